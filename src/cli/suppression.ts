@@ -68,7 +68,9 @@ export function addSuppressionCommands(
     jsonHelp: 'print JSON: {"suppressions","next"}',
     formatResult: ({ suppressions, next }) =>
       suppressions.length === 0
-        ? 'No address matches.\n'
+        ? next === null
+          ? 'No address matches.\n'
+          : `No address matches up to ${next}; to continue, add --after ${next}\n`
         : `${formatHeadingLine()}${suppressions.map(formatEntryLine).join('')}${next === null ? '' : `\nfor more addresses, add --after ${next}\n`}`,
   });
   addOperationCommand(group, context, 'show <address>', showSuppression, {

@@ -8,28 +8,52 @@ import type { AuditEntry } from '../model/audit.ts';
 import { Type } from '../model/schema.ts';
 import { AuditRecord } from './audit/schemas.ts';
 import { ok } from './errors.ts';
+import { createOptionalText, readMatches, splitList } from './filter-values.ts';
 import { operation } from './operation.ts';
 import { createPageSizeMember } from './schemas.ts';
 
-/** Lists one page of the audit log, newest entry first. */
+/**
+ * Lists one page of the audit log, newest entry first. With a filter, the operation examines the newest 20,000 entries
+ * that are older than `before`.
+ */
 export const listAudit = operation({
   name: 'audit.list',
   id: 'listAudit',
-  summary: 'List the audit log, newest entry first',
+  summary: 'List the audit log, newest entry first; a filter examines the newest 20,000 entries',
   changes: false,
   input: Type.Object({
     limit: createPageSizeMember(100_000),
     before: Type.Optional(
       Type.Integer({ minimum: 1, description: 'The last id of the previous page; lists older entries.' }),
     ),
+    action: createOptionalText(
+      'Entries of this action, such as `account.lock`, or of all actions on a noun, such as `account`. Several are separated by commas.',
+    ),
+    actor: createOptionalText('Entries of this actor, such as `page` or `token:ci`. Several are separated by commas.'),
+    target: createOptionalText('Entries whose target contains this text, in upper or lower case.'),
   }),
   result: Type.Array(AuditRecord),
   errors: [],
-  async run({ limit: pageSize, before }, { store }) {
-    const entries = await store.listAudit(before ?? null, pageSize);
-    return ok(entries.map(toAuditRecord));
+  async run({ limit: pageSize, before, action, actor, target = '' }, { store }) {
+    const [actions, actors, text] = [splitList(action), splitList(actor), target.trim().toLowerCase()];
+    if (actions.length + actors.length === 0 && text === '')
+      return ok((await store.listAudit(before ?? null, pageSize)).map(toAuditRecord));
+    const { rows } = await readMatches<AuditEntry>(
+      (last, limit) => store.listAudit(last?.id ?? before ?? null, limit),
+      (entry) =>
+        (actions.length === 0 || actions.some((name) => isActionOf(entry.action, name))) &&
+        (actors.length === 0 || actors.includes(entry.actor)) &&
+        entry.target.toLowerCase().includes(text),
+      pageSize,
+    );
+    return ok(rows.slice(0, pageSize).map(toAuditRecord));
   },
 });
+
+/** Returns true if the action has this name, or if it is an action on this noun. */
+function isActionOf(action: string, name: string): boolean {
+  return action === name || action.startsWith(`${name}.`);
+}
 
 function toAuditRecord({ id, at, actor, action, target, before, after }: AuditEntry): AuditRecord {
   return {

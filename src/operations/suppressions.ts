@@ -3,9 +3,11 @@
  * (`*`).
  */
 
+import type { Static } from 'typebox';
 import type { Settings } from '../config/settings.ts';
 import { formatIsoTime, quote } from '../config/units.ts';
 import { getSesApiSetting, openSesSuppressionList } from '../domains/ses-suppression-list.ts';
+import type { ChangeResult } from '../model/account.ts';
 import { type Address as EmailAddress, parseAddress, parseHost, toCanonicalAddress } from '../model/address.ts';
 import { Type } from '../model/schema.ts';
 import {
@@ -16,6 +18,7 @@ import {
 } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { accountNotFound, conflict, invalid, notFound, ok, type Result, unavailable } from './errors.ts';
+import { createOptionalList, createOptionalText, parseList, parseTime, readMatches } from './filter-values.ts';
 import { operation } from './operation.ts';
 import { createPageSizeMember, createStringEnum, ListName } from './schemas.ts';
 import {
@@ -26,6 +29,8 @@ import {
   SuppressionPage,
 } from './suppressions/schemas.ts';
 
+/** The values of the filter `source`. */
+const SOURCE_FILTERS = ['message', 'none'] as const;
 /** The maximum length of an address (RFC 5321 section 4.5.3.1.3). */
 const MAX_SEARCH_LENGTH = 254;
 
@@ -163,27 +168,96 @@ export const listSuppressions = operation({
     search: Type.Optional(
       Type.String({ description: 'A prefix of the addresses; after an `@`, a prefix of their domains.' }),
     ),
+    reason: createOptionalList(
+      `Entries with this reason, or with one of several reasons separated by commas: ${SUPPRESSION_REASONS.join(', ')}.`,
+      SUPPRESSION_REASONS,
+    ),
+    source: createOptionalList(
+      'Entries with this source: `message` if a message caused the entry, `none` if an operator or an import added it.',
+      SOURCE_FILTERS,
+    ),
+    since: createOptionalText('Entries since this date (UTC), or within a duration such as `24h`.'),
+    until: createOptionalText('Entries before this date (UTC), or longer ago than a duration such as `24h`.'),
     after: Type.Optional(Type.String({ description: '`next` of the previous page.' })),
     limit: createPageSizeMember(10_000),
   }),
   result: SuppressionPage,
   errors: ['not-found'],
-  async run({ account, search: text, after: cursor, limit: pageSize }, { store }) {
+  async run({ account, search: text, after: cursor, limit: pageSize, ...filterInput }, { store, clock }) {
     const search = parseSearch(text ?? '');
     if (!search.ok) return search;
     const after = parseCursor(cursor, search.value);
     if (!after.ok) return after;
-    // One more entry than the page size is read, to determine whether there is a next page.
-    const result =
+    const filter = parseEntryFilter(filterInput, clock.now());
+    if (!filter.ok) return filter;
+    const readEntries = (position: string | null, limit: number) =>
       search.value === null
-        ? await store.listSuppressions(account, after.value, pageSize + 1)
-        : await store.searchSuppressions(account, search.value, after.value, pageSize + 1);
+        ? store.listSuppressions(account, position, limit)
+        : store.searchSuppressions(account, search.value, position, limit);
+    if (filter.value !== null) return listMatches(readEntries, account, filter.value, after.value, pageSize);
+    // One more entry than the page size is read, to determine whether there is a next page.
+    const result = await readEntries(after.value, pageSize + 1);
     if (result.kind !== 'done') return accountNotFound(account);
     const entries = result.value.slice(0, pageSize);
     const next = result.value.length > pageSize ? (entries.at(-1)?.address ?? null) : null;
     return ok({ suppressions: entries.map(toSuppressionEntry), next });
   },
 });
+
+/** Returns one page of the entries that match. At most MAX_EXAMINED_ROWS entries of the list are examined. */
+async function listMatches(
+  readEntries: (after: string | null, limit: number) => Promise<ChangeResult<readonly Suppression[]>>,
+  account: string,
+  matches: (entry: Suppression) => boolean,
+  after: string | null,
+  pageSize: number,
+): Promise<Result<Static<typeof SuppressionPage>>> {
+  let isMissing = false;
+  const { rows, examinedUntil } = await readMatches<Suppression>(
+    async (last, limit) => {
+      const result = await readEntries(last?.address ?? after, limit);
+      if (result.kind === 'done') return result.value;
+      isMissing = true;
+      return [];
+    },
+    matches,
+    pageSize,
+  );
+  if (isMissing) return accountNotFound(account);
+  const entries = rows.slice(0, pageSize);
+  // If the page is full, the next page begins after its last entry. Otherwise, the search continues after the last
+  // examined entry.
+  const last = rows.length > pageSize ? entries.at(-1) : examinedUntil;
+  return ok({ suppressions: entries.map(toSuppressionEntry), next: last?.address ?? null });
+}
+
+interface EntryFilterInput {
+  readonly reason?: string;
+  readonly source?: string;
+  readonly since?: string;
+  readonly until?: string;
+}
+
+/** Returns the condition of the filter, or null if no member is set. */
+function parseEntryFilter(input: EntryFilterInput, now: number): Result<((entry: Suppression) => boolean) | null> {
+  const reasons = parseList('reason', input.reason, SUPPRESSION_REASONS);
+  if (!reasons.ok) return reasons;
+  const sources = parseList('source', input.source, SOURCE_FILTERS);
+  if (!sources.ok) return sources;
+  const since = parseTime('since', input.since, now);
+  if (!since.ok) return since;
+  const until = parseTime('until', input.until, now);
+  if (!until.ok) return until;
+  if (reasons.value.length + sources.value.length === 0 && since.value === null && until.value === null)
+    return ok(null);
+  return ok(
+    ({ reason, source, at }) =>
+      (reasons.value.length === 0 || reasons.value.includes(reason)) &&
+      (sources.value.length === 0 || sources.value.includes(source === null ? 'none' : 'message')) &&
+      (since.value === null || at >= since.value) &&
+      (until.value === null || at < until.value),
+  );
+}
 
 /** Builds an entry for commands and the API. */
 export function toSuppressionEntry({ address, reason, source, at }: Suppression): SuppressionEntry {

@@ -1,24 +1,21 @@
 /** The page of suppression lists: search, add, remove, import and export. */
-import { Anchor, Box, Button, Group } from '@mantine/core';
-import { useDebouncedCallback } from '@mantine/hooks';
+import { Anchor, Button, Group } from '@mantine/core';
 import { useState } from 'react';
-import { AccountSelect } from '../accounts/account-select';
 import { useAccounts } from '../accounts/queries';
 import { path } from '../api/client';
 import { useUrlState } from '../api/url-state';
 import { DownloadButton } from '../parts/download';
-import { FilterBox } from '../parts/filter-box';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { PageTurner } from '../parts/page-turner';
+import { useRowKeys } from '../parts/use-row-keys';
 import { AddSuppressionDialog } from '../suppressions/add-dialog';
+import { readEntryFilters, SuppressionFilters } from '../suppressions/filters';
 import { ImportDialog } from '../suppressions/import-dialog';
 import { formatListOwner, SERVICE_LIST } from '../suppressions/list-owner';
-import { useSuppressionPage } from '../suppressions/queries';
+import { PAGE_SIZE, useSuppressionPage } from '../suppressions/queries';
 import { SuppressionDetails } from '../suppressions/suppression-details';
 import { SuppressionTable } from '../suppressions/suppression-table';
-
-/** The pause in typing after which the search starts. */
-const DEBOUNCE_MS = 250;
 
 export function SuppressionsPage() {
   const accounts = useAccounts();
@@ -45,7 +42,8 @@ export function SuppressionsPage() {
       {selected === null ? null : (
         <SuppressionDetails key={selected} address={selected} onClose={() => setUrlState({ address: null })} />
       )}
-      <AddressList key={list} list={list} onSelect={(address) => setUrlState({ address })} />
+      <SuppressionFilters list={list} />
+      <AddressList key={list} list={list} selected={selected} onSelect={(address) => setUrlState({ address })} />
       {dialog === 'add' ? <AddSuppressionDialog list={list} onClose={() => setDialog(null)} /> : null}
       {dialog === 'import' ? <ImportDialog list={list} onClose={() => setDialog(null)} /> : null}
     </>
@@ -67,73 +65,61 @@ function PageWithoutList({ error, retry }: { readonly error: unknown; readonly r
   );
 }
 
-function AddressList({ list, onSelect }: { readonly list: string; readonly onSelect: (address: string) => void }) {
+interface AddressListProps {
+  readonly list: string;
+  readonly selected: string | null;
+  readonly onSelect: (address: string) => void;
+}
+
+function AddressList({ list, selected, onSelect }: AddressListProps) {
   const [urlState, setUrlState] = useUrlState();
   const search = urlState.get('search') ?? '';
   const after = urlState.get('after') ?? '';
-  const [typedText, setTypedText] = useState(search);
-  const page = useSuppressionPage(list, search, after);
-  const setSearchDebounced = useDebouncedCallback(
-    (text: string) => setUrlState({ search: text, after: null }, true),
-    DEBOUNCE_MS,
-  );
+  const filters = readEntryFilters(urlState);
+  const page = useSuppressionPage(list, search, filters, after);
   const entries = page.data?.suppressions ?? [];
   const next = page.data?.next ?? null;
+  const current = useRowKeys({ ids: entries.map(({ address }) => address), onOpen: onSelect });
+  const isFiltered = Object.keys(filters).length > 0;
+  // A request examines a limited number of entries, so a page without a match may not be the last page.
+  const continues = next !== null && entries.length < PAGE_SIZE;
+  if (page.isPending) return <Loading />;
+  if (page.isError) return <ErrorAlert error={page.error} retry={page.refetch} />;
+  if (entries.length === 0 && next === null && after === '')
+    return <NoMatchingAddress list={list} search={search} isFiltered={isFiltered} onSelect={onSelect} />;
   return (
-    <>
-      <Group align="flex-end" mb="md">
-        <Box flex="1 1 12rem" maw="22rem">
-          <AccountSelect
-            label="List"
-            service
-            value={list}
-            onChange={(name) => setUrlState({ list: name, after: null, address: null })}
-          />
-        </Box>
-        <FilterBox
-          label="Search"
-          placeholder="ada@example.com, ada, or @example.com"
-          value={typedText}
-          onChange={(text) => {
-            setTypedText(text);
-            setSearchDebounced(text);
-          }}
-        />
-      </Group>
-      {page.isPending ? <Loading /> : null}
-      {page.isError ? <ErrorAlert error={page.error} retry={page.refetch} /> : null}
-      {page.isSuccess && entries.length === 0 ? (
-        <NoMatchingAddress list={list} search={search} onSelect={onSelect} />
-      ) : null}
-      {page.isSuccess && entries.length > 0 ? (
-        <SuppressionTable list={list} entries={entries} onSelect={onSelect} />
-      ) : null}
-      <Group justify="space-between" my="md">
-        {after === '' ? (
-          <span />
-        ) : (
-          <Button variant="default" onClick={() => setUrlState({ after: null })}>
-            First page
-          </Button>
-        )}
-        {next === null ? null : (
-          <Button variant="default" loading={page.isPlaceholderData} onClick={() => setUrlState({ after: next })}>
-            Next page
-          </Button>
-        )}
-      </Group>
-    </>
+    <div className="card flush">
+      <SuppressionTable list={list} entries={entries} current={current} selected={selected} onSelect={onSelect} />
+      <PageTurner
+        note={continues ? `Examined the list up to ${next}` : 'In alphabetical order'}
+        first={after === '' ? null : { label: 'First page', onTurn: () => setUrlState({ after: null }) }}
+        next={
+          next === null
+            ? null
+            : { label: continues ? 'Continue search' : 'Next page', onTurn: () => setUrlState({ after: next }) }
+        }
+        isLoading={page.isPlaceholderData}
+      />
+    </div>
   );
 }
 
 interface NoMatchingAddressProps {
   readonly list: string;
   readonly search: string;
+  /** True if a filter other than the search is set. */
+  readonly isFiltered: boolean;
   readonly onSelect: (address: string) => void;
 }
 
 /** Shows that no address matches. A complete address may be on another list, so the page offers to search all lists. */
-function NoMatchingAddress({ list, search, onSelect }: NoMatchingAddressProps) {
+function NoMatchingAddress({ list, search, isFiltered, onSelect }: NoMatchingAddressProps) {
+  if (isFiltered)
+    return (
+      <EmptyState title={`No match on the suppression list of ${formatListOwner(list)}`}>
+        No entry has the search text and the filters. Remove a filter.
+      </EmptyState>
+    );
   if (search === '')
     return (
       <EmptyState title={`The suppression list of ${formatListOwner(list)} is empty`}>

@@ -1,25 +1,31 @@
-/** A text field that filters a list while the operator types. */
+/** A text field that filters a list while the operator types. The key `/` moves the focus to it. */
 import { TextInput } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
 
 interface FilterBoxProps {
   readonly label: string;
   readonly placeholder?: string;
   readonly value: string;
   readonly onChange: (value: string) => void;
+  /** True in a row of filters, where the label is shown inside the field. */
+  readonly isInline?: boolean;
 }
 
-export function FilterBox({ label, placeholder, value, onChange }: FilterBoxProps) {
+export function FilterBox({ label, placeholder, value, onChange, isInline = false }: FilterBoxProps) {
   return (
     <TextInput
       type="search"
-      label={label}
-      {...(placeholder === undefined ? {} : { placeholder })}
+      {...(isInline
+        ? { 'aria-label': label, leftSection: <IconSearch size={15} stroke={1.6} aria-hidden /> }
+        : { label })}
+      placeholder={placeholder ?? (isInline ? label : '')}
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
       autoComplete="off"
       spellCheck={false}
-      style={{ flex: '1 1 14rem' }}
-      maw="28rem"
+      data-search
+      className={isInline ? 'filter-text' : ''}
+      {...(isInline ? {} : { style: { flex: '1 1 14rem' }, maw: '28rem' })}
     />
   );
 }

@@ -1,5 +1,5 @@
 /** A filter that opens its fields, and the values of a filter that can be chosen. */
-import { Checkbox, CloseButton, Group, Popover, Stack } from '@mantine/core';
+import { Checkbox, CloseButton, Group, Popover, Radio, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { formatLabel } from '../messages/labels';
 
@@ -56,6 +56,28 @@ export function FilterValues({ label, values, chosen, onChange, isRaw = false }:
         ))}
       </Stack>
     </Checkbox.Group>
+  );
+}
+
+interface FilterChoiceProps {
+  readonly label: string;
+  readonly options: readonly { readonly value: string; readonly label: string }[];
+  /** The label of the choice without a value. */
+  readonly anyLabel: string;
+  readonly value: string | undefined;
+  readonly onChange: (value: string) => void;
+}
+
+/** One value of a filter, or none. */
+export function FilterChoice({ label, options, anyLabel, value = '', onChange }: FilterChoiceProps) {
+  return (
+    <Radio.Group label={label} value={value} onChange={onChange}>
+      <Stack gap={6} mt={6}>
+        {[{ value: '', label: anyLabel }, ...options].map((option) => (
+          <Radio key={option.value} size="sm" value={option.value} label={option.label} />
+        ))}
+      </Stack>
+    </Radio.Group>
   );
 }
 

@@ -1,10 +1,11 @@
 /**
- * Shows the filters of a list that the page has loaded completely: a text and a state, both in the URL, and the number
- * of matches.
+ * Shows the filters of a list that the page has loaded completely: a text and a state, both in the URL, the number of
+ * matches, and the keys of the list.
  */
-import { Group, NativeSelect, Text } from '@mantine/core';
 import { useUrlState } from '../api/url-state';
 import { FilterBox } from './filter-box';
+import { FilterChip, FilterChoice } from './filter-chip';
+import { KeyHints } from './key-hint';
 import { formatCount } from './number';
 
 interface ListFiltersProps {
@@ -20,22 +21,28 @@ interface ListFiltersProps {
 export function ListFilters({ label, states, entryNoun, shownCount, totalCount }: ListFiltersProps) {
   const { text, state, setUrlState } = useListFilters();
   return (
-    <>
-      <Group align="flex-end" mb="sm">
-        <FilterBox label={label} value={text} onChange={(q) => setUrlState({ q }, true)} />
-        <NativeSelect
+    <search className="filters" aria-label="Filters">
+      <FilterBox label={label} value={text} onChange={(q) => setUrlState({ q }, true)} isInline />
+      <FilterChip
+        label="State"
+        value={state === '' ? '' : (states.find(({ value }) => value === state)?.label ?? state)}
+        onClear={() => setUrlState({ state: null })}
+      >
+        <FilterChoice
           label="State"
-          data={[{ value: '', label: 'Any' }, ...states]}
+          options={states}
+          anyLabel="Any"
           value={state}
-          onChange={(event) => setUrlState({ state: event.currentTarget.value })}
+          onChange={(value) => setUrlState({ state: value })}
         />
-      </Group>
-      <Text c="dimmed" size="sm" role="status" mb="xs">
+      </FilterChip>
+      <span className="filter-count" role="status">
         {shownCount === totalCount
           ? formatCount(totalCount, entryNoun)
           : `${shownCount} of ${formatCount(totalCount, entryNoun)}`}
-      </Text>
-    </>
+      </span>
+      <KeyHints open="open" />
+    </search>
   );
 }
 

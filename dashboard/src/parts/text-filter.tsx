@@ -1,5 +1,6 @@
 /** A text filter. It is applied after a pause in typing, and at once on Enter. */
 import { TextInput } from '@mantine/core';
+import { IconSearch } from '@tabler/icons-react';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 
 const DEBOUNCE_MS = 300;
@@ -12,9 +13,12 @@ interface TextFilterProps {
   readonly description?: ReactNode;
   /** True for the field that the key `/` focuses. */
   readonly isMain?: boolean;
+  /** True in a row of filters, where the label is not shown. */
+  readonly isInline?: boolean;
 }
 
-export function TextFilter({ label, value, onApply, placeholder, description, isMain = false }: TextFilterProps) {
+export function TextFilter(props: TextFilterProps) {
+  const { label, value, onApply, placeholder, description, isMain = false, isInline = false } = props;
   const [draft, setDraft] = useState(value);
   const appliedText = useRef(value);
   const latestOnApply = useRef(onApply);
@@ -38,7 +42,13 @@ export function TextFilter({ label, value, onApply, placeholder, description, is
 
   return (
     <TextInput
-      label={label}
+      {...(isInline
+        ? {
+            'aria-label': label,
+            leftSection: <IconSearch size={15} stroke={1.6} aria-hidden />,
+            className: 'filter-text',
+          }
+        : { label })}
       value={draft}
       placeholder={placeholder ?? ''}
       description={description}

@@ -2,12 +2,16 @@
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { SuppressedAddress, SuppressionPage } from '../../../src/operations/suppressions/schemas.ts';
 import { get, path } from '../api/client';
+import type { EntryFilters } from './filters';
+
+export const PAGE_SIZE = 50;
 
 /** Returns one page of addresses. The previous page stays until the response arrives. */
-export function useSuppressionPage(list: string, search: string, after: string) {
+export function useSuppressionPage(list: string, search: string, filters: EntryFilters, after: string) {
   return useQuery({
-    queryKey: ['suppressions', list, search, after],
-    queryFn: () => get<SuppressionPage>(path`/accounts/${list}/suppressions`, { search, after, limit: 50 }),
+    queryKey: ['suppressions', list, search, filters, after],
+    queryFn: () =>
+      get<SuppressionPage>(path`/accounts/${list}/suppressions`, { ...filters, search, after, limit: PAGE_SIZE }),
     placeholderData: keepPreviousData,
   });
 }

@@ -1,86 +1,65 @@
 /** The addresses of a suppression list, each with its reason and the message that caused the entry. */
-import { Anchor, Table, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import type { SuppressionEntry } from '../../../src/operations/suppressions/schemas.ts';
 import { path } from '../api/client';
+import { ListHead, ListRow } from '../parts/list-row';
 import { RelativeTime } from '../parts/relative-time';
-import { ReasonBadge } from './reason-badge';
+import { REASON_TEXTS, ReasonBadge } from './reason-badge';
 import { RemoveSuppressionButton } from './remove-button';
 
 interface SuppressionTableProps {
   readonly list: string;
   readonly entries: readonly SuppressionEntry[];
+  /** The address of the current row of the keyboard, or null. */
+  readonly current: string | null;
+  /** The address whose details the page shows, or null. */
+  readonly selected: string | null;
   readonly onSelect: (address: string) => void;
 }
 
-export function SuppressionTable({ list, entries, onSelect }: SuppressionTableProps) {
+export function SuppressionTable({ list, entries, current, selected, onSelect }: SuppressionTableProps) {
   return (
-    <Table>
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th scope="col">Address</Table.Th>
-          <Table.Th scope="col" visibleFrom="xs">
-            Reason
-          </Table.Th>
-          <Table.Th scope="col" visibleFrom="sm">
-            Since
-          </Table.Th>
-          <Table.Th scope="col" visibleFrom="md">
-            Message
-          </Table.Th>
-          <Table.Th scope="col">
-            <span className="unseen">Actions</span>
-          </Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
+    <table className="list">
+      <caption className="unseen">Suppressed addresses in alphabetical order</caption>
+      <ListHead columns={['Reason', 'Address', 'Source', 'Since', '']} />
+      <tbody>
         {entries.map(({ address, reason, source, at }) => (
-          <Table.Tr key={address}>
-            <Table.Td>
-              <Anchor
-                inherit
-                component="button"
-                type="button"
-                ta="left"
-                className="wrap"
-                onClick={() => onSelect(address)}
-              >
-                {address}
-              </Anchor>
-              <Text component="div" hiddenFrom="xs" mt={4} size="sm">
-                <ReasonBadge reason={reason} /> <RelativeTime at={at} />
-              </Text>
-            </Table.Td>
-            <Table.Td visibleFrom="xs">
+          <ListRow
+            key={address}
+            id={address}
+            isCurrent={address === current}
+            isSelected={address === selected}
+            onOpen={() => onSelect(address)}
+          >
+            <td>
               <ReasonBadge reason={reason} />
-            </Table.Td>
-            <Table.Td visibleFrom="sm">
-              <RelativeTime at={at} />
-            </Table.Td>
-            <Table.Td visibleFrom="md">
+            </td>
+            <td className="fill">
+              <div className="two-lines">
+                <button type="button" className="row-button" onClick={() => onSelect(address)}>
+                  {address}
+                </button>
+                <span>{REASON_TEXTS[reason]}</span>
+              </div>
+            </td>
+            <td data-label="Source">
               {source === null ? (
-                <Text span inherit c="dimmed">
-                  none
-                </Text>
+                <span className="muted">operator or import</span>
               ) : (
-                <Anchor
-                  inherit
-                  component={Link}
-                  href={path`/messages/${source}`}
-                  ff="monospace"
-                  size="sm"
-                  className="wrap"
-                >
-                  {source}
-                </Anchor>
+                <Link href={path`/messages/${source}`} className="row-link" aria-label={`Message ${source}`}>
+                  message <code>…{source.slice(-8)}</code>
+                </Link>
               )}
-            </Table.Td>
-            <Table.Td ta="right">
+            </td>
+            <td className="nowrap" data-label="Since">
+              <RelativeTime at={at} />
+            </td>
+            <td className="end">
               <RemoveSuppressionButton list={list} address={address} />
-            </Table.Td>
-          </Table.Tr>
+            </td>
+          </ListRow>
         ))}
-      </Table.Tbody>
-    </Table>
+      </tbody>
+    </table>
   );
 }

@@ -3,8 +3,7 @@
  * are separated by commas.
  */
 import type { Static } from 'typebox';
-import { formatSuggestion } from '../../config/nearest.ts';
-import { parseTimestamp, quote } from '../../config/units.ts';
+import { quote } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
 import { STATES } from '../../model/message.ts';
@@ -19,12 +18,7 @@ import {
   type SearchCriterion,
 } from '../../store/search/query.ts';
 import { accountNotFound, invalid, invalidTemplate, ok, type Result } from '../errors.ts';
-
-const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
-
-/** Creates a list of values separated by commas. `x-values` are the values, which the completion of the command line offers. */
-const createOptionalList = (description: string, values: readonly string[]) =>
-  Type.Optional(Type.String({ description, 'x-values': [...values] }));
+import { createOptionalList, createOptionalText, parseList, parseTime, splitList } from '../filter-values.ts';
 
 /** The states of the filter. `deferred` selects the queued messages whose last attempt was deferred. */
 export const STATE_FILTERS = [...STATES, 'deferred'] as const;
@@ -157,30 +151,4 @@ function parseReply({ reply = '', code = '' }: FilterInput): Result<ParsedFilter
   if (words === null) return invalid('reply', `${quote(reply)} contains no letters or digits to search for`);
   if (words.length > MAX_CRITERIA) return invalid('reply', `has ${words.length} words; the maximum is ${MAX_CRITERIA}`);
   return ok({ words, code: codeText === '' ? null : codeText });
-}
-
-function splitList(text: string | undefined): readonly string[] {
-  const values = (text ?? '').split(',').map((value) => value.trim());
-  return [...new Set(values.filter((value) => value !== ''))];
-}
-
-function parseList<const Value extends string>(
-  member: string,
-  text: string | undefined,
-  allowed: readonly Value[],
-): Result<readonly Value[]> {
-  const values: Value[] = [];
-  for (const name of splitList(text)) {
-    const value = allowed.find((candidate) => candidate === name);
-    if (value === undefined)
-      return invalid(member, `${quote(name)} is not one of ${allowed.join(', ')}${formatSuggestion(name, allowed)}`);
-    values.push(value);
-  }
-  return ok(values);
-}
-
-function parseTime(member: string, text: string | undefined, now: number): Result<number | null> {
-  if (text === undefined || text === '') return ok(null);
-  const parsed = parseTimestamp(text, now, 'back');
-  return parsed.ok ? ok(parsed.value) : invalid(member, parsed.fault);
 }

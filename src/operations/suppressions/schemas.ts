@@ -40,7 +40,12 @@ export type SuppressedAddress = Static<typeof SuppressedAddress>;
 
 export const SuppressionPage = Type.Object({
   suppressions: Type.Array(SuppressionEntry),
-  next: nullable(Type.String({ description: '`after` of the next page.' })),
+  next: nullable(
+    Type.String({
+      description:
+        '`after` of the next page. A request with a filter examines at most 20,000 entries of the list, so its page may have fewer entries than `limit`, or none, although `next` is set.',
+    }),
+  ),
 });
 export type SuppressionPage = Static<typeof SuppressionPage>;
 

@@ -1,0 +1,60 @@
+/**
+ * A row of a list with two lines per row (`table.list`). The keys of the list move to the row (use-row-keys.ts), and a
+ * click opens it. A click on a control or a selection of text does not open the row.
+ */
+import type { MouseEvent, ReactNode } from 'react';
+
+interface ListRowProps {
+  readonly id: string;
+  /** True for the row to which the keyboard has moved. */
+  readonly isCurrent: boolean;
+  /** True for the row whose details the page shows. */
+  readonly isSelected?: boolean;
+  readonly onOpen: () => void;
+  readonly children: ReactNode;
+}
+
+export function ListRow({ id, isCurrent, isSelected = false, onOpen, children }: ListRowProps) {
+  const open = (event: MouseEvent) => {
+    const target = event.target instanceof Element ? event.target : null;
+    if (target?.closest('a, button, input, label, summary') != null || String(window.getSelection()) !== '') return;
+    onOpen();
+  };
+  return (
+    <tr
+      data-row={id}
+      tabIndex={-1}
+      className="openable"
+      {...(isCurrent ? { 'aria-current': true, 'data-current': true } : {})}
+      {...(isSelected ? { 'data-selected': true } : {})}
+      onClick={open}
+    >
+      {children}
+    </tr>
+  );
+}
+
+interface ListHeadProps {
+  /** The headings of the columns. An empty heading is that of the actions. */
+  readonly columns: readonly string[];
+}
+
+export function ListHead({ columns }: ListHeadProps) {
+  return (
+    <thead>
+      <tr>
+        {columns.map((column) =>
+          column === '' ? (
+            <th key="actions" scope="col">
+              <span className="unseen">Actions</span>
+            </th>
+          ) : (
+            <th key={column} scope="col">
+              {column}
+            </th>
+          ),
+        )}
+      </tr>
+    </thead>
+  );
+}

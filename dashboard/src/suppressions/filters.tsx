@@ -1,0 +1,102 @@
+/** The filters of a suppression list, in the URL: list, reason, source and time. */
+import { Button } from '@mantine/core';
+import { SUPPRESSION_REASONS } from '../../../src/model/suppression.ts';
+import { AccountSelect } from '../accounts/account-select';
+import { useUrlState } from '../api/url-state';
+import { TIME_RANGES } from '../messages/filters';
+import { FilterChip, FilterChoice, FilterValues } from '../parts/filter-chip';
+import { KeyHints } from '../parts/key-hint';
+import { TextFilter } from '../parts/text-filter';
+import { SERVICE_LIST } from './list-owner';
+
+/** The members of the filter that the operation has, besides the search. */
+export const ENTRY_FILTERS = ['reason', 'source', 'since', 'until'] as const;
+export type EntryFilters = Readonly<Partial<Record<(typeof ENTRY_FILTERS)[number], string>>>;
+
+const SOURCES = [
+  { value: 'message', label: 'A message' },
+  { value: 'none', label: 'An operator or an import' },
+] as const;
+
+export function readEntryFilters(urlState: URLSearchParams): EntryFilters {
+  return Object.fromEntries(
+    ENTRY_FILTERS.flatMap((name) => {
+      const value = urlState.get(name) ?? '';
+      return value === '' ? [] : [[name, value]];
+    }),
+  );
+}
+
+export function SuppressionFilters({ list }: { readonly list: string }) {
+  const [urlState, setUrlState] = useUrlState();
+  const { reason, source, since } = readEntryFilters(urlState);
+  const search = urlState.get('search') ?? '';
+  const isFiltered = search !== '' || Object.keys(readEntryFilters(urlState)).length > 0;
+  const change = (name: string, value: string | null) => setUrlState({ [name]: value, after: null });
+  return (
+    <search className="filters" aria-label="Suppressed addresses">
+      <TextFilter
+        label="Search"
+        placeholder="ada@example.com, ada, or @example.com"
+        value={search}
+        onApply={(text) => setUrlState({ search: text, after: null }, true)}
+        isMain
+        isInline
+      />
+      <FilterChip label="List" value={list === SERVICE_LIST ? '* (the whole service)' : list}>
+        <AccountSelect
+          label="List"
+          service
+          value={list}
+          onChange={(name) => setUrlState({ list: name, after: null, address: null })}
+        />
+      </FilterChip>
+      <FilterChip label="Reason" value={reason} onClear={() => change('reason', null)}>
+        <FilterValues
+          label="Reason"
+          values={SUPPRESSION_REASONS}
+          chosen={reason}
+          onChange={(values) => change('reason', values.join(','))}
+        />
+      </FilterChip>
+      <FilterChip
+        label="Source"
+        value={SOURCES.find(({ value }) => value === source)?.label ?? source}
+        onClear={() => change('source', null)}
+      >
+        <FilterChoice
+          label="Source"
+          options={SOURCES}
+          anyLabel="Any"
+          value={source}
+          onChange={(value) => change('source', value)}
+        />
+      </FilterChip>
+      <FilterChip
+        label="Since"
+        value={TIME_RANGES.find(({ value }) => value === since)?.label ?? since}
+        onClear={() => change('since', null)}
+      >
+        <FilterChoice
+          label="Added"
+          options={TIME_RANGES}
+          anyLabel="at any time"
+          value={since}
+          onChange={(value) => change('since', value)}
+        />
+      </FilterChip>
+      {isFiltered ? (
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          onClick={() =>
+            setUrlState({ search: null, reason: null, source: null, since: null, until: null, after: null })
+          }
+        >
+          Clear filters
+        </Button>
+      ) : null}
+      <KeyHints open="explain" />
+    </search>
+  );
+}

@@ -1,0 +1,78 @@
+/**
+ * The values of filters that several operations share: lists of values separated by commas, and times. Also limits the
+ * work of a filter that matches few rows of a long list. Pure except for `readMatches`.
+ */
+import { formatSuggestion } from '../config/nearest.ts';
+import { parseTimestamp, quote } from '../config/units.ts';
+import { Type } from '../model/schema.ts';
+import { invalid, ok, type Result } from './errors.ts';
+
+export const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
+
+/** Creates a list of values separated by commas. `x-values` are the values, which the completion of the command line offers. */
+export const createOptionalList = (description: string, values: readonly string[]) =>
+  Type.Optional(Type.String({ description, 'x-values': [...values] }));
+
+/** Returns the different values of a list that is separated by commas. */
+export function splitList(text: string | undefined): readonly string[] {
+  const values = (text ?? '').split(',').map((value) => value.trim());
+  return [...new Set(values.filter((value) => value !== ''))];
+}
+
+/** Parses a list of allowed values. Returns an error for another value. */
+export function parseList<const Value extends string>(
+  member: string,
+  text: string | undefined,
+  allowed: readonly Value[],
+): Result<readonly Value[]> {
+  const values: Value[] = [];
+  for (const name of splitList(text)) {
+    const value = allowed.find((candidate) => candidate === name);
+    if (value === undefined)
+      return invalid(member, `${quote(name)} is not one of ${allowed.join(', ')}${formatSuggestion(name, allowed)}`);
+    values.push(value);
+  }
+  return ok(values);
+}
+
+/** Parses a date, or a duration before now. Returns null for an absent or empty text. */
+export function parseTime(member: string, text: string | undefined, now: number): Result<number | null> {
+  if (text === undefined || text === '') return ok(null);
+  const parsed = parseTimestamp(text, now, 'back');
+  return parsed.ok ? ok(parsed.value) : invalid(member, parsed.fault);
+}
+
+/** The maximum number of rows that one request of a filter examines, which bounds its time. */
+export const MAX_EXAMINED_ROWS = 20_000;
+const ROWS_PER_READ = 5_000;
+
+export interface Matches<Row> {
+  /** The matching rows, at most one more than the page size. */
+  readonly rows: readonly Row[];
+  /** The last examined row if rows that were not examined may follow; null if all rows were examined. */
+  readonly examinedUntil: Row | null;
+}
+
+/**
+ * Reads rows in the order of the list until one row more than the page size matches, the list ends, or
+ * MAX_EXAMINED_ROWS were examined. `read` returns the rows after a row, or the first rows.
+ */
+export async function readMatches<Row>(
+  read: (after: Row | null, limit: number) => Promise<readonly Row[]>,
+  matches: (row: Row) => boolean,
+  pageSize: number,
+): Promise<Matches<Row>> {
+  const found: Row[] = [];
+  let last: Row | null = null;
+  for (let examinedCount = 0; examinedCount < MAX_EXAMINED_ROWS; examinedCount += ROWS_PER_READ) {
+    const rows: readonly Row[] = await read(last, ROWS_PER_READ);
+    for (const row of rows) {
+      last = row;
+      if (!matches(row)) continue;
+      found.push(row);
+      if (found.length > pageSize) return { rows: found, examinedUntil: row };
+    }
+    if (rows.length < ROWS_PER_READ) return { rows: found, examinedUntil: null };
+  }
+  return { rows: found, examinedUntil: last };
+}
