@@ -135,7 +135,7 @@ test('a token is created by keyboard, is shown once, works, and is refused after
 
   await page.getByRole('button', { name: 'Revoke deploy' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
-  await page.getByText('Revoked deploy.').waitFor();
+  await page.getByText(/^Revoked deploy /).waitFor();
   expect(await fetchStatus()).toBe(401);
   await page.getByRole('switch', { name: 'Also show expired and revoked tokens (1)' }).press('Space');
   await page.getByText('revoked', { exact: true }).waitFor();

@@ -1,12 +1,16 @@
-/** Dialogs that create, rotate and revoke a key. `onMade` receives the new key, which is shown once. */
-import { NativeSelect, Stack, Text, TextInput } from '@mantine/core';
+/** Dialogs that create and rotate a key. `onMade` receives the new key, which is shown once. */
+import { NativeSelect, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
-import { ConfirmDialog } from '../parts/confirm-dialog';
+import {
+  CredentialFields,
+  hasCredentialFieldError,
+  NEW_CREDENTIAL,
+  toCredentialInput,
+} from '../credentials/credential-fields';
 import { FormDialog } from '../parts/form-dialog';
-import { RelativeTime } from '../parts/relative-time';
 
 interface NewKeyDialogProps {
   readonly onMade: (made: CreatedKey | RotatedKey) => void;
@@ -14,14 +18,9 @@ interface NewKeyDialogProps {
 }
 
 export function CreateKeyDialog({ account, onMade, onClose }: NewKeyDialogProps & { readonly account: string }) {
-  const [name, setName] = useState('');
-  const [expires, setExpires] = useState('');
+  const [values, setValues] = useState(NEW_CREDENTIAL);
   const create = useApiMutation(
-    () =>
-      post<CreatedKey>(path`/accounts/${account}/keys`, {
-        name: name.trim(),
-        ...(expires.trim() === '' ? {} : { expires: expires.trim() }),
-      }),
+    () => post<CreatedKey>(path`/accounts/${account}/keys`, toCredentialInput(values)),
     ['accounts'],
   );
   return (
@@ -30,27 +29,17 @@ export function CreateKeyDialog({ account, onMade, onClose }: NewKeyDialogProps 
       title={`Create a key for ${account}`}
       action="Create key"
       busy={create.isPending}
-      disabled={name.trim() === ''}
+      disabled={values.name.trim() === ''}
       error={create.error}
+      hasFieldError={hasCredentialFieldError(create.error)}
       onSubmit={() => create.mutate(undefined, { onSuccess: onMade })}
       onClose={onClose}
     >
-      <TextInput
-        label="Name"
+      <CredentialFields
+        values={values}
         description="Such as the name of the program that uses the key"
-        value={name}
-        onChange={(event) => setName(event.currentTarget.value)}
-        maxLength={64}
-        autoComplete="off"
-        required
-        data-autofocus
-      />
-      <TextInput
-        label="Expires"
-        description="A date (UTC), or a duration such as 90d. Empty: never."
-        value={expires}
-        onChange={(event) => setExpires(event.currentTarget.value)}
-        autoComplete="off"
+        error={create.error}
+        onChange={setValues}
       />
     </FormDialog>
   );
@@ -90,39 +79,5 @@ export function RotateKeyDialog({ rotated, onMade, onClose }: NewKeyDialogProps 
         data-autofocus
       />
     </FormDialog>
-  );
-}
-
-export function RevokeKeyDialog({ revoked, onClose }: { readonly revoked: KeyEntry; readonly onClose: () => void }) {
-  const revoke = useApiMutation(
-    () => post(path`/keys/${revoked.id}/revoke`),
-    ['accounts'],
-    () => `Revoked ${revoked.name} (${revoked.prefix}…).`,
-  );
-  return (
-    <ConfirmDialog
-      opened
-      title={`Revoke ${revoked.name} (${revoked.prefix}…)?`}
-      action="Revoke key"
-      busy={revoke.isPending}
-      error={revoke.error}
-      onConfirm={() => revoke.mutate(undefined, { onSuccess: onClose })}
-      onClose={onClose}
-    >
-      <Stack>
-        <Text>
-          Within one second every request with this key is refused with 401. You cannot restore a revoked key.
-        </Text>
-        <Text>
-          {revoked.lastUsed === null ? (
-            'The key has never been used.'
-          ) : (
-            <>
-              The key was last used <RelativeTime at={revoked.lastUsed} />.
-            </>
-          )}
-        </Text>
-      </Stack>
-    </ConfirmDialog>
   );
 }

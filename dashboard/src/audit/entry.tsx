@@ -1,10 +1,11 @@
 /** One entry of the audit log: time, actor, action, target, and the values before and after. */
-import { Anchor, Stack, Table, Text } from '@mantine/core';
+import { Anchor, Stack, Text } from '@mantine/core';
 import { Link } from 'wouter';
 import { type DifferenceFormat, type DifferenceLine, listDifferences } from '../../../src/model/audit.ts';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { path } from '../api/client';
 import { buildSuppressionUrl } from '../message/suppression-links';
+import { ListRow } from '../parts/list-row';
 import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatUtc } from '../parts/time';
 import { formatListOwner } from '../suppressions/list-owner';
@@ -14,33 +15,36 @@ const VALUE_FORMATS: DifferenceFormat = {
   formatDuration,
 };
 
-export function EntryRow({ entry }: { readonly entry: AuditRecord }) {
-  const { at, actor, action } = entry;
+interface EntryRowProps {
+  readonly entry: AuditRecord;
+  readonly isCurrent: boolean;
+  /** Opens the page of the target. */
+  readonly onOpen: () => void;
+}
+
+export function EntryRow({ entry, isCurrent, onOpen }: EntryRowProps) {
+  const { id, at, actor, action } = entry;
   return (
-    <Table.Tr>
-      <Table.Td style={{ verticalAlign: 'top', whiteSpace: 'nowrap' }} visibleFrom="xs">
-        <RelativeTime at={at} />
-        <Text size="sm" c="dimmed">
-          {formatUtc(at)}
-        </Text>
-      </Table.Td>
-      <Table.Td style={{ verticalAlign: 'top', whiteSpace: 'nowrap' }} visibleFrom="sm">
-        {actor}
-      </Table.Td>
-      <Table.Td style={{ verticalAlign: 'top' }}>
-        <Text inherit>{action}</Text>
-        <Target entry={entry} />
-        <Text size="sm" c="dimmed" hiddenFrom="sm" className="wrap">
-          {actor}
-        </Text>
-        <Text size="sm" c="dimmed" hiddenFrom="xs">
-          <RelativeTime at={at} />
-        </Text>
-      </Table.Td>
-      <Table.Td style={{ verticalAlign: 'top' }}>
+    <ListRow id={String(id)} isCurrent={isCurrent} onOpen={onOpen}>
+      <td className="fill audit-what">
+        <div className="two-lines">
+          <b>{action}</b>
+          <span>
+            <Target entry={entry} />
+          </span>
+        </div>
+      </td>
+      <td className="fill">
         <Difference lines={listDifferences(entry.before, entry.after, VALUE_FORMATS)} />
-      </Table.Td>
-    </Table.Tr>
+      </td>
+      <td className="wrap" data-label="Actor">
+        {actor}
+      </td>
+      <td className="nowrap" data-label="Time">
+        <RelativeTime at={at} />
+        <div className="muted desk-only">{formatUtc(at)}</div>
+      </td>
+    </ListRow>
   );
 }
 
@@ -108,7 +112,8 @@ function readStringMember(value: unknown, name: string): string | null {
   return typeof found === 'string' ? found : null;
 }
 
-function findTargetPage(action: string, target: string): string | null {
+/** Returns the path of the page of the target; null if it has none. */
+export function findTargetPage(action: string, target: string): string | null {
   switch (action.split('.', 1)[0]) {
     case 'account':
       return path`/accounts/${target}`;

@@ -1,73 +1,141 @@
 /** The audit log: actor, action, target, and the values before and after, newest first. */
-import { Button, Group, Table } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
+import { Button } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useLocation } from 'wouter';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { get } from '../api/client';
 import { useUrlState } from '../api/url-state';
-import { EntryRow } from '../audit/entry';
+import { EntryRow, findTargetPage } from '../audit/entry';
+import { FilterChip, FilterValues } from '../parts/filter-chip';
+import { KeyHints } from '../parts/key-hint';
+import { ListHead } from '../parts/list-row';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { cutPage, OlderPages } from '../parts/page-turner';
+import { TextFilter } from '../parts/text-filter';
+import { useRowKeys } from '../parts/use-row-keys';
 
 const PAGE_SIZE = 50;
+/** The nouns of the actions, such as `account` of `account.lock`. */
+const NOUNS = ['account', 'key', 'domain', 'suppression', 'message', 'webhook', 'token'];
 
 export function AuditPage() {
-  const [urlState, setUrlState] = useUrlState();
+  const [urlState] = useUrlState();
+  const [, navigate] = useLocation();
+  const filters = {
+    target: urlState.get('target') ?? '',
+    action: urlState.get('action') ?? '',
+    actor: urlState.get('actor') ?? '',
+  };
   const before = urlState.get('before') ?? '';
+  const isFiltered = Object.values(filters).some((value) => value !== '');
   const log = useQuery({
-    queryKey: ['audit', before],
-    // The page requests one entry more than it shows. The additional entry indicates that there are older entries.
-    queryFn: () => get<readonly AuditRecord[]>('/audit', { before, limit: PAGE_SIZE + 1 }),
+    queryKey: ['audit', filters, before],
+    queryFn: () => get<readonly AuditRecord[]>('/audit', { ...filters, before, limit: PAGE_SIZE + 1 }),
+    placeholderData: keepPreviousData,
   });
-  const entries = (log.data ?? []).slice(0, PAGE_SIZE);
-  const hasOlder = (log.data?.length ?? 0) > PAGE_SIZE ? entries.at(-1) : undefined;
+  const { rows: entries, older } = cutPage(log.data, PAGE_SIZE);
+  const openTarget = (id: string) => {
+    const entry = entries.find((candidate) => String(candidate.id) === id);
+    const page = entry === undefined ? null : findTargetPage(entry.action, entry.target);
+    if (page !== null) navigate(page);
+  };
+  const current = useRowKeys({ ids: entries.map(({ id }) => String(id)), onOpen: openTarget });
   return (
     <>
       <PageHead title="Audit log" />
+      <AuditFilters {...filters} />
       {log.isPending ? <Loading /> : null}
       {log.isError ? <ErrorAlert error={log.error} retry={log.refetch} /> : null}
-      {log.isSuccess && entries.length === 0 ? (
-        <EmptyState title={before === '' ? 'No entries' : 'No older entries'}>
-          The audit log has an entry for each change that an operator makes to accounts, keys, domains, suppression
-          lists and messages.
-        </EmptyState>
-      ) : null}
+      {log.isSuccess && entries.length === 0 ? <NoEntries isFiltered={isFiltered} isFirstPage={before === ''} /> : null}
       {entries.length === 0 ? null : (
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th scope="col" visibleFrom="xs">
-                Time
-              </Table.Th>
-              <Table.Th scope="col" visibleFrom="sm">
-                Actor
-              </Table.Th>
-              <Table.Th scope="col" className="audit-what">
-                Action
-              </Table.Th>
-              <Table.Th scope="col">Change</Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {entries.map((entry) => (
-              <EntryRow key={entry.id} entry={entry} />
-            ))}
-          </Table.Tbody>
-        </Table>
+        <div className="card flush">
+          <table className="list top">
+            <caption className="unseen">Entries of the audit log, newest first</caption>
+            <ListHead columns={['Action and target', 'Change', 'Actor', 'Time']} />
+            <tbody>
+              {entries.map((entry) => (
+                <EntryRow
+                  key={entry.id}
+                  entry={entry}
+                  isCurrent={current === String(entry.id)}
+                  onOpen={() => openTarget(String(entry.id))}
+                />
+              ))}
+            </tbody>
+          </table>
+          <OlderPages
+            older={older}
+            note={isFiltered ? 'Newest first, of the newest 20,000 entries' : 'Newest first'}
+            isLoading={log.isPlaceholderData}
+          />
+        </div>
       )}
-      <Group justify="space-between" my="md">
-        {before === '' ? (
-          <span />
-        ) : (
-          <Button variant="default" onClick={() => setUrlState({ before: null })}>
-            Newest
-          </Button>
-        )}
-        {hasOlder === undefined ? null : (
-          <Button variant="default" onClick={() => setUrlState({ before: String(hasOlder.id) })}>
-            Older
-          </Button>
-        )}
-      </Group>
     </>
+  );
+}
+
+interface AuditFiltersProps {
+  readonly target: string;
+  readonly action: string;
+  readonly actor: string;
+}
+
+function AuditFilters({ target, action, actor }: AuditFiltersProps) {
+  const [, setUrlState] = useUrlState();
+  const change = (name: string, value: string | null, typed = false) =>
+    setUrlState({ [name]: value, before: null }, typed);
+  return (
+    <search className="filters" aria-label="Audit log">
+      <TextFilter
+        label="Search targets"
+        placeholder="Target, such as an account or domain"
+        value={target}
+        onApply={(text) => change('target', text, true)}
+        isMain
+        isInline
+      />
+      <FilterChip label="Action" value={action} onClear={() => change('action', null)}>
+        <FilterValues
+          label="Action"
+          values={NOUNS}
+          chosen={action}
+          onChange={(values) => change('action', values.join(','))}
+        />
+      </FilterChip>
+      <FilterChip label="Actor" value={actor} onClear={() => change('actor', null)}>
+        <TextFilter
+          label="Actor"
+          placeholder="page, token:ci or cli:root"
+          value={actor}
+          onApply={(text) => change('actor', text, true)}
+        />
+      </FilterChip>
+      {target + action + actor === '' ? null : (
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          onClick={() => setUrlState({ target: null, action: null, actor: null, before: null })}
+        >
+          Clear filters
+        </Button>
+      )}
+      <KeyHints open="open the target" />
+    </search>
+  );
+}
+
+function NoEntries({ isFiltered, isFirstPage }: { readonly isFiltered: boolean; readonly isFirstPage: boolean }) {
+  if (isFiltered)
+    return (
+      <EmptyState title="No entry matches">
+        A filter examines the newest 20,000 entries. Remove a filter to show all entries.
+      </EmptyState>
+    );
+  return (
+    <EmptyState title={isFirstPage ? 'No entries' : 'No older entries'}>
+      The audit log has an entry for each change that an operator makes to accounts, keys, domains, suppression lists
+      and messages.
+    </EmptyState>
   );
 }

@@ -1,28 +1,37 @@
 /** The list of feedback reports that were not understood, newest first. */
-import { Anchor, Button, Group, Table, Text } from '@mantine/core';
-import { Link } from 'wouter';
+import { Text } from '@mantine/core';
+import { Link, useLocation } from 'wouter';
 import type { ReportSummary } from '../../../src/operations/feedback/schemas.ts';
 import { path } from '../api/client';
 import { useUrlState } from '../api/url-state';
 import { REPORT_PAGE_SIZE, useReports } from '../feedback/queries';
+import { KeyHints } from '../parts/key-hint';
+import { ListHead, ListRow } from '../parts/list-row';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { cutPage, OlderPages } from '../parts/page-turner';
 import { RelativeTime } from '../parts/relative-time';
 import { toPrintableText } from '../parts/untrusted-text';
+import { useRowKeys } from '../parts/use-row-keys';
 
 export function FeedbackPage() {
-  const [urlState, setUrlState] = useUrlState();
+  const [urlState] = useUrlState();
+  const [, navigate] = useLocation();
   const before = urlState.get('before') ?? '';
   const page = useReports(before);
-  const reports = (page.data ?? []).slice(0, REPORT_PAGE_SIZE);
-  const older = (page.data?.length ?? 0) > REPORT_PAGE_SIZE ? reports.at(-1) : undefined;
+  const { rows: reports, older } = cutPage(page.data, REPORT_PAGE_SIZE);
+  const open = (id: string) => navigate(path`/feedback/${id}`);
+  const current = useRowKeys({ ids: reports.map(({ id }) => String(id)), onOpen: open });
   return (
     <>
       <PageHead title="Feedback" />
-      <Text size="sm" c="dimmed" mb="md">
-        Bounces, complaints and provider events that were not understood, or that name no known message. They change no
-        message and suppress no recipient.
-      </Text>
+      <div className="filters">
+        <Text size="sm" c="dimmed" flex="1 1 20rem">
+          Bounces, complaints and provider events that were not understood, or that name no known message. They change
+          no message and suppress no recipient.
+        </Text>
+        {reports.length === 0 ? null : <KeyHints open="open" search={null} />}
+      </div>
       {page.isPending ? <Loading /> : null}
       {page.isError ? <ErrorAlert error={page.error} retry={page.refetch} /> : null}
       {page.isSuccess && reports.length === 0 ? (
@@ -31,71 +40,56 @@ export function FeedbackPage() {
         </EmptyState>
       ) : null}
       {reports.length === 0 ? null : (
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th scope="col">Report</Table.Th>
-              <Table.Th scope="col">Reason</Table.Th>
-              <Table.Th scope="col" visibleFrom="sm">
-                Source
-              </Table.Th>
-              <Table.Th scope="col" visibleFrom="xs">
-                Received
-              </Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {reports.map((report) => (
-              <ReportRow key={report.id} report={report} />
-            ))}
-          </Table.Tbody>
-        </Table>
+        <div className="card flush">
+          <table className="list">
+            <caption className="unseen">Reports that were not understood, newest first</caption>
+            <ListHead columns={['Report and reason', 'Message', 'Source', 'Received']} />
+            <tbody>
+              {reports.map((report) => (
+                <ReportRow
+                  key={report.id}
+                  report={report}
+                  isCurrent={current === String(report.id)}
+                  onOpen={() => open(String(report.id))}
+                />
+              ))}
+            </tbody>
+          </table>
+          <OlderPages older={older} isLoading={page.isPlaceholderData} />
+        </div>
       )}
-      <Group justify="space-between" my="md">
-        {before === '' ? (
-          <span />
-        ) : (
-          <Button variant="default" onClick={() => setUrlState({ before: null })}>
-            Newest
-          </Button>
-        )}
-        {older === undefined ? null : (
-          <Button
-            variant="default"
-            loading={page.isPlaceholderData}
-            onClick={() => setUrlState({ before: String(older.id) })}
-          >
-            Older
-          </Button>
-        )}
-      </Group>
     </>
   );
 }
 
-function ReportRow({ report: { id, at, source, message, reason, summary } }: { readonly report: ReportSummary }) {
+interface ReportRowProps {
+  readonly report: ReportSummary;
+  readonly isCurrent: boolean;
+  readonly onOpen: () => void;
+}
+
+function ReportRow({ report: { id, at, source, message, reason, summary }, isCurrent, onOpen }: ReportRowProps) {
   return (
-    <Table.Tr>
-      <Table.Td>
-        <Anchor inherit component={Link} href={path`/feedback/${id}`} className="wrap">
-          {summary.trim() === '' ? `Report ${id}` : toPrintableText(summary)}
-        </Anchor>
-        {message === null ? null : (
-          <Text size="sm">
-            <Anchor inherit component={Link} href={path`/messages/${message}`} className="wrap">
-              message {message}
-            </Anchor>
-          </Text>
+    <ListRow id={String(id)} isCurrent={isCurrent} onOpen={onOpen}>
+      <td className="fill">
+        <div className="two-lines">
+          <Link href={path`/feedback/${id}`}>{summary.trim() === '' ? `Report ${id}` : toPrintableText(summary)}</Link>
+          <span>{toPrintableText(reason)}</span>
+        </div>
+      </td>
+      <td data-label="Message">
+        {message === null ? (
+          <span className="muted">none is named</span>
+        ) : (
+          <Link href={path`/messages/${message}`} className="row-link" aria-label={`message ${message}`}>
+            message <code>…{message.slice(-8)}</code>
+          </Link>
         )}
-        <Text size="sm" c="dimmed" hiddenFrom="sm">
-          {source}, <RelativeTime at={at} />
-        </Text>
-      </Table.Td>
-      <Table.Td className="wrap">{toPrintableText(reason)}</Table.Td>
-      <Table.Td visibleFrom="sm">{source}</Table.Td>
-      <Table.Td visibleFrom="xs">
+      </td>
+      <td data-label="Source">{source}</td>
+      <td className="nowrap" data-label="Received">
         <RelativeTime at={at} />
-      </Table.Td>
-    </Table.Tr>
+      </td>
+    </ListRow>
   );
 }

@@ -1,31 +1,25 @@
 /** The tokens of the operator API: create, revoke. A new token is shown once. */
-import { Button, Code, Switch, Table, Text } from '@mantine/core';
+import { Button, Code, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { CreatedToken, TokenEntry } from '../../../src/operations/tokens/schemas.ts';
-import { get } from '../api/client';
-import { useUrlState } from '../api/url-state';
+import { get, path } from '../api/client';
+import { type Credential, CredentialList } from '../credentials/credential-list';
+import { RevokeDialog } from '../credentials/revoke-dialog';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { RelativeTime } from '../parts/relative-time';
 import { SecretDialog } from '../parts/secret-dialog';
-import { StatusBadge } from '../parts/status-badge';
 import { formatUtc } from '../parts/time';
-import { CreateTokenDialog, RevokeTokenDialog } from '../tokens/token-dialogs';
+import { CreateTokenDialog } from '../tokens/create-dialog';
 
 type OpenDialog =
   | { readonly kind: 'create' }
   | { readonly kind: 'made'; readonly made: CreatedToken }
-  | { readonly kind: 'revoke'; readonly token: TokenEntry };
+  | { readonly kind: 'revoke'; readonly token: Credential };
 
 export function TokensPage() {
   const tokens = useQuery({ queryKey: ['tokens'], queryFn: () => get<readonly TokenEntry[]>('/tokens') });
-  const [urlState, setUrlState] = useUrlState();
   const [dialog, setDialog] = useState<OpenDialog | null>(null);
-  const showsAll = urlState.get('tokens') === 'all';
-  const allTokens = tokens.data ?? [];
-  const working = allTokens.filter(({ status }) => status === 'works');
-  const shownTokens = showsAll ? allTokens : working;
   const closeDialog = () => setDialog(null);
   return (
     <>
@@ -38,26 +32,40 @@ export function TokensPage() {
       </Text>
       {tokens.isPending ? <Loading /> : null}
       {tokens.isError ? <ErrorAlert error={tokens.error} retry={tokens.refetch} /> : null}
-      {allTokens.length > working.length ? (
-        <Switch
-          mb="sm"
-          label={`Also show expired and revoked tokens (${allTokens.length - working.length})`}
-          checked={showsAll}
-          onChange={(event) => setUrlState({ tokens: event.currentTarget.checked ? 'all' : null }, true)}
+      {tokens.data === undefined ? null : (
+        <CredentialList
+          noun="tokens"
+          credentials={tokens.data.map(toCredential)}
+          empty={
+            <EmptyState title="No tokens">
+              Create one here, or with <Code>postrider token create NAME</Code>
+            </EmptyState>
+          }
+          renderActions={(token) => (
+            <Button
+              size="compact-sm"
+              variant="default"
+              aria-label={`Revoke ${token.name}`}
+              onClick={() => setDialog({ kind: 'revoke', token })}
+            >
+              Revoke
+            </Button>
+          )}
         />
-      ) : null}
-      {tokens.isSuccess && shownTokens.length === 0 ? (
-        <EmptyState title="No tokens">
-          Create one here, or with <Code>postrider token create NAME</Code>
-        </EmptyState>
-      ) : null}
-      {shownTokens.length === 0 ? null : (
-        <TokenTable tokens={shownTokens} onRevoke={(token) => setDialog({ kind: 'revoke', token })} />
       )}
       {dialog?.kind === 'create' ? (
         <CreateTokenDialog onMade={(made) => setDialog({ kind: 'made', made })} onClose={closeDialog} />
       ) : null}
-      {dialog?.kind === 'revoke' ? <RevokeTokenDialog token={dialog.token} onClose={closeDialog} /> : null}
+      {dialog?.kind === 'revoke' ? (
+        <RevokeDialog
+          noun="token"
+          credential={dialog.token}
+          apiPath={path`/tokens/${dialog.token.id}/revoke`}
+          topic="tokens"
+          consequence="Every later request with this token is refused."
+          onClose={closeDialog}
+        />
+      ) : null}
       {dialog?.kind === 'made' ? (
         <SecretDialog
           title="New token"
@@ -73,76 +81,10 @@ export function TokensPage() {
   );
 }
 
-interface TokenTableProps {
-  readonly tokens: readonly TokenEntry[];
-  readonly onRevoke: (token: TokenEntry) => void;
-}
-
-function TokenTable({ tokens, onRevoke }: TokenTableProps) {
-  return (
-    <Table>
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th scope="col">Token</Table.Th>
-          <Table.Th scope="col">State</Table.Th>
-          <Table.Th scope="col" visibleFrom="xs">
-            Access
-          </Table.Th>
-          <Table.Th scope="col" visibleFrom="sm">
-            Last used
-          </Table.Th>
-          <Table.Th scope="col" visibleFrom="md">
-            Created
-          </Table.Th>
-          <Table.Th scope="col" visibleFrom="sm">
-            Expires
-          </Table.Th>
-          <Table.Th scope="col">
-            <span className="unseen">Actions</span>
-          </Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {tokens.map((token) => (
-          <Table.Tr key={token.id}>
-            <Table.Td>
-              <Text inherit className="wrap">
-                {token.name}
-              </Text>
-              <Text size="sm" c="dimmed" ff="monospace" style={{ whiteSpace: 'nowrap' }}>
-                {token.prefix}…
-              </Text>
-            </Table.Td>
-            <Table.Td>
-              <StatusBadge tone={token.status === 'works' ? 'success' : 'neutral'}>
-                {token.status === 'works' ? 'active' : token.status}
-              </StatusBadge>
-            </Table.Td>
-            <Table.Td visibleFrom="xs">{token.readOnly ? 'read only' : 'read and change'}</Table.Td>
-            <Table.Td visibleFrom="sm">
-              {token.lastUsed === null ? 'never' : <RelativeTime at={token.lastUsed} />}
-            </Table.Td>
-            <Table.Td visibleFrom="md">
-              <RelativeTime at={token.created} />
-            </Table.Td>
-            <Table.Td visibleFrom="sm">
-              {token.expires === null ? 'never' : <RelativeTime at={token.expires} />}
-            </Table.Td>
-            <Table.Td ta="right">
-              {token.status === 'works' ? (
-                <Button
-                  size="compact-sm"
-                  variant="default"
-                  aria-label={`Revoke ${token.name}`}
-                  onClick={() => onRevoke(token)}
-                >
-                  Revoke
-                </Button>
-              ) : null}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
+function toCredential({ status, readOnly, ...token }: TokenEntry): Credential {
+  return {
+    ...token,
+    state: status === 'works' ? 'active' : status,
+    access: readOnly ? 'read only' : 'read and change',
+  };
 }

@@ -10,15 +10,22 @@ export function KeyHint({ children }: { readonly children: string }) {
 interface KeyHintsProps {
   /** The verb for the key Enter, such as `open`. */
   readonly open: string;
+  /** The verb for the key `/`; null if the page has no search. */
+  readonly search?: string | null;
   /** True if the key x selects a row. */
   readonly canSelect?: boolean;
 }
 
 /** The keys of a list (use-row-keys.ts), at the end of its filters. They are hidden on a narrow screen. */
-export function KeyHints({ open, canSelect = false }: KeyHintsProps) {
+export function KeyHints({ open, search = 'search', canSelect = false }: KeyHintsProps) {
   return (
     <span className="key-hints">
-      <kbd>/</kbd> search · <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Enter</kbd> {open}
+      {search === null ? null : (
+        <>
+          <kbd>/</kbd> {search} ·{' '}
+        </>
+      )}
+      <kbd>j</kbd> <kbd>k</kbd> move · <kbd>Enter</kbd> {open}
       {canSelect ? (
         <>
           {' '}

@@ -1,6 +1,7 @@
 /** The foot of a list that the service returns page by page: a note, the way back to the first page, and the next page. */
 import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { useUrlState } from '../api/url-state';
 
 interface PageTurnerProps {
   /** The order of the list, such as `Newest first`, or the state of a search. */
@@ -30,5 +31,42 @@ export function PageTurner({ note, first, next, isLoading = false }: PageTurnerP
         )}
       </Group>
     </div>
+  );
+}
+
+/** One page of a list that is requested with one row more than it shows. */
+export interface CutPage<Row> {
+  readonly rows: readonly Row[];
+  /** The id of the last row if there are older rows; otherwise null. */
+  readonly older: string | null;
+}
+
+/** Removes the additional row, which indicates that there are older rows. */
+export function cutPage<Row extends { readonly id: string | number }>(
+  rows: readonly Row[] | undefined,
+  pageSize: number,
+): CutPage<Row> {
+  const shownRows = (rows ?? []).slice(0, pageSize);
+  const last = shownRows.at(-1);
+  return { rows: shownRows, older: (rows?.length ?? 0) > pageSize && last !== undefined ? String(last.id) : null };
+}
+
+interface OlderPagesProps {
+  /** The id after which the next page begins; null on the last page. */
+  readonly older: string | null;
+  readonly note?: string;
+  readonly isLoading?: boolean;
+}
+
+/** The foot of a list in the order of time, whose position is the parameter `before` of the URL. */
+export function OlderPages({ older, note = 'Newest first', isLoading = false }: OlderPagesProps) {
+  const [urlState, setUrlState] = useUrlState();
+  return (
+    <PageTurner
+      note={note}
+      first={urlState.has('before') ? { label: 'Newest', onTurn: () => setUrlState({ before: null }) } : null}
+      next={older === null ? null : { label: 'Older', onTurn: () => setUrlState({ before: older }) }}
+      isLoading={isLoading}
+    />
   );
 }

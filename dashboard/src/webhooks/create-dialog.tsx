@@ -1,14 +1,14 @@
 /** Creates an endpoint. Its signing secret is then shown once. */
-import { Select, TextInput } from '@mantine/core';
+import { Select } from '@mantine/core';
 import { useState } from 'react';
-import { DEFAULT_WEBHOOK_EVENT_TYPES, type WebhookEventType } from '../../../src/model/webhook.ts';
+import { DEFAULT_WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
 import type { WebhookSecret } from '../../../src/operations/webhooks/schemas.ts';
 import { useAccounts } from '../accounts/queries';
 import { post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { findFieldError } from '../parts/field-error';
 import { FormDialog } from '../parts/form-dialog';
-import { EventSelect } from './event-select';
+import { EndpointFields, type EndpointValues, hasEndpointFieldError, isComplete } from './endpoint-fields';
 import { toEventsParameter } from './event-text';
 
 interface CreateWebhookDialogProps {
@@ -18,22 +18,19 @@ interface CreateWebhookDialogProps {
 
 export function CreateWebhookDialog({ onMade, onClose }: CreateWebhookDialogProps) {
   const accounts = useAccounts();
-  const [url, setUrl] = useState('');
-  const [name, setName] = useState('');
+  const [values, setValues] = useState<EndpointValues>({ url: '', name: '', events: DEFAULT_WEBHOOK_EVENT_TYPES });
   const [account, setAccount] = useState<string | null>(null);
-  const [events, setEvents] = useState<readonly WebhookEventType[]>(DEFAULT_WEBHOOK_EVENT_TYPES);
+  const name = values.name.trim();
   const create = useApiMutation(
     () =>
       post<WebhookSecret>('/webhooks', {
-        url: url.trim(),
-        events: toEventsParameter(events),
+        url: values.url.trim(),
+        events: toEventsParameter(values.events),
         ...(account === null ? {} : { account }),
-        ...(name.trim() === '' ? {} : { name: name.trim() }),
+        ...(name === '' ? {} : { name }),
       }),
     ['webhooks'],
   );
-  const findError = (field: string) => findFieldError(create.error, field);
-  const hasFieldError = ['url', 'account', 'name', 'events'].some((field) => findError(field) !== null);
   return (
     <FormDialog
       opened
@@ -41,49 +38,28 @@ export function CreateWebhookDialog({ onMade, onClose }: CreateWebhookDialogProp
       action="Create endpoint"
       size="lg"
       busy={create.isPending}
-      disabled={url.trim() === '' || events.length === 0}
+      disabled={!isComplete(values)}
       error={create.error}
-      hasFieldError={hasFieldError}
+      hasFieldError={hasEndpointFieldError(create.error)}
       onSubmit={() => create.mutate(undefined, { onSuccess: onMade })}
       onClose={onClose}
     >
-      <TextInput
-        label="URL"
-        description="It receives a signed POST request for each event."
-        placeholder="https://app.example.com/webhooks"
-        value={url}
-        onChange={(event) => setUrl(event.currentTarget.value)}
-        error={findError('url')}
-        autoComplete="off"
-        autoCapitalize="off"
-        spellCheck={false}
-        required
-        data-autofocus
-      />
-      <TextInput
-        label="Name"
-        description="A label, such as the name of the application"
-        value={name}
-        onChange={(event) => setName(event.currentTarget.value)}
-        error={findError('name')}
-        maxLength={64}
-        autoComplete="off"
-      />
-      <Select
-        label="Account"
-        description="The endpoint receives the events of this account only. You cannot change it later."
-        placeholder="Every account"
-        data={(accounts.data ?? []).map((entry) => entry.name)}
-        value={account}
-        onChange={setAccount}
-        error={findError('account') ?? accounts.error?.message}
-        searchable
-        clearable
-        clearButtonProps={{ 'aria-label': 'Every account' }}
-        limit={50}
-        nothingFoundMessage="No account has this name"
-      />
-      <EventSelect selected={events} onChange={setEvents} error={findError('events')} />
+      <EndpointFields values={values} error={create.error} onChange={setValues}>
+        <Select
+          label="Account"
+          description="The endpoint receives the events of this account only. You cannot change it later."
+          placeholder="Every account"
+          data={(accounts.data ?? []).map((entry) => entry.name)}
+          value={account}
+          onChange={setAccount}
+          error={findFieldError(create.error, 'account') ?? accounts.error?.message}
+          searchable
+          clearable
+          clearButtonProps={{ 'aria-label': 'Every account' }}
+          limit={50}
+          nothingFoundMessage="No account has this name"
+        />
+      </EndpointFields>
     </FormDialog>
   );
 }

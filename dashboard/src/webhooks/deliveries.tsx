@@ -1,10 +1,12 @@
 /** The deliveries of an endpoint with their attempts, newest first, with replays. */
-import { Button, Group, SegmentedControl, Table, Title } from '@mantine/core';
+import { Button, Group, SegmentedControl, Title } from '@mantine/core';
 import { useState } from 'react';
 import { DELIVERY_STATUSES, type DeliveryStatus } from '../../../src/model/webhook.ts';
 import type { WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
 import { useUrlState } from '../api/url-state';
+import { ListHead } from '../parts/list-row';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { cutPage, OlderPages } from '../parts/page-turner';
 import { DeliveryRow } from './delivery-row';
 import { DELIVERY_PAGE_SIZE, useDeliveries } from './queries';
 import { ReplayDialog } from './replay-dialog';
@@ -22,8 +24,7 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
   const status = toStatus(urlState.get('status'));
   const before = urlState.get('before') ?? '';
   const page = useDeliveries(webhook.id, status, before);
-  const deliveries = (page.data ?? []).slice(0, DELIVERY_PAGE_SIZE);
-  const older = (page.data?.length ?? 0) > DELIVERY_PAGE_SIZE ? deliveries.at(-1) : undefined;
+  const { rows: deliveries, older } = cutPage(page.data, DELIVERY_PAGE_SIZE);
   return (
     <section aria-labelledby="deliveries">
       <Group justify="space-between" mb="sm">
@@ -57,45 +58,19 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
         </EmptyState>
       ) : null}
       {deliveries.length === 0 ? null : (
-        <Table>
-          <Table.Thead>
-            <Table.Tr>
-              <Table.Th scope="col" visibleFrom="sm">
-                State
-              </Table.Th>
-              <Table.Th scope="col">Event</Table.Th>
-              <Table.Th scope="col" visibleFrom="sm">
-                Last attempt
-              </Table.Th>
-              <Table.Th scope="col" visibleFrom="md">
-                Recorded
-              </Table.Th>
-              <Table.Th scope="col">
-                <span className="unseen">Actions</span>
-              </Table.Th>
-            </Table.Tr>
-          </Table.Thead>
-          <Table.Tbody>
-            {deliveries.map((delivery) => (
-              <DeliveryRow key={delivery.id} delivery={delivery} webhook={webhook} />
-            ))}
-          </Table.Tbody>
-        </Table>
+        <div className="card flush">
+          <table className="list">
+            <caption className="unseen">Deliveries, newest first</caption>
+            <ListHead columns={['State', 'Event', 'Last attempt', 'Recorded', '']} />
+            <tbody>
+              {deliveries.map((delivery) => (
+                <DeliveryRow key={delivery.id} delivery={delivery} webhook={webhook} />
+              ))}
+            </tbody>
+          </table>
+          <OlderPages older={older} isLoading={page.isPlaceholderData} />
+        </div>
       )}
-      <Group justify="space-between" my="md">
-        {before === '' ? (
-          <span />
-        ) : (
-          <Button variant="default" onClick={() => setUrlState({ before: null })}>
-            Newest
-          </Button>
-        )}
-        {older === undefined ? null : (
-          <Button variant="default" loading={page.isPlaceholderData} onClick={() => setUrlState({ before: older.id })}>
-            Older
-          </Button>
-        )}
-      </Group>
       {isReplayOpen ? <ReplayDialog webhook={webhook} onClose={() => setIsReplayOpen(false)} /> : null}
     </section>
   );

@@ -1,5 +1,5 @@
 /** One delivery of an endpoint. The operator can open its attempts below the row. */
-import { Anchor, Button, Collapse, Group, Table, Text } from '@mantine/core';
+import { Button, Collapse, Group, Text } from '@mantine/core';
 import { useDisclosure, useId } from '@mantine/hooks';
 import { Link } from 'wouter';
 import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
@@ -31,49 +31,46 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
   );
   return (
     <>
-      <Table.Tr>
-        <Table.Td visibleFrom="sm">
+      <tr>
+        <td>
           <DeliveryBadge status={status} />
-        </Table.Td>
-        <Table.Td>
-          <Text component="div" hiddenFrom="sm">
-            <DeliveryBadge status={status} />
-          </Text>
-          <Text inherit className="wrap">
-            {type}
-          </Text>
-          {message === null ? null : (
-            <Anchor component={Link} href={path`/messages/${message}`} size="sm" aria-label={`message ${message}`}>
-              <span className="wrap mantine-visible-from-sm">{message}</span>
-              <span className="mantine-hidden-from-sm">message</span>
-            </Anchor>
-          )}
-          <Text size="sm" c="dimmed" hiddenFrom="sm" component="div">
-            <LastResult delivery={delivery} />
-          </Text>
-        </Table.Td>
-        <Table.Td visibleFrom="sm">
-          <LastResult delivery={delivery} />
-          <Text size="sm" c="dimmed">
-            {last === undefined ? null : (
-              <>
-                <RelativeTime at={last.at} /> · {formatDuration(last.durationMs)} ·{' '}
-                {formatCount(attempts.length, 'attempt')}
-              </>
+        </td>
+        <td className="fill">
+          <div className="two-lines">
+            <b>{type}</b>
+            {message === null ? null : (
+              <Link href={path`/messages/${message}`} className="row-link" aria-label={`message ${message}`}>
+                message <code>…{message.slice(-8)}</code>
+              </Link>
             )}
-            {nextAttemptAt === null || webhook.status === 'disabled' ? null : (
-              <>
-                {last === undefined ? 'due ' : ' · next '}
-                <RelativeTime at={nextAttemptAt} />
-              </>
-            )}
-          </Text>
-        </Table.Td>
-        <Table.Td visibleFrom="md">
+          </div>
+        </td>
+        <td className="fill">
+          <div className="two-lines">
+            <span>
+              <LastResult delivery={delivery} />
+            </span>
+            <span>
+              {last === undefined ? null : (
+                <>
+                  <RelativeTime at={last.at} /> · {formatDuration(last.durationMs)} ·{' '}
+                  {formatCount(attempts.length, 'attempt')}
+                </>
+              )}
+              {nextAttemptAt === null || webhook.status === 'disabled' ? null : (
+                <>
+                  {last === undefined ? 'due ' : ' · next '}
+                  <RelativeTime at={nextAttemptAt} />
+                </>
+              )}
+            </span>
+          </div>
+        </td>
+        <td className="nowrap desk">
           <RelativeTime at={toRecordedAt(id)} />
-        </Table.Td>
-        <Table.Td>
-          <Group gap="xs" justify="flex-end">
+        </td>
+        <td className="end">
+          <Group gap="xs" justify="flex-end" wrap="nowrap">
             <Button
               size="compact-sm"
               variant="default"
@@ -96,10 +93,10 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
               Replay
             </Button>
           </Group>
-        </Table.Td>
-      </Table.Tr>
-      <Table.Tr id={detailsId} hidden={!opened && replay.error === null}>
-        <Table.Td colSpan={COLUMN_COUNT}>
+        </td>
+      </tr>
+      <tr id={detailsId} hidden={!opened && replay.error === null}>
+        <td colSpan={COLUMN_COUNT} className="fill">
           {replay.error === null ? null : <ErrorAlert error={replay.error} />}
           <Collapse expanded={opened}>
             <Text size="sm" c="dimmed" mb="xs" className="wrap">
@@ -107,8 +104,8 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
             </Text>
             <Attempts attempts={attempts} />
           </Collapse>
-        </Table.Td>
-      </Table.Tr>
+        </td>
+      </tr>
     </>
   );
 }

@@ -1,11 +1,13 @@
-/** A table of endpoints: URL, account, events, state, last success and pending deliveries. */
-import { Anchor, Button, Group, Table, Text } from '@mantine/core';
+/** A list of endpoints: URL, account, events, state, last success and pending deliveries. */
+import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { Link } from 'wouter';
+import { Link, useLocation } from 'wouter';
 import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
 import { path } from '../api/client';
+import { ListHead, ListRow } from '../parts/list-row';
 import { formatCount, formatNumber } from '../parts/number';
 import { RelativeTime } from '../parts/relative-time';
+import { useRowKeys } from '../parts/use-row-keys';
 import { EndpointBadge } from './badges';
 import { describeEvents } from './event-text';
 
@@ -19,101 +21,91 @@ interface WebhookTableProps {
 }
 
 export function WebhookTable({ webhooks, figures }: WebhookTableProps) {
+  const [, navigate] = useLocation();
   const [rowCount, setRowCount] = useState(ROWS_STEP);
+  const shownWebhooks = webhooks.slice(0, rowCount);
+  const open = (id: string) => navigate(path`/webhooks/${id}`);
+  const current = useRowKeys({ ids: shownWebhooks.map(({ id }) => id), onOpen: open });
   return (
-    <>
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th scope="col">Endpoint</Table.Th>
-            <Table.Th scope="col">State</Table.Th>
-            <Table.Th scope="col" visibleFrom="sm">
-              Account
-            </Table.Th>
-            <Table.Th scope="col" visibleFrom="md">
-              Events
-            </Table.Th>
-            <Table.Th scope="col" visibleFrom="sm">
-              Last success
-            </Table.Th>
-            <Table.Th scope="col" visibleFrom="xs" ta="right">
-              Pending
-            </Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
-          {webhooks.slice(0, rowCount).map((webhook) => (
-            <WebhookRow key={webhook.id} webhook={webhook} figures={figures?.get(webhook.id)} />
+    <div className="card flush">
+      <table className="list">
+        <caption className="unseen">Endpoints</caption>
+        <ListHead columns={['State', 'Endpoint and events', 'Account', 'Last success', 'Deliveries']} />
+        <tbody>
+          {shownWebhooks.map((webhook) => (
+            <WebhookRow
+              key={webhook.id}
+              webhook={webhook}
+              figures={figures?.get(webhook.id)}
+              isCurrent={current === webhook.id}
+              onOpen={() => open(webhook.id)}
+            />
           ))}
-        </Table.Tbody>
-      </Table>
+        </tbody>
+      </table>
       {webhooks.length > rowCount ? (
-        <Group justify="center" my="md">
-          <Button variant="default" onClick={() => setRowCount(rowCount + ROWS_STEP)}>
-            Show more ({formatNumber(webhooks.length - rowCount)} left)
+        <div className="list-foot">
+          <span>{formatNumber(webhooks.length - rowCount)} more</span>
+          <Button variant="default" size="xs" onClick={() => setRowCount(rowCount + ROWS_STEP)}>
+            Show more
           </Button>
-        </Group>
+        </div>
       ) : null}
-    </>
+    </div>
   );
 }
 
 interface WebhookRowProps {
   readonly webhook: WebhookEntry;
   readonly figures: WebhookFigures | undefined;
+  readonly isCurrent: boolean;
+  readonly onOpen: () => void;
 }
 
-function WebhookRow({ webhook, figures }: WebhookRowProps) {
+function WebhookRow({ webhook, figures, isCurrent, onOpen }: WebhookRowProps) {
   const { id, url, name, account, events } = webhook;
   const failingSince = figures?.failingSince ?? null;
   return (
-    <Table.Tr>
-      <Table.Td>
-        <Anchor inherit component={Link} href={path`/webhooks/${id}`} className="wrap">
-          {url}
-        </Anchor>
-        <Text size="sm" c="dimmed" className="wrap">
-          {id}
-          {name === null ? '' : ` · ${name}`}
-        </Text>
-        <Text size="sm" c="dimmed" hiddenFrom="sm">
-          {figures === undefined ? '' : <LastSuccess figures={figures} />}
-          {figures === undefined || figures.pending === 0 ? '' : ` · ${formatNumber(figures.pending)} pending`}
-        </Text>
-      </Table.Td>
-      <Table.Td>
+    <ListRow id={id} isCurrent={isCurrent} onOpen={onOpen}>
+      <td>
         <EndpointBadge webhook={webhook} isFailing={failingSince !== null} />
         {failingSince === null ? null : (
-          <Text size="sm" c="dimmed">
+          <div className="muted">
             since <RelativeTime at={failingSince} />
-          </Text>
+          </div>
         )}
-      </Table.Td>
-      <Table.Td visibleFrom="sm">
+      </td>
+      <td className="fill">
+        <div className="two-lines">
+          <Link href={path`/webhooks/${id}`}>{url}</Link>
+          <span>
+            {id}
+            {name === null ? '' : ` · ${name}`} · {describeEvents(events)}
+          </span>
+        </div>
+      </td>
+      <td data-label="Account">
         {account === null ? (
-          'every account'
+          <span className="muted">every account</span>
         ) : (
-          <Anchor inherit component={Link} href={path`/accounts/${account}`} className="wrap">
+          <Link href={path`/accounts/${account}`} className="row-link wrap">
             {account}
-          </Anchor>
+          </Link>
         )}
-      </Table.Td>
-      <Table.Td visibleFrom="md" className="wrap">
-        {describeEvents(events)}
-      </Table.Td>
-      <Table.Td visibleFrom="sm">{figures === undefined ? '–' : <LastSuccess figures={figures} />}</Table.Td>
-      <Table.Td visibleFrom="xs" ta="right">
-        {figures === undefined ? '–' : formatNumber(figures.pending)}
+      </td>
+      <td className="nowrap" data-label="Last success">
+        {figures === undefined ? '–' : <LastSuccess figures={figures} />}
+      </td>
+      <td data-label="Deliveries">
+        {figures === undefined ? '–' : `${formatNumber(figures.pending)} pending`}
         {figures === undefined || figures.failed === 0 ? null : (
-          <Text size="sm" c="error">
-            {formatCount(figures.failed, 'failed', 'failed')}
-          </Text>
+          <div className="delta worse">{formatCount(figures.failed, 'failed', 'failed')}</div>
         )}
-      </Table.Td>
-    </Table.Tr>
+      </td>
+    </ListRow>
   );
 }
 
 function LastSuccess({ figures: { lastSuccessAt } }: { readonly figures: WebhookFigures }) {
-  return lastSuccessAt === null ? 'no success yet' : <RelativeTime at={lastSuccessAt} />;
+  return lastSuccessAt === null ? <span className="muted">none yet</span> : <RelativeTime at={lastSuccessAt} />;
 }
