@@ -157,7 +157,7 @@ function Search() {
           ref={input}
           type="search"
           aria-label="Find messages"
-          placeholder="Search messages"
+          placeholder="Search all messages"
           leftSection={<IconSearch size={16} stroke={ICON_STROKE} aria-hidden />}
           rightSection={<KeyHint>/</KeyHint>}
           autoComplete="off"

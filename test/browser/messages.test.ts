@@ -189,6 +189,7 @@ test('the list shows the cause and the words of the next hop, and is searched by
   await page.getByRole('textbox', { name: 'Reply code' }).fill('550');
   await page.getByRole('button', { name: 'Reason: 550' }).waitFor();
   await row.waitFor();
+  await page.keyboard.press('Escape');
   await page.getByRole('textbox', { name: 'Words of the reply' }).fill('no such words');
   await page.getByText('There is no message matching').waitFor();
   await emulateDarkPhone(page);

@@ -81,7 +81,12 @@ const PAGES: Readonly<Record<string, () => readonly string[]>> = {
   tokens: () => ['/tokens'],
   settings: () => ['/settings'],
   'audit log': () => ['/audit'],
-  'API reference and unknown path': () => ['/reference', '/messages/no/page'],
+  'API reference and unknown path': () => [
+    '/api-reference',
+    '/api-reference?tab=operator',
+    '/reference',
+    '/messages/no/page',
+  ],
 };
 
 const DIALOGS: readonly (readonly [button: string, path: string])[] = [

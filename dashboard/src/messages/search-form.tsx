@@ -31,13 +31,26 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
   return (
     <search aria-label="Messages">
       <Stack gap="sm" mb="md">
-        <TextFilter
-          label="Search"
-          placeholder="address, words of the subject, or message id"
-          value={filters.q ?? ''}
-          onApply={applyText('q')}
-          isMain
-        />
+        <div className="search-fields">
+          <TextFilter
+            label="Search"
+            placeholder="Address, words of the subject, or message id"
+            value={filters.q ?? ''}
+            onApply={applyText('q')}
+            isMain
+            isInline
+          />
+          <TextFilter
+            label="Words of the reply"
+            placeholder="Words of the last reply, such as mailbox full"
+            value={filters.reply ?? ''}
+            onApply={applyText('reply')}
+            isInline
+            {...(filters.reply === undefined
+              ? {}
+              : { description: 'Replies to delivered messages are searched only with the state delivered.' })}
+          />
+        </div>
         <Group gap="xs">
           <FilterChip label="State" value={filters.state} onClear={() => clear('state')}>
             <FilterValues
@@ -58,16 +71,10 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
           </FilterChip>
           <FilterChip
             label="Reason"
-            value={joinValues([filters.class, filters.category, filters.code, filters.reply])}
-            onClear={() => clear('class', 'category', 'code', 'reply')}
+            value={joinValues([filters.class, filters.category, filters.code])}
+            onClear={() => clear('class', 'category', 'code')}
           >
             <Stack gap="sm">
-              <TextFilter
-                label="Words of the reply"
-                value={filters.reply ?? ''}
-                onApply={applyText('reply')}
-                description="Replies to delivered messages are searched only with the state delivered."
-              />
               <TextFilter
                 label="Reply code"
                 placeholder="550 or 5.1.1"
