@@ -104,7 +104,7 @@ function CredentialRow({ credential, children }: CredentialRowProps) {
       <td className="nowrap" data-label="Expires">
         {expires === null ? <span className="muted">never</span> : <RelativeTime at={expires} />}
       </td>
-      <td className="end">{children}</td>
+      <td className="end actions">{children}</td>
     </tr>
   );
 }

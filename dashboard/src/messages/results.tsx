@@ -84,7 +84,7 @@ function Rows({ messages, columns, current, selected, onSelect }: ResultsProps) 
               <MessageState message={message} />
             </Table.Td>
             <Table.Td>
-              <Text inherit fw={500} truncate title={message.to}>
+              <Text inherit fw={550} truncate title={message.to}>
                 {message.to}
               </Text>
               <Subject message={message} lines={1} />

@@ -50,7 +50,7 @@ export function AuditPage() {
       {log.isSuccess && entries.length === 0 ? <NoEntries isFiltered={isFiltered} isFirstPage={before === ''} /> : null}
       {entries.length === 0 ? null : (
         <div className="card flush">
-          <table className="list top">
+          <table className="list from-top">
             <caption className="unseen">Entries of the audit log, newest first</caption>
             <ListHead columns={['Action and target', 'Change', 'Actor', 'Time']} />
             <tbody>

@@ -7,6 +7,7 @@ import { useUrlState } from '../api/url-state';
 import { REPORT_PAGE_SIZE, useReports } from '../feedback/queries';
 import { KeyHints } from '../parts/key-hint';
 import { ListHead, ListRow } from '../parts/list-row';
+import { MessageLink } from '../parts/message-link';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { cutPage, OlderPages } from '../parts/page-turner';
@@ -77,15 +78,7 @@ function ReportRow({ report: { id, at, source, message, reason, summary }, isCur
           <span>{toPrintableText(reason)}</span>
         </div>
       </td>
-      <td data-label="Message">
-        {message === null ? (
-          <span className="muted">none is named</span>
-        ) : (
-          <Link href={path`/messages/${message}`} className="row-link" aria-label={`message ${message}`}>
-            message <code>…{message.slice(-8)}</code>
-          </Link>
-        )}
-      </td>
+      <td>{message === null ? <span className="muted">no message is named</span> : <MessageLink id={message} />}</td>
       <td data-label="Source">{source}</td>
       <td className="nowrap" data-label="Received">
         <RelativeTime at={at} />

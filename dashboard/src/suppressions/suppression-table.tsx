@@ -1,8 +1,7 @@
 /** The addresses of a suppression list, each with its reason and the message that caused the entry. */
-import { Link } from 'wouter';
 import type { SuppressionEntry } from '../../../src/operations/suppressions/schemas.ts';
-import { path } from '../api/client';
 import { ListHead, ListRow } from '../parts/list-row';
+import { MessageLink } from '../parts/message-link';
 import { RelativeTime } from '../parts/relative-time';
 import { REASON_TEXTS, ReasonBadge } from './reason-badge';
 import { RemoveSuppressionButton } from './remove-button';
@@ -43,18 +42,12 @@ export function SuppressionTable({ list, entries, current, selected, onSelect }:
               </div>
             </td>
             <td data-label="Source">
-              {source === null ? (
-                <span className="muted">operator or import</span>
-              ) : (
-                <Link href={path`/messages/${source}`} className="row-link" aria-label={`Message ${source}`}>
-                  message <code>…{source.slice(-8)}</code>
-                </Link>
-              )}
+              {source === null ? <span className="muted">operator or import</span> : <MessageLink id={source} />}
             </td>
             <td className="nowrap" data-label="Since">
               <RelativeTime at={at} />
             </td>
-            <td className="end">
+            <td className="end actions">
               <RemoveSuppressionButton list={list} address={address} />
             </td>
           </ListRow>

@@ -1,10 +1,10 @@
 /** One delivery of an endpoint. The operator can open its attempts below the row. */
 import { Button, Collapse, Group, Text } from '@mantine/core';
 import { useDisclosure, useId } from '@mantine/hooks';
-import { Link } from 'wouter';
 import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
 import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
+import { MessageLink } from '../parts/message-link';
 import { formatCount } from '../parts/number';
 import { ErrorAlert } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
@@ -38,11 +38,7 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
         <td className="fill">
           <div className="two-lines">
             <b>{type}</b>
-            {message === null ? null : (
-              <Link href={path`/messages/${message}`} className="row-link" aria-label={`message ${message}`}>
-                message <code>…{message.slice(-8)}</code>
-              </Link>
-            )}
+            {message === null ? null : <MessageLink id={message} />}
           </div>
         </td>
         <td className="fill">
@@ -69,7 +65,7 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
         <td className="nowrap desk">
           <RelativeTime at={toRecordedAt(id)} />
         </td>
-        <td className="end">
+        <td className="end actions">
           <Group gap="xs" justify="flex-end" wrap="nowrap">
             <Button
               size="compact-sm"
