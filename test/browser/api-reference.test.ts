@@ -59,9 +59,9 @@ test('the operations of the operator API are found by words, and are opened by k
   const { page } = await browsers.openSignedIn(service, '/api-reference?tab=operator');
   await page.getByText(/^[0-9]+ operations$/).waitFor();
   await page.keyboard.press('/');
-  await page.keyboard.type('get suppressions');
-  await page.getByText(/^2 of [0-9]+ operations$/).waitFor();
-  await page.keyboard.press('Tab');
+  await page.keyboard.type('get listSuppressions');
+  await page.getByText(/^1 of [0-9]+ operations$/).waitFor();
+  await page.keyboard.press('Enter');
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
   const input = page.getByRole('table', { name: 'Input of listSuppressions' });

@@ -84,7 +84,7 @@ test('the list of endpoints is filtered by state and text, and the keyboard open
   await page.keyboard.type('second');
   await expect.poll(() => readCells(page, 2)).toEqual(['http://127.0.0.1:9/second']);
   await page.getByText('1 of 2 endpoints').waitFor();
-  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'http://127.0.0.1:9/second' }).waitFor();

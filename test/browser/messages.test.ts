@@ -216,7 +216,7 @@ test('the list is used by the keyboard alone: / searches, j and k move, x select
   await expect.poll(() => findSearchBox(page).inputValue()).toBe('keysj');
   await page.keyboard.press('Backspace');
   await page.getByText('All 2 shown').waitFor();
-  await page.keyboard.press('Tab');
+  await page.keyboard.press('Enter');
   await page.keyboard.press('j');
   await page.keyboard.press('j');
   await page.locator('tr[aria-current]').filter({ hasText: 'Keys one' }).waitFor();

@@ -42,7 +42,7 @@ export function EntryRow({ entry, isCurrent, onOpen }: EntryRowProps) {
       </td>
       <td className="nowrap" data-label="Time">
         <RelativeTime at={at} />
-        <div className="muted desk-only">{formatUtc(at)}</div>
+        <div className="muted mantine-visible-from-sm">{formatUtc(at)}</div>
       </td>
     </ListRow>
   );

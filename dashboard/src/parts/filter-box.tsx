@@ -21,6 +21,10 @@ export function FilterBox({ label, placeholder, value, onChange, isInline = fals
       placeholder={placeholder ?? (isInline ? label : '')}
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
+      onKeyDown={(event) => {
+        // The keys of the list then move between the rows.
+        if (event.key === 'Enter' && isInline) event.currentTarget.blur();
+      }}
       autoComplete="off"
       spellCheck={false}
       data-search

@@ -5,7 +5,7 @@ import { path } from '../api/client';
 export function MessageLink({ id }: { readonly id: string }) {
   return (
     <Link href={path`/messages/${id}`} className="message-link" title={id}>
-      message{' '}
+      message
       <code>
         <bdi>{id}</bdi>
       </code>

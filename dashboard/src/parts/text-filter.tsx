@@ -60,6 +60,8 @@ export function TextFilter(props: TextFilterProps) {
         if (event.key !== 'Enter') return;
         appliedText.current = draft.trim();
         latestOnApply.current(draft.trim());
+        // The keys of the list then move between the rows.
+        if (isInline) event.currentTarget.blur();
       }}
     />
   );

@@ -1,9 +1,9 @@
 /** The operations of the operator API: a list with a search. An operation opens its input, result and errors. */
-import { TextInput } from '@mantine/core';
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useUrlState } from '../api/url-state';
 import { Copyable } from '../parts/copyable';
+import { FilterBox } from '../parts/filter-box';
 import { KeyHints } from '../parts/key-hint';
 import { formatCount } from '../parts/number';
 import { EmptyState } from '../parts/page-states';
@@ -32,18 +32,14 @@ export function OperatorOperations({ document }: { readonly document: ApiDocumen
   return (
     <>
       <search aria-label="Operations" className="filters">
-        <TextInput
-          type="search"
-          aria-label="Filter operations"
+        <FilterBox
+          label="Filter operations"
           placeholder="Filter by method, path or words"
           value={text}
-          onChange={(event) => setUrlState({ q: event.currentTarget.value }, true)}
-          autoComplete="off"
-          spellCheck={false}
-          className="filter-text"
-          data-search
+          onChange={(q) => setUrlState({ q }, true)}
+          isInline
         />
-        <span className="muted" role="status">
+        <span className="filter-count" role="status">
           {operations.length === allOperations.length
             ? formatCount(allOperations.length, 'operation')
             : `${operations.length} of ${formatCount(allOperations.length, 'operation')}`}

@@ -1,5 +1,5 @@
 /** The operation of the public interface: fields, headers, programs and errors. */
-import { Code, Tabs } from '@mantine/core';
+import { Code, ScrollArea, Tabs } from '@mantine/core';
 import { useUrlState } from '../api/url-state';
 import { Card } from '../parts/card';
 import { Copyable } from '../parts/copyable';
@@ -111,9 +111,9 @@ function CodeExamples({ publicUrl }: { readonly publicUrl: string | null }) {
               ) : null}
               .
             </p>
-            <div className="program">
+            <ScrollArea.Autosize mah="26rem" viewportProps={{ tabIndex: 0, 'aria-label': `The program ${file}` }}>
               <Copyable value={code.trimEnd()} label={`the program ${file}`} block />
-            </div>
+            </ScrollArea.Autosize>
           </Tabs.Panel>
         ))}
       </Tabs>
