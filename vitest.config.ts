@@ -3,16 +3,20 @@
  * runs twice, over either store. The suites of the store run over the oldest supported PostgreSQL as well.
  */
 import { defineConfig } from 'vitest/config';
+import { LongestFirst } from './test/rig/longest-first.ts';
 
 export default defineConfig({
   test: {
     pool: 'forks',
     // More than cores: most of a test is waiting for a process, a disk or a clock. With two, a third of two cores was idle.
     maxWorkers: 4,
-    // Real processes, synced disks and slow machines: a test fails on a broken promise, not on time.
+    // Real processes, databases and slow machines: a test fails on a broken promise, not on time.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
+    // Node runs the TypeScript itself, as the service does. No test replaces a module.
+    experimental: { viteModuleRunner: false, nodeLoader: false },
+    sequence: { sequencer: LongestFirst },
     watch: false,
     passWithNoTests: false,
     projects: [

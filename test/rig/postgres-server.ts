@@ -4,16 +4,29 @@
  * this process. When the process ends for any reason, the shell stops the server and removes the folder.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
-import { accessSync, chmodSync, chownSync, cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  accessSync,
+  chmodSync,
+  chownSync,
+  cpSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:net';
 import { arch, platform, tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import pg from 'pg';
+import { createDataFolder } from './memory-folder.ts';
 
 const UNPRIVILEGED_ID = 65_534;
 const PASSWORD = 'postrider';
 const USER = 'postrider';
+const DATA_PREFIX = 'postrider-postgres-data-';
 /**
  * The settings of the server. The settings of durability are the same as in production. The memory is small, because
  * many tests share one machine.
@@ -29,6 +42,7 @@ const SETTINGS: Readonly<Record<string, string>> = {
   max_wal_senders: '4',
   hot_standby: 'on',
   log_min_messages: 'fatal',
+  max_wal_size: '256MB',
 };
 
 export interface Server {
@@ -62,6 +76,8 @@ export interface ServerOptions {
   /** The version of the server; the default is the newest. */
   readonly version?: ServerVersion;
   readonly settings?: Readonly<Record<string, string>>;
+  /** True if the data may be in memory (memory-folder.ts). By default it is on the disk, as benchmarks require. */
+  readonly inMemory?: boolean;
   /** Copies the data of this server and replicates it as a standby. */
   readonly standbyOf?: Server;
 }
@@ -72,6 +88,7 @@ let serverCount = 0;
 export async function startServer({
   version = 'newest',
   settings = {},
+  inMemory = false,
   standbyOf,
 }: ServerOptions = {}): Promise<Server> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postgres-'));
@@ -79,13 +96,13 @@ export async function startServer({
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
   const binaries = prepareBinaries(version, folder, isRoot);
+  // The binaries may not be executable in the folder of the data.
+  const dataFolder = inMemory ? createDataFolder(DATA_PREFIX) : mkdtempSync(join(tmpdir(), DATA_PREFIX));
   const data = join(folder, 'data');
+  symlinkSync(dataFolder, data);
   const password = join(folder, 'password');
   writeFileSync(password, PASSWORD);
-  if (isRoot) {
-    chownSync(folder, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
-    chownSync(password, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
-  }
+  if (isRoot) for (const path of [folder, dataFolder, password]) chownSync(path, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
   const port = await findFreePort();
   const runTool = (name: string, ...args: string[]) =>
     execFileSync(join(binaries, 'bin', name), args, { ...identity, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
@@ -93,9 +110,9 @@ export async function startServer({
   if (standbyOf === undefined) {
     runTool('initdb', '-D', data, '-U', USER, '--pwfile', password, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C');
   } else {
-    await copyRunningServer(standbyOf, data);
-    if (isRoot) spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, data]);
-    chmodSync(data, 0o700);
+    await copyRunningServer(standbyOf, dataFolder);
+    if (isRoot) spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, dataFolder]);
+    chmodSync(dataFolder, 0o700);
   }
   const standbySettings =
     standbyOf === undefined
@@ -109,8 +126,8 @@ export async function startServer({
 
   const startProcess = async () => {
     const script =
-      '"$@" & server=$!; word=; read word; kill -QUIT $server 2>/dev/null; wait $server; [ "$word" = keep ] || rm -rf "$0"';
-    child = spawn('/bin/sh', ['-c', script, folder, join(binaries, 'bin/postgres'), '-D', data, ...args], {
+      'data=$1; shift; "$@" & server=$!; word=; read word; kill -QUIT $server 2>/dev/null; wait $server; [ "$word" = keep ] || rm -rf "$0" "$data"';
+    child = spawn('/bin/sh', ['-c', script, folder, dataFolder, join(binaries, 'bin/postgres'), '-D', data, ...args], {
       ...identity,
       cwd: folder,
       stdio: ['pipe', 'ignore', 'ignore'],
@@ -174,7 +191,7 @@ export async function startServer({
     },
     async stop() {
       await stopProcess();
-      rmSync(folder, { recursive: true, force: true });
+      for (const path of [folder, dataFolder]) rmSync(path, { recursive: true, force: true });
     },
   };
 }
@@ -185,7 +202,7 @@ async function copyRunningServer({ port, folder }: Server, data: string): Promis
   await client.connect();
   try {
     await client.query("SELECT pg_backup_start('standby', true)");
-    cpSync(join(folder, 'data'), data, {
+    cpSync(realpathSync(join(folder, 'data')), data, {
       recursive: true,
       filter: (path) => !path.endsWith('postmaster.pid') && !path.endsWith('postmaster.opts'),
     });

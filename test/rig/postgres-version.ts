@@ -10,6 +10,9 @@ export const SHARED_SERVERS: Readonly<Record<ServerVersion, string>> = {
   oldest: 'TEST_POSTGRES_OLDEST',
 };
 
+/** The database of each shared server that contains an empty store. */
+export const TEMPLATE_DATABASE = 'empty_store';
+
 /** Returns the version for the tests of this process. */
 export function getTestedVersion(): ServerVersion {
   return process.env.TEST_POSTGRES_VERSION === 'oldest' ? 'oldest' : 'newest';

@@ -2,13 +2,23 @@
 import pg from 'pg';
 import { expect, onTestFinished, vi } from 'vitest';
 import { type Server, type ServerOptions, type ServerVersion, startServer } from './postgres-server.ts';
-import { getTestedVersion, SHARED_SERVERS } from './postgres-version.ts';
+import { getTestedVersion, SHARED_SERVERS, TEMPLATE_DATABASE } from './postgres-version.ts';
 
 export type PostgresServer = Server;
 
-/** Creates an empty database on the shared server and drops it after the test. */
-export async function createTemporaryDatabase(version: ServerVersion = getTestedVersion()): Promise<string> {
-  const url = await createSharedDatabase(version);
+/** The content of a new database: none, or that of a store without data, which has been migrated. */
+export type DatabaseContent = 'none' | 'empty-store';
+
+interface DatabaseOptions {
+  readonly version?: ServerVersion;
+  /** The default is none. */
+  readonly content?: DatabaseContent;
+}
+
+/** Creates a database on the shared server and drops it after the test. */
+export async function createTemporaryDatabase(options: DatabaseOptions = {}): Promise<string> {
+  const { version = getTestedVersion() } = options;
+  const url = await createSharedDatabase(options);
   const { pathname } = new URL(url);
   onTestFinished(() =>
     runStatement(getSharedServer(version), `DROP DATABASE IF EXISTS ${pathname.slice(1)} WITH (FORCE)`),
@@ -16,11 +26,15 @@ export async function createTemporaryDatabase(version: ServerVersion = getTested
   return url;
 }
 
-/** Creates an empty database on the shared server. The database exists until the end of the run. */
-export async function createSharedDatabase(version: ServerVersion = getTestedVersion()): Promise<string> {
+/** Creates a database on the shared server. The database exists until the end of the run. */
+export async function createSharedDatabase({
+  version = getTestedVersion(),
+  content = 'none',
+}: DatabaseOptions = {}): Promise<string> {
   const url = new URL(getSharedServer(version));
   const name = `test_${process.pid}_${Math.random().toString(36).slice(2, 12)}`;
-  await runStatement(url.href, `CREATE DATABASE ${name}`);
+  const template = content === 'none' ? '' : ` TEMPLATE ${TEMPLATE_DATABASE}`;
+  await runStatement(url.href, `CREATE DATABASE ${name}${template}`);
   url.pathname = `/${name}`;
   return url.href;
 }
@@ -34,7 +48,7 @@ function getSharedServer(version: ServerVersion): string {
 
 /** Starts a separate server for one test, which may stop or restart it. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
-  const server = await startServer({ version: getTestedVersion(), ...options });
+  const server = await startServer({ version: getTestedVersion(), inMemory: true, ...options });
   onTestFinished(() => server.stop());
   return server;
 }

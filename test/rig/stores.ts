@@ -23,14 +23,17 @@ const SQLITE: TestedStore = {
 const POSTGRES: TestedStore = {
   name: 'postgres',
   open: async (options) =>
-    openStore(parsePostgresUrl(await createTemporaryDatabase()), { exclusive: true, ...options }),
+    openStore(parsePostgresUrl(await createTemporaryDatabase({ content: 'empty-store' })), {
+      exclusive: true,
+      ...options,
+    }),
 };
 
 /** PostgreSQL behind a pooler in transaction mode, without and with prepared statements. */
 const POOLED: readonly TestedStore[] = (['unsupported', 'track'] as const).map((prepared) => ({
   name: 'postgres',
   async open(options) {
-    const url = new URL(await createTemporaryDatabase());
+    const url = new URL(await createTemporaryDatabase({ content: 'empty-store' }));
     url.port = String((await startTransactionPooler(Number(url.port), { prepared })).port);
     url.searchParams.set('pooler', 'transaction');
     if (prepared === 'track') url.searchParams.set('prepared', 'yes');

@@ -4,12 +4,12 @@
  */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
+import { createDataFolder } from '../rig/memory-folder.ts';
 import { buildEnvironment, getStoreSettings } from '../rig/service.ts';
 import { type SessionHeaders, signInByLink } from '../rig/session.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
@@ -93,7 +93,7 @@ export function createScenario(): Scenario {
 
   return {
     createFolder() {
-      const folder = mkdtempSync(join(tmpdir(), 'postrider-scenario-'));
+      const folder = createDataFolder('postrider-scenario-');
       folders.push(folder);
       return folder;
     },

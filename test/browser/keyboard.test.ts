@@ -1,0 +1,144 @@
+/** Tests that the five commonest tasks can be done with the keyboard alone, with a visible focus. */
+import { beforeAll, expect, test } from 'vitest';
+import { createBrowserRig, waitForState } from '../rig/browser.ts';
+import { createKeyboardUser } from '../rig/keyboard.ts';
+import { submit, submitAccepted } from '../rig/service.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+
+const rig = createScenario();
+const browsers = createBrowserRig();
+let service: RunningService;
+beforeAll(async () => {
+  service = await rig.serve(rig.createFolder());
+});
+
+/** Opens the overview in a browser whose pages may use the clipboard. */
+async function openOverview() {
+  const user = await browsers.openSignedIn(service, '/');
+  await user.context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  const readClipboard = () => user.page.evaluate<string>('navigator.clipboard.readText()');
+  return { ...user, readClipboard, keyboard: createKeyboardUser(user.page) };
+}
+
+test('an operator finds why a message bounced', async () => {
+  const id = await submitAccepted(service.publicUrl, service.key, { to: 'bounce@simulator.postrider.test' });
+  await waitForState(browsers, service, id, 'bounced');
+  const { page, keyboard } = await openOverview();
+  await keyboard.press('/');
+  await keyboard.type('bounce@simulator.postrider.test');
+  await keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+  await page.getByText('All 1 shown').waitFor();
+  await keyboard.tabTo('button', 'State');
+  await keyboard.press('j', 'Enter');
+  await page
+    .getByRole('region', { name: 'Explanation' })
+    .getByText(/bounced \(recipient-unknown; class hard, category mailbox-unknown\)/)
+    .waitFor();
+});
+
+test('an operator retries a deferred message', async () => {
+  const id = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
+  const readAttempts = async () =>
+    (await browsers.callApi<{ events: readonly { type: string }[] }>(service, 'GET', `/messages/${id}`)).events.filter(
+      ({ type }) => type === 'deferred',
+    ).length;
+  await expect.poll(readAttempts).toBe(1);
+  const { page, keyboard } = await openOverview();
+  await keyboard.tabTo('link', 'Messages');
+  await keyboard.press('Enter');
+  await keyboard.tabTo('button', 'State');
+  await keyboard.press('Enter');
+  await keyboard.tabTo('checkbox', 'Deferred');
+  await keyboard.press('Space', 'Escape');
+  await keyboard.tabTo('button', 'State: deferred');
+  await page.getByText('All 1 shown').waitFor();
+  await keyboard.press('j', 'Enter');
+  await keyboard.tabTo('button', 'Retry now');
+  await keyboard.press('Enter');
+  await page.getByText('The message is due now').waitFor();
+  await expect.poll(readAttempts).toBe(2);
+});
+
+test('an operator adds a domain and copies its records', async () => {
+  const { page, keyboard, readClipboard } = await openOverview();
+  await keyboard.tabTo('link', 'Domains');
+  await keyboard.press('Enter');
+  await keyboard.tabTo('button', 'Add domain');
+  await keyboard.press('Enter');
+  await keyboard.tabTo('textbox', 'Domain');
+  await keyboard.type('keyboard.example.org');
+  await keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'keyboard.example.org' }).waitFor();
+  const { records } = await browsers.callApi<{ records: readonly { name: string; value: string }[] }>(
+    service,
+    'GET',
+    '/domains/keyboard.example.org',
+  );
+  expect(records.length).toBeGreaterThan(2);
+  for (const { name, value } of records) {
+    await keyboard.tabTo('button', `Copy the name ${name}`);
+    await keyboard.press('Enter');
+    await expect.poll(readClipboard).toBe(name);
+    await keyboard.tabTo('button', `Copy the value of ${name}`);
+    await keyboard.press('Enter');
+    await expect.poll(readClipboard).toBe(value);
+  }
+});
+
+test('an operator creates an account with a key, and the copied key works', async () => {
+  const { page, keyboard, readClipboard } = await openOverview();
+  await keyboard.tabTo('link', 'Accounts');
+  await keyboard.press('Enter');
+  await keyboard.tabTo('button', 'Create account');
+  await keyboard.press('Enter');
+  await keyboard.tabTo('textbox', 'Name');
+  await keyboard.type('typed');
+  await keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'typed' }).waitFor();
+  await keyboard.tabTo('button', 'Create key');
+  await keyboard.press('Enter');
+  await keyboard.tabTo('textbox', 'Name');
+  await keyboard.type('web');
+  await keyboard.press('Enter');
+  await page.getByRole('dialog', { name: /^New key/ }).waitFor();
+  // Escape must not close the dialog, because the key is shown only once.
+  await keyboard.press('Escape');
+  await keyboard.tabTo('button', 'Copy the key');
+  await keyboard.press('Enter');
+  await expect.poll(readClipboard).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
+  const key = await readClipboard();
+  await keyboard.tabTo('button', 'I have stored it');
+  await keyboard.press('Enter');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  expect((await submit(service.publicUrl, key)).status).toBe(201);
+});
+
+test('an operator removes an address from a suppression list', async () => {
+  const address = 'ada@example.com';
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address });
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: 'other@example.net' });
+  const { page, keyboard } = await openOverview();
+  await keyboard.tabTo('link', 'Suppressions');
+  await keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: 'Suppressions' }).waitFor();
+  await keyboard.tabTo('searchbox', 'Search');
+  await keyboard.type(address);
+  await page.getByRole('button', { name: /^Remove other/ }).waitFor({ state: 'hidden' });
+  await keyboard.tabTo('button', /^Remove ada@example\.com/);
+  await keyboard.press('Enter');
+  await page.getByRole('dialog', { name: 'Remove the address?' }).waitFor();
+  // Escape changes nothing and returns the focus to the button.
+  await keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'hidden' });
+  await keyboard.press('Enter');
+  await keyboard.tabTo('button', 'Remove address');
+  await keyboard.press('Enter');
+  await page.getByText(`Removed ${address} from the suppression list`).waitFor();
+  const { suppressions } = await browsers.callApi<{ suppressions: readonly { address: string }[] }>(
+    service,
+    'GET',
+    '/accounts/default/suppressions',
+  );
+  expect(suppressions.map((entry) => entry.address)).toEqual(['other@example.net']);
+});

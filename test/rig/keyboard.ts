@@ -1,0 +1,58 @@
+/** Operates a page with the keyboard alone, and requires that the focus is visible wherever it stops. */
+import type { Page } from 'playwright-core';
+import { expect } from 'vitest';
+
+type FocusableRole = 'button' | 'checkbox' | 'combobox' | 'link' | 'searchbox' | 'tab' | 'textbox';
+
+export interface KeyboardUser {
+  press(...keys: readonly string[]): Promise<void>;
+  type(text: string): Promise<void>;
+  /**
+   * Presses Tab until the element with this role and name has the focus. Fails if Tab does not reach the element, or if
+   * the element looks the same with and without the focus.
+   */
+  tabTo(role: FocusableRole, name: string | RegExp): Promise<void>;
+}
+
+/** No page has more elements that Tab reaches before the wanted element. */
+const MAX_TABS = 120;
+
+/**
+ * A script that returns true if the focus of the active element is visible: its outline, border, shadow or background
+ * differs from that of a copy without the focus.
+ */
+const IS_FOCUS_VISIBLE = `(() => {
+  const element = document.activeElement;
+  const copy = element.cloneNode(true);
+  copy.removeAttribute('id');
+  element.after(copy);
+  const readStyle = (target) => {
+    const { outlineStyle, outlineWidth, borderTopColor, boxShadow, backgroundColor } = getComputedStyle(target);
+    return [outlineStyle, outlineWidth, borderTopColor, boxShadow, backgroundColor].join(' ');
+  };
+  const isVisible = readStyle(element) !== readStyle(copy);
+  copy.remove();
+  return isVisible;
+})()`;
+
+export function createKeyboardUser(page: Page): KeyboardUser {
+  return {
+    async press(...keys) {
+      for (const key of keys) await page.keyboard.press(key);
+    },
+    type: (text) => page.keyboard.type(text),
+    async tabTo(role, name) {
+      const target = page.getByRole(role, { name, exact: true });
+      // The focus moves only after the element exists.
+      await target.first().waitFor();
+      const focused = target.and(page.locator(':focus'));
+      for (let tabs = 0; (await focused.count()) === 0; tabs += 1) {
+        if (tabs === MAX_TABS) throw new Error(`${role} ${name} cannot be reached with Tab`);
+        await page.keyboard.press('Tab');
+      }
+      await expect
+        .poll(() => page.evaluate(IS_FOCUS_VISIBLE), { message: `the focus of ${role} ${name} is visible` })
+        .toBe(true);
+    },
+  };
+}

@@ -1,0 +1,30 @@
+/**
+ * The order of the test files: the files that take longest run first, so that no worker runs a long file at the end
+ * while the others are idle. The duration is estimated by the folder and the size of a file, because a fresh checkout
+ * has no durations of an earlier run.
+ */
+import { statSync } from 'node:fs';
+import { relative } from 'node:path';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+import { ROOT } from '../house/source.ts';
+
+/** The folders whose test files start processes or databases, from the longest to the shortest files. */
+const SLOW_FOLDERS = ['browser', 'faults', 'image', 'package', 'contract', 'scenarios'];
+
+export class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const keys = new Map(files.map((file) => [file, rankFile(file.moduleId)] as const));
+    const compare = (one: TestSpecification, other: TestSpecification) => {
+      const [a, b] = [keys.get(one), keys.get(other)];
+      if (a === undefined || b === undefined) return 0;
+      return a.folderRank - b.folderRank || b.bytes - a.bytes;
+    };
+    return files.toSorted(compare);
+  }
+}
+
+function rankFile(path: string): { readonly folderRank: number; readonly bytes: number } {
+  const folder = relative(ROOT, path).split('/')[1] ?? '';
+  const rank = SLOW_FOLDERS.indexOf(folder);
+  return { folderRank: rank < 0 ? SLOW_FOLDERS.length : rank, bytes: statSync(path).size };
+}

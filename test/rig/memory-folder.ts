@@ -1,0 +1,30 @@
+/**
+ * The place of the temporary files of tests: in memory where the machine has enough, because syncs to a disk need a
+ * third of the processor time of a test run. A killed process loses no file there either. `npm run test:long` uses the
+ * disk.
+ */
+import { mkdtempSync, statfsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { IS_LONG_RUN } from './sample.ts';
+
+/** The file system in memory of Linux. */
+const MEMORY_FOLDER = '/dev/shm';
+/** The files of a test run need less than 2 GB. */
+const MIN_FREE_BYTES = 6_000_000_000;
+
+/** Creates an empty folder, in which no program can be executed. The caller removes it. */
+export function createDataFolder(prefix: string): string {
+  return mkdtempSync(join(isMemorySufficient() ? MEMORY_FOLDER : tmpdir(), prefix));
+}
+
+function isMemorySufficient(): boolean {
+  if (IS_LONG_RUN || process.platform !== 'linux' || process.availableMemory() < MIN_FREE_BYTES) return false;
+  try {
+    const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
+    return bavail * bsize >= MIN_FREE_BYTES;
+  } catch {
+    // The machine has no such file system.
+    return false;
+  }
+}
