@@ -4,8 +4,8 @@
  */
 import { classify } from '../src/classify/classify.ts';
 import type { Attempt, Outcome, Reply } from '../src/model/outcome.ts';
-import { Transcript } from '../src/transports/smtp/channel.ts';
 import { toReply } from '../src/transports/smtp/protocol.ts';
+import { Transcript } from '../src/transports/smtp/transcript.ts';
 import { type AttemptFailure, BEHAVIORS, type Behavior, findAttemptFailure } from './behaviors.ts';
 import type { Random } from './random.ts';
 
@@ -82,7 +82,7 @@ export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Atte
   const server = SERVERS[domain] ?? FALLBACK_SERVER;
   const script = BEHAVIORS[behavior];
   const host = `mx.${domain}:25`;
-  const { outcome, lines } = simulate(
+  const { outcome, lines, getOffsetsMs } = simulate(
     attempt,
     server,
     `mx.${domain}`,
@@ -91,7 +91,14 @@ export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Atte
   );
   const reached = outcome.reply.stage !== 'connect';
   const tookMs = random.pickInteger(...script.tookMs);
-  return { outcome, startedAt, tookMs, remote: reached ? host : null, conversation: lines };
+  return {
+    outcome,
+    startedAt,
+    tookMs,
+    remote: reached ? host : null,
+    conversation: lines,
+    lineOffsetsMs: getOffsetsMs(tookMs),
+  };
 }
 
 const FALLBACK_SERVER: Server = {
@@ -103,12 +110,21 @@ const FALLBACK_SERVER: Server = {
 };
 
 function simulate(attempt: SimulatedAttempt, server: Server, name: string, failure: AttemptFailure | null, id: string) {
-  const transcript = new Transcript();
+  // The number of round trips to the server. The time of a line is its share of the duration of the attempt.
+  let roundTrips = 0;
+  const transcript = new Transcript({ monotonic: () => roundTrips });
   const host = `${name}:25`;
   const fillTemplate = (text: string) => text.replace('{to}', attempt.to).replace('{host}', host).replace('{n}', id);
-  const finish = (outcome: Outcome) => ({ outcome, lines: transcript.lines });
+  const getOffsetsMs = (tookMs: number) =>
+    transcript.offsetsMs.map((roundTrip) => Math.round((tookMs * roundTrip) / Math.max(1, roundTrips)));
+  const finish = (outcome: Outcome) => ({ outcome, lines: transcript.lines, getOffsetsMs });
   const respond = (...lines: readonly string[]) => {
+    roundTrips += 1;
     for (const line of lines) transcript.addServerLine(fillTemplate(line));
+  };
+  const exchangeEhlo = (lines: readonly string[]) => {
+    transcript.addClientLine(`EHLO ${EHLO_NAME}`);
+    respond(...lines.map((line, at) => `250${at === lines.length - 1 ? ' ' : '-'}${line}`));
   };
   const classifyReply = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
     const text = lines.map(fillTemplate);
@@ -127,14 +143,16 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
   }
   respond(`220 ${name} ${server.greeting}`);
   const ehloLines = [name, ...(server.pipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
-  writeEhlo(transcript, [...ehloLines, ...(server.tls === null ? [] : ['STARTTLS'])]);
+  exchangeEhlo([...ehloLines, ...(server.tls === null ? [] : ['STARTTLS'])]);
   if (server.tls !== null) {
     transcript.addClientLine('STARTTLS');
     respond('220 2.0.0 Ready to start TLS');
     const atTls = isAt('starttls');
     if (atTls?.kind === 'lost') return finish(toConnectionOutcome('starttls', fillTemplate(atTls.text)));
+    // The TLS handshake.
+    roundTrips += 1;
     transcript.addRemark(`${host} [${server.address}], ${server.tls}`);
-    writeEhlo(transcript, [...ehloLines, 'SMTPUTF8']);
+    exchangeEhlo([...ehloLines, 'SMTPUTF8']);
   }
   return finish(transact(attempt, server, failure, { transcript, respond, fillTemplate, classifyReply }));
 }
@@ -177,12 +195,6 @@ function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFai
   const lines = failure?.kind === 'reply' ? failure.lines : [server.acceptReply];
   respond(...lines);
   return classifyReply('content', lines);
-}
-
-function writeEhlo(transcript: Transcript, lines: readonly string[]): void {
-  transcript.addClientLine(`EHLO ${EHLO_NAME}`);
-  for (const [at, line] of lines.entries())
-    transcript.addServerLine(`250${at === lines.length - 1 ? ' ' : '-'}${line}`);
 }
 
 function toConnectionOutcome(stage: 'connect' | 'starttls', text: string): Outcome {

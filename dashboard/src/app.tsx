@@ -12,6 +12,7 @@ import { Frame } from './frame';
 import { pages } from './pages';
 import { ErrorBoundary } from './parts/error-boundary';
 import { ErrorAlert } from './parts/page-states';
+import { useTimeZone } from './parts/use-time-zone';
 import { SignIn, SignInWithLink } from './sign-in';
 
 const SIGN_IN_TEXT = 'Sign in to the operator dashboard.';
@@ -46,6 +47,8 @@ function SessionGate({ link, refused }: { readonly link: string | null; readonly
 
 function SignedIn({ session }: { readonly session: Session }) {
   const live = useLiveUpdates();
+  // Every page is rendered again when the time zone changes, because times are formatted during rendering.
+  useTimeZone();
   const [location] = useLocation();
   return (
     <LiveConnectionContext value={live}>

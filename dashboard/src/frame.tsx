@@ -1,5 +1,13 @@
 /** The frame around every page: sidebar, search, state of the live updates, color scheme, sign out. */
-import { ActionIcon, AppShell, Burger, TextInput, useComputedColorScheme, useMantineColorScheme } from '@mantine/core';
+import {
+  ActionIcon,
+  AppShell,
+  Burger,
+  TextInput,
+  UnstyledButton,
+  useComputedColorScheme,
+  useMantineColorScheme,
+} from '@mantine/core';
 import { useDisclosure, useHotkeys } from '@mantine/hooks';
 import { IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react';
 import { type ReactNode, useRef, useState } from 'react';
@@ -8,6 +16,8 @@ import type { Session } from '../../src/operator/schemas.ts';
 import type { LiveConnection } from './api/live-updates';
 import { MENU, type MenuItem } from './menu';
 import { KeyHint } from './parts/key-hint';
+import { storeTimeZone } from './parts/time-zone';
+import { useTimeZone } from './parts/use-time-zone';
 import { SignOut } from './sign-out';
 
 const CONNECTION_TEXTS: Readonly<Record<LiveConnection, string>> = {
@@ -45,6 +55,7 @@ export function Frame({ session, live, children }: FrameProps) {
           {CONNECTION_TEXTS[live]}
         </span>
         <span className="version-pill">v{session.version}</span>
+        <TimeZoneButton />
         <SchemeButton />
       </AppShell.Header>
       <AppShell.Navbar className="side" aria-label="Pages">
@@ -167,6 +178,21 @@ function Search() {
         />
       </form>
     </search>
+  );
+}
+
+function TimeZoneButton() {
+  const zone = useTimeZone();
+  const [shownZone, otherZone] = zone === 'utc' ? (['UTC', 'local time'] as const) : (['Local', 'UTC'] as const);
+  return (
+    <UnstyledButton
+      className="zone-button"
+      onClick={() => storeTimeZone(zone === 'utc' ? 'local' : 'utc')}
+      aria-label={`${shownZone}: show times in ${otherZone}`}
+      title={`Show times in ${otherZone}`}
+    >
+      {shownZone}
+    </UnstyledButton>
   );
 }
 

@@ -7,8 +7,10 @@ import { changeMessages, countMessages } from '../operations/message-bulk.ts';
 import { exportMessages } from '../operations/message-export.ts';
 import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
+import { showMessageSource } from '../operations/message-source.ts';
 import { describeLocalFault, LOCAL_FAULT_REMEDY } from '../operations/messages/explain.ts';
 import type { EventDetails, FoundMessage, MessageDetails } from '../operations/messages/schemas.ts';
+import type { MessageSource } from '../operations/messages/source-schema.ts';
 import { cancelMessage, explainMessage, listMessages, retryMessage, showMessage } from '../operations/messages.ts';
 import { perform } from '../operations/operation.ts';
 import { escapeJson, toPrintable } from '../printing/escape.ts';
@@ -35,6 +37,7 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
   addChangeCommand(group, context);
   addOperationCommand(group, context, 'show <id>', showMessage, { formatResult: formatMessageDetails });
+  addSourceCommand(group, context);
   addOperationCommand(group, context, 'explain <id>', explainMessage, {
     formatResult: ({ explanation }) => `${explanation.map(toPrintable).join('\n')}\n`,
   });
@@ -93,6 +96,37 @@ function addChangeCommand(group: Command, context: Context): void {
       }
     }),
   );
+}
+
+/** Adds `message source`. Without `--json` it writes the source without change, so that a redirected output is a valid file. */
+function addSourceCommand(group: Command, context: Context): void {
+  const command = group
+    .command('source <id>')
+    .description('write the raw source of a message, composed with the present settings and keys');
+  command.option('--headers-only', 'only the header fields');
+  command.option('--json', 'print JSON: {"id","source","bytes","signature","replacedFields"}');
+  declareOperations(command, [showMessageSource]);
+  command.action((id: string, { json, ...flags }: Readonly<Record<string, unknown>>) =>
+    context.operate(async (operationContext) => {
+      const result = await perform(showMessageSource, { id, ...flags }, operationContext);
+      const value = unwrapResult(context, result, (member) => (member === 'id' ? 'ID' : '--headers-only'));
+      if (json === true) return context.writeJson(value);
+      for (const warning of describeSourceDifferences(value)) context.warn(warning);
+      context.writeData(value.source);
+    }),
+  );
+}
+
+/** Returns one line for each known difference between the source and the bytes that a recipient received. */
+function describeSourceDifferences({ signature, replacedFields }: MessageSource): readonly string[] {
+  return [
+    ...(signature === 'other-keys'
+      ? ['a DKIM key was activated after the last attempt, so DKIM-Signature differs from the transmitted field']
+      : []),
+    ...(replacedFields.length > 0
+      ? [`the provider replaces these header fields after the transmission: ${replacedFields.join(', ')}`]
+      : []),
+  ];
 }
 
 /** Adds `message export`. */
@@ -203,8 +237,16 @@ function formatEvent(
   const explanation = fault === null ? detail && `${failureText}${detail}` : `it ${fault}; ${LOCAL_FAULT_REMEDY}`;
   const detailText = explanation === null ? '' : `  ${toPrintable(explanation)}`;
   const line = `${formatIsoTime(at)}  ${applyStyle('heading', type)} by ${toPrintable(by)}${detailText}\n`;
-  const transcriptLines =
-    attempt?.transcript.map((transcriptLine) => `${applyStyle('dimmed', `    ${toPrintable(transcriptLine)}`)}\n`) ??
-    [];
-  return line + transcriptLines.join('');
+  return line + (attempt === null ? '' : formatTranscript(attempt));
+}
+
+/** Formats the lines of a transcript, each with its time after the start of the attempt if the time was recorded. */
+function formatTranscript({ transcript, transcriptOffsetsMs }: MessageDetails['attempts'][number]): string {
+  return transcript
+    .map((line, index) => {
+      const offsetMs = transcriptOffsetsMs?.[index];
+      const offsetText = offsetMs === undefined ? '' : `${`+${offsetMs} ms`.padStart(9)}  `;
+      return `${applyStyle('dimmed', `    ${offsetText}${toPrintable(line)}`)}\n`;
+    })
+    .join('');
 }

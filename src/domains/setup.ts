@@ -205,15 +205,38 @@ export function createSigningParts(
   settings: Settings,
 ): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath' | 'metadata'> {
   const key = loadSealingKey(settings);
-  const { transport } = settings;
-  const { rewrittenFields } = getTransportFacts(transport);
   return {
-    signer: createSigner({
-      openKey: (...keyReference) => unsealKey(key, ...keyReference),
-      unsignedHeaders: rewrittenFields,
-    }),
+    ...createComposition(settings, () => key),
     mustSign: requiresAuthenticatedSender(settings),
     returnPath: returnPathKey(settings),
+  };
+}
+
+/**
+ * Creates the parts that compose a message which is shown and not sent. The message is not signed if its domain has no
+ * key, and the envelope has no return path. The secret is loaded only for a signature. The caller must call
+ * `checkSecret` first.
+ */
+export function createSourceParts(
+  settings: Settings,
+): Pick<PrepareParts, 'signer' | 'mustSign' | 'returnPath' | 'metadata'> {
+  return { ...createComposition(settings, () => loadSealingKey(settings)), mustSign: false, returnPath: null };
+}
+
+/** Returns the header fields, in lower case, that the provider of the transport replaces after the transmission. */
+export function listReplacedFields({ transport }: Pick<Settings, 'transport'>): readonly string[] {
+  return [...getTransportFacts(transport).rewrittenFields];
+}
+
+function createComposition(
+  { transport }: Pick<Settings, 'transport'>,
+  getSealingKey: () => Buffer,
+): Pick<PrepareParts, 'signer' | 'metadata'> {
+  return {
+    signer: createSigner({
+      openKey: (...keyReference) => unsealKey(getSealingKey(), ...keyReference),
+      unsignedHeaders: getTransportFacts(transport).rewrittenFields,
+    }),
     metadata: createMetadata(transport),
   };
 }

@@ -144,6 +144,9 @@ export interface PrepareParts {
   readonly findConfigurationSet: (accountId: number) => string | null;
 }
 
+/** The members of a message on which its bytes depend. */
+type PreparedMessage = Omit<LeasedMessage, 'attempts' | 'lease'>;
+
 /** Creates the function with which the queue prepares a message for an attempt. */
 export function createPrepare({
   domains,
@@ -153,7 +156,7 @@ export function createPrepare({
   returnPath,
   metadata,
   findConfigurationSet,
-}: PrepareParts): (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
+}: PrepareParts): (message: PreparedMessage) => OutgoingMessage | Promise<OutgoingMessage> {
   return function prepare(message) {
     const domain = parseAddress(message.from)?.domain ?? '';
     const signing = domains.findSigning(message.accountId, domain);

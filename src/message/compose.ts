@@ -9,6 +9,7 @@
 
 import { type Address, formatAddrSpec, parseAddress } from '../model/address.ts';
 import { formatSubject, HeaderWriter } from './headers.ts';
+import { isHtml } from './html-detection.ts';
 import { convertHtmlToText } from './html-text.ts';
 
 interface ComposedMessage {
@@ -158,21 +159,6 @@ export interface MessageSource {
   readonly message: string;
   /** Milliseconds since the epoch. The Date field contains this time, so the field is the same on every attempt. */
   readonly acceptedAt: number;
-}
-
-// Detects HTML messages by their beginning.
-
-/**
- * Returns true if the message begins, after white space, with `<!doctype html` or `<html` in any case. The next
- * character is ignored, so `<htmlfoo` also matches, as the interface specifies.
- */
-function isHtml(message: string): boolean {
-  const start = message.trimStart();
-  return startsWithTag(start, '<!doctype html') || startsWithTag(start, '<html');
-}
-
-function startsWithTag(text: string, tag: string): boolean {
-  return text.charCodeAt(0) === 0x3c && text.slice(0, tag.length).toLowerCase() === tag;
 }
 
 // The content transfer encoding of a text is quoted-printable or base64, usually the shorter of the two. It is never

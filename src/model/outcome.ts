@@ -77,4 +77,9 @@ export interface Attempt {
    * message content nor credentials.
    */
   readonly conversation: readonly string[];
+  /**
+   * The time of each line of `conversation`, in whole milliseconds after the start of the attempt. Absent in an attempt
+   * that an earlier version of Postrider recorded, and in an attempt without a transcript.
+   */
+  readonly lineOffsetsMs?: readonly number[];
 }

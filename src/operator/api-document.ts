@@ -10,6 +10,7 @@ import { EVENTS_ROUTES } from './events.ts';
 import { FILE_ROUTES } from './file-routes.ts';
 import { INBOX_FILE_ROUTES } from './inbox.ts';
 import { LISTENER_ROUTES } from './listener-routes.ts';
+import { MESSAGE_HTML_ROUTE } from './message-html.ts';
 import { describeRoute } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { getErrorCode } from './refusal.ts';
@@ -21,6 +22,7 @@ import { SESSION_ROUTES } from './session-routes.ts';
 export const ROUTE_DESCRIPTIONS: readonly RouteDescription[] = [
   ...OPERATION_ROUTES.map(describeRoute),
   ...INBOX_FILE_ROUTES,
+  MESSAGE_HTML_ROUTE,
   ...EVENTS_ROUTES,
   ...FILE_ROUTES,
   ...SESSION_ROUTES,

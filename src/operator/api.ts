@@ -22,6 +22,7 @@ import { delayResponse } from './delay.ts';
 import { addEvents } from './events.ts';
 import { addInboxFiles } from './inbox.ts';
 import { addListFiles } from './list-files.ts';
+import { addMessageHtml } from './message-html.ts';
 import { createPerformer, createRouteInput, readRequestInput, toResponse } from './operation-route.ts';
 import { OPERATION_ROUTES } from './operation-routes.ts';
 import { isCrossOrigin, isHttpsOrigin, isSameOrigin } from './origin.ts';
@@ -153,6 +154,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   });
 
   addInboxFiles(app, API_PATH, parts.inboxContext, admitOrRefuse);
+  addMessageHtml(app, API_PATH, (id) => parts.createContext('page').store.findMessage(id), admitOrRefuse);
 
   const performRoute = createPerformer();
   for (const route of OPERATION_ROUTES) {
@@ -338,6 +340,7 @@ const TICKET_ROUTES: ReadonlySet<string> = new Set([
   `${API_PATH}/accounts/:account/suppressions/export`,
   `${API_PATH}/inbox/:id/source`,
   `${API_PATH}/inbox/:id/html`,
+  `${API_PATH}/messages/:id/html`,
 ]);
 
 /** Returns the allowed query parameters of a route. Routes for frames and downloads accept a ticket. */

@@ -2,10 +2,7 @@
  * Serves captured messages as files: the source, and the HTML for a frame. The list and the details are operations with
  * JSON results (operations/inbox.ts).
  *
- * Guarantees: every route requires authentication. The policy of the HTML forbids scripts, external resources, forms
- * and navigation out of the frame. Outside a frame, a policy cannot forbid navigation by a link with `target=_self`.
- * Therefore, a browser that reports another destination in Sec-Fetch-Dest receives the source as text. Browsers send
- * this header only over HTTPS and to loopback addresses. Without the header, the response is the HTML.
+ * Guarantees: every route requires authentication. frame-html.ts states the protection of the HTML.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
@@ -13,7 +10,7 @@ import type { InboxContext } from '../operations/context.ts';
 import { type ErrorResult, notFound } from '../operations/errors.ts';
 import { parseCapturedMessage } from '../operations/inbox/captured-message.ts';
 import { readSource } from '../operations/inbox.ts';
-import { prepareFrameHtml } from './frame-html.ts';
+import { SOURCE_POLICY, sendFrameHtml } from './frame-html.ts';
 import { toErrorResponse } from './operation-route.ts';
 import { AUTHENTICATION_ERRORS, MESSAGE_PARAMETER, type RouteDescription } from './route-description.ts';
 import { TICKET_PARAMETER } from './schemas.ts';
@@ -45,15 +42,6 @@ export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
   ),
 ];
 
-/** The policy of the source, which is plain text. It also protects clients that interpret the source as HTML. */
-const SOURCE_POLICY = "default-src 'none'; sandbox";
-/**
- * The policy of the HTML. It allows inline styles and embedded images. `sandbox` forbids scripts, forms, windows and access to the
- * embedding page.
- */
-export const HTML_POLICY =
-  "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
-
 type PreHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 interface MessageParams {
   readonly Params: { readonly id: string };
@@ -67,23 +55,13 @@ export function addInboxFiles(app: FastifyInstance, base: string, context: Inbox
     return reply.header('Content-Security-Policy', SOURCE_POLICY).type('text/plain; charset=utf-8').send(source.value);
   });
 
-  app.get<MessageParams>(`${base}/inbox/:id/html`, { preHandler }, async ({ params: { id }, headers }, reply) => {
+  app.get<MessageParams>(`${base}/inbox/:id/html`, { preHandler }, async (request, reply) => {
+    const { id } = request.params;
     const source = await readSource(id, context);
     if (!source.ok) return sendError(reply, source);
     const { html } = parseCapturedMessage(source.value, context.readEntity);
     if (html === null) return sendError(reply, notFound('id', `message ${id} has no HTML`));
-    const destination = headers['sec-fetch-dest'];
-    reply.header('Vary', 'Sec-Fetch-Dest');
-    if (destination !== undefined && destination !== 'iframe') {
-      return reply
-        .header('Content-Security-Policy', SOURCE_POLICY)
-        .type('text/plain; charset=utf-8')
-        .send(`This HTML is shown only in the sandboxed frame of /inbox/${id}. Its source:\n\n${html}`);
-    }
-    return reply
-      .headers({ 'Content-Security-Policy': HTML_POLICY, 'X-DNS-Prefetch-Control': 'off' })
-      .type('text/html; charset=utf-8')
-      .send(prepareFrameHtml(html));
+    return sendFrameHtml(request, reply, html, `/inbox/${id}`);
   });
 }
 

@@ -26,6 +26,7 @@ import { createKey, importKey, listKeys, revokeKey, rotateKey } from '../operati
 import { changeMessages, countMessages } from '../operations/message-bulk.ts';
 import { resendMessage } from '../operations/message-resend.ts';
 import { searchMessages } from '../operations/message-search.ts';
+import { showMessageSource } from '../operations/message-source.ts';
 import { sendTestMessage } from '../operations/message-test.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../operations/messages.ts';
 import { showOverview } from '../operations/overview.ts';
@@ -78,6 +79,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('POST', '/messages/test', 'Messages', sendTestMessage),
   createOperationRoute('GET', '/messages/{id}', 'Messages', showMessage),
   createOperationRoute('GET', '/messages/{id}/explain', 'Messages', explainMessage),
+  createOperationRoute('GET', '/messages/{id}/source', 'Messages', showMessageSource),
   createOperationRoute('POST', '/messages/{id}/retry', 'Messages', retryMessage),
   createOperationRoute('POST', '/messages/{id}/cancel', 'Messages', cancelMessage),
   createOperationRoute('POST', '/messages/{id}/resend', 'Messages', resendMessage, 201),

@@ -8,12 +8,14 @@ import type { Attempt, Outcome } from '../model/outcome.ts';
 export function createLocalAttempt(outcome: Outcome, { startedAt, now, remote, remark }: LocalAttemptParts): Attempt {
   const { code, enhanced, text } = outcome.reply;
   const replyText = [enhanced, text].filter((part) => part !== null).join(' ');
+  const tookMs = now - startedAt;
   return {
     outcome,
     startedAt,
-    tookMs: now - startedAt,
+    tookMs,
     remote,
     conversation: [`* ${remark}`, code === null ? `* ${text}` : `S: ${code} ${replyText}`],
+    lineOffsetsMs: [0, tookMs],
   };
 }
 

@@ -93,16 +93,25 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
 });
 
 test('the page of a message shows hostile text literally and without effect', async () => {
-  const { page } = await browsers.openSignedIn(service, '/messages');
+  const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
   for (const [index, subject] of texts.entries()) {
     await page.goto(`/messages/${ids[index]}`);
     const heading = page.getByRole('heading', { level: 1 });
     await expect.poll(() => heading.textContent()).toBe(subject);
-    const body = page.getByRole('region', { name: 'Body' }).locator('pre');
+    const body = page.getByRole('region', { name: 'Content' }).locator('pre');
     expect(await body.textContent()).toContain('<script>alert(3)</script>');
   }
+  allowFaults(BLOCKED_CONTENT_LINE);
   await page.goto(`/messages/${htmlMessageId}`);
-  await page.getByText('HTML, as source').waitFor();
+  const frame = page.frameLocator('iframe');
+  await frame.getByText('A hostile message').waitFor();
+  await page.locator('iframe').scrollIntoViewIfNeeded();
+  await frame.getByRole('link', { name: 'a link in its place', exact: true }).click();
+  await frame.getByRole('link', { name: 'a script link', exact: true }).click();
+  await frame.getByRole('button', { name: 'a form' }).click();
+  await page.getByText('Source', { exact: true }).click();
+  expect(await page.getByRole('region', { name: 'Content' }).locator('pre').textContent()).toContain('<script');
+  expect(new URL(page.url()).pathname).toBe(`/messages/${htmlMessageId}`);
   expect(otherServer.listRequests()).toEqual([]);
 });
 

@@ -1,4 +1,5 @@
 /** Tests the page of a message: explanation, timeline, actions, several operators at the same time. */
+import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, replaceResponses, waitForState as waitForMessageState } from '../rig/browser.ts';
@@ -45,7 +46,7 @@ test.each([
     await page.getByRole('region', { name: 'Explanation' }).getByText(why).waitFor();
     if (name === 'defer') await page.getByTitle('queued; the last attempt was deferred').waitFor();
     await page.getByRole('region', { name: 'Timeline' }).getByText('accepted', { exact: true }).waitFor();
-    await page.getByRole('region', { name: 'Body' }).getByText('Thank you.').waitFor();
+    await page.getByRole('region', { name: 'Content' }).getByText('Thank you.').waitFor();
     expect(await findSeriousFaults(page)).toEqual([]);
     await emulateDarkPhone(page);
     expect(await findSeriousFaults(page)).toEqual([]);
@@ -177,4 +178,50 @@ test('an ended message is sent again from its page, and both pages name the othe
   await waitForState(newId, 'delivered');
   await page.getByRole('link', { name: id }).first().click();
   await page.getByRole('region', { name: 'Timeline' }).getByRole('link', { name: newId }).waitFor();
+});
+
+test('a message shows its HTML in a sandboxed frame, the time of each line of a transcript, and its times in UTC or local time', async () => {
+  const id = await submitAccepted(service.publicUrl, service.key, {
+    to: toSimulatorAddress('success'),
+    subject: 'With HTML',
+    message: '<!doctype html><html><body><p>A <b>framed</b> word</p></body></html>',
+  });
+  await waitForState(id, 'delivered');
+  const { page, visit } = await browsers.openSignedIn(service, `/messages/${id}`);
+  await page.frameLocator('iframe').getByText('A framed word').waitFor();
+  expect(await page.locator('iframe').getAttribute('sandbox')).toBe('');
+  const content = page.getByRole('region', { name: 'Content' });
+  await content.getByText('Text', { exact: true }).click();
+  await expect.poll(() => content.locator('pre').textContent()).toBe('A framed word\n');
+  await content.getByText('Source', { exact: true }).click();
+  await expect.poll(() => content.locator('pre').textContent()).toContain('<b>framed</b>');
+
+  await page.getByText(/^SMTP transcript · 2 lines/).click();
+  await page.getByText('+0 ms', { exact: true }).waitFor();
+  expect(await findSeriousFaults(page)).toEqual([]);
+
+  const timeline = page.getByRole('region', { name: 'Timeline' });
+  const { at } = await browsers.callApi<{ at: string }>(service, 'GET', `/messages/${id}`);
+  await timeline.getByText(at.slice(11, 23)).waitFor();
+  await timeline.getByText('Local', { exact: true }).click();
+  await page.getByRole('button', { name: 'Local: show times in UTC' }).waitFor();
+  await visit(`/messages/${id}`);
+  await page.getByRole('button', { name: 'Local: show times in UTC' }).click();
+  await timeline.getByText(at.slice(11, 23)).waitFor();
+});
+
+test('the raw source and the header fields of a message are downloaded, and equal the source of the API', async () => {
+  const id = await submitMessage(toSimulatorAddress('success'), 'Downloaded');
+  await waitForState(id, 'delivered');
+  const { source } = await browsers.callApi<{ source: string }>(service, 'GET', `/messages/${id}/source`);
+  const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
+  const download = async (name: string) => {
+    const started = page.waitForEvent('download');
+    await page.getByRole('button', { name, exact: true }).click();
+    const file = await started;
+    return [file.suggestedFilename(), readFileSync(await file.path(), 'utf8')];
+  };
+  expect(await download('Raw source')).toEqual([`${id}.eml`, source]);
+  expect(await download('Headers')).toEqual([`${id}-headers.txt`, source.slice(0, source.indexOf('\r\n\r\n') + 2)]);
+  expect(source).toContain('Subject: Downloaded\r\n');
 });

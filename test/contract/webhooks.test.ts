@@ -162,7 +162,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const history = (await store.findMessage(id))?.events ?? [];
       const expected = history.flatMap(({ attempt, ...entry }, sequence) => {
         // An event contains no SMTP transcript.
-        const reduced = { ...entry, attempt: attempt === null ? null : { ...attempt, conversation: [] } };
+        const { lineOffsetsMs: _, ...reducedAttempt } = attempt ?? {};
+        const reduced = { ...entry, attempt: attempt === null ? null : { ...reducedAttempt, conversation: [] } };
         return LISTED_VERBS.includes(entry.verb) ? [{ type: `message.${entry.verb}`, sequence, entry: reduced }] : [];
       });
       const own = events.filter((event) => event.id === id).toSorted((a, b) => a.sequence - b.sequence);

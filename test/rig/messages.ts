@@ -47,6 +47,7 @@ export function newAttempt(outcome?: Attempt['outcome']): Attempt {
     tookMs: 2,
     remote: 'relay.test:25',
     conversation: ['C: DATA', 'S: 354 go'],
+    lineOffsetsMs: [0, 2],
   };
 }
 

@@ -5,7 +5,7 @@ import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts
 import { Gauge } from '../parts/gauge';
 import { formatCount, formatNumber, formatPercent } from '../parts/number';
 import { RelativeTime } from '../parts/relative-time';
-import { formatDuration, formatUtc } from '../parts/time';
+import { formatDuration, formatTime } from '../parts/time';
 
 /**
  * The minimum number of messages for which the service compares rates. For fewer messages, the service compares counts.
@@ -61,7 +61,7 @@ function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: 
       ) : (
         <>
           {expired ? 'No message is accepted; expired ' : 'Expires '}
-          <RelativeTime at={volumeExpires} /> ({formatUtc(volumeExpires)})
+          <RelativeTime at={volumeExpires} /> ({formatTime(volumeExpires)})
         </>
       )}
     </Gauge>

@@ -2,7 +2,7 @@
 import { Text } from '@mantine/core';
 import type { CreatedKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { SecretDialog } from '../parts/secret-dialog';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 
 interface NewKeyDialogProps {
   readonly made: CreatedKey | RotatedKey;
@@ -18,7 +18,7 @@ export function NewKeyDialog({ made, onStored }: NewKeyDialogProps) {
       text="Copy the key to the configuration of the client. It is shown only once; the service stores only a digest."
       onStored={onStored}
     >
-      {'until' in made ? <Text>The old key works until {formatUtc(made.until)} at the latest.</Text> : null}
+      {'until' in made ? <Text>The old key works until {formatTime(made.until)} at the latest.</Text> : null}
     </SecretDialog>
   );
 }

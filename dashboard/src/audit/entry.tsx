@@ -7,11 +7,11 @@ import { path } from '../api/client';
 import { buildSuppressionUrl } from '../message/suppression-links';
 import { ListRow } from '../parts/list-row';
 import { RelativeTime } from '../parts/relative-time';
-import { formatDuration, formatUtc } from '../parts/time';
+import { formatDuration, formatTime } from '../parts/time';
 import { formatListOwner } from '../suppressions/list-owner';
 
 const VALUE_FORMATS: DifferenceFormat = {
-  formatTime: (ms) => formatUtc(new Date(ms).toISOString()),
+  formatTime: (ms) => formatTime(new Date(ms).toISOString()),
   formatDuration,
 };
 
@@ -42,7 +42,7 @@ export function EntryRow({ entry, isCurrent, onOpen }: EntryRowProps) {
       </td>
       <td className="nowrap" data-label="Time">
         <RelativeTime at={at} />
-        <div className="muted mantine-visible-from-sm">{formatUtc(at)}</div>
+        <div className="muted mantine-visible-from-sm">{formatTime(at)}</div>
       </td>
     </ListRow>
   );

@@ -9,7 +9,7 @@ import { get, path } from '../api/client';
 import { DownloadLink } from '../parts/download';
 import { ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import { ChecksView } from './checks-view';
 import { HtmlView } from './html-view';
 import { HeadersView, SourceView, TextView } from './text-views';
@@ -78,7 +78,7 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
         <Fact name="From">{from === '' ? '(no sender)' : from}</Fact>
         {returnPath === from ? null : <Fact name="Return path">{returnPath === '' ? '<>' : returnPath}</Fact>}
         <Fact name="Captured">
-          {formatUtc(at)}, <RelativeTime at={at} />, {formatSize(bytes)}
+          {formatTime(at)}, <RelativeTime at={at} />, {formatSize(bytes)}
         </Fact>
       </dl>
       <Tabs value={view} onChange={(value) => setParameter('view', value)} keepMounted={false}>

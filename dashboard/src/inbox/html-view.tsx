@@ -1,13 +1,9 @@
-/**
- * The HTML of a captured message in a sandboxed frame without any permission. The service sends it with a separate content security
- * policy. The operator can set the frame to the width of a phone.
- */
+/** The HTML of a captured message in a sandboxed frame. The operator can set the frame to the width of a phone. */
 import { Group, SegmentedControl, Text } from '@mantine/core';
-import { useQuery } from '@tanstack/react-query';
 import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { path } from '../api/client';
-import { createTicketedUrl } from '../api/session';
-import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { HtmlFrame } from '../parts/html-frame';
+import { EmptyState } from '../parts/page-states';
 
 const PHONE_WIDTH_PX = 375;
 
@@ -20,21 +16,6 @@ interface HtmlViewProps {
 
 export function HtmlView({ message: { id, subject, html }, width, onWidth }: HtmlViewProps) {
   if (!html) return <EmptyState title="This message has no HTML">Its text is under “Text”.</EmptyState>;
-  return <HtmlFrame id={id} subject={subject} width={width} onWidth={onWidth} />;
-}
-
-type HtmlFrameProps = Pick<CapturedMessage, 'id' | 'subject'> & Omit<HtmlViewProps, 'message'>;
-
-function HtmlFrame({ id, subject, width, onWidth }: HtmlFrameProps) {
-  // A frame sends no session header, so each display of the frame needs a new ticket.
-  const source = useQuery({
-    queryKey: ['captured', id, 'frame'],
-    queryFn: () => createTicketedUrl(path`/inbox/${id}/html`),
-    staleTime: Number.POSITIVE_INFINITY,
-    gcTime: 0,
-  });
-  if (source.isPending) return <Loading />;
-  if (source.isError) return <ErrorAlert error={source.error} retry={() => source.refetch()} />;
   const isPhoneWidth = width === 'phone';
   return (
     <>
@@ -55,13 +36,11 @@ function HtmlFrame({ id, subject, width, onWidth }: HtmlFrameProps) {
           ]}
         />
       </Group>
-      <iframe
-        className="inbox-frame"
-        sandbox=""
-        referrerPolicy="no-referrer"
+      <HtmlFrame
+        apiPath={path`/inbox/${id}/html`}
         title={`HTML of the message “${subject}”`}
-        src={source.data}
-        style={isPhoneWidth ? { maxWidth: PHONE_WIDTH_PX } : {}}
+        className="inbox-frame"
+        {...(isPhoneWidth ? { maxWidthPx: PHONE_WIDTH_PX } : {})}
       />
     </>
   );

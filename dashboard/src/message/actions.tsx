@@ -11,6 +11,7 @@ import type { MessageDetails } from '../../../src/operations/messages/schemas.ts
 import { path, post } from '../api/client';
 import { ConfirmDialog } from '../parts/confirm-dialog';
 import { FormDialog } from '../parts/form-dialog';
+import { SourceButtons } from './source-buttons';
 
 type Action = 'retry' | 'cancel' | 'resend';
 
@@ -57,6 +58,7 @@ export function MessageActions({ message }: { readonly message: MessageDetails }
           </Button>
         </Group>
       ) : null}
+      {body === null ? null : <SourceButtons message={message} />}
       {canResend ? (
         <Button variant="default" onClick={() => openDialog('resend')}>
           Resend…

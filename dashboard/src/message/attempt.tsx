@@ -1,56 +1,73 @@
-/** One delivery attempt: next hop, reply, duration, and the SMTP transcript. */
-import { Text } from '@mantine/core';
+/** One delivery attempt: next hop, stage, TLS version, duration, and the SMTP transcript with the time of each line. */
 import type { AttemptDetails as Attempt } from '../../../src/operations/messages/schemas.ts';
+import { formatCount } from '../parts/number';
 import { formatDuration } from '../parts/time';
 
-export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
-  const { nextHop, stage, code, enhancedCode, reason, durationMs, transcript, outcome } = attempt;
-  const facts: readonly (readonly [string, string | null])[] = [
-    ['outcome', outcome],
-    ['reason', reason],
+/** Shows the facts of an attempt in one line, and its transcript. `category` is the cause of its failure, or null. */
+export function AttemptDetails({ attempt, category }: { readonly attempt: Attempt; readonly category: string | null }) {
+  const { nextHop, stage, durationMs, outcome, transcript } = attempt;
+  const facts = [
     // The capture transport has no next hop.
-    ['next hop', nextHop ?? (outcome === 'delivered' ? null : 'no connection')],
-    ['stage', stage],
-    ['reply code', [code, enhancedCode].filter((part) => part !== null).join(' ') || 'no reply'],
-    ['duration', formatDuration(durationMs)],
+    nextHop ?? (outcome === 'delivered' ? null : 'no connection'),
+    outcome === 'delivered' ? null : `at ${stage}`,
+    findTlsVersion(transcript),
+    formatDuration(durationMs),
   ];
-  const lines = transcript.map((line, at) => ({ line, at }));
   return (
     <>
-      <dl className="facts">
-        {facts.map(([name, value]) =>
-          value === null ? null : (
-            <div key={name}>
-              <dt>{name}</dt>
-              <dd>{value}</dd>
-            </div>
-          ),
-        )}
-      </dl>
-      {transcript.length === 0 ? null : (
-        <details className="transcript-box">
-          <summary>
-            <Text span size="sm">
-              SMTP transcript, {transcript.length} {transcript.length === 1 ? 'line' : 'lines'}
-            </Text>
-          </summary>
-          <pre className="source transcript">
-            {lines.map(({ line, at }) => (
-              <span key={at} className={parseLineSender(line)}>
-                {line}
-                {'\n'}
-              </span>
-            ))}
-          </pre>
-        </details>
-      )}
+      <div className="timeline-facts">
+        {category === null ? null : <span className="category">{category}</span>}
+        {facts.filter((fact) => fact !== null).join(' · ')}
+      </div>
+      <Transcript attempt={attempt} />
     </>
   );
 }
 
+function Transcript({ attempt: { transcript, transcriptOffsetsMs, durationMs } }: { readonly attempt: Attempt }) {
+  if (transcript.length === 0) return null;
+  const lines = transcript.map((line, index) => ({
+    index,
+    line,
+    kind: getLineKind(line),
+    offset: transcriptOffsetsMs?.[index] ?? null,
+  }));
+  return (
+    <details className="transcript-box">
+      <summary>
+        SMTP transcript · {formatCount(transcript.length, 'line')} · {formatDuration(durationMs)}
+      </summary>
+      <div className="transcript">
+        {lines.map(({ index, line, kind, offset }) => (
+          <div key={index} className={`transcript-row ${kind}`}>
+            {transcriptOffsetsMs === null ? null : (
+              <span className="transcript-offset">{formatOffset(offset, index === 0)}</span>
+            )}
+            <span className="transcript-line">{line}</span>
+          </div>
+        ))}
+      </div>
+      {transcriptOffsetsMs === null ? (
+        <p className="transcript-note">The time of each line was not recorded for this attempt.</p>
+      ) : null}
+    </details>
+  );
+}
+
+/** Formats the time of a line after the start of the attempt. Only the first line has the unit. */
+function formatOffset(offsetMs: number | null, withUnit: boolean): string {
+  return offsetMs === null ? '' : `+${offsetMs}${withUnit ? ' ms' : ''}`;
+}
+
 /** Returns the kind of a line. A line without `C:` or `S:` is a remark, such as the start of TLS. */
-function parseLineSender(line: string): 'client' | 'server' | 'secured' | 'remark' {
+function getLineKind(line: string): 'client' | 'server' | 'secured' | 'remark' {
   if (line.startsWith('C:')) return 'client';
   if (line.startsWith('S:')) return 'server';
   return line.includes(', TLSv') ? 'secured' : 'remark';
+}
+
+/** Returns the TLS version of the connection, such as `TLSv1.3`, or null. */
+function findTlsVersion(transcript: readonly string[]): string | null {
+  const line = transcript.find((candidate) => getLineKind(candidate) === 'secured') ?? '';
+  return /, (TLSv[\d.]+)/.exec(line)?.[1] ?? null;
 }

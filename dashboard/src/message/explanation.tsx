@@ -6,6 +6,7 @@ import type { Explanation as Explained, MessageDetails } from '../../../src/oper
 import { get, path } from '../api/client';
 import { Card } from '../parts/card';
 import { ErrorAlert } from '../parts/page-states';
+import { formatTime } from '../parts/time';
 import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
 
 /** The interval of refreshes, which are necessary because the sentences contain the time until the next attempt. */
@@ -46,20 +47,33 @@ function Sentence({ text, first, ownId }: { readonly text: string; readonly firs
     );
   return (
     <Text size="sm" className="wrap" {...(first ? { fw: 600 } : {})}>
-      {text.split(LINKED_PARTS).map((part, index) => {
-        // The parts with an odd index match the expression.
-        const key = `${index} ${part}`;
-        if (index % 2 === 0) return part;
-        if (part.startsWith('`')) return <Code key={key}>{part.slice(1, -1)}</Code>;
-        if (part === ownId) return part;
-        return (
-          <Anchor key={key} component={Link} href={`/messages/${part}`} inherit>
-            {part}
-          </Anchor>
-        );
-      })}
+      {toChosenZone(text)
+        .split(LINKED_PARTS)
+        .map((part, index) => {
+          // The parts with an odd index match the expression.
+          const key = `${index} ${part}`;
+          if (index % 2 === 0) return part;
+          if (part.startsWith('`')) return <Code key={key}>{part.slice(1, -1)}</Code>;
+          if (part === ownId) return part;
+          return (
+            <Anchor key={key} component={Link} href={`/messages/${part}`} inherit>
+              {part}
+            </Anchor>
+          );
+        })}
     </Text>
   );
+}
+
+/** A time in UTC, as the service formats it. */
+const SERVICE_TIME = /\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g;
+
+/** Replaces the times of a sentence, which are in UTC, with times in the time zone of the dashboard. */
+function toChosenZone(text: string): string {
+  return text.replace(SERVICE_TIME, (time) => {
+    const iso = time.replace(' ', 'T');
+    return Number.isNaN(Date.parse(iso)) ? time : formatTime(iso);
+  });
 }
 
 /** Links to related pages. */

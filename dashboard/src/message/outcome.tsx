@@ -5,7 +5,7 @@ import type { MessageDetails } from '../../../src/operations/messages/schemas.ts
 import { formatLabel } from '../messages/labels';
 import { formatCount } from '../parts/number';
 import { STATE_LOOKS } from '../parts/state-badge';
-import { formatDuration, formatUtc } from '../parts/time';
+import { formatDuration, formatTime } from '../parts/time';
 import { buildSuppressionUrl } from './suppression-links';
 
 export function Outcome({ message }: { readonly message: MessageDetails }) {
@@ -75,7 +75,8 @@ function describe(message: MessageDetails): Description {
     case 'sending':
       return { end: 'The message is being sent now.', follow: 'The result appears here.' };
     case 'queued': {
-      const next = due === null ? 'The next attempt has no time yet.' : `The next attempt is due at ${formatUtc(due)}.`;
+      const next =
+        due === null ? 'The next attempt has no time yet.' : `The next attempt is due at ${formatTime(due)}.`;
       return attempts.length === 0
         ? { end: 'The message waits for its first attempt.', follow: next }
         : { end: `Deferred after ${formatCount(attempts.length, 'attempt')}${cause}.`, follow: next };

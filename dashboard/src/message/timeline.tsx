@@ -12,7 +12,8 @@ import { formatLabel } from '../messages/labels';
 import { Card } from '../parts/card';
 import { RelativeTime } from '../parts/relative-time';
 import { STATE_LOOKS } from '../parts/state-badge';
-import { formatUtc } from '../parts/time';
+import { formatDate, formatTime, formatTimeOfDay, formatZone } from '../parts/time';
+import { TimeZoneSwitch } from '../parts/time-zone-switch';
 import { AttemptDetails } from './attempt';
 import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
 
@@ -20,7 +21,11 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
   // Events are only appended, so the index is a stable key.
   const entries = groupDeferrals(message.events);
   return (
-    <Card title="Timeline" secondary="times in UTC">
+    <Card
+      title="Timeline"
+      secondary={`${formatDate(message.at)}, ${formatZone(message.at)}`}
+      aside={<TimeZoneSwitch />}
+    >
       <ol className="plain timeline">
         {entries.map(({ event, earlier }) => (
           <li key={event.sequence}>
@@ -29,7 +34,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
               <details className="earlier">
                 <summary>
                   <Text span size="sm">
-                    {earlier.length} earlier deferrals since {formatUtc(earlier[0]?.at ?? event.at)}
+                    {earlier.length} earlier deferrals since {formatTime(earlier[0]?.at ?? event.at)}
                   </Text>
                 </summary>
                 <ol className="plain">
@@ -49,7 +54,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
           .map(({ list, at }) => (
             <li key={list}>
               <Mark type="suppressed" />
-              <Head type="recipient suppressed" at={at} by={null} />
+              <Head type="recipient suppressed" at={at} acceptedAt={message.at} by={null} />
               <Text size="sm" className="wrap">
                 {message.to} was added to{' '}
                 <Anchor component={Link} href={buildSuppressionUrl(list, message.to)} inherit>
@@ -108,35 +113,67 @@ function groupDeferrals(events: readonly EventDetails[]): readonly TimelineEntry
 
 function Event({ event, message }: { readonly event: EventDetails; readonly message: MessageDetails }) {
   const attempt: Attempt | undefined = event.attempt === null ? undefined : message.attempts[event.attempt];
+  const category = event.category === null ? null : formatLabel(event.category);
   return (
     <>
-      <Head type={event.type} at={event.at} by={event.type === 'accepted' ? null : describeActor(event.by)} />
+      <Head
+        type={event.type}
+        at={event.at}
+        acceptedAt={message.at}
+        by={event.type === 'accepted' ? null : describeActor(event.by)}
+      />
       {event.type === 'accepted' ? <Accepted message={message} /> : null}
-      {event.detail === null ? null : (
-        <Text size="sm" className="wrap">
-          {event.type === 'resent' || event.type === 'resend-of' ? (
-            <Anchor component={Link} href={`/messages/${event.detail}`} inherit>
-              {event.detail}
-            </Anchor>
-          ) : (
-            <bdi>{toPrintable(event.detail)}</bdi>
-          )}
-        </Text>
-      )}
-      {event.category === null ? null : <span className="category">{formatLabel(event.category)}</span>}
-      {attempt === undefined ? null : <AttemptDetails attempt={attempt} />}
+      {event.detail === null ? null : <Detail event={event} detail={event.detail} />}
+      {attempt === undefined && category !== null ? <span className="category">{category}</span> : null}
+      {attempt === undefined ? null : <AttemptDetails attempt={attempt} category={category} />}
     </>
   );
 }
 
-function Head({ type, at, by }: { readonly type: string; readonly at: string; readonly by: string | null }) {
+/** The codes at the beginning of a reply, such as `550 5.1.1`. */
+const REPLY_CODES = /^\d{3}(?: \d\.\d{1,3}\.\d{1,3})?(?= |$)/;
+
+/** The reply, the reported reason, or the id of another message. */
+function Detail({ event, detail }: { readonly event: EventDetails; readonly detail: string }) {
+  if (event.type === 'resent' || event.type === 'resend-of') {
+    return (
+      <Text size="sm" className="wrap">
+        <Anchor component={Link} href={`/messages/${detail}`} inherit>
+          {detail}
+        </Anchor>
+      </Text>
+    );
+  }
+  const text = toPrintable(detail);
+  const codes = REPLY_CODES.exec(text)?.[0] ?? '';
+  return (
+    <Text size="sm" className="wrap">
+      <bdi>
+        {codes === '' ? null : <code>{codes}</code>}
+        {text.slice(codes.length)}
+      </bdi>
+    </Text>
+  );
+}
+
+interface HeadProps {
+  readonly type: string;
+  readonly at: string;
+  /** The time of acceptance. The date of an event is shown if it differs from the date of acceptance. */
+  readonly acceptedAt: string;
+  readonly by: string | null;
+}
+
+function Head({ type, at, acceptedAt, by }: HeadProps) {
+  const isOtherDay = formatDate(at) !== formatDate(acceptedAt);
   return (
     <Group gap="xs" align="baseline">
       <Text fw={600} className="badge-word">
         {type}
       </Text>
-      <Text size="sm" c="dimmed">
-        {formatUtc(at)}
+      <Text component="time" dateTime={at} size="sm" c="dimmed" title={formatTime(at)}>
+        {isOtherDay ? `${formatDate(at)} ` : ''}
+        {formatTimeOfDay(at)}
       </Text>
       <Text size="sm" c="dimmed">
         <RelativeTime at={at} />

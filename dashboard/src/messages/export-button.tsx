@@ -3,6 +3,7 @@ import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
 import { getBlob } from '../api/client';
+import { saveFile } from '../parts/download';
 import type { Filters } from './filters';
 
 export function ExportButton({ filters }: { readonly filters: Filters }) {
@@ -16,12 +17,4 @@ export function ExportButton({ filters }: { readonly filters: Filters }) {
       Export CSV
     </Button>
   );
-}
-
-function saveFile(content: Blob, name: string): void {
-  const anchor = document.createElement('a');
-  anchor.href = URL.createObjectURL(content);
-  anchor.download = name;
-  anchor.click();
-  URL.revokeObjectURL(anchor.href);
 }

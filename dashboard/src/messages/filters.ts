@@ -2,7 +2,7 @@
  * Defines the filters of the message search. The filters are stored in the URL, so that a search can be shared and the
  * Back button restores the search.
  */
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 
 export const FILTERS = [
   'q',
@@ -87,5 +87,5 @@ function describeFilter(name: FilterName, value: string): string {
 
 function formatMoment(value: string): string {
   const ms = Date.parse(value);
-  return Number.isNaN(ms) ? value : formatUtc(new Date(ms).toISOString());
+  return Number.isNaN(ms) ? value : formatTime(new Date(ms).toISOString());
 }

@@ -1,5 +1,6 @@
-/** Filters messages by the time of acceptance: a range up to now, or two dates. All times are UTC. */
+/** Filters messages by the time of acceptance: a range up to now, or two dates. The dates are in the time zone of the dashboard. */
 import { NativeSelect, TextInput } from '@mantine/core';
+import { formatZone, fromZoned, toZoned } from '../parts/time';
 import type { Filters } from './filters';
 import { TIME_RANGES } from './filters';
 
@@ -13,6 +14,7 @@ interface TimeFilterProps {
 
 export function TimeFilter({ filters: { since, until }, onApply }: TimeFilterProps) {
   const range = TIME_RANGES.find(({ value }) => value === since);
+  const zoneName = formatZone(new Date().toISOString());
   const hasDates = until !== undefined || (since !== undefined && range === undefined);
   return (
     <>
@@ -23,7 +25,7 @@ export function TimeFilter({ filters: { since, until }, onApply }: TimeFilterPro
         onChange={({ currentTarget: { value } }) =>
           onApply(
             value === CUSTOM_DATES
-              ? { since: toIsoTime(toLocalInput(new Date(Date.now() - DAY_MS).toISOString())) }
+              ? { since: toMinute(new Date(Date.now() - DAY_MS).toISOString()) }
               : { since: value },
           )
         }
@@ -31,12 +33,12 @@ export function TimeFilter({ filters: { since, until }, onApply }: TimeFilterPro
       {hasDates ? (
         <>
           <DateTimeField
-            label="Since (UTC)"
+            label={`Since (${zoneName})`}
             value={since}
             onChange={(iso) => onApply({ since: iso, until: until ?? '' })}
           />
           <DateTimeField
-            label="Until (UTC)"
+            label={`Until (${zoneName})`}
             value={until}
             onChange={(iso) => onApply({ since: since ?? '', until: iso })}
           />
@@ -57,18 +59,22 @@ function DateTimeField({ label, value, onChange }: DateTimeFieldProps) {
     <TextInput
       type="datetime-local"
       label={label}
-      value={toLocalInput(value ?? '')}
+      value={toInputText(value ?? '')}
       onChange={({ currentTarget }) => onChange(toIsoTime(currentTarget.value))}
     />
   );
 }
 
-/** Returns `2026-11-21T08:40`, the format of the input field; empty if the text is not a date. */
-function toLocalInput(text: string): string {
-  const ms = Date.parse(text);
-  return Number.isNaN(ms) ? '' : new Date(ms).toISOString().slice(0, 16);
+/** Returns `2026-11-21T08:40` in the chosen zone, the format of the input field; empty if the text is not a date. */
+function toInputText(text: string): string {
+  return Number.isNaN(Date.parse(text)) ? '' : toZoned(text).slice(0, 16);
 }
 
-function toIsoTime(local: string): string {
-  return local === '' ? '' : `${local.slice(0, 16)}:00Z`;
+function toIsoTime(inputText: string): string {
+  return inputText === '' ? '' : toMinute(fromZoned(inputText));
+}
+
+/** Returns the time in UTC, in whole minutes, as `2026-11-21T08:40:00Z`. */
+function toMinute(iso: string): string {
+  return `${iso.slice(0, 16)}:00Z`;
 }

@@ -16,7 +16,7 @@ import { LoadError } from '../parts/load-error';
 import { PageHead } from '../parts/page-head';
 import { Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import type { PageProps } from './index';
 
 const TABS = ['limits', 'keys', 'domains'] as const;
@@ -105,7 +105,7 @@ function Locked({ account: { reason, lockedAt } }: { readonly account: AccountDe
       <Text className="wrap">{reason}</Text>
       {lockedAt === null ? null : (
         <Text c="dimmed" size="sm">
-          Locked <RelativeTime at={lockedAt} /> ({formatUtc(lockedAt)}). The reason contains the counts of that time;
+          Locked <RelativeTime at={lockedAt} /> ({formatTime(lockedAt)}). The reason contains the counts of that time;
           the counts below are current.
         </Text>
       )}

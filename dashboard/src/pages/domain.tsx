@@ -13,7 +13,7 @@ import { LoadError } from '../parts/load-error';
 import { PageHead } from '../parts/page-head';
 import { Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import type { PageProps } from './index';
 
 const LIST = { href: '/domains', text: 'Domains' };
@@ -86,7 +86,7 @@ function Keys({ domain: { keys } }: { readonly domain: DomainDetails }) {
       {keys.map(({ selector, algorithm, state, retires }) => (
         <Fact key={selector} name={<code className="wrap">{selector}</code>}>
           {algorithm === 'rsa' ? 'RSA' : 'Ed25519'}{' '}
-          {retires === null ? null : <span className="muted">until {formatUtc(retires)} </span>}
+          {retires === null ? null : <span className="muted">until {formatTime(retires)} </span>}
           <KeyBadge state={state} />
         </Fact>
       ))}
@@ -104,8 +104,8 @@ function Facts({
       {unicode === domain ? null : <Fact name="Name">{unicode}</Fact>}
       <Fact name="Messages">{sends ? 'accepted' : 'refused'}</Fact>
       <Fact name="Subdomains">{subdomains ? 'allowed' : 'not allowed'}</Fact>
-      <Fact name="Added">{formatUtc(created)}</Fact>
-      <Fact name="Authenticated since">{authenticated === null ? 'not yet' : formatUtc(authenticated)}</Fact>
+      <Fact name="Added">{formatTime(created)}</Fact>
+      <Fact name="Authenticated since">{authenticated === null ? 'not yet' : formatTime(authenticated)}</Fact>
     </Card>
   );
 }
@@ -123,11 +123,11 @@ function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { re
   if (status !== 'failing' || graceEnds === null || failingSince === null) return null;
   return (
     <Callout tone="error" title="DKIM record not found">
-      Missing since {formatUtc(failingSince)}.{' '}
+      Missing since {formatTime(failingSince)}.{' '}
       {sends ? (
         <>
-          Messages are still accepted. They are refused from {formatUtc(graceEnds)} on (<RelativeTime at={graceEnds} />)
-          if the record is still missing.
+          Messages are still accepted. They are refused from {formatTime(graceEnds)} on (<RelativeTime at={graceEnds} />
+          ) if the record is still missing.
         </>
       ) : (
         'Messages are refused until the record is found again.'
@@ -163,7 +163,7 @@ function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
   if (lastRetireAt === undefined) return null;
   return (
     <Callout tone="info" title="Previous keys are retiring">
-      Leave the records marked retiring in DNS until {formatUtc(lastRetireAt)}. Messages signed with these keys may
+      Leave the records marked retiring in DNS until {formatTime(lastRetireAt)}. Messages signed with these keys may
       still arrive.
     </Callout>
   );

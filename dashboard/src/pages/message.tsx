@@ -1,4 +1,4 @@
-/** The page of a message: outcome, timeline, body, details, explanation, and the actions on it. */
+/** The page of a message: outcome, timeline, details, content, explanation, and the actions on it. */
 import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -7,7 +7,7 @@ import type { MessageDetails } from '../../../src/operations/messages/schemas.ts
 import { ApiError, get, path } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 import { MessageActions } from '../message/actions';
-import { MessageBody } from '../message/body';
+import { MessageContent } from '../message/content';
 import { Explanation } from '../message/explanation';
 import { Outcome } from '../message/outcome';
 import { Timeline } from '../message/timeline';
@@ -17,7 +17,7 @@ import { formatNumber } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { StateBadge } from '../parts/state-badge';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import type { PageProps } from '.';
 
 export function MessagePage({ parameters, session }: PageProps) {
@@ -67,7 +67,8 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
         <div className="columns wide-side">
           <div className="stack">
             <Timeline message={message} />
-            <MessageBody
+            <MessageContent
+              key={`content ${id}`}
               message={message}
               inInbox={captured && message.attempts.some(({ outcome }) => outcome === 'delivered')}
             />
@@ -99,9 +100,15 @@ function Details({ message }: { readonly message: MessageDetails }) {
           )}
         </Entry>
         <Entry name="Attempts">{formatNumber(attemptCount)}</Entry>
-        <Entry name="Accepted">{formatUtc(at)}</Entry>
-        {ended === null ? null : <Entry name="Ended">{formatUtc(ended)}</Entry>}
-        {confirmedAt === null ? null : <Entry name="Confirmed">{formatUtc(confirmedAt)}</Entry>}
+        <Entry name="Accepted">{formatTime(at)}</Entry>
+        {ended === null ? null : <Entry name="Ended">{formatTime(ended)}</Entry>}
+        {confirmedAt === null ? null : <Entry name="Confirmed">{formatTime(confirmedAt)}</Entry>}
+        {message.message === null ? null : (
+          <Entry name="Raw source">
+            Composed for each download with the present settings and keys. It equals the transmitted bytes if neither
+            changed since the last attempt.
+          </Entry>
+        )}
         {resendOf === null ? null : (
           <Entry name="Resend of">
             <Anchor component={Link} href={`/messages/${resendOf}`} inherit>

@@ -16,7 +16,7 @@ import { Card } from '../parts/card';
 import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import { useRowKeys } from '../parts/use-row-keys';
 import { TestMessage } from '../setup/test-message';
 import type { PageProps } from './index';
@@ -127,7 +127,7 @@ function SearchProgress({
 }: {
   readonly search: MessageSearch;
 }) {
-  const searchedBackText = searchedSince === null ? '' : `, searched back to ${formatUtc(searchedSince)}`;
+  const searchedBackText = searchedSince === null ? '' : `, searched back to ${formatTime(searchedSince)}`;
   return (
     <Group justify="center" my="md" gap="sm">
       <Text c="dimmed" role="status">

@@ -9,7 +9,7 @@ import { Callout } from '../parts/callout';
 import { LoadError } from '../parts/load-error';
 import { PageHead } from '../parts/page-head';
 import { Loading } from '../parts/page-states';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import { toPrintableText, UntrustedBlock } from '../parts/untrusted-text';
 import type { PageProps } from './index';
 
@@ -44,7 +44,7 @@ function Report({ report: { at, source, message, reason, summary, raw } }: { rea
       </Callout>
       <dl className="facts head">
         <Fact name="summary">{toPrintableText(summary)}</Fact>
-        <Fact name="received">{formatUtc(at)}</Fact>
+        <Fact name="received">{formatTime(at)}</Fact>
         <Fact name="source">{source}</Fact>
         <Fact name="message">
           {message === null ? (

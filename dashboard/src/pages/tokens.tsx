@@ -9,7 +9,7 @@ import { RevokeDialog } from '../credentials/revoke-dialog';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { SecretDialog } from '../parts/secret-dialog';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import { CreateTokenDialog } from '../tokens/create-dialog';
 
 type OpenDialog =
@@ -74,7 +74,7 @@ export function TokensPage() {
           text="Copy the token to the configuration of the program. It is shown only once; the service stores only a digest."
           onStored={closeDialog}
         >
-          {dialog.made.expires === null ? null : <Text>The token expires at {formatUtc(dialog.made.expires)}.</Text>}
+          {dialog.made.expires === null ? null : <Text>The token expires at {formatTime(dialog.made.expires)}.</Text>}
         </SecretDialog>
       ) : null}
     </>

@@ -9,7 +9,7 @@ import { formatNumber } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import { EndpointBadge } from '../webhooks/badges';
 import { Deliveries } from '../webhooks/deliveries';
 import { EndpointActions } from '../webhooks/endpoint-actions';
@@ -91,9 +91,9 @@ function Facts({ webhook: { id, url, account, events, createdAt, previousSecretU
             </ul>
           </details>
         </Fact>
-        <Fact name="Created">{formatUtc(createdAt)}</Fact>
+        <Fact name="Created">{formatTime(createdAt)}</Fact>
         {previousSecretUntil === null ? null : (
-          <Fact name="Old secret signs until">{formatUtc(previousSecretUntil)}</Fact>
+          <Fact name="Old secret signs until">{formatTime(previousSecretUntil)}</Fact>
         )}
         <Fact name="Id">
           <code>{id}</code>

@@ -1,4 +1,7 @@
-/** Downloads a file. A download sends no session header, so the page requests a ticket first. A failure is shown as a notification. */
+/**
+ * Downloads a file. A download by the browser sends no session header, so the page requests a ticket first. A failure is
+ * shown as a notification. `saveFile` saves content that the page has loaded itself.
+ */
 import { Anchor, Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
@@ -35,4 +38,13 @@ export function DownloadButton({ label, ...file }: DownloadProps & { readonly la
       Export
     </Button>
   );
+}
+
+/** Saves content that the page has loaded as a file. */
+export function saveFile(content: Blob, name: string): void {
+  const anchor = document.createElement('a');
+  anchor.href = URL.createObjectURL(content);
+  anchor.download = name;
+  anchor.click();
+  URL.revokeObjectURL(anchor.href);
 }

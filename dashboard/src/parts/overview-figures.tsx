@@ -6,7 +6,7 @@ import type { Figures, Overview, Range } from '../../../src/operations/overview/
 import { TOKENS } from '../theme';
 import { BounceReasons } from './bounce-reasons';
 import { formatCompact, formatNumber } from './number';
-import { formatDuration, formatUtc } from './time';
+import { formatDuration, formatTime } from './time';
 import { type Line, TimeChart } from './time-chart';
 
 export type Count = keyof Omit<Figures, 'latencyMs' | 'confirmationMs'>;
@@ -132,7 +132,7 @@ export function OverviewDetails({ overview }: { readonly overview: Overview }) {
       </div>
       <div>
         <Text size="sm" c="dimmed" mb={6}>
-          Times are UTC. The last interval is incomplete.
+          The last interval is incomplete.
         </Text>
         <FiguresTable overview={overview} />
       </div>
@@ -194,7 +194,7 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
               {points.toReversed().map((point) => (
                 <Table.Tr key={point.at}>
                   <Table.Th scope="row" style={{ whiteSpace: 'nowrap' }}>
-                    {formatUtc(point.at)}
+                    {formatTime(point.at)}
                   </Table.Th>
                   {COUNT_LABELS.map(({ name }) => (
                     <Table.Td key={name}>{formatNumber(point[name])}</Table.Td>

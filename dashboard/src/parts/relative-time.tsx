@@ -1,7 +1,7 @@
-/** A time relative to now; its tooltip has the time in UTC. */
+/** A time relative to now; its tooltip has the full time. */
 import { Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
-import { formatDuration, formatUtc } from './time';
+import { formatAge, formatTime } from './time';
 
 /** Shows `4 min ago` or `in 20 s`, updated every 5 s. */
 export function RelativeTime({ at }: { readonly at: string }) {
@@ -11,10 +11,9 @@ export function RelativeTime({ at }: { readonly at: string }) {
     return () => clearInterval(timer);
   }, []);
   const ago = now - Date.parse(at);
-  const text =
-    Math.abs(ago) < 1_000 ? 'just now' : ago < 0 ? `in ${formatDuration(-ago)}` : `${formatDuration(ago)} ago`;
+  const text = Math.abs(ago) < 1_000 ? 'just now' : ago < 0 ? `in ${formatAge(-ago)}` : `${formatAge(ago)} ago`;
   return (
-    <Text component="time" dateTime={at} title={formatUtc(at)} span inherit>
+    <Text component="time" dateTime={at} title={formatTime(at)} span inherit>
       {text}
     </Text>
   );

@@ -1,7 +1,7 @@
 /**
  * A card with a chart over time: lines, or stacked areas. Each line has its own color and dash pattern, so that lines are
  * distinguishable without color. A tooltip shows all values of an interval. The last interval is incomplete, so it is
- * washed out. The page has a table of the same figures. Times are UTC.
+ * washed out. The page has a table of the same figures.
  */
 import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
@@ -10,6 +10,9 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { TOKENS } from '../theme';
 import { Card } from './card';
+import { formatMinute, toZoned } from './time';
+import type { TimeZone } from './time-zone';
+import { useTimeZone } from './use-time-zone';
 
 export interface Line {
   readonly label: string;
@@ -57,6 +60,7 @@ const MIN_VALUES_WITHOUT_POINTS = 24;
 export function TimeChart(props: TimeChartProps) {
   const { title, secondary, times, lines, format, formatAxis = format, logarithmic = false, stacked = false } = props;
   const scheme = useComputedColorScheme('light');
+  const zone = useTimeZone();
   const { ref: frame, width } = useElementSize<HTMLDivElement>();
   const canvas = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
@@ -78,6 +82,7 @@ export function TimeChart(props: TimeChartProps) {
         shape,
         width,
         scheme,
+        zone,
         logarithmic,
         stacked,
         onHover: setHovered,
@@ -91,7 +96,7 @@ export function TimeChart(props: TimeChartProps) {
       chart.current = null;
       newChart.destroy();
     };
-  }, [shape, width, scheme, logarithmic, stacked]);
+  }, [shape, width, scheme, zone, logarithmic, stacked]);
   useEffect(() => chart.current?.setData(data), [data]);
 
   const toColor = (line: Line) => line.colors[scheme === 'dark' ? 1 : 0];
@@ -120,7 +125,7 @@ export function TimeChart(props: TimeChartProps) {
         />
         {hovered === null || at === undefined ? null : (
           <div className="chart-tip" style={{ left: placeTip(hovered.left, width), top: 12 }}>
-            <b>{`${at.slice(0, 16).replace('T', ' ')} UTC`}</b>
+            <b>{formatMinute(at)}</b>
             {lines.map((line) => (
               <span key={line.label}>
                 <Swatch color={toColor(line)} />
@@ -196,13 +201,23 @@ interface ChartShape {
   readonly shape: string;
   readonly width: number;
   readonly scheme: 'light' | 'dark';
+  readonly zone: TimeZone;
   readonly logarithmic: boolean;
   readonly stacked: boolean;
   readonly onHover: (hovered: Hovered | null) => void;
   readonly format: (value: number) => string;
 }
 
-function toChartOptions({ shape, width, scheme, logarithmic, stacked, onHover, format }: ChartShape): uPlot.Options {
+function toChartOptions({
+  shape,
+  width,
+  scheme,
+  zone,
+  logarithmic,
+  stacked,
+  onHover,
+  format,
+}: ChartShape): uPlot.Options {
   const lines = JSON.parse(shape) as readonly (readonly [string, Line['colors'], number[], boolean])[];
   const { text, grid, surface } = AXIS_COLORS[scheme];
   const axis = {
@@ -216,7 +231,8 @@ function toChartOptions({ shape, width, scheme, logarithmic, stacked, onHover, f
     height: stacked ? STACKED_HEIGHT : HEIGHT,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
-    tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC'),
+    tzDate: (seconds) =>
+      zone === 'utc' ? uPlot.tzDate(new Date(seconds * 1_000), 'Etc/UTC') : new Date(seconds * 1_000),
     scales: {
       x: { time: true },
       y: logarithmic
@@ -310,7 +326,7 @@ function isPowerOfTen(value: number): boolean {
 function formatTimeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   let day = '';
   return seconds.map((at) => {
-    const [date = '', time = ''] = new Date(at * 1_000).toISOString().split('T');
+    const [date = '', time = ''] = toZoned(new Date(at * 1_000).toISOString()).split('T');
     const shownDay = date === day ? '' : date.slice(5);
     day = date;
     if (stepSeconds >= 86_400) return shownDay;

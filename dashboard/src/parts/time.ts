@@ -1,4 +1,6 @@
-/** Formats times and durations. The functions have no side effects. */
+/** Formats times and durations. Times are in the time zone that the operator chose (time-zone.ts). */
+import { formatDuration as formatServiceDuration } from '../../../src/printing/text.ts';
+import { getOffsetMinutes } from './time-zone.ts';
 
 const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['d', 86_400_000],
@@ -7,10 +9,15 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1_000],
 ];
 
-/** Formats a duration, such as `3 min 20 s`, `450 ms` or `0 s`. */
+/** Formats a duration as the sentences of the service do, such as `3 min 20 s`, `450 ms` or `0 ms`. */
 export function formatDuration(ms: number): string {
+  return formatServiceDuration(Math.round(ms));
+}
+
+/** Formats an age, such as `3 min 20 s`, `2 h` or `0 s`. From ten units the smaller unit is omitted. */
+export function formatAge(ms: number): string {
   const unitIndex = UNITS.findIndex(([, unit]) => ms >= unit);
-  if (unitIndex < 0) return ms >= 1 ? `${Math.round(ms)} ms` : '0 s';
+  if (unitIndex < 0) return '0 s';
   const [name, unit] = UNITS[unitIndex] ?? ['s', 1_000];
   const count = Math.floor(ms / unit);
   const [nextName, nextMs] = UNITS[unitIndex + 1] ?? ['', 0];
@@ -18,7 +25,44 @@ export function formatDuration(ms: number): string {
   return nextCount === 0 ? `${count} ${name}` : `${count} ${name} ${nextCount} ${nextName}`;
 }
 
-/** Formats a time as `2026-11-21 08:40:12 UTC`. */
-export function formatUtc(iso: string): string {
-  return `${iso.slice(0, 19).replace('T', ' ')} UTC`;
+/** Formats a time as `2026-11-21 08:40:12 UTC`, or `2026-11-21 09:40:12 UTC+1` in local time. */
+export function formatTime(iso: string): string {
+  return `${toZoned(iso).slice(0, 19).replace('T', ' ')} ${formatZone(iso)}`;
+}
+
+/** Formats a time without seconds as `2026-11-21 08:40 UTC`. */
+export function formatMinute(iso: string): string {
+  return `${toZoned(iso).slice(0, 16).replace('T', ' ')} ${formatZone(iso)}`;
+}
+
+/** Returns the date of a time as `2026-11-21`. */
+export function formatDate(iso: string): string {
+  return toZoned(iso).slice(0, 10);
+}
+
+/** Returns the time of day as `08:40:12.345`. */
+export function formatTimeOfDay(iso: string): string {
+  return toZoned(iso).slice(11, 23);
+}
+
+/** Returns the name of the time zone at a time, such as `UTC`, `UTC+1` or `UTC−3:30`. */
+export function formatZone(iso: string): string {
+  const offset = getOffsetMinutes(Date.parse(iso));
+  if (offset === 0) return 'UTC';
+  const [hours, minutes] = [Math.floor(Math.abs(offset) / 60), Math.abs(offset) % 60];
+  return `UTC${offset < 0 ? '−' : '+'}${hours}${minutes === 0 ? '' : `:${String(minutes).padStart(2, '0')}`}`;
+}
+
+/** Returns the time in the chosen zone as `2026-11-21T08:40:12.345`. */
+export function toZoned(iso: string): string {
+  const ms = Date.parse(iso);
+  return new Date(ms + getOffsetMinutes(ms) * 60_000).toISOString().slice(0, 23);
+}
+
+/** Returns the time in UTC, in ISO 8601 format, of a time in the chosen zone such as `2026-11-21T08:40`. */
+export function fromZoned(text: string): string {
+  const ms = Date.parse(`${text.slice(0, 16)}:00Z`);
+  // The offset is that of the resulting time, which differs from the offset at `ms` only near a change of the offset.
+  const candidate = ms - getOffsetMinutes(ms) * 60_000;
+  return new Date(ms - getOffsetMinutes(candidate) * 60_000).toISOString();
 }

@@ -9,7 +9,7 @@ import { path } from '../api/client';
 import { Callout } from '../parts/callout';
 import { ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 import { formatListOwner, SERVICE_LIST } from './list-owner';
 import { useSuppressionLookup } from './queries';
 import { REASON_TEXTS, ReasonBadge } from './reason-badge';
@@ -49,7 +49,7 @@ function SuppressionEntries({ found: { address, lists } }: { readonly found: Sup
               <ReasonBadge reason={reason} />
             </Group>
             <Text>
-              {REASON_TEXTS[reason]} Since <RelativeTime at={at} /> ({formatUtc(at)}).
+              {REASON_TEXTS[reason]} Since <RelativeTime at={at} /> ({formatTime(at)}).
             </Text>
             {source === null ? (
               <Text c="dimmed">The entry names no message.</Text>

@@ -2,7 +2,7 @@
 import { Text } from '@mantine/core';
 import type { DeliveryEntry } from '../../../src/operations/webhooks/schemas.ts';
 import { StatusBadge } from '../parts/status-badge';
-import { formatDuration, formatUtc } from '../parts/time';
+import { formatDuration, formatTime } from '../parts/time';
 import { UntrustedBlock } from '../parts/untrusted-text';
 
 type Attempt = DeliveryEntry['attempts'][number];
@@ -31,7 +31,7 @@ export function AttemptDetails({ attempt }: { readonly attempt: Attempt }) {
               {status === null ? 'no response' : String(status)}
             </StatusBadge>
           </dt>
-          <dd>{formatUtc(at)}</dd>
+          <dd>{formatTime(at)}</dd>
         </div>
         <div>
           <dt>duration</dt>

@@ -3,7 +3,7 @@ import { MAX_FAILING_MS } from '../../../src/model/webhook.ts';
 import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
 import { Callout } from '../parts/callout';
 import { formatCount } from '../parts/number';
-import { formatUtc } from '../parts/time';
+import { formatTime } from '../parts/time';
 
 interface StatusNoteProps {
   readonly webhook: WebhookEntry;
@@ -18,8 +18,8 @@ export function StatusNote({ webhook, figures }: StatusNoteProps) {
     const disabledFrom = new Date(Date.parse(failingSince) + MAX_FAILING_MS).toISOString();
     return (
       <Callout tone="warning" title="No success since the first failure">
-        Attempts fail since {formatUtc(failingSince)}. Each delivery is tried again for about three days. Without a
-        success the endpoint is disabled after {formatUtc(disabledFrom)}.
+        Attempts fail since {formatTime(failingSince)}. Each delivery is tried again for about three days. Without a
+        success the endpoint is disabled after {formatTime(disabledFrom)}.
       </Callout>
     );
   }
@@ -27,20 +27,20 @@ export function StatusNote({ webhook, figures }: StatusNoteProps) {
   switch (disabledReason) {
     case 'operator':
       return (
-        <Callout tone="neutral" title={`An operator disabled the endpoint at ${formatUtc(disabledAt)}`}>
+        <Callout tone="neutral" title={`An operator disabled the endpoint at ${formatTime(disabledAt)}`}>
           Its events are kept for 30 days. If you enable it, they are sent at once.{held}
         </Callout>
       );
     case 'gone':
       return (
-        <Callout tone="error" title={`The endpoint responded with 410 at ${formatUtc(disabledAt)}`}>
+        <Callout tone="error" title={`The endpoint responded with 410 at ${formatTime(disabledAt)}`}>
           The status 410 means that the endpoint no longer exists, so it was disabled. Its events are kept for 30 days.
           Correct the URL, then enable the endpoint.{held}
         </Callout>
       );
     case 'failing':
       return (
-        <Callout tone="error" title={`Disabled after five days without a success, at ${formatUtc(disabledAt)}`}>
+        <Callout tone="error" title={`Disabled after five days without a success, at ${formatTime(disabledAt)}`}>
           Its events are kept for 30 days. Correct the receiver, then enable the endpoint; pending deliveries are sent
           at once. Replay the failed deliveries.{held}
         </Callout>

@@ -99,6 +99,12 @@ export const AttemptDetails = Type.Object({
   enhancedCode: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
   text: Type.String({ description: 'The text of the reply, in one line. Untrusted: the next hop wrote it.' }),
   transcript: Type.Array(Type.String(), { description: 'The SMTP transcript, without content and credentials.' }),
+  transcriptOffsetsMs: nullable(
+    Type.Array(Type.Integer(), {
+      description:
+        'The time of each line of `transcript`, in milliseconds after `at`. Null if an earlier version recorded the attempt.',
+    }),
+  ),
 });
 export type AttemptDetails = Static<typeof AttemptDetails>;
 
@@ -302,11 +308,12 @@ function toEventDetails(event: HistoryEntry, sequence: number, attempts: readonl
   };
 }
 
-export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversation }: Attempt): AttemptDetails {
+export function toAttemptDetails(attempt: Attempt): AttemptDetails {
+  const { outcome, startedAt, tookMs, remote, conversation, lineOffsetsMs } = attempt;
   const { stage, code, enhanced, text } = outcome.reply;
   return {
     at: formatIsoTime(startedAt),
-    durationMs: tookMs,
+    durationMs: Math.round(tookMs),
     nextHop: remote,
     outcome: outcome.kind,
     reason: outcome.kind === 'bounced' || outcome.kind === 'deferred' ? outcome.reason : null,
@@ -316,6 +323,7 @@ export function toAttemptDetails({ outcome, startedAt, tookMs, remote, conversat
     enhancedCode: enhanced,
     text,
     transcript: [...conversation],
+    transcriptOffsetsMs: lineOffsetsMs?.length === conversation.length ? [...lineOffsetsMs] : null,
   };
 }
 

@@ -239,5 +239,7 @@ export function toRecordedEvent(
 
 /** Removes the SMTP transcript, because no payload contains it and the embedded store copies the entry to another thread. */
 function removeTranscript(entry: HistoryEntry): HistoryEntry {
-  return entry.attempt === null ? entry : { ...entry, attempt: { ...entry.attempt, conversation: [] } };
+  if (entry.attempt === null) return entry;
+  const { lineOffsetsMs: _, ...attempt } = entry.attempt;
+  return { ...entry, attempt: { ...attempt, conversation: [] } };
 }

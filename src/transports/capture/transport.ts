@@ -87,14 +87,16 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       }
       running -= 1;
       if (running === 0) whenIdle?.();
+      const tookMs = clock.now() - startedAt;
       return {
         outcome,
         startedAt,
-        tookMs: clock.now() - startedAt,
+        tookMs,
         remote: null,
         conversation: [
           outcome.kind === 'delivered' ? `* ${outcome.reply.text}` : `* not captured: ${outcome.reply.text}`,
         ],
+        lineOffsetsMs: [tookMs],
       };
     },
 

@@ -80,14 +80,20 @@ export function createSesTransport(
   async function attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
     const startedAt = clock.now();
     const transcript: string[] = [];
+    const offsetsMs: number[] = [];
+    const addLine = (line: string): void => {
+      transcript.push(line);
+      offsetsMs.push(clock.now() - startedAt);
+    };
     const finish = (outcome: Outcome, reached = true): Attempt => {
-      if (transcript.length === 0) transcript.push(`* ${outcome.reply.text}`);
+      if (transcript.length === 0) addLine(`* ${outcome.reply.text}`);
       return {
         outcome,
         startedAt,
         tookMs: clock.now() - startedAt,
         remote: reached ? host : null,
         conversation: transcript,
+        lineOffsetsMs: offsetsMs,
       };
     };
     const { to, smtputf8 } = message.envelope;
@@ -119,11 +125,11 @@ export function createSesTransport(
           return finish(toDeferred(error, 'message'), false);
         }
       }
-      transcript.push(`C: SendEmail to ${to}, ${message.data.length} octets`);
+      addLine(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
         const configurationSet = message.configurationSet ?? setting.configurationSet;
         const id = await ses.send({ id: message.id, to, data: message.data, configurationSet }, stop.signal);
-        return finish(toResponseOutcome(id, transcript));
+        return finish(toResponseOutcome(id, addLine));
       } catch (error) {
         const sesError = toSesError(error);
         const meaning = classifySesError(sesError);
@@ -132,7 +138,7 @@ export function createSesTransport(
           stop.signal.aborted && !hasResponse
             ? 'aborted, because the service is stopping'
             : sanitizeText(`${sesError.name}${hasResponse ? ` (${sesError.status})` : ''}: ${sesError.message}`);
-        transcript.push(`${hasResponse ? 'S:' : '*'} ${text}`);
+        addLine(`${hasResponse ? 'S:' : '*'} ${text}`);
         if (meaning.kind === 'throttled') {
           rateLimiter.slowDown();
           if (request < MAX_REQUESTS) continue;
@@ -170,12 +176,12 @@ export function createSesTransport(
   };
 }
 
-function toResponseOutcome(id: string | null, transcript: string[]): Outcome {
+function toResponseOutcome(id: string | null, addLine: (line: string) => void): Outcome {
   if (id === null || !isReference(id)) {
-    transcript.push('S: 200 without a message id');
+    addLine('S: 200 without a message id');
     return { kind: 'unanswered', reply: toReply('content', 'the provider answered without a message id') };
   }
-  transcript.push(`S: 200 ${id}`);
+  addLine(`S: 200 ${id}`);
   return { kind: 'delivered', reply: toReply('content', `accepted as ${id}`), reference: id };
 }
 

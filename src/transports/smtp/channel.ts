@@ -8,7 +8,8 @@
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import type { MonotonicClock } from '../../clock.ts';
-import { ReplyParser, type ServerReply, sanitizeLine } from './protocol.ts';
+import { ReplyParser, type ServerReply } from './protocol.ts';
+import type { Transcript } from './transcript.ts';
 
 /** Maximum number of unread replies. A server that sends more replies is faulty or hostile. */
 const MAX_UNREAD = 16;
@@ -307,34 +308,6 @@ export class Channel {
       this.#endAsLost('timeout', `${this.#peer} did not answer in time; waited for ${this.#waitingFor}`);
     }
   };
-}
-
-// Records the SMTP transcript of one attempt, which `message show` prints. Lines of the client begin with `C: `, lines of the
-// server with `S: `, and remarks with `* `. A transcript has at most 100 lines of 500 characters. Callers omit credentials and
-// content.
-
-const MAX_LINES = 100;
-const MAX_LINE_LENGTH = 500;
-
-export class Transcript {
-  readonly lines: string[] = [];
-
-  addClientLine(line: string): void {
-    this.#add('C: ', line);
-  }
-
-  addServerLine(line: string): void {
-    this.#add('S: ', line);
-  }
-
-  addRemark(line: string): void {
-    this.#add('* ', line);
-  }
-
-  #add(prefix: string, line: string): void {
-    if (this.lines.length < MAX_LINES) this.lines.push(prefix + sanitizeLine(line, MAX_LINE_LENGTH));
-    else if (this.lines.length === MAX_LINES) this.lines.push('* (truncated)');
-  }
 }
 
 // The loss of a connection, with a text for the operator.

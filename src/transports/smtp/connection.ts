@@ -8,12 +8,13 @@
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
 import { classify } from '../../classify/classify.ts';
-import type { Clock, MonotonicClock } from '../../clock.ts';
+import type { MonotonicClock } from '../../clock.ts';
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Outcome, Reason, Reply, Stage } from '../../model/outcome.ts';
 import { findProvider } from '../../providers/providers.ts';
-import { Channel, type ConnectionLost, type SmtpLimits, Transcript } from './channel.ts';
+import { Channel, type ConnectionLost, type SmtpLimits } from './channel.ts';
 import { buildAuthLogin, buildAuthPlain, buildHelloCommand, type ServerReply, toReply } from './protocol.ts';
+import { Transcript } from './transcript.ts';
 
 /** The network functions, injected for tests. */
 export interface SmtpNetwork {
@@ -303,7 +304,7 @@ type Acquired = Connection | 'open' | 'closed';
 export class ConnectionPool {
   readonly #size: number;
   readonly #limits: SmtpLimits;
-  readonly #clock: Clock;
+  readonly #clock: MonotonicClock;
   readonly #idle: Connection[] = [];
   readonly #busy = new Set<Connection>();
   readonly #waiting: ((acquired: Acquired) => void)[] = [];
@@ -311,7 +312,7 @@ export class ConnectionPool {
   #closed = false;
   #whenEmpty: (() => void) | null = null;
 
-  constructor(size: number, limits: SmtpLimits, clock: Clock) {
+  constructor(size: number, limits: SmtpLimits, clock: MonotonicClock) {
     this.#size = size;
     this.#limits = limits;
     this.#clock = clock;
@@ -412,7 +413,7 @@ export class ConnectionPool {
   async #quit(connection: Connection): Promise<void> {
     const { channel } = connection;
     this.#busy.add(connection);
-    channel.beginWork(new Transcript(), Number.POSITIVE_INFINITY);
+    channel.beginWork(new Transcript(this.#clock), Number.POSITIVE_INFINITY);
     channel.sendCommand('QUIT');
     await channel.readReply('the answer to QUIT', this.#limits.quitMs);
     channel.destroy();

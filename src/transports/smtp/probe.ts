@@ -3,8 +3,9 @@
  * the same code as for messages. The probe never rejects. The result contains no credentials.
  */
 import type { MonotonicClock } from '../../clock.ts';
-import { SMTP_LIMITS, type SmtpLimits, Transcript } from './channel.ts';
+import { SMTP_LIMITS, type SmtpLimits } from './channel.ts';
 import { isLoopback, openConnection, type SmtpSetting } from './connection.ts';
+import { Transcript } from './transcript.ts';
 
 /** The result of a session without a message. */
 export type RelaySession =
@@ -108,7 +109,7 @@ class GreetingTranscript extends Transcript {
   greeting: { readonly text: string; readonly at: number } | null = null;
 
   constructor(clock: MonotonicClock) {
-    super();
+    super(clock);
     this.#clock = clock;
   }
 

@@ -10,14 +10,7 @@ import type { Attempt, Outcome, Stage } from '../../model/outcome.ts';
 import type { ReplyRule } from '../../model/reply-rule.ts';
 import { findProvider } from '../../providers/providers.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
-import {
-  type Channel,
-  type ConnectionLost,
-  type ReplyOrLost,
-  SMTP_LIMITS,
-  type SmtpLimits,
-  Transcript,
-} from './channel.ts';
+import { type Channel, type ConnectionLost, type ReplyOrLost, SMTP_LIMITS, type SmtpLimits } from './channel.ts';
 import {
   type Connection,
   ConnectionPool,
@@ -38,6 +31,7 @@ import {
   type ServerReply,
   toReply,
 } from './protocol.ts';
+import { Transcript } from './transcript.ts';
 
 /** `limits` replaces single values of `SMTP_LIMITS`. */
 export interface SmtpParts extends SmtpNetwork {
@@ -106,7 +100,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
       const startedAt = clock.now();
       const startedMonotonic = clock.monotonic();
       const deadline = startedMonotonic + limits.attemptMs;
-      const transcript = new Transcript();
+      const transcript = new Transcript(clock);
       let reached = false;
       const finish = (outcome: Outcome): Attempt => ({
         outcome,
@@ -114,6 +108,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
         tookMs: clock.monotonic() - startedMonotonic,
         remote: reached ? remote : null,
         conversation: transcript.lines,
+        lineOffsetsMs: transcript.offsetsMs,
       });
 
       try {

@@ -82,6 +82,7 @@ const ATTEMPT: Attempt = {
   tookMs: 12,
   remote: 'relay.example:25',
   conversation: ['C: RCPT TO:<bob@example.com>', 'S: 550 5.1.1 no such mailbox'],
+  lineOffsetsMs: [4, 12],
 };
 
 /**
@@ -301,6 +302,19 @@ describe('messages', () => {
     });
     const showResult = await run(folder, ['message', 'show', MESSAGE_ID.toUpperCase()]);
     expect(showResult.stdout).toContain('C: RCPT TO:<bob@example.com>');
+  });
+
+  it('source writes the raw source of a message with its line ends, or only its header fields', async () => {
+    const { source, signature } = (await runJson(folder, ['message', 'source', MESSAGE_ID])) as Record<string, string>;
+    expect([source?.endsWith('\r\n'), source?.includes('\r\n\r\nbody'), signature]).toEqual([true, true, 'none']);
+    expect((await run(folder, ['message', 'source', MESSAGE_ID])).stdout).toBe(source);
+    const { stdout } = await run(folder, ['message', 'source', MESSAGE_ID, '--headers-only']);
+    expect(source?.startsWith(`${stdout}\r\n`)).toBe(true);
+  });
+
+  it('show prints the time of each line of a transcript that has times', async () => {
+    const { stdout } = await run(folder, ['message', 'show', MESSAGE_ID]);
+    expect(stdout).toMatch(/^ {4} +\+4 ms {2}C: RCPT TO:<bob@example\.com>$/m);
   });
 
   it('explain prints the reason of the state', async () => {

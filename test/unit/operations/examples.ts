@@ -203,6 +203,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   },
   'message.export': { input: { state: 'queued' }, prepare: acceptMessage },
   'message.show': { input: { id: MESSAGE.id }, prepare: acceptMessage },
+  'message.source': { input: { id: MESSAGE.id }, prepare: acceptMessage },
   'message.explain': { input: { id: MESSAGE.id }, prepare: acceptMessage },
   'message.retry': { input: { id: MESSAGE.id }, prepare: acceptMessage, audit: [`message.retry ${MESSAGE.id}`] },
   'message.resend': {

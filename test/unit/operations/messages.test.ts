@@ -2,8 +2,9 @@
 import { expect, test } from 'vitest';
 import { createOperatorMessageId, getIdTimestamp, isMessageId } from '../../../src/model/submission.ts';
 import { resendMessage } from '../../../src/operations/message-resend.ts';
+import { toAttemptDetails } from '../../../src/operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../../../src/operations/messages.ts';
-import { newMessage } from '../../rig/messages.ts';
+import { newAttempt, newMessage } from '../../rig/messages.ts';
 import { createOperationRig } from './operation-rig.ts';
 
 test('a retry and a cancellation are published after their commit, and only if they changed something', async () => {
@@ -52,6 +53,13 @@ test('a resend needs an authenticated domain of the sender', async () => {
     error: { code: 'conflict', message: expect.stringContaining('is not authenticated') },
   });
   expect((await rig.store.listAudit(null, 9)).map(({ action }) => action)).toEqual(['message.cancel']);
+});
+
+test('a transcript without times, as earlier versions recorded it, is shown without times', () => {
+  const { lineOffsetsMs, ...attempt } = newAttempt();
+  expect(toAttemptDetails({ ...attempt, lineOffsetsMs: [0, 2] }).transcriptOffsetsMs).toEqual(lineOffsetsMs);
+  expect(toAttemptDetails(attempt)).toMatchObject({ transcript: attempt.conversation, transcriptOffsetsMs: null });
+  expect(toAttemptDetails({ ...attempt, lineOffsetsMs: [0] }).transcriptOffsetsMs).toBeNull();
 });
 
 test('the id of a resent message is a message id with the time of the resend', () => {

@@ -3,8 +3,8 @@ import Fastify from 'fastify';
 import { describe, expect, test } from 'vitest';
 import { readEntity } from '../../../src/feedback/read/entity.ts';
 import type { Inbox } from '../../../src/model/inbox.ts';
-import { prepareFrameHtml } from '../../../src/operator/frame-html.ts';
-import { addInboxFiles, HTML_POLICY } from '../../../src/operator/inbox.ts';
+import { HTML_POLICY, prepareFrameHtml } from '../../../src/operator/frame-html.ts';
+import { addInboxFiles } from '../../../src/operator/inbox.ts';
 import { createCapturedSource } from '../../rig/captured-message.ts';
 
 const MESSAGE_ID = '0192a3b4-c5d6-7e8f-9012-345678900001';

@@ -81,6 +81,15 @@ describe.each([
     expect(conversation).toContain('S: 450 4.2.0 come back');
   });
 
+  test('each line of the transcript has its time after the start of the attempt', async () => {
+    const { transport } = await startPair(respondTo('RCPT', ['450 4.2.0 come back'], extensions));
+    const { conversation, lineOffsetsMs = [], tookMs } = await transport.attempt(createOutgoingMessage(), null);
+    expect(lineOffsetsMs).toHaveLength(conversation.length);
+    expect(lineOffsetsMs).toEqual(lineOffsetsMs.map(Math.round).sort((a, b) => a - b));
+    expect(lineOffsetsMs[0]).toBeGreaterThanOrEqual(0);
+    expect(lineOffsetsMs.at(-1)).toBeLessThanOrEqual(Math.round(tookMs));
+  });
+
   test('550 at rcpt bounces the message, with or without an enhanced code', async () => {
     const enhanced = await startPair(respondTo('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
     expect((await enhanced.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({

@@ -1,0 +1,58 @@
+/**
+ * Downloads the raw source or the header fields of a message while its body is kept. The service composes the source
+ * again. A notification names a known difference from the transmitted bytes.
+ */
+import { Button } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useMutation } from '@tanstack/react-query';
+import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
+import type { MessageSource } from '../../../src/operations/messages/source-schema.ts';
+import { get, path } from '../api/client';
+import { saveFile } from '../parts/download';
+
+type Part = 'source' | 'headers';
+
+export function SourceButtons({ message: { id } }: { readonly message: MessageDetails }) {
+  const { mutate, isPending, variables } = useMutation({
+    mutationFn: async (part: Part) => {
+      const answer = await get<MessageSource>(
+        path`/messages/${id}/source`,
+        part === 'headers' ? { headersOnly: 'true' } : {},
+      );
+      const name = part === 'headers' ? `${id}-headers.txt` : `${id}.eml`;
+      saveFile(new Blob([answer.source], { type: part === 'headers' ? 'text/plain' : 'message/rfc822' }), name);
+      return answer;
+    },
+    onSuccess: (answer) => {
+      const message = describeDifference(answer);
+      if (message !== null)
+        notifications.show({ message, autoClose: false, closeButtonProps: { 'aria-label': 'Close' } });
+    },
+    onError: ({ message }) =>
+      notifications.show({ color: 'red', message, closeButtonProps: { 'aria-label': 'Close' } }),
+  });
+  const isBusy = (part: Part) => isPending && variables === part;
+  return (
+    <>
+      <Button variant="default" loading={isBusy('source')} onClick={() => mutate('source')}>
+        Raw source
+      </Button>
+      <Button variant="default" loading={isBusy('headers')} onClick={() => mutate('headers')}>
+        Headers
+      </Button>
+    </>
+  );
+}
+
+/** Returns the known differences from the transmitted bytes in one text, or null. */
+function describeDifference({ signature, replacedFields }: MessageSource): string | null {
+  const sentences = [
+    ...(signature === 'other-keys'
+      ? ['A DKIM key was activated after the last attempt, so DKIM-Signature differs from the transmitted field.']
+      : []),
+    ...(replacedFields.length > 0
+      ? [`The provider replaces these header fields after the transmission: ${replacedFields.join(', ')}.`]
+      : []),
+  ];
+  return sentences.length === 0 ? null : sentences.join(' ');
+}

@@ -1,0 +1,37 @@
+/**
+ * HTML of a message in a sandboxed frame without any permission. The service sends the HTML with a content security
+ * policy of its own, which forbids scripts and external resources.
+ */
+import { useQuery } from '@tanstack/react-query';
+import { createTicketedUrl } from '../api/session';
+import { ErrorAlert, Loading } from './page-states';
+
+interface HtmlFrameProps {
+  /** The path of the HTML in the operator API. The route must accept a ticket. */
+  readonly apiPath: string;
+  readonly title: string;
+  readonly className: string;
+  readonly maxWidthPx?: number;
+}
+
+export function HtmlFrame({ apiPath, title, className, maxWidthPx }: HtmlFrameProps) {
+  // A frame sends no session header, so each display of the frame needs a new ticket.
+  const source = useQuery({
+    queryKey: ['frame', apiPath],
+    queryFn: () => createTicketedUrl(apiPath),
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+  if (source.isPending) return <Loading />;
+  if (source.isError) return <ErrorAlert error={source.error} retry={() => source.refetch()} />;
+  return (
+    <iframe
+      className={className}
+      sandbox=""
+      referrerPolicy="no-referrer"
+      title={title}
+      src={source.data}
+      style={maxWidthPx === undefined ? {} : { maxWidth: maxWidthPx }}
+    />
+  );
+}

@@ -1,0 +1,19 @@
+/** Chooses between local time and UTC for all times of the dashboard. */
+import { SegmentedControl } from '@mantine/core';
+import { storeTimeZone } from './time-zone';
+import { useTimeZone } from './use-time-zone';
+
+export function TimeZoneSwitch() {
+  return (
+    <SegmentedControl
+      size="xs"
+      aria-label="Time zone"
+      value={useTimeZone()}
+      onChange={(value) => storeTimeZone(value === 'local' ? 'local' : 'utc')}
+      data={[
+        { value: 'local', label: 'Local' },
+        { value: 'utc', label: 'UTC' },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,94 @@
+/**
+ * Composes the raw source of a message again: the bytes that an attempt transmits, with the present settings and keys.
+ *
+ * The service does not store these bytes. Composition and signatures depend only on the stored message, the settings and
+ * the keys of the domain: Date is the time of acceptance, and every attempt has the same Message-ID. The source therefore
+ * equals the bytes of a past attempt if neither the version of Postrider, nor the settings, nor the keys changed since
+ * then. `signature` reports a change of the keys. A provider may replace header fields after the transmission.
+ */
+import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
+import { createPrepare, DomainCache } from '../domains/signing.ts';
+import type { Account } from '../model/account.ts';
+import { parseAddress } from '../model/address.ts';
+import { findSendingDomain, getSigningKeys, type SendingDomain } from '../model/domain.ts';
+import type { LeasedMessage, StoredMessage } from '../model/message.ts';
+import { Type } from '../model/schema.ts';
+import type { OperationContext } from './context.ts';
+import { notFound, ok } from './errors.ts';
+import { MessageSource } from './messages/source-schema.ts';
+import { messageNotFound, parseMessageId } from './messages.ts';
+import { operation } from './operation.ts';
+import { MessageId } from './schemas.ts';
+
+/** Composes the raw source of a message. Fails with `not-found` after the erasure of its body. */
+export const showMessageSource = operation({
+  name: 'message.source',
+  id: 'showMessageSource',
+  summary: 'Show the raw source of a message, composed with the present settings and keys',
+  changes: false,
+  input: Type.Object({
+    id: MessageId,
+    headersOnly: Type.Boolean({ default: false, description: 'Only the header fields.' }),
+  }),
+  result: MessageSource,
+  errors: ['not-found'],
+  async run({ id: idText, headersOnly }, context) {
+    const id = parseMessageId('id', idText);
+    if (!id.ok) return id;
+    const { store, settings } = context;
+    const message = await store.findMessage(id.value);
+    if (message === null) return messageNotFound(id.value);
+    const { message: body } = message;
+    if (body === null) {
+      return notFound('id', `the body of message ${id.value} was erased (POSTRIDER_KEEP_BODY), so it has no source`);
+    }
+    const domains = await store.listDomains();
+    const account = (await store.listAccounts()).find((candidate) => candidate.id === message.accountId) ?? null;
+    await checkSecret(settings, store);
+    const data = await compose({ ...message, message: body }, domains, account, context);
+    const text = data.toString('utf8');
+    return ok({
+      id: id.value,
+      source: headersOnly ? text.slice(0, text.indexOf(EMPTY_LINE) + LINE_END.length) : text,
+      bytes: data.length,
+      signature: describeSignature(message, domains),
+      replacedFields: [...listReplacedFields(settings)],
+    });
+  },
+});
+
+const LINE_END = '\r\n';
+const EMPTY_LINE = '\r\n\r\n';
+
+/** Composes the message as the queue does. A message whose domain has no key is composed without a signature. */
+async function compose(
+  message: Omit<LeasedMessage, 'attempts' | 'lease'>,
+  domains: readonly SendingDomain[],
+  account: Account | null,
+  { clock, settings }: Pick<OperationContext, 'clock' | 'settings'>,
+): Promise<Buffer> {
+  const cache = new DomainCache({ clock, publish: () => undefined });
+  cache.apply({ domains, removed: [] });
+  const prepare = createPrepare({
+    ...createSourceParts(settings),
+    domains: cache,
+    findConfigurationSet: () => account?.sesConfigurationSet ?? null,
+    onError: () => undefined,
+  });
+  const { data } = await prepare(message);
+  return data;
+}
+
+/** Returns the value of `signature` for the keys of the domain of the sender. */
+function describeSignature(
+  { accountId, from, events }: StoredMessage,
+  domains: readonly SendingDomain[],
+): MessageSource['signature'] {
+  const byName = new Map(domains.map((domain) => [domain.name, domain]));
+  const domain = findSendingDomain((name) => byName.get(name), accountId, parseAddress(from)?.domain ?? '');
+  if (domain === null || domain.authenticatedAt === null) return 'none';
+  const lastAttempt = events.findLast(({ attempt }) => attempt !== null)?.attempt ?? null;
+  const startedAt = lastAttempt?.startedAt ?? Number.POSITIVE_INFINITY;
+  const isNewer = getSigningKeys(domain).some(({ activatedAt, createdAt }) => (activatedAt ?? createdAt) > startedAt);
+  return isNewer ? 'other-keys' : 'same-keys';
+}

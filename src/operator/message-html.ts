@@ -1,0 +1,63 @@
+/**
+ * Serves the HTML of a message, as the client submitted it, for a sandboxed frame of the dashboard. The route requires
+ * authentication. frame-html.ts states the protection of the HTML.
+ */
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { isHtml } from '../message/html-detection.ts';
+import { Type } from '../model/schema.ts';
+import { type ErrorResult, notFound } from '../operations/errors.ts';
+import { messageNotFound, parseMessageId } from '../operations/messages.ts';
+import type { MessageStore } from '../store/contract.ts';
+import { sendFrameHtml } from './frame-html.ts';
+import { toErrorResponse } from './operation-route.ts';
+import { refuse, toStoreRefusal } from './refusal.ts';
+import { AUTHENTICATION_ERRORS, MESSAGE_PARAMETER, type RouteDescription } from './route-description.ts';
+import { TICKET_PARAMETER } from './schemas.ts';
+
+/** The description of the route. */
+export const MESSAGE_HTML_ROUTE: RouteDescription = {
+  method: 'GET',
+  path: '/messages/{id}/html',
+  operationId: 'showMessageHtml',
+  group: 'Messages',
+  summary: 'Get the HTML of a message for a sandboxed frame, or its source outside a frame',
+  parameters: [MESSAGE_PARAMETER, TICKET_PARAMETER],
+  success: ['text/html', 'text/plain'].map((type) => ({ type, schema: Type.String() })),
+  errors: [...AUTHENTICATION_ERRORS, 404],
+};
+
+type PreHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
+
+/** Adds the route below `base`. `preHandler` responds to requests without authentication. */
+export function addMessageHtml(
+  app: FastifyInstance,
+  base: string,
+  findMessage: MessageStore['findMessage'],
+  preHandler: PreHandler,
+): void {
+  app.get<{ readonly Params: { readonly id: string } }>(
+    `${base}/messages/:id/html`,
+    { preHandler },
+    async (request, reply) => {
+      const id = parseMessageId('id', request.params.id);
+      if (!id.ok) return sendError(reply, id);
+      let message: Awaited<ReturnType<MessageStore['findMessage']>>;
+      try {
+        message = await findMessage(id.value);
+      } catch (error) {
+        return refuse(reply, toStoreRefusal(error));
+      }
+      if (message === null) return sendError(reply, messageNotFound(id.value));
+      if (message.message === null) {
+        return sendError(reply, notFound('id', `the body of message ${id.value} was erased (POSTRIDER_KEEP_BODY)`));
+      }
+      if (!isHtml(message.message)) return sendError(reply, notFound('id', `message ${id.value} has no HTML`));
+      return sendFrameHtml(request, reply, message.message, `/messages/${id.value}`);
+    },
+  );
+}
+
+function sendError(reply: FastifyReply, { error }: ErrorResult): FastifyReply {
+  const { status, body } = toErrorResponse(error);
+  return reply.code(status).send(body);
+}

@@ -1,0 +1,56 @@
+/** Tests the times and durations of the dashboard. */
+import { afterEach, expect, test } from 'vitest';
+import {
+  formatAge,
+  formatDate,
+  formatDuration,
+  formatTime,
+  formatTimeOfDay,
+  fromZoned,
+  toZoned,
+} from '../../../dashboard/src/parts/time.ts';
+import { storeTimeZone } from '../../../dashboard/src/parts/time-zone.ts';
+import { formatDuration as formatServiceDuration } from '../../../src/printing/text.ts';
+
+const ZONE = process.env.TZ;
+const AT = '2026-11-20T20:27:39.112Z';
+
+afterEach(() => {
+  storeTimeZone('utc');
+  if (ZONE === undefined) delete process.env.TZ;
+  else process.env.TZ = ZONE;
+});
+
+test('a duration is rounded as in the sentences of the service', () => {
+  for (const ms of [0, 999, 1_499, 1_500, 51_869, 59_600, 3_599_999, 90_000_000])
+    expect(formatDuration(ms)).toBe(formatServiceDuration(ms));
+  expect([formatDuration(51_869), formatDuration(412.4)]).toEqual(['52 s', '412 ms']);
+  expect([formatAge(0), formatAge(200_000), formatAge(7_200_000), formatAge(720_500)]).toEqual([
+    '0 s',
+    '3 min 20 s',
+    '2 h',
+    '12 min',
+  ]);
+});
+
+test('times are in UTC unless the operator chose local time', () => {
+  process.env.TZ = 'Asia/Kolkata';
+  expect(formatTime(AT)).toBe('2026-11-20 20:27:39 UTC');
+  storeTimeZone('local');
+  expect([formatTime(AT), formatDate(AT), formatTimeOfDay(AT)]).toEqual([
+    '2026-11-21 01:57:39 UTC+5:30',
+    '2026-11-21',
+    '01:57:39.112',
+  ]);
+  process.env.TZ = 'America/St_Johns';
+  expect(formatTime(AT)).toBe('2026-11-20 16:57:39 UTC−3:30');
+});
+
+test('a time of an input field is converted to UTC, also on the day of a change of the offset', () => {
+  process.env.TZ = 'Europe/Berlin';
+  storeTimeZone('local');
+  for (const iso of ['2026-03-29T00:59:00.000Z', '2026-03-29T01:01:00.000Z', '2026-11-20T20:27:00.000Z'])
+    expect(fromZoned(toZoned(iso))).toBe(iso);
+  storeTimeZone('utc');
+  expect(fromZoned('2026-11-21T08:40')).toBe('2026-11-21T08:40:00.000Z');
+});

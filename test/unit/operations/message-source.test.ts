@@ -1,0 +1,116 @@
+/** Tests that the source of a message equals the bytes that an attempt transmits, and that known differences are reported. */
+import { expect, onTestFinished, test } from 'vitest';
+import { createSigningParts } from '../../../src/domains/setup.ts';
+import { createPrepare, DomainCache } from '../../../src/domains/signing.ts';
+import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
+import { addDomain, rotateDomain, verifyDomain } from '../../../src/operations/domains.ts';
+import { showMessageSource } from '../../../src/operations/message-source.ts';
+import { type FakeDns, startDns } from '../../rig/dns.ts';
+import { newAttempt, newMessage } from '../../rig/messages.ts';
+import { createOperationRig, type OperationRig } from './operation-rig.ts';
+
+const DOMAIN = 'example.org';
+const HTML = '<!doctype html><p>Grüße, <b>Ada</b>';
+
+async function withSignedDomain(environment: Readonly<Record<string, string>> = {}) {
+  const dns = await startDns();
+  onTestFinished(() => dns.close());
+  const rig = await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...environment });
+  publish(dns, await rig.performOk(addDomain, { account: 'acme', domain: DOMAIN }));
+  await rig.performOk(verifyDomain, { domain: DOMAIN });
+  return { rig, dns };
+}
+
+function publish({ zone }: FakeDns, { records }: Pick<DomainDetails, 'records'>): void {
+  for (const { name, value } of records) zone[name] = { TXT: [value] };
+}
+
+/** Returns the bytes that the queue passes to the transport. */
+async function prepareAsQueue({ context, store }: OperationRig, mail: ReturnType<typeof newMessage>): Promise<string> {
+  const domains = new DomainCache({ clock: context.clock, publish: () => undefined });
+  domains.apply({ domains: await store.listDomains(), removed: [] });
+  const prepare = createPrepare({
+    ...createSigningParts(context.settings),
+    domains,
+    findConfigurationSet: () => null,
+    onError: () => undefined,
+  });
+  const { data } = await prepare(mail);
+  return data.toString('utf8');
+}
+
+test.each([
+  ['text', 'Thank you.'],
+  ['HTML', HTML],
+])('the source of a signed %s message equals the bytes that an attempt transmits', async (_kind, message) => {
+  const { rig } = await withSignedDomain({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
+  const mail = newMessage({ message });
+  await rig.store.accept([mail]);
+  const source = await rig.performOk(showMessageSource, { id: mail.id });
+  expect(source.source).toBe(await prepareAsQueue(rig, mail));
+  expect(source).toMatchObject({ signature: 'same-keys', bytes: Buffer.byteLength(source.source), replacedFields: [] });
+  expect(source.source).toContain(`d=${DOMAIN};`);
+});
+
+test('headersOnly returns the header fields of the source, and the size of the whole message', async () => {
+  const { rig } = await withSignedDomain();
+  const mail = newMessage({ message: HTML });
+  await rig.store.accept([mail]);
+  const whole = await rig.performOk(showMessageSource, { id: mail.id });
+  const { source, bytes } = await rig.performOk(showMessageSource, { id: mail.id, headersOnly: true });
+  expect(whole.source.startsWith(`${source}\r\n--=_`)).toBe(true);
+  expect([source.endsWith('\r\n'), source.includes('\r\n\r\n'), bytes]).toEqual([true, false, whole.bytes]);
+});
+
+test('a key that was activated after the last attempt is reported, because the signatures then differ', async () => {
+  const { rig, dns } = await withSignedDomain();
+  const mail = newMessage({ acceptedAt: rig.now });
+  await rig.store.accept([mail]);
+  const lease = { owner: 'node-1', until: rig.now + 60_000 };
+  const [leased] = (await rig.store.claim({ messages: 1, bytes: 9e6 }, lease, rig.now)).messages;
+  if (leased === undefined) throw new Error('the message is not due');
+  const attempt = { ...newAttempt(), startedAt: rig.now };
+  const event = { at: rig.now, verb: 'delivered', by: 'node-1', detail: '250 ok', failure: null, attempt } as const;
+  await rig.store.settle([
+    {
+      id: mail.id,
+      owner: leased.lease.owner,
+      attempts: leased.attempts,
+      changes: [{ to: 'delivered', dueAt: null, event, suppress: null }],
+      refundAttempt: false,
+    },
+  ]);
+  const before = await rig.performOk(showMessageSource, { id: mail.id });
+  rig.now += 3_600_000;
+  publish(dns, await rig.performOk(rotateDomain, { domain: DOMAIN }));
+  rig.now += 30 * 86_400_000;
+  await rig.performOk(verifyDomain, { domain: DOMAIN });
+  const after = await rig.performOk(showMessageSource, { id: mail.id });
+  expect([before.signature, after.signature]).toEqual(['same-keys', 'other-keys']);
+  expect(after.source).not.toBe(before.source);
+});
+
+test('a message whose domain has no key has an unsigned source', async () => {
+  const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1' });
+  const mail = newMessage();
+  await rig.store.accept([mail]);
+  const { source, signature, replacedFields } = await rig.performOk(showMessageSource, { id: mail.id });
+  expect([signature, source.includes('DKIM-Signature'), replacedFields]).toEqual([
+    'none',
+    false,
+    ['date', 'message-id'],
+  ]);
+});
+
+test('an unknown message is not found, and the source of an erased message is not found', async () => {
+  const rig = await createOperationRig();
+  const mail = newMessage({ acceptedAt: 1_000 });
+  await rig.store.accept([mail]);
+  await rig.store.cancelMessage(mail.id, 2_000);
+  expect(await rig.perform(showMessageSource, { id: newMessage().id })).toMatchObject({ error: { code: 'not-found' } });
+  expect(await rig.perform(showMessageSource, { id: 'x' })).toMatchObject({ error: { code: 'invalid', field: 'id' } });
+  await rig.store.purgeBodiesAndKeys(rig.now, 0, 10);
+  expect(await rig.perform(showMessageSource, { id: mail.id })).toMatchObject({
+    error: { code: 'not-found', message: expect.stringContaining('was erased') },
+  });
+});
