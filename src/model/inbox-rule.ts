@@ -71,7 +71,7 @@ export function formatInboxAnswer(answer: InboxRuleAnswer): string {
     case 'reply':
       return [String(answer.code), answer.enhanced, answer.text].filter((part) => part !== null).join(' ');
     case 'delay':
-      return `250 after ${answer.delayMs.toLocaleString('en')} ms`;
+      return `250 after ${answer.delayMs < 1_000 ? `${answer.delayMs} ms` : `${answer.delayMs / 1_000} s`}`;
     case 'disconnect':
       return 'connection lost before the end of the message';
     case 'unanswered':

@@ -68,7 +68,7 @@ test('a rule that is added on the page bounces the next message, and the page re
   const row = page.getByRole('row').filter({ hasText: 'gone@example.org' });
   await row.getByText('Suppresses the recipient').waitFor();
   await page.getByRole('tab', { name: 'Messages' }).click();
-  await page.getByText('1 rule will answer the next attempts').waitFor();
+  await page.getByText('1 active rule for the next delivery attempts').waitFor();
   const id = await submitAccepted(service.publicUrl, service.key, { to: 'gone@example.org' });
   await waitForState(browsers, service, id, 'bounced');
   await page.getByRole('tab', { name: 'Rules' }).click();

@@ -64,7 +64,7 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
             <div className="inbox-callout">
               <Callout
                 tone="info"
-                title={`${formatCount(activeRules.length, 'rule')} will answer the next attempts instead of capturing them`}
+                title={`${formatCount(activeRules.length, 'active rule')} for the next delivery attempts`}
                 action={
                   <Button component={Link} href="/inbox?tab=rules" variant="default" size="xs">
                     Show rules

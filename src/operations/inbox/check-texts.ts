@@ -27,8 +27,7 @@ const CHECK_TEXT_BY_CODE = {
   'link-script': {
     level: 'error',
     title: 'Link that runs code or contains data',
-    reason:
-      'Mail clients remove links with the schemes javascript:, vbscript: and data:, and spam filters treat them as hostile.',
+    reason: 'Mail clients remove links with the schemes javascript:, vbscript: and data:, so a click has no effect.',
     remedy: 'Link to a page with https:.',
   },
   'link-empty': {
@@ -58,32 +57,35 @@ const CHECK_TEXT_BY_CODE = {
   'text-missing': {
     level: 'warning',
     title: 'No plain text',
-    reason: 'Clients that show plain text, watches and screen readers have nothing to show, and spam filters count it.',
+    reason:
+      'A client that shows plain text has nothing to show, and some spam filters add a score (SpamAssassin: MIME_HTML_ONLY).',
     remedy: 'Add a plain-text part with the same content.',
   },
   'text-short': {
     level: 'warning',
     title: 'Plain text is much shorter than the HTML',
-    reason: 'Recipients of the plain text miss content. Spam filters compare both parts.',
+    reason:
+      'Recipients of the plain text miss content, and some spam filters compare both parts (SpamAssassin: MPART_ALT_DIFF).',
     remedy: 'Give both parts the same content.',
   },
   'html-without-text': {
     level: 'warning',
     title: 'HTML without text',
-    reason: 'Many clients load images only after a click, so the recipient first sees an empty message.',
+    reason:
+      'Many clients load images only after a click, so the recipient first sees an empty message. Some spam filters add a score (SpamAssassin: HTML_IMAGE_ONLY).',
     remedy: 'Write the content as text, and use images in addition.',
   },
   'link-mismatch': {
     level: 'warning',
     title: 'Link text names another domain',
     reason:
-      'Phishing looks like this: the text shows one domain, and the link opens another. Mail clients warn about it.',
+      'The text shows one domain, and the link opens another, as in phishing messages. Some mail clients warn about such links.',
     remedy: 'Write a text that is not an address, or link to the domain that the text names.',
   },
   'link-http': {
     level: 'warning',
     title: 'Unencrypted link',
-    reason: 'Everybody between the recipient and the server can read and change the page.',
+    reason: 'The connection is not encrypted, so others on the network can read and change the page.',
     remedy: 'Link with https:.',
   },
   'link-without-text': {
@@ -101,7 +103,7 @@ const CHECK_TEXT_BY_CODE = {
   'image-http': {
     level: 'warning',
     title: 'Image over an unencrypted connection',
-    reason: 'Webmail pages use https:, and browsers block or upgrade such images.',
+    reason: 'The connection is not encrypted, and browsers block or upgrade such images on the pages of webmail.',
     remedy: 'Load the image with https:.',
   },
   'image-data': {

@@ -47,7 +47,28 @@ describe('the list', () => {
     expect(await list({}, { ...inbox, list: async () => [] })).toMatchObject(listIds([], null));
   });
 
+  test('with a search has the matching messages, and the next page continues after the searched messages', async () => {
+    const subjects = new Map([
+      [NEWEST, 'Your receipt'],
+      [MIDDLE, 'Reset your password'],
+      [OLDEST, 'RECEIPT 7'],
+    ]);
+    const searched = entries.map((entry) => ({ ...entry, subject: subjects.get(entry.id) ?? '' }));
+    const searchedInbox = { ...inbox, list: async (limit: number) => searched.slice(0, limit) };
+    const search = async (input: Readonly<Record<string, unknown>>, from: Inbox = searchedInbox) => {
+      const result = await list(input, from);
+      return result.ok ? [result.value.messages.map(({ id }) => id), result.value.next] : result.error;
+    };
+    expect(await search({ search: ' Receipt' })).toEqual([[NEWEST, OLDEST], null]);
+    expect(await search({ search: 'receipt', limit: 1 })).toEqual([[NEWEST], NEWEST]);
+    expect(await search({ search: 'ADA@' })).toEqual([ids, null]);
+    expect(await search({ search: 'nothing' })).toEqual([[], null]);
+    const full = Array.from({ length: 1_000 }, () => ({ ...entries[0], subject: 'x' }) as InboxEntry);
+    expect(await search({ search: 'nothing' }, { ...inbox, list: async () => full })).toEqual([[], NEWEST]);
+  });
+
   test.each([
+    ['search', 'x'.repeat(201)],
     ['limit', '0'],
     ['limit', '201'],
     ['limit', ''],

@@ -1,0 +1,44 @@
+/** Tests the output of `postrider inbox …`: captured messages with their findings, and rules. */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { createCapturedSource } from '../../rig/captured-message.ts';
+import { newIdAt } from '../../rig/messages.ts';
+import { createCommandRig } from './command-rig.ts';
+
+const ID = newIdAt(Date.UTC(2030, 0, 1));
+
+describe('postrider inbox', () => {
+  test('lists and shows captured messages with the findings of their checks, without control characters', async () => {
+    const rig = await createCommandRig();
+    expect(await rig.run('inbox', 'list')).toMatchObject({ code: 0, stdout: 'The inbox is empty.\n' });
+    const folder = join(rig.folder, 'inbox/new');
+    mkdirSync(folder, { recursive: true });
+    const html = '<html lang="en"><title>x</title><p>Hi</p><a href="http://example.com/\u001b[31m">Pay</a>';
+    writeFileSync(join(folder, `${ID}.eml`), createCapturedSource(html));
+    const list = await rig.run('inbox', 'list', '--search', 'ADA');
+    expect(list.stdout).toContain(ID);
+    const { stdout } = await rig.run('inbox', 'show', ID);
+    expect(stdout).toContain('link-http: Unencrypted link.');
+    expect(stdout).toContain('html line 1: <a href="http://example.com/');
+    expect(stdout).toContain('ada@example.com');
+    expect(stdout).not.toContain('\u001b[31m');
+    expect(await rig.runJson('inbox', 'show', ID)).toMatchObject({ id: ID, checks: [{ code: 'link-http', count: 1 }] });
+    expect(await rig.run('inbox', 'show', newIdAt(1))).toMatchObject({ code: 1 });
+  });
+
+  test('adds, lists and removes rules, and names the suppression', async () => {
+    const rig = await createCommandRig();
+    expect((await rig.run('inbox', 'rule', 'list')).stdout).toContain('There are no rules');
+    const added = await rig.run('inbox', 'rule', 'add', 'ada@example.com', '--code', '550', '--enhanced', '5.1.1');
+    expect(added.stdout).toContain('Rule 1 answers the next delivery attempt to ada@example.com');
+    expect(added.stdout).toContain('on the suppression list');
+    expect((await rig.run('inbox', 'rule', 'list')).stdout).toContain('0 of 1');
+    expect((await rig.run('inbox', 'rule', 'remove', '1')).stdout).toBe('Removed rule 1 for ada@example.com.\n');
+    expect(await rig.run('inbox', 'rule', 'remove', '1')).toMatchObject({ code: 1 });
+    expect(await rig.run('inbox', 'rule', 'add', 'example.com')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--code'),
+    });
+  });
+});
