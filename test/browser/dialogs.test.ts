@@ -29,6 +29,7 @@ const DIALOGS: Readonly<Record<string, readonly string[]>> = {
   '/domains/mail.example.org': ['Rotate keys', 'Return path', 'Remove'],
   '/suppressions?list=default': ['Add address', 'Import'],
   '/tokens': ['Create token'],
+  '/inbox?tab=rules': ['Add rule'],
   '/webhooks': ['Create endpoint'],
   '/webhooks/wh_1': ['Edit', 'Rotate secret', 'Replay…', 'Disable', 'Delete'],
 };

@@ -41,8 +41,10 @@ const VISITED_PATHS: Readonly<Record<string, () => readonly string[]>> = {
   '/messages/:id': () => [`/messages/${id}`],
   '/inbox/:id?': () => [
     '/inbox',
-    ...['', '?view=text', '?view=headers', '?view=source'].map((v) => `/inbox/${id}${v}`),
+    '/inbox?tab=rules',
+    ...['', '?view=text', '?view=checks', '?view=headers', '?view=source'].map((view) => `/inbox/${id}${view}`),
   ],
+  '/api-reference': () => ['/api-reference', '/api-reference?tab=operator'],
   '/accounts/:name': () => ['/accounts/acme', '/accounts/acme?tab=keys', '/accounts/acme?tab=domains'],
   '/suppressions': () => [
     '/suppressions?list=default',

@@ -23,7 +23,7 @@ export async function startFilledService(scenario: Scenario, { callApi }: Browse
   await callApi(service, 'POST', '/webhooks', { url, name: 'the shop', events: 'all' });
   await callApi(service, 'POST', '/webhooks', { url, account: 'default' });
   await callApi(service, 'POST', '/webhooks/wh_2/disable');
-  const message = '<html><body><h1>Hello</h1><p>It works.</p></body></html>';
+  const message = '<html><body><h1>Hello</h1><p>It works.</p><a href="http://example.com/">Pay</a><img></body></html>';
   const id = await submitAccepted(service.publicUrl, service.key, {
     to: LONG_ADDRESS,
     subject: `Receipt ${'x'.repeat(120)} end`,
@@ -36,6 +36,8 @@ export async function startFilledService(scenario: Scenario, { callApi }: Browse
     });
   await callApi(service, 'POST', '/accounts', { name: 'acme', volume: '1000', rate: '100/1h', throttle: '5/s' });
   await callApi(service, 'POST', '/accounts/acme/keys', { name: 'the shop’s web server', expires: '90d' });
+  const rule = { match: `${'rule.'.repeat(8)}example.com`, code: 451, text: `Try again ${'later '.repeat(20)}`.trim() };
+  await callApi(service, 'POST', '/inbox/rules', { ...rule, times: 1_000 });
   await callApi(service, 'POST', '/accounts/acme/lock', { reason: 'the invoice of October is open' });
   await callApi(service, 'POST', '/accounts/default/domains', { domain: 'mail.example.org' });
   await callApi(service, 'POST', '/accounts/default/suppressions', { address: LONG_ADDRESS, reason: 'bounce' });
