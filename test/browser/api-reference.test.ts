@@ -77,3 +77,12 @@ test('the operations of the operator API are found by words, and are opened by k
     expect(await findHorizontalOverflow(page)).toEqual([]);
   }
 });
+
+test('the reference shows the payload of each webhook', async () => {
+  const { page } = await browsers.openSignedIn(service, '/api-reference?tab=webhooks');
+  await page.getByText(/^[0-9]+ webhooks$/).waitFor();
+  await page.getByRole('button', { name: /message\.bounced/ }).click();
+  const request = page.getByRole('table', { name: 'Request of message.bounced' });
+  for (const name of ['webhook-signature', 'data.to']) await request.getByText(name, { exact: true }).waitFor();
+  expect(await findSeriousFaults(page)).toEqual([]);
+});

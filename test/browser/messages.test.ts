@@ -234,7 +234,9 @@ test('selected messages are cancelled after a confirmation, and a message that e
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));
   const { page, allowFaults } = await browsers.openSignedIn(service, '/messages?q=selected');
   allowFaults(/status of 409/);
-  for (const box of await page.getByRole('table').getByRole('checkbox').all()) await box.check();
+  const boxes = page.getByRole('table').getByRole('checkbox');
+  await expect.poll(() => boxes.count()).toBe(2);
+  for (const box of await boxes.all()) await box.check();
   await page.getByText('2 messages selected').waitFor();
   await browsers.callApi(service, 'POST', `/messages/${ids[0]}/cancel`);
   await page.getByRole('button', { name: 'Cancel…' }).click();

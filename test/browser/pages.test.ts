@@ -32,7 +32,7 @@ const PAGE_PATHS = Array.from(
   ([, path = '']) => path,
 );
 
-/** The page of the operator API, which is not part of the dashboard. */
+/** The reference of the operator API without scripts, which is not part of the dashboard. */
 const REFERENCE_PATH = '/reference';
 
 /** The paths that a test visits for a page, if they are not the path of the page itself. */
@@ -51,6 +51,7 @@ const VISITED_PATHS: Readonly<Record<string, () => readonly string[]>> = {
     `/suppressions?list=default&address=${encodeURIComponent(LONG_ADDRESS)}`,
   ],
   '/webhooks/:id': () => ['/webhooks/wh_1', '/webhooks/wh_2?status=failed'],
+  '/api-reference': () => ['/api-reference', '/api-reference?tab=operator', '/api-reference?tab=webhooks'],
   '*': () => ['/messages/no/page'],
 };
 

@@ -95,3 +95,14 @@ test('a test message for an unknown account is an error of the operation', async
     body: { code: 'not-found', field: 'account' },
   });
 });
+
+test.each([
+  ['subject', 'two\nlines'],
+  ['message', 'a NUL \u0000 in a text'],
+  ['message', 'an escape \u001b[31m in a text'],
+])('a control character in the %s of a test message is refused', async (field, value) => {
+  expect(await sendTest({ ...FIELDS, [field]: value })).toMatchObject({
+    status: 400,
+    body: { code: 'invalid', field, message: `${field} must not contain control characters` },
+  });
+});

@@ -5,7 +5,8 @@ import { useUrlState } from '../api/url-state';
 import { PageHead } from '../parts/page-head';
 import { ErrorAlert, Loading } from '../parts/page-states';
 import { Console } from '../reference/console';
-import { OperatorOperations } from '../reference/operator-operations';
+import { listOperations, listWebhooks } from '../reference/document';
+import { OperationList } from '../reference/operation-list';
 import { PublicInterface } from '../reference/public-interface';
 import { useOperatorDocument, usePublicDocument } from '../reference/queries';
 import type { PageProps } from './index';
@@ -13,11 +14,12 @@ import type { PageProps } from './index';
 const TABS = [
   { value: 'send', label: 'Send a message' },
   { value: 'operator', label: 'Operator API' },
+  { value: 'webhooks', label: 'Webhooks' },
 ] as const;
 
 export function ApiReferencePage({ session }: PageProps) {
   const [urlState, setUrlState] = useUrlState();
-  const tab = urlState.get('tab') === 'operator' ? 'operator' : 'send';
+  const tab = TABS.find(({ value }) => value === urlState.get('tab'))?.value ?? 'send';
   return (
     <>
       <PageHead title="API reference">
@@ -32,7 +34,7 @@ export function ApiReferencePage({ session }: PageProps) {
       </PageHead>
       <Tabs
         value={tab}
-        onChange={(value) => setUrlState({ tab: value === 'operator' ? value : null, q: null })}
+        onChange={(value) => setUrlState({ tab: value === 'send' ? null : value, q: null })}
         keepMounted={false}
       >
         <Tabs.List mb="md">
@@ -47,6 +49,9 @@ export function ApiReferencePage({ session }: PageProps) {
         </Tabs.Panel>
         <Tabs.Panel value="operator">
           <OperatorTab />
+        </Tabs.Panel>
+        <Tabs.Panel value="webhooks">
+          <WebhooksTab />
         </Tabs.Panel>
       </Tabs>
     </>
@@ -84,7 +89,25 @@ function OperatorTab() {
         </Anchor>{' '}
         lists the same operations without scripts.
       </Text>
-      <OperatorOperations document={document.data} />
+      <OperationList document={document.data} operations={listOperations(document.data)} noun="operation" />
+    </>
+  );
+}
+
+function WebhooksTab() {
+  const document = useOperatorDocument();
+  if (document.isPending) return <Loading />;
+  if (document.isError) return <ErrorAlert error={document.error} retry={document.refetch} />;
+  return (
+    <>
+      <Text size="sm" c="dimmed" mb="md">
+        The requests that the service sends to the{' '}
+        <Anchor component={Link} href="/webhooks" inherit>
+          endpoints
+        </Anchor>{' '}
+        of your applications. A response with a status 2xx accepts the event.
+      </Text>
+      <OperationList document={document.data} operations={listWebhooks(document.data)} noun="webhook" />
     </>
   );
 }

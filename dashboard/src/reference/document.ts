@@ -70,6 +70,8 @@ interface DocumentOperation {
 export interface ApiDocument {
   readonly info: { readonly version: string; readonly description?: string };
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentOperation>>>>;
+  /** The requests that the service sends, by the type of the event. */
+  readonly webhooks?: Readonly<Record<string, Readonly<Record<string, DocumentOperation>>>>;
   readonly components?: {
     readonly schemas?: Readonly<Record<string, Schema>>;
     readonly responses?: Readonly<Record<string, Response>>;
@@ -113,6 +115,9 @@ export interface ReferenceOperation {
   readonly errors: readonly OperationError[];
 }
 
+/** The levels of nested members that a table of fields shows. */
+export const FIELD_DEPTH = 4;
+
 /** An error of the public listener. */
 export interface PublicError {
   readonly code: string;
@@ -124,7 +129,16 @@ export interface PublicError {
 
 /** Returns the operations in the order of the document. */
 export function listOperations(document: ApiDocument): readonly ReferenceOperation[] {
-  return Object.entries(document.paths).flatMap(([path, methods]) =>
+  return listRequests(document, document.paths);
+}
+
+/** Returns the webhooks in the order of the document. The path of a webhook is the type of its event. */
+export function listWebhooks(document: ApiDocument): readonly ReferenceOperation[] {
+  return listRequests(document, document.webhooks ?? {});
+}
+
+function listRequests(document: ApiDocument, requests: ApiDocument['paths']): readonly ReferenceOperation[] {
+  return Object.entries(requests).flatMap(([path, methods]) =>
     Object.entries(methods).map(([method, operation]) =>
       toReferenceOperation(document, path, method.toUpperCase(), operation),
     ),
@@ -151,7 +165,7 @@ function toReferenceOperation(
     notes: operation.description ?? '',
     inputs: [
       ...(operation.parameters ?? []).map((parameter) => toInput(document, parameter)),
-      ...listFields(document, bodySchema, 1).map((field): Input => ({ ...field, location: 'body' })),
+      ...listFields(document, bodySchema, FIELD_DEPTH).map((field): Input => ({ ...field, location: 'body' })),
     ],
     bodyType: body?.[0] ?? null,
     results: responses

@@ -1,4 +1,7 @@
-/** The operations of the operator API: a list with a search. An operation opens its input, result and errors. */
+/**
+ * A list of operations, or of webhooks, with a search. An operation opens its input, result and errors; a webhook opens
+ * the headers and the members of its request.
+ */
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
 import { useUrlState } from '../api/url-state';
@@ -9,18 +12,20 @@ import { formatCount } from '../parts/number';
 import { EmptyState } from '../parts/page-states';
 import { TextWithCode } from '../parts/text-with-code';
 import { useRowKeys } from '../parts/use-row-keys';
-import { type ApiDocument, listFields, listOperations, type ReferenceOperation } from './document';
+import { type ApiDocument, FIELD_DEPTH, listFields, type ReferenceOperation } from './document';
 import { FieldTable } from './field-table';
 
-/** The levels of nested members that the table of a result shows. */
-const RESULT_DEPTH = 4;
+interface OperationListProps {
+  readonly document: ApiDocument;
+  readonly operations: readonly ReferenceOperation[];
+  readonly noun: 'operation' | 'webhook';
+}
 
-export function OperatorOperations({ document }: { readonly document: ApiDocument }) {
+export function OperationList({ document, operations: allOperations, noun }: OperationListProps) {
   const [urlState, setUrlState] = useUrlState();
   const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
   const text = urlState.get('q') ?? '';
   const words = text.trim().toLowerCase().split(/\s+/);
-  const allOperations = listOperations(document);
   const operations = allOperations.filter(({ id, group, method, path, summary }) => {
     const content = `${id} ${group} ${method} ${path} ${summary}`.toLowerCase();
     return words.every((word) => content.includes(word));
@@ -31,9 +36,9 @@ export function OperatorOperations({ document }: { readonly document: ApiDocumen
   const groups = [...new Set(operations.map(({ group }) => group))];
   return (
     <>
-      <search aria-label="Operations" className="filters">
+      <search aria-label={`All ${noun}s`} className="filters">
         <FilterBox
-          label="Filter operations"
+          label={`Filter ${noun}s`}
           placeholder="Filter by method, path or words"
           value={text}
           onChange={(q) => setUrlState({ q }, true)}
@@ -41,12 +46,12 @@ export function OperatorOperations({ document }: { readonly document: ApiDocumen
         />
         <span className="filter-count" role="status">
           {operations.length === allOperations.length
-            ? formatCount(allOperations.length, 'operation')
-            : `${operations.length} of ${formatCount(allOperations.length, 'operation')}`}
+            ? formatCount(allOperations.length, noun)
+            : `${operations.length} of ${formatCount(allOperations.length, noun)}`}
         </span>
         <KeyHints open="open" />
       </search>
-      {operations.length === 0 ? <EmptyState title="No operation matches" /> : null}
+      {operations.length === 0 ? <EmptyState title={`No ${noun} matches`} /> : null}
       <div className="stack">
         {groups.map((group) => (
           <section key={group} className="card flush" aria-labelledby={`group-${group}`}>
@@ -102,7 +107,9 @@ function Operation({ document, operation, isOpen, isCurrent, onToggle }: Operati
 }
 
 function OperationDetails({ document, operation }: Pick<OperationProps, 'document' | 'operation'>) {
-  const { id, notes, inputs, results, errors } = operation;
+  const { id, path, notes, inputs, results, errors } = operation;
+  // A webhook has no path on this service. The endpoint determines its response.
+  const isWebhook = !path.startsWith('/');
   return (
     <div className="operation-details">
       {notes === '' ? null : (
@@ -110,28 +117,44 @@ function OperationDetails({ document, operation }: Pick<OperationProps, 'documen
           <TextWithCode text={notes} />
         </p>
       )}
-      <Copyable value={createCurlCommand(operation)} label={`the command of ${id}`} block />
-      <h3>Input</h3>
+      {isWebhook ? null : <Copyable value={createCurlCommand(operation)} label={`the command of ${id}`} block />}
+      <h3>{isWebhook ? 'Request' : 'Input'}</h3>
       {inputs.length === 0 ? (
         <p className="muted">The operation has no input.</p>
       ) : (
         <FieldTable
-          label={`Input of ${id}`}
+          label={isWebhook ? `Request of ${path}` : `Input of ${id}`}
           fields={inputs}
           getLocation={(field) => inputs.find((input) => input === field)?.location ?? ''}
         />
       )}
-      {results.map(({ status, mediaType, schema }) => {
-        const fields = listFields(document, schema, RESULT_DEPTH);
-        return (
-          <div key={`${status} ${mediaType}`}>
-            <h3>
-              Result <span className="muted">{`status ${status}, ${mediaType}`}</span>
-            </h3>
-            {fields.length === 0 ? null : <FieldTable label={`Result of ${id}, ${mediaType}`} fields={fields} />}
-          </div>
-        );
-      })}
+      {isWebhook ? null : <Results document={document} id={id} results={results} />}
+      {isWebhook ? null : <Errors id={id} errors={errors} />}
+    </div>
+  );
+}
+
+function Results({
+  document,
+  id,
+  results,
+}: Pick<ReferenceOperation, 'id' | 'results'> & { readonly document: ApiDocument }) {
+  return results.map(({ status, mediaType, schema }) => {
+    const fields = listFields(document, schema, FIELD_DEPTH);
+    return (
+      <div key={`${status} ${mediaType}`}>
+        <h3>
+          Result <span className="muted">{`status ${status}, ${mediaType}`}</span>
+        </h3>
+        {fields.length === 0 ? null : <FieldTable label={`Result of ${id}, ${mediaType}`} fields={fields} />}
+      </div>
+    );
+  });
+}
+
+function Errors({ id, errors }: Pick<ReferenceOperation, 'id' | 'errors'>) {
+  return (
+    <>
       <h3>Errors</h3>
       <table className="list fields errors">
         <caption className="unseen">{`Errors of ${id}`}</caption>
@@ -146,7 +169,7 @@ function OperationDetails({ document, operation }: Pick<OperationProps, 'documen
           ))}
         </tbody>
       </table>
-    </div>
+    </>
   );
 }
 
