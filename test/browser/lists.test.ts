@@ -61,12 +61,12 @@ test('the audit log is filtered by action and target, and the keyboard opens the
   await page.getByRole('checkbox', { name: 'Account' }).check();
   await expect.poll(() => readCells(page, 1)).toEqual(['account.create']);
   await page.keyboard.press('Escape');
-  await page.getByRole('textbox', { name: 'Search targets' }).fill('nothing');
+  await page.getByRole('searchbox', { name: 'Search targets' }).fill('nothing');
   await page.getByText('No entry matches').waitFor();
-  await page.getByRole('textbox', { name: 'Search targets' }).fill('SHOP');
+  await page.getByRole('searchbox', { name: 'Search targets' }).fill('SHOP');
   await expect.poll(() => readCells(page, 1)).toEqual(['account.create']);
   expect(await findSeriousFaults(page)).toEqual([]);
-  await page.getByRole('textbox', { name: 'Search targets' }).blur();
+  await page.getByRole('searchbox', { name: 'Search targets' }).blur();
   await page.keyboard.press('j');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'shop' }).waitFor();

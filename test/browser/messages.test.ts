@@ -27,7 +27,7 @@ async function openFilter(page: Page, name: string): Promise<void> {
     .click();
 }
 
-const findSearchBox = (page: Page) => page.getByRole('textbox', { name: 'Search' });
+const findSearchBox = (page: Page) => page.getByRole('searchbox', { name: 'Search' });
 
 test('messages are found by words, recipient, state and time, and the URL of the page contains the search', async () => {
   const ids = await Promise.all([
@@ -190,7 +190,7 @@ test('the list shows the cause and the words of the next hop, and is searched by
   await page.getByRole('button', { name: 'Reason: 550' }).waitFor();
   await row.waitFor();
   await page.keyboard.press('Escape');
-  await page.getByRole('textbox', { name: 'Words of the reply' }).fill('no such words');
+  await page.getByRole('searchbox', { name: 'Words of the reply' }).fill('no such words');
   await page.getByText('There is no message matching').waitFor();
   await emulateDarkPhone(page);
   await page.goto(page.url().replace(/&reply=[^&]*/, ''));
