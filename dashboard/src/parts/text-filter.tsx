@@ -44,6 +44,7 @@ export function TextFilter(props: TextFilterProps) {
     <TextInput
       {...(isInline
         ? {
+            type: 'search',
             'aria-label': label,
             leftSection: <IconSearch size={15} stroke={1.6} aria-hidden />,
             className: 'filter-text',

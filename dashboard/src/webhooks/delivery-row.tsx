@@ -38,7 +38,11 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
         <td className="fill">
           <div className="two-lines">
             <b>{type}</b>
-            {message === null ? null : <MessageLink id={message} />}
+            {message === null ? null : (
+              <span>
+                <MessageLink id={message} />
+              </span>
+            )}
           </div>
         </td>
         <td className="fill">
