@@ -44,7 +44,6 @@ const VISITED_PATHS: Readonly<Record<string, () => readonly string[]>> = {
     '/inbox?tab=rules',
     ...['', '?view=text', '?view=checks', '?view=headers', '?view=source'].map((view) => `/inbox/${id}${view}`),
   ],
-  '/api-reference': () => ['/api-reference', '/api-reference?tab=operator'],
   '/accounts/:name': () => ['/accounts/acme', '/accounts/acme?tab=keys', '/accounts/acme?tab=domains'],
   '/suppressions': () => [
     '/suppressions?list=default',
