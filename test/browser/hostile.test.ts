@@ -134,6 +134,8 @@ test('hostile HTML in the inbox runs no script and loads no resource, and a clic
       allowFaults(BLOCKED_CONTENT_LINE);
       const frame = page.frameLocator('iframe');
       await frame.getByText('A hostile message').waitFor();
+      // The hostile page is fixed, so a scroll to its link does not scroll the page around the frame.
+      await page.locator('iframe').scrollIntoViewIfNeeded();
       await frame.getByRole(role, { name, exact: true }).click();
       return page;
     }),

@@ -1,5 +1,5 @@
 /** Checks the inbox: the keyboard and the search, the findings of the checks, and rules that answer delivery attempts. */
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, test, vi } from 'vitest';
 import { createBrowserRig, waitForState } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
@@ -23,7 +23,13 @@ beforeAll(async () => {
     to: 'bob@example.org',
     subject: 'Reset your password',
   });
-  for (const id of [htmlMessageId, textMessageId]) await waitForState(browsers, service, id, 'delivered');
+  await vi.waitFor(
+    async () => {
+      const { messages } = await browsers.callApi<{ messages: readonly object[] }>(service, 'GET', '/inbox');
+      expect(messages).toHaveLength(2);
+    },
+    { timeout: 60_000 },
+  );
 });
 
 test('the keys /, j, k and Enter search, move and open, and the search is in the URL', async () => {
