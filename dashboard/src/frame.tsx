@@ -13,6 +13,7 @@ import { IconMoon, IconSearch, IconSun, IconUser } from '@tabler/icons-react';
 import { type ReactNode, useRef, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import type { Session } from '../../src/operator/schemas.ts';
+import { useInstallationStatus } from './api/installation-status';
 import type { LiveConnection } from './api/live-updates';
 import { MENU, type MenuItem } from './menu';
 import { KeyHint } from './parts/key-hint';
@@ -37,6 +38,7 @@ interface FrameProps {
 
 export function Frame({ session, live, children }: FrameProps) {
   const [opened, { toggle, close }] = useDisclosure();
+  const { failureCount, nodeCount } = useInstallationStatus();
   return (
     <AppShell
       layout="alt"
@@ -54,7 +56,9 @@ export function Frame({ session, live, children }: FrameProps) {
           <i />
           {CONNECTION_TEXTS[live]}
         </span>
-        <span className="version-pill">v{session.version}</span>
+        <span className="version-pill">
+          {nodeCount > 1 ? `${nodeCount} nodes · ` : ''}v{session.version}
+        </span>
         <TimeZoneButton />
         <SchemeButton />
       </AppShell.Header>
@@ -72,6 +76,7 @@ export function Frame({ session, live, children }: FrameProps) {
               key={group ?? ''}
               group={group}
               items={items.filter(({ transport }) => transport === undefined || session.transport === transport)}
+              counts={{ '/health': failureCount }}
               onNavigate={close}
             />
           ))}
@@ -97,10 +102,12 @@ export function Frame({ session, live, children }: FrameProps) {
 interface MenuGroupProps {
   readonly group: string | null;
   readonly items: readonly MenuItem[];
+  /** The number of failures by the path of an entry. Zero is not shown. */
+  readonly counts: Readonly<Record<string, number>>;
   readonly onNavigate: () => void;
 }
 
-function MenuGroup({ group, items, onNavigate }: MenuGroupProps) {
+function MenuGroup({ group, items, counts, onNavigate }: MenuGroupProps) {
   const [location] = useLocation();
   return (
     <div>
@@ -117,10 +124,21 @@ function MenuGroup({ group, items, onNavigate }: MenuGroupProps) {
           >
             <Icon size={ICON_SIZE} stroke={ICON_STROKE} aria-hidden />
             {label}
+            <FailureCount count={counts[to] ?? 0} />
           </Link>
         );
       })}
     </div>
+  );
+}
+
+function FailureCount({ count }: { readonly count: number }) {
+  if (count === 0) return null;
+  return (
+    <span className="nav-count">
+      {count}
+      <span className="unseen"> {count === 1 ? 'failure' : 'failures'}</span>
+    </span>
   );
 }
 

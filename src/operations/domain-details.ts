@@ -4,6 +4,7 @@
  */
 import { domainToUnicode } from 'node:url';
 import { formatIsoTime } from '../config/units.ts';
+import { describeAlignment } from '../domains/alignment.ts';
 import type { SendingSetup } from '../domains/records.ts';
 import { NEUTRAL_SPF } from '../domains/relays.ts';
 import { describeReturnPath } from '../domains/return-path.ts';
@@ -30,6 +31,21 @@ export function toDomainDetails(
   setup: SendingSetup,
 ): DomainDetails {
   const { subdomains, returnPath, createdAt, checkedAt, authenticatedAt, failingSince, keys } = domain;
+  const checkedRecords = records.map(({ purpose, type, name, value }) => {
+    const check = checks.find(
+      (candidate) => candidate.name === name && candidate.type === type && candidate.value === value,
+    );
+    return {
+      purpose,
+      type,
+      name,
+      value,
+      found: check?.found ?? ('unknown' as const),
+      observed: [...(check?.seen ?? [])],
+      detail: check?.detail ?? null,
+      key: keys.find(({ selector }) => getDkimRecordName(domain.name, selector) === name) ?? null,
+    };
+  });
   return {
     domain: domain.name,
     unicode: domainToUnicode(domain.name),
@@ -49,24 +65,12 @@ export function toDomainDetails(
       state,
       retires: toIsoOrNull(retireAt),
     })),
-    records: records.map((record) => {
-      const { purpose, type, name, value } = record;
-      const check = checks.find(
-        (candidate) => candidate.name === name && candidate.type === type && candidate.value === value,
-      );
-      const key = keys.find(({ selector }) => getDkimRecordName(domain.name, selector) === name);
-      return {
-        purpose,
-        type,
-        name,
-        value,
-        found: check?.found ?? 'unknown',
-        observed: [...(check?.seen ?? [])],
-        detail: check?.detail ?? null,
-        about: describePurpose(domain, record),
-        key: key?.state ?? null,
-      };
-    }),
+    records: checkedRecords.map(({ key, ...record }) => ({
+      ...record,
+      about: describePurpose(domain, record),
+      key: key?.state ?? null,
+    })),
+    alignment: [...describeAlignment(domain, checkedRecords, setup)],
   };
 }
 

@@ -1,98 +1,94 @@
-/** A table of accounts: state, limits, and bounce and complaint rates of the last 7 days. */
-import { Anchor, Button, Group, Table, Text } from '@mantine/core';
+/** A list of accounts: state with its reason, limits, and bounce and complaint rates of the last 7 days. */
+import { Button } from '@mantine/core';
 import { useState } from 'react';
-import { Link } from 'wouter';
+import { Link, useLocation } from 'wouter';
 import type { ThresholdUsage } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
 import { path } from '../api/client';
+import { ListHead, ListRow } from '../parts/list-row';
 import { formatNumber, formatPercent } from '../parts/number';
 import { StatusBadge } from '../parts/status-badge';
+import { useRowKeys } from '../parts/use-row-keys';
 
 /** The number of rows that are shown initially, because a phone renders a thousand rows slowly. */
 const MAX_INITIAL_ROWS = 200;
 
 export function AccountTable({ accounts }: { readonly accounts: readonly AccountDetails[] }) {
+  const [, navigate] = useLocation();
   const [showAll, setShowAll] = useState(false);
   const shownAccounts = showAll ? accounts : accounts.slice(0, MAX_INITIAL_ROWS);
+  const open = (name: string) => navigate(path`/accounts/${name}`);
+  const current = useRowKeys({ ids: shownAccounts.map(({ name }) => name), onOpen: open });
   return (
-    <>
-      <Table>
-        <Table.Thead>
-          <Table.Tr>
-            <Table.Th scope="col">Account</Table.Th>
-            <Table.Th scope="col" visibleFrom="sm">
-              State
-            </Table.Th>
-            <Table.Th scope="col" visibleFrom="xs">
-              Volume
-            </Table.Th>
-            <Table.Th scope="col" visibleFrom="md">
-              Rate
-            </Table.Th>
-            <Table.Th scope="col" visibleFrom="md">
-              Throttle
-            </Table.Th>
-            <Table.Th scope="col" ta="right" visibleFrom="sm">
-              Messages, 7 days
-            </Table.Th>
-            <Table.Th scope="col" ta="right">
-              Bounced
-            </Table.Th>
-            <Table.Th scope="col" ta="right">
-              Complained
-            </Table.Th>
-          </Table.Tr>
-        </Table.Thead>
-        <Table.Tbody>
+    <div className="card flush">
+      <table className="list">
+        <caption className="unseen">Accounts</caption>
+        <ListHead columns={['State', 'Account', 'Volume', 'Messages, 7 days', 'Bounced', 'Complained']} />
+        <tbody>
           {shownAccounts.map((account) => (
-            <Row key={account.name} account={account} />
+            <ListRow
+              key={account.name}
+              id={account.name}
+              isCurrent={current === account.name}
+              onOpen={() => open(account.name)}
+            >
+              <Cells account={account} />
+            </ListRow>
           ))}
-        </Table.Tbody>
-      </Table>
+        </tbody>
+      </table>
       {shownAccounts.length < accounts.length ? (
-        <Group justify="center" my="md">
-          <Button variant="default" onClick={() => setShowAll(true)}>
+        <div className="list-foot">
+          <span>{formatNumber(accounts.length - shownAccounts.length)} more</span>
+          <Button variant="default" size="xs" onClick={() => setShowAll(true)}>
             Show all {formatNumber(accounts.length)}
           </Button>
-        </Group>
+        </div>
       ) : null}
+    </div>
+  );
+}
+
+function Cells({ account }: { readonly account: AccountDetails }) {
+  const { name, volume, volumeLeft, volumeUsed, reputation } = account;
+  const [bounces, complaints] = reputation.thresholds;
+  return (
+    <>
+      <td>
+        <AccountBadge account={account} />
+      </td>
+      <td className="fill">
+        <div className="two-lines">
+          <Link href={path`/accounts/${name}`}>{name}</Link>
+          <span>{describeAccount(account)}</span>
+        </div>
+      </td>
+      <td data-label="Volume">
+        {volume === null
+          ? `${formatNumber(volumeUsed)} used`
+          : `${formatNumber(volumeLeft ?? 0)} of ${formatNumber(volume)} left`}
+      </td>
+      <td data-label="7 days">{formatNumber(reputation.emails)}</td>
+      <td data-label="Bounced">
+        <Rate threshold={bounces} emails={reputation.emails} />
+      </td>
+      <td data-label="Complained">
+        <Rate threshold={complaints} emails={reputation.emails} />
+      </td>
     </>
   );
 }
 
-function Row({ account }: { readonly account: AccountDetails }) {
-  const { name, volume, volumeLeft, volumeUsed, rate, throttle, reputation } = account;
-  const [bounces, complaints] = reputation.thresholds;
-  const state = <AccountBadge account={account} />;
-  return (
-    <Table.Tr>
-      <Table.Td>
-        <Anchor inherit component={Link} href={path`/accounts/${name}`} className="wrap">
-          {name}
-        </Anchor>
-        <Text component="div" hiddenFrom="sm" mt={4}>
-          {state}
-        </Text>
-      </Table.Td>
-      <Table.Td visibleFrom="sm">{state}</Table.Td>
-      <Table.Td visibleFrom="xs">
-        {volume === null
-          ? `unlimited, ${formatNumber(volumeUsed)} used`
-          : `${formatNumber(volumeLeft ?? 0)} of ${formatNumber(volume)} left`}
-      </Table.Td>
-      <Table.Td visibleFrom="md">{rate ?? 'none'}</Table.Td>
-      <Table.Td visibleFrom="md">{throttle ?? 'none'}</Table.Td>
-      <Table.Td ta="right" visibleFrom="sm">
-        {formatNumber(reputation.emails)}
-      </Table.Td>
-      <Table.Td ta="right">
-        <Rate threshold={bounces} emails={reputation.emails} />
-      </Table.Td>
-      <Table.Td ta="right">
-        <Rate threshold={complaints} emails={reputation.emails} />
-      </Table.Td>
-    </Table.Tr>
-  );
+/** Returns the reason of a lock or of a warning; otherwise the limits. */
+function describeAccount({ reason, warning, state, volume, rate, throttle }: AccountDetails): string {
+  if (state === 'locked') return reason ?? 'locked';
+  if (warning !== null) return warning;
+  const limits = [
+    ...(volume === null ? [] : ['limited volume']),
+    ...(rate === null ? [] : [`rate ${rate}`]),
+    ...(throttle === null ? [] : [`throttle ${throttle}`]),
+  ];
+  return limits.length === 0 ? 'no limits' : limits.join(' · ');
 }
 
 /** Shows whether the account is locked, close to a threshold that locks it, or active. */
@@ -108,9 +104,6 @@ export function AccountBadge({ account }: { readonly account: Pick<AccountDetail
 /** Shows a rate. A rate of at least half of the threshold is bold, so that its meaning does not depend on color. */
 function Rate({ threshold, emails }: { readonly threshold: ThresholdUsage | undefined; readonly emails: number }) {
   if (threshold === undefined || emails === 0 || threshold.count === 0) return <>0</>;
-  return (
-    <Text span inherit fw={threshold.usage >= 0.5 ? 700 : 400} style={{ whiteSpace: 'nowrap' }}>
-      {formatPercent(threshold.count / emails)}
-    </Text>
-  );
+  const text = formatPercent(threshold.count / emails);
+  return <span className="nowrap">{threshold.usage >= 0.5 ? <b>{text}</b> : text}</span>;
 }

@@ -1,22 +1,19 @@
-/** The actions on a domain: verify, rotate keys, cancel a rotation, allow subdomains, set the return path, remove. */
-import { Button, Group, Stack, Text } from '@mantine/core';
+/** The actions in the header of the page of a domain: verify, rotate keys, cancel a rotation. */
+import { Button, Group } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { useLocation } from 'wouter';
 import type { DomainDetails, RotatedDomain, VerifiedDomain } from '../../../src/operations/domains/schemas.ts';
-import { patch, path, post, remove } from '../api/client';
+import { path, post } from '../api/client';
 import { useApiMutation } from '../api/mutation';
 import { ConfirmDialog } from '../parts/confirm-dialog';
 import { ErrorAlert } from '../parts/page-states';
 import { formatFoundRecords } from './domain-badge';
-import { ReturnPathDialog } from './return-path-dialog';
 
-type OpenDialog = 'rotate' | 'cancel' | 'return-path' | 'remove' | null;
+type OpenDialog = 'rotate' | 'cancel' | null;
 
-export function DomainActions({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
+export function DomainActions({ domain }: { readonly domain: DomainDetails }) {
   const [dialog, setDialog] = useState<OpenDialog>(null);
   const queries = useQueryClient();
-  const [, navigate] = useLocation();
   const domainPath = path`/domains/${domain.domain}`;
   const hasStagedKeys = domain.keys.some(({ state }) => state === 'staged');
   const closeDialog = () => setDialog(null);
@@ -28,12 +25,6 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
     ['overview'],
     (changedDomain) => `${changedDomain.domain} is ${changedDomain.status}: ${formatFoundRecords(changedDomain)}.`,
   );
-  const subdomains = useApiMutation(
-    () => patch<DomainDetails>(domainPath, { subdomains: !domain.subdomains }),
-    ['domains'],
-    (changedDomain) =>
-      `Subdomains of ${changedDomain.domain} ${changedDomain.subdomains ? 'may send' : 'may not send'}.`,
-  );
   const rotate = useApiMutation(
     (cancel: boolean) => post<RotatedDomain>(`${domainPath}/rotate`, cancel ? { cancel } : {}),
     ['domains'],
@@ -42,17 +33,6 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
         ? `The staged keys of ${changedDomain.domain} are removed.`
         : `New keys of ${changedDomain.domain} are staged. Publish their DNS records.`,
   );
-  const removal = useApiMutation(
-    () => remove(domainPath),
-    ['overview'],
-    () => `Removed ${domain.domain}.`,
-  );
-  const showList = () => {
-    navigate('/domains');
-    // Only the list is reloaded, because the removed domain must not be queried again.
-    void queries.invalidateQueries({ queryKey: ['domains'], exact: true });
-  };
-  const error = verify.error ?? subdomains.error;
   return (
     <>
       <Group gap="xs">
@@ -65,26 +45,13 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
             Rotate keys
           </Button>
         )}
-        <Button
-          variant="default"
-          loading={subdomains.isPending}
-          onClick={() => subdomains.mutate(undefined, { onSuccess: cacheDomain })}
-        >
-          {domain.subdomains ? 'Forbid subdomains' : 'Allow subdomains'}
-        </Button>
-        <Button variant="default" onClick={() => setDialog('return-path')}>
-          Return path
-        </Button>
-        <Button variant="default" onClick={() => setDialog('remove')}>
-          Remove
-        </Button>
         <Button loading={verify.isPending} onClick={() => verify.mutate(undefined, { onSuccess: cacheDomain })}>
           Verify now
         </Button>
       </Group>
-      {error === null ? null : (
+      {verify.error === null ? null : (
         <div style={{ width: '100%' }}>
-          <ErrorAlert error={error} />
+          <ErrorAlert error={verify.error} />
         </div>
       )}
       <ConfirmDialog
@@ -111,26 +78,6 @@ export function DomainActions({ domain, transport }: { readonly domain: DomainDe
       >
         The staged keys are removed. The current keys continue to sign. You can remove the records of the staged keys
         from DNS.
-      </ConfirmDialog>
-      {dialog === 'return-path' ? (
-        <ReturnPathDialog domain={domain} onChanged={cacheDomain} onClose={closeDialog} />
-      ) : null}
-      <ConfirmDialog
-        opened={dialog === 'remove'}
-        title={`Remove ${domain.domain}?`}
-        action="Remove domain"
-        busy={removal.isPending}
-        error={removal.error}
-        onConfirm={() => removal.mutate(undefined, { onSuccess: showList })}
-        onClose={closeDialog}
-      >
-        <Stack>
-          <Text>
-            Its keys are deleted, and messages from it are refused with 403 from now on. If you add the domain again, it
-            gets new keys, and their records must be published.
-          </Text>
-          {transport === 'ses' ? <Text>Amazon SES keeps the identity of this name. Delete it there.</Text> : null}
-        </Stack>
       </ConfirmDialog>
     </>
   );

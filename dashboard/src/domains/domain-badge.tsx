@@ -1,4 +1,4 @@
-/** Badges for the states of domains, of DNS records and of keys. */
+/** Badges for the states of domains, of DNS records and of keys, and the names of the purposes of records. */
 import type { DomainDetails, DomainRecord } from '../../../src/operations/domains/schemas.ts';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 
@@ -19,6 +19,14 @@ const KEY: Readonly<Record<KeyState, readonly [Tone, string]>> = {
   active: ['info', 'active'],
   staged: ['warning', 'staged'],
   retiring: ['neutral', 'retiring'],
+};
+
+export const PURPOSES: Readonly<Record<DomainRecord['purpose'], string>> = {
+  dkim: 'DKIM',
+  spf: 'SPF',
+  dmarc: 'DMARC',
+  'return-path': 'Return path',
+  provider: 'Provider',
 };
 
 export function DomainBadge({ status }: { readonly status: DomainDetails['status'] }) {

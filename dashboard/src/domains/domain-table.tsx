@@ -1,74 +1,94 @@
-/** A table of domains: state, DNS records found, time of the last check. */
-import { Anchor, Table, Text } from '@mantine/core';
-import { Link } from 'wouter';
+/** A list of domains: state, records found with the missing ones, time of the last check. */
+import { Link, useLocation } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
+import { ListHead, ListRow } from '../parts/list-row';
 import { RelativeTime } from '../parts/relative-time';
-import { DomainBadge, formatFoundRecords } from './domain-badge';
+import { useRowKeys } from '../parts/use-row-keys';
+import { DomainBadge, formatFoundRecords, PURPOSES } from './domain-badge';
 
-export function DomainTable({
-  domains,
-  oneAccount = false,
-}: {
+interface DomainTableProps {
   readonly domains: readonly DomainDetails[];
+  /** True for the domains of one account, whose name is then not repeated. */
   readonly oneAccount?: boolean;
-}) {
+}
+
+export function DomainTable({ domains, oneAccount = false }: DomainTableProps) {
+  const [, navigate] = useLocation();
+  const open = (name: string) => navigate(path`/domains/${name}`);
+  const current = useRowKeys({ ids: domains.map(({ domain }) => domain), onOpen: open });
   return (
-    <Table>
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th scope="col">Domain</Table.Th>
-          <Table.Th scope="col">State</Table.Th>
-          {oneAccount ? null : (
-            <Table.Th scope="col" visibleFrom="sm">
-              Account
-            </Table.Th>
-          )}
-          <Table.Th scope="col" visibleFrom="xs">
-            Records
-          </Table.Th>
-          <Table.Th scope="col" visibleFrom="sm">
-            Subdomains
-          </Table.Th>
-          <Table.Th scope="col" visibleFrom="sm">
-            Last check
-          </Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {domains.map((domain) => (
-          <Table.Tr key={domain.domain}>
-            <Table.Td>
-              <Anchor inherit component={Link} href={path`/domains/${domain.domain}`} className="wrap">
-                {domain.domain}
-              </Anchor>
-              {domain.unicode === domain.domain ? null : (
-                <Text size="sm" c="dimmed" className="wrap">
-                  {domain.unicode}
-                </Text>
-              )}
-              <Text size="sm" c="dimmed" hiddenFrom="xs">
-                {formatFoundRecords(domain)}
-              </Text>
-            </Table.Td>
-            <Table.Td>
-              <DomainBadge status={domain.status} />
-            </Table.Td>
-            {oneAccount ? null : (
-              <Table.Td visibleFrom="sm">
-                <Anchor inherit component={Link} href={path`/accounts/${domain.account}`} className="wrap">
-                  {domain.account}
-                </Anchor>
-              </Table.Td>
-            )}
-            <Table.Td visibleFrom="xs">{formatFoundRecords(domain)}</Table.Td>
-            <Table.Td visibleFrom="sm">{domain.subdomains ? 'allowed' : 'not allowed'}</Table.Td>
-            <Table.Td visibleFrom="sm">
-              {domain.checked === null ? 'never' : <RelativeTime at={domain.checked} />}
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
+    <div className="card flush">
+      <table className="list">
+        <caption className="unseen">Domains</caption>
+        <ListHead columns={['State', oneAccount ? 'Domain' : 'Domain and account', 'Records', 'Last check']} />
+        <tbody>
+          {domains.map((domain) => (
+            <ListRow
+              key={domain.domain}
+              id={domain.domain}
+              isCurrent={current === domain.domain}
+              onOpen={() => open(domain.domain)}
+            >
+              <Cells domain={domain} oneAccount={oneAccount} />
+            </ListRow>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
+}
+
+function Cells({ domain, oneAccount }: { readonly domain: DomainDetails; readonly oneAccount: boolean }) {
+  const { domain: name, unicode, account, status, subdomains, checked } = domain;
+  const additions = [...(unicode === name ? [] : [unicode]), ...(subdomains ? ['with subdomains'] : [])];
+  return (
+    <>
+      <td>
+        <DomainBadge status={status} />
+      </td>
+      <td className="fill">
+        <div className="two-lines">
+          <Link href={path`/domains/${name}`}>{name}</Link>
+          <span>
+            {oneAccount ? null : (
+              <>
+                account{' '}
+                <Link href={path`/accounts/${account}`} className="row-link wrap">
+                  {account}
+                </Link>
+              </>
+            )}
+            {additions.length === 0 ? '' : `${oneAccount ? '' : ' · '}${additions.join(' · ')}`}
+          </span>
+        </div>
+      </td>
+      <td className="fill">
+        <div className="two-lines">
+          <span>{formatFoundRecords(domain)}</span>
+          <span>{describeReason(domain)}</span>
+        </div>
+      </td>
+      <td className="nowrap" data-label="Checked">
+        {checked === null ? 'never' : <RelativeTime at={checked} />}
+      </td>
+    </>
+  );
+}
+
+/** Returns the records that are missing or wrong, and what follows for messages; empty if everything was found. */
+function describeReason({ records, sends, status, graceEnds }: DomainDetails): string {
+  const listPurposes = (state: 'missing' | 'wrong') => {
+    const purposes = [
+      ...new Set(records.filter(({ found }) => found === state).map(({ purpose }) => PURPOSES[purpose])),
+    ];
+    return purposes.length === 0 ? [] : [`${state}: ${purposes.join(', ')}`];
+  };
+  const consequence =
+    !sends && status !== 'pending'
+      ? ['messages are refused']
+      : graceEnds === null
+        ? []
+        : ['messages are still accepted'];
+  return [...listPurposes('missing'), ...listPurposes('wrong'), ...consequence].join(' · ');
 }

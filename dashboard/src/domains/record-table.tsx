@@ -1,22 +1,36 @@
 /** The DNS records to publish: purpose, type, name and value to copy, and the result of the last check. */
-import { Code } from '@mantine/core';
+import { Button, Code, CopyButton } from '@mantine/core';
+import { IconDownload } from '@tabler/icons-react';
+import { formatZone, formatZoneFile } from '../../../src/domains/zone-file';
 import type { DomainDetails, DomainRecord } from '../../../src/operations/domains/schemas.ts';
 import { Card } from '../parts/card';
 import { CopyIcon } from '../parts/copyable';
+import { saveFile } from '../parts/download';
 import { TextWithCode } from '../parts/text-with-code';
-import { KeyBadge, RecordBadge } from './domain-badge';
-
-const PURPOSES: Readonly<Record<DomainRecord['purpose'], string>> = {
-  dkim: 'DKIM',
-  spf: 'SPF',
-  dmarc: 'DMARC',
-  'return-path': 'Return path',
-  provider: 'Provider',
-};
+import { KeyBadge, PURPOSES, RecordBadge } from './domain-badge';
 
 export function RecordTable({ domain: { domain, records } }: { readonly domain: DomainDetails }) {
   return (
-    <Card title="Records to publish" secondary={`at the DNS provider of ${domain}`} flush>
+    <Card
+      title="DNS records"
+      secondary={`publish these at the DNS provider of ${domain}`}
+      aside={
+        <>
+          <Button
+            variant="default"
+            size="xs"
+            leftSection={<IconDownload size={14} stroke={1.8} aria-hidden />}
+            onClick={() =>
+              saveFile(new Blob([formatZoneFile(domain, records)], { type: 'text/dns' }), `${domain}.zone`)
+            }
+          >
+            Zone file
+          </Button>
+          <CopyTextButton value={formatZone(records)} label="Copy all" />
+        </>
+      }
+      flush
+    >
       <table className="list records">
         <thead>
           <tr>
@@ -32,7 +46,7 @@ export function RecordTable({ domain: { domain, records } }: { readonly domain: 
         </thead>
         <tbody>
           {records.map((record) => (
-            <Row key={`${record.type} ${record.name} ${record.value}`} record={record} />
+            <Row key={`${record.type} ${record.name} ${record.value}`} record={record} domain={domain} />
           ))}
         </tbody>
       </table>
@@ -40,7 +54,7 @@ export function RecordTable({ domain: { domain, records } }: { readonly domain: 
   );
 }
 
-function Row({ record }: { readonly record: DomainRecord }) {
+function Row({ record, domain }: { readonly record: DomainRecord; readonly domain: string }) {
   const { purpose, type, name, value, found, key, about } = record;
   const isPublished = type !== 'SES';
   return (
@@ -56,7 +70,7 @@ function Row({ record }: { readonly record: DomainRecord }) {
       <td>
         <span className="category">{type}</span>
       </td>
-      <td className="fill">{isPublished ? <CopyableCode value={name} label={`the name ${name}`} /> : null}</td>
+      <td className="fill">{isPublished ? <RecordName name={name} domain={domain} /> : null}</td>
       <td className="fill">
         {isPublished ? <CopyableCode value={value} label={`the value of ${name}`} /> : null}
         <CheckResult record={record} />
@@ -71,6 +85,34 @@ function Row({ record }: { readonly record: DomainRecord }) {
   );
 }
 
+/** Shows the name with the domain muted, because most DNS hosts append the domain to the entered name. */
+function RecordName({ name, domain }: { readonly name: string; readonly domain: string }) {
+  const suffix = `.${domain}`;
+  const isBelow = name.endsWith(suffix);
+  return (
+    <span className="copyable-code">
+      <code className="record-name" title={name}>
+        {isBelow ? name.slice(0, -suffix.length) : name}
+        {isBelow ? <span>{suffix}</span> : null}
+      </code>
+      <CopyIcon value={name} label={`the name ${name}`} />
+    </span>
+  );
+}
+
+/** A button with a text that copies a value of several lines. */
+export function CopyTextButton({ value, label }: { readonly value: string; readonly label: string }) {
+  return (
+    <CopyButton value={value}>
+      {({ copied, copy }) => (
+        <Button variant="default" size="xs" onClick={copy}>
+          {copied ? 'Copied' : label}
+        </Button>
+      )}
+    </CopyButton>
+  );
+}
+
 function CopyableCode({ value, label }: { readonly value: string; readonly label: string }) {
   return (
     <span className="copyable-code">
@@ -82,15 +124,18 @@ function CopyableCode({ value, label }: { readonly value: string; readonly label
   );
 }
 
-function CheckResult({ record: { found, detail, observed, type } }: { readonly record: DomainRecord }) {
-  if (detail === null || (found === 'found' && type !== 'SES')) return null;
+/** Shows what DNS returned if it differs from the value to publish, and the remedy of a fault. */
+function CheckResult({ record: { found, detail, observed, value, type } }: { readonly record: DomainRecord }) {
+  const others = type === 'SES' || found === 'unknown' ? [] : observed.filter((text) => text !== value);
+  const hasFault = found !== 'found' || type === 'SES';
+  if ((detail === null || !hasFault) && others.length === 0) return null;
   return (
     <div className="record-result">
-      <TextWithCode text={detail} />
-      {found === 'unknown' || type === 'SES' || observed.length === 0 ? null : (
+      {detail === null || !hasFault ? null : <TextWithCode text={detail} />}
+      {others.length === 0 ? null : (
         <>
           <span className="muted">Found in DNS:</span>
-          {observed.map((text) => (
+          {others.map((text) => (
             <Code key={text} block className="wrap" style={{ whiteSpace: 'pre-wrap' }}>
               {text}
             </Code>

@@ -1,12 +1,16 @@
 /** The page of a domain: the DNS records to publish with their states, and the actions on it. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
+import { formatZone } from '../../../src/domains/zone-file';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
+import { AlignmentCard } from '../domains/alignment-card';
 import { DomainActions } from '../domains/domain-actions';
-import { DomainBadge, formatFoundRecords, KeyBadge } from '../domains/domain-badge';
+import { DomainBadge, formatFoundRecords, KeyBadge, PURPOSES } from '../domains/domain-badge';
+import { DomainSettings } from '../domains/domain-settings';
 import { useDomain } from '../domains/queries';
-import { RecordTable } from '../domains/record-table';
+import { RecentFigures } from '../domains/recent-figures';
+import { CopyTextButton, RecordTable } from '../domains/record-table';
 import { Callout } from '../parts/callout';
 import { Card, Fact } from '../parts/card';
 import { LoadError } from '../parts/load-error';
@@ -64,17 +68,20 @@ function Content({ domain, transport }: { readonly domain: DomainDetails; readon
           </span>
         }
       >
-        <DomainActions domain={domain} transport={transport} />
+        <DomainActions domain={domain} />
       </PageHead>
       <StatusNote domain={domain} />
+      <MissingRecords domain={domain} />
       <Rotation domain={domain} />
       <ReturnPathNote domain={domain} />
       <div className="stack">
         <RecordTable domain={domain} />
-        <div className="columns halves">
+        <div className="columns thirds">
+          <AlignmentCard alignment={domain.alignment} />
           <Keys domain={domain} />
-          <Facts domain={domain} />
+          <RecentFigures domain={domain.domain} />
         </div>
+        <DomainSettings domain={domain} transport={transport} />
       </div>
     </>
   );
@@ -90,22 +97,6 @@ function Keys({ domain: { keys } }: { readonly domain: DomainDetails }) {
           <KeyBadge state={state} />
         </Fact>
       ))}
-    </Card>
-  );
-}
-
-function Facts({
-  domain: { unicode, domain, subdomains, created, authenticated, sends },
-}: {
-  readonly domain: DomainDetails;
-}) {
-  return (
-    <Card title="Details">
-      {unicode === domain ? null : <Fact name="Name">{unicode}</Fact>}
-      <Fact name="Messages">{sends ? 'accepted' : 'refused'}</Fact>
-      <Fact name="Subdomains">{subdomains ? 'allowed' : 'not allowed'}</Fact>
-      <Fact name="Added">{formatTime(created)}</Fact>
-      <Fact name="Authenticated since">{authenticated === null ? 'not yet' : formatTime(authenticated)}</Fact>
     </Card>
   );
 }
@@ -132,6 +123,29 @@ function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { re
       ) : (
         'Messages are refused until the record is found again.'
       )}
+    </Callout>
+  );
+}
+
+/** Names the records that an authenticated domain lacks. The note of the status names those of another domain. */
+function MissingRecords({ domain: { status, records } }: { readonly domain: DomainDetails }) {
+  const missing = records.filter(({ found, type }) => (found === 'missing' || found === 'wrong') && type !== 'SES');
+  const [first] = missing;
+  if (status !== 'authenticated' || first === undefined) return null;
+  const purposes = [...new Set(missing.map(({ purpose }) => PURPOSES[purpose]))].join(', ');
+  return (
+    <Callout
+      tone="warning"
+      title={
+        missing.length === 1
+          ? `One record is ${first.found}: ${purposes}`
+          : `${missing.length} records are missing or wrong: ${purposes}`
+      }
+      action={
+        <CopyTextButton value={formatZone(missing)} label={missing.length === 1 ? 'Copy record' : 'Copy records'} />
+      }
+    >
+      Messages of the domain are signed and accepted. Publish the records marked below, then verify the domain.
     </Callout>
   );
 }

@@ -1,9 +1,11 @@
 /** The list of sending domains with the states of their DNS records. */
 import { Button } from '@mantine/core';
+import { IconWorld } from '@tabler/icons-react';
 import { useState } from 'react';
 import { AddDomainDialog } from '../domains/add-dialog';
 import { DomainTable } from '../domains/domain-table';
 import { useDomains } from '../domains/queries';
+import { Copyable } from '../parts/copyable';
 import { ListFilters, useListFilters } from '../parts/list-filters';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
@@ -33,7 +35,11 @@ export function DomainsPage({ session }: PageProps) {
       {domains.isPending ? <Loading /> : null}
       {domains.isError ? <ErrorAlert error={domains.error} retry={domains.refetch} /> : null}
       {domains.isSuccess && allDomains.length === 0 ? (
-        <EmptyState title="No domains">
+        <EmptyState
+          title="No domains"
+          Icon={IconWorld}
+          next={<Copyable value="postrider domain add default example.com" label="the command" />}
+        >
           Messages are signed for the domain of the sender. Add your sending domain, publish its DNS records, and verify
           it.
         </EmptyState>

@@ -1,11 +1,14 @@
-/** The health of the installation: the checks of `doctor` with their remedies. */
-import { Button, Text } from '@mantine/core';
+/** The health of the installation: the open problems, and the checks of `doctor` with their remedies. */
+import { Button, Text, Title } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { Findings } from '../../../src/operations/doctor/schemas.ts';
+import type { Overview } from '../../../src/operations/overview/schemas.ts';
 import { get } from '../api/client';
 import { FindingList } from '../health/finding-list';
 import { RunningChecks } from '../health/running-checks';
+import { formatCount } from '../parts/number';
+import { AttentionList } from '../parts/overview-health';
 import { PageHead } from '../parts/page-head';
 import { ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
@@ -33,6 +36,10 @@ export function HealthPage() {
     gcTime: Number.POSITIVE_INFINITY,
     retry: false,
   });
+  const overview = useQuery({
+    queryKey: ['overview', '1h'],
+    queryFn: () => get<Overview>('/overview', { range: '1h' }),
+  });
   return (
     <>
       <PageHead title="Health">
@@ -40,6 +47,14 @@ export function HealthPage() {
           Run checks again
         </Button>
       </PageHead>
+      {overview.data === undefined || overview.data.attention.length === 0 ? null : (
+        <section aria-labelledby="open-problems" style={{ marginBottom: 20 }}>
+          <Title order={2} size="h4" mb="xs" id="open-problems">
+            {formatCount(overview.data.attention.length, 'open problem')}
+          </Title>
+          <AttentionList attention={overview.data.attention} />
+        </section>
+      )}
       <div role="status">
         {run.isFetching ? (
           <RunningChecks startedAt={startedAt} />

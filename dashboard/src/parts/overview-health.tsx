@@ -52,13 +52,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
         {attention.length === 0 ? (
           <span className="muted">No problems found.</span>
         ) : (
-          <ul id="attention-list" className="attention" style={{ width: '100%' }}>
-            {shownItems.map((item) => (
-              <li key={item.text}>
-                <Item item={item} />
-              </li>
-            ))}
-          </ul>
+          <AttentionList attention={shownItems} id="attention-list" />
         )}
         {collapsible ? (
           <Button
@@ -75,6 +69,19 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
         ) : null}
       </Stack>
     </section>
+  );
+}
+
+/** The problems, each with its remedy and its page. */
+export function AttentionList({ attention, id }: { readonly attention: Overview['attention']; readonly id?: string }) {
+  return (
+    <ul id={id} className="attention" style={{ width: '100%' }}>
+      {attention.map((item) => (
+        <li key={item.text}>
+          <Item item={item} />
+        </li>
+      ))}
+    </ul>
   );
 }
 

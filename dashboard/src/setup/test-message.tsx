@@ -1,4 +1,7 @@
-/** Submits a test message: a curl command with an API key, and then the state of the message that arrives. */
+/**
+ * Submits a test message, with a button or with a curl command that contains an API key, and then shows the state of the
+ * message that arrives.
+ */
 import { Anchor, Button, Group, Loader, NativeSelect, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -13,6 +16,7 @@ import { get, path, post } from '../api/client';
 import { useDomains } from '../domains/queries';
 import { Copyable } from '../parts/copyable';
 import { ErrorAlert } from '../parts/page-states';
+import { SendForm } from './send-form';
 import './setup.css';
 import { TestMessageStatus } from './test-message-status';
 
@@ -86,10 +90,12 @@ function Submission({ session, publicUrl, account }: SubmissionProps) {
     );
   const isFirstKey = account === FIRST_ACCOUNT && firstKey !== null && create.data === undefined;
   const key = create.data?.key ?? (isFirstKey ? firstKey : null);
+  const form = <SendForm transport={transport} account={account} sender={sender} />;
   if (key === null)
     return (
       <>
-        <div>A client submits a message with an API key. A key is shown only once, when it is created.</div>
+        {form}
+        <div>A client needs an API key. A key is shown only once, when it is created.</div>
         <Group>
           <Button variant="default" onClick={() => create.mutate()} loading={create.isPending}>
             Create a key
@@ -106,7 +112,8 @@ function Submission({ session, publicUrl, account }: SubmissionProps) {
   });
   return (
     <>
-      <div>Run this command on the machine of the service, or on a machine that can connect to it:</div>
+      {form}
+      <div>Or run this command on the machine of the service, or on a machine that can connect to it:</div>
       <Copyable value={command} label="the command" block />
       <Text size="sm" c="dimmed">
         {isFirstKey

@@ -31,6 +31,18 @@ export const DomainRecord = Type.Object({
 });
 export type DomainRecord = Static<typeof DomainRecord>;
 
+/** Whether messages of the domain pass DMARC by one method. */
+export const DomainAlignment = Type.Object({
+  method: createStringEnum(['dkim', 'spf', 'dmarc']),
+  state: createStringEnum(['pass', 'warning', 'fail', 'unknown', 'not-needed'], {
+    description:
+      '`pass`: aligned; `dmarc`: a policy is published, and DKIM or SPF aligns. `warning`: as `pass`, with a consequence that `found` names. `unknown`: not checked. `not-needed`: not aligned, and DKIM is sufficient.',
+  }),
+  found: Type.String({ description: 'The result of the last check. SPF records are not evaluated.' }),
+  expected: Type.String({ description: 'What alignment requires.' }),
+});
+export type DomainAlignment = Static<typeof DomainAlignment>;
+
 const DETAIL_MEMBERS = {
   domain: Type.String({ description: 'The domain name in A-labels.' }),
   unicode: Type.String({ description: 'The domain name in U-labels.' }),
@@ -70,6 +82,9 @@ const DETAIL_MEMBERS = {
     }),
   ),
   records: Type.Array(DomainRecord),
+  alignment: Type.Array(DomainAlignment, {
+    description: 'DKIM, SPF and DMARC, in this order (RFC 7489 section 3.1).',
+  }),
 };
 
 export const DomainDetails = Type.Object(DETAIL_MEMBERS);

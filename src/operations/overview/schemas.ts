@@ -110,6 +110,7 @@ export const Overview = Type.Object({
     emptyAt: createOptionalTime('While the queue drains: the estimated time at which it is empty.'),
     nextDueAt: createOptionalTime('While the queue waits: the due time of the next message.'),
   }),
+  aliveNodes: Type.Integer({ description: 'The number of nodes whose liveness timeout has not expired.' }),
   health: Type.Array(HealthItem),
   attention: Type.Array(AttentionItem, { description: 'Failures first.' }),
 });

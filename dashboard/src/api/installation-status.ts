@@ -1,0 +1,29 @@
+/** The state of the installation in the frame of every page: the number of open failures, and of nodes. */
+import { useQuery } from '@tanstack/react-query';
+import type { Overview } from '../../../src/operations/overview/schemas.ts';
+import { get } from './client';
+
+/**
+ * The interval between two requests. The key of the query is not that of a topic, because the topic `overview` is published up to
+ * twice per second, and every open page has a frame.
+ */
+const REFRESH_INTERVAL_MS = 10_000;
+
+interface InstallationStatus {
+  /** The number of open problems that are failures. Zero until the first response. */
+  readonly failureCount: number;
+  /** The number of nodes that are alive. Zero until the first response. */
+  readonly nodeCount: number;
+}
+
+export function useInstallationStatus(): InstallationStatus {
+  const { data } = useQuery({
+    queryKey: ['frame'],
+    queryFn: () => get<Overview>('/overview', { range: '1h' }),
+    refetchInterval: REFRESH_INTERVAL_MS,
+  });
+  return {
+    failureCount: data?.attention.filter(({ level }) => level === 'failure').length ?? 0,
+    nodeCount: data?.aliveNodes ?? 0,
+  };
+}

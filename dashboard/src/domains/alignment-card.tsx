@@ -1,0 +1,33 @@
+/** Whether messages of the domain pass DMARC: DKIM, SPF and DMARC, each with what was found and what is expected. */
+import type { DomainAlignment } from '../../../src/operations/domains/schemas.ts';
+import { Card } from '../parts/card';
+
+const NAMES: Readonly<Record<DomainAlignment['method'], string>> = { dkim: 'DKIM', spf: 'SPF', dmarc: 'DMARC' };
+/** The class of the dot, and the word for a reader who does not see its color. */
+const STATES: Readonly<Record<DomainAlignment['state'], readonly [level: string, word: string]>> = {
+  pass: ['ok', 'pass'],
+  warning: ['warning', 'pass with a warning'],
+  fail: ['failure', 'fail'],
+  unknown: ['', 'unknown'],
+  'not-needed': ['', 'not needed'],
+};
+
+export function AlignmentCard({ alignment }: { readonly alignment: readonly DomainAlignment[] }) {
+  return (
+    <Card title="Alignment">
+      {alignment.map(({ method, state, found, expected }) => (
+        <div key={method} className="alignment">
+          <div className="health-row">
+            <i className={`level-dot ${STATES[state][0]}`} />
+            <span>
+              {NAMES[method]}
+              <span className="unseen">: {STATES[state][1]}</span>
+            </span>
+            <span>{found}</span>
+          </div>
+          <div className="alignment-expected">expected: {expected}</div>
+        </div>
+      ))}
+    </Card>
+  );
+}

@@ -1,0 +1,171 @@
+/**
+ * Derives from the results of the last check whether messages of a sending domain pass DMARC (RFC 7489 section 3.1): DKIM
+ * and SPF align with the domain of `From`, and a policy is published. Pure.
+ *
+ * The SPF record is not evaluated: whether it authorizes the hosts of the relay is not known here.
+ */
+import type { RecordCheck, SendingDomain } from '../model/domain.ts';
+import { isDmarcRecord } from './dmarc-record.ts';
+import { getOrganizationalDomain } from './name.ts';
+import type { SendingSetup } from './records.ts';
+import { parseTags } from './tag-list.ts';
+
+/**
+ * `pass`: aligned, or for DMARC: the policy is published and DKIM or SPF aligns. `warning`: as `pass`, but with a
+ * consequence that `found` names. `fail`: not aligned. `unknown`: not checked yet. `not-needed`: not aligned, and DKIM
+ * is sufficient.
+ */
+export type AlignmentState = 'pass' | 'warning' | 'fail' | 'unknown' | 'not-needed';
+
+export interface Alignment {
+  readonly method: 'dkim' | 'spf' | 'dmarc';
+  readonly state: AlignmentState;
+  /** What the last check found, without a full stop. */
+  readonly found: string;
+  /** What is required to align, without a full stop. */
+  readonly expected: string;
+}
+
+/** A record to publish with the result of its last check. */
+type CheckedRecord = Pick<RecordCheck, 'purpose' | 'type' | 'name' | 'found'> & {
+  readonly observed: readonly string[];
+  /** The state and the algorithm of the key of a DKIM record of Postrider; null for another record. */
+  readonly key: Pick<SendingDomain['keys'][number], 'state' | 'algorithm'> | null;
+};
+
+type Domain = Pick<SendingDomain, 'name' | 'returnPath' | 'subdomains'>;
+type Setup = Pick<SendingSetup, 'returnPath' | 'replacedBy' | 'spf'>;
+
+/** Returns DKIM, SPF and DMARC in this order. */
+export function describeAlignment(
+  domain: Domain,
+  records: readonly CheckedRecord[],
+  setup: Setup,
+): readonly [Alignment, Alignment, Alignment] {
+  const policy = readPolicy(records);
+  const dkim = describeDkim(domain, records, policy);
+  const spf = describeSpf(domain, records, setup, policy, dkim);
+  return [dkim, spf, describeDmarc(domain, policy, dkim, spf)];
+}
+
+interface Policy {
+  readonly record: CheckedRecord | null;
+  /** The tags of the observed record; empty if no valid record was observed. */
+  readonly tags: ReadonlyMap<string, string>;
+}
+
+function readPolicy(records: readonly CheckedRecord[]): Policy {
+  const record = records.find(({ purpose }) => purpose === 'dmarc') ?? null;
+  const observed = record?.found === 'found' ? record.observed.find(isDmarcRecord) : undefined;
+  return { record, tags: (observed === undefined ? null : parseTags(observed)) ?? new Map() };
+}
+
+/** Only the key that signs every message, which is the active RSA key, is considered. */
+function describeDkim({ name, subdomains }: Domain, records: readonly CheckedRecord[], { tags }: Policy): Alignment {
+  const base = { method: 'dkim', expected: `d=${name} and the record of the active RSA key` } as const;
+  const record = records.find(({ key }) => key?.algorithm === 'rsa' && key.state === 'active');
+  if (record === undefined) return { ...base, state: 'fail', found: 'no active RSA key' };
+  switch (record.found) {
+    case 'unknown':
+      return { ...base, state: 'unknown', found: 'the record has not been looked up' };
+    case 'missing':
+      return { ...base, state: 'fail', found: 'the record is missing' };
+    case 'wrong':
+      return { ...base, state: 'fail', found: 'the record has another value' };
+    case 'found':
+      // With strict alignment, `d=` must equal the domain of `From` (RFC 7489 section 3.1.1).
+      if (subdomains && isStrict(tags, 'adkim'))
+        return { ...base, state: 'warning', found: `d=${name}, aligned; subdomains do not align (adkim=s)` };
+      return { ...base, state: 'pass', found: `d=${name}, aligned` };
+  }
+}
+
+function describeSpf(
+  domain: Domain,
+  records: readonly CheckedRecord[],
+  setup: Setup,
+  { tags }: Policy,
+  dkim: Alignment,
+): Alignment {
+  const { name } = domain;
+  const unaligned = dkim.state === 'pass' || dkim.state === 'warning' ? ('not-needed' as const) : ('fail' as const);
+  const mailFrom = findMailFrom(records);
+  if (setup.replacedBy !== null && mailFrom === null)
+    return {
+      method: 'spf',
+      state: unaligned,
+      found: `${setup.replacedBy} uses its own envelope sender`,
+      expected: 'nothing; DMARC passes with DKIM',
+    };
+  const sender = mailFrom?.name ?? getEnvelopeDomain(domain, setup);
+  const isAligned = isStrict(tags, 'aspf')
+    ? sender === name
+    : getOrganizationalDomain(sender) === getOrganizationalDomain(name);
+  if (!isAligned)
+    return {
+      method: 'spf',
+      state: unaligned,
+      found: `envelope sender ${sender}, not aligned${isStrict(tags, 'aspf') ? ' (aspf=s)' : ''}`,
+      expected: isStrict(tags, 'aspf')
+        ? `an envelope sender of ${name}, or DKIM`
+        : `a return path below ${getOrganizationalDomain(name)}, or DKIM`,
+    };
+  const expected = `envelope sender ${sender} and its SPF record`;
+  const record = records.find((one) => one.purpose === 'spf' && one.name === sender) ?? null;
+  if (mailFrom !== null || record === null)
+    return { method: 'spf', state: 'unknown', found: `envelope sender ${sender}; its record is not checked`, expected };
+  switch (record.found) {
+    case 'unknown':
+      return { method: 'spf', state: 'unknown', found: 'the record has not been looked up', expected };
+    case 'missing':
+      return { method: 'spf', state: 'fail', found: `no SPF record at ${sender}`, expected };
+    case 'wrong':
+      return { method: 'spf', state: 'fail', found: `no valid SPF record at ${sender}`, expected };
+    case 'found':
+      return { method: 'spf', state: 'pass', found: `envelope sender ${sender}, aligned`, expected };
+  }
+}
+
+/** Returns the MX record of a MAIL FROM domain that is configured at the provider, or null. */
+function findMailFrom(records: readonly CheckedRecord[]): CheckedRecord | null {
+  return records.find(({ purpose, type }) => purpose === 'provider' && type === 'MX') ?? null;
+}
+
+/** Returns the domain of the envelope sender of the next message. A return path is used only while it is verified. */
+function getEnvelopeDomain({ name, returnPath }: Domain, { returnPath: installationPath }: Setup): string {
+  if (installationPath === null) return name;
+  return returnPath?.isVerified === true ? returnPath.name : installationPath;
+}
+
+function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignment, spf: Alignment): Alignment {
+  const base = { method: 'dmarc', expected: `a policy at _dmarc.${name}, and DKIM or SPF aligned` } as const;
+  switch (record?.found) {
+    case undefined:
+    case 'unknown':
+      return { ...base, state: 'unknown', found: 'the record has not been looked up' };
+    case 'missing':
+      return { ...base, state: 'fail', found: 'no policy' };
+    case 'wrong':
+      return { ...base, state: 'fail', found: 'no valid policy' };
+    case 'found': {
+      const policy = tags.get('p')?.toLowerCase();
+      const policyText = policy === undefined ? 'a policy' : `p=${policy}`;
+      const passing = [dkim, spf].filter(({ state }) => state === 'pass' || state === 'warning');
+      if (passing.length === 0) {
+        const isUnknown = dkim.state === 'unknown';
+        return {
+          ...base,
+          state: isUnknown ? 'unknown' : 'fail',
+          found: isUnknown ? policyText : `${policyText}, neither DKIM nor SPF aligns`,
+        };
+      }
+      const methods = passing.map(({ method }) => method.toUpperCase()).join(' and ');
+      return { ...base, state: policy === 'none' ? 'warning' : 'pass', found: `${policyText}, passes with ${methods}` };
+    }
+  }
+}
+
+/** Returns true if the policy demands strict alignment for `adkim` or `aspf`. The default is relaxed. */
+function isStrict(tags: ReadonlyMap<string, string>, tag: 'adkim' | 'aspf'): boolean {
+  return tags.get(tag)?.toLowerCase() === 's';
+}

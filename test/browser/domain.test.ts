@@ -1,0 +1,54 @@
+/** Tests the page of a domain: records with what DNS has, alignment, zone file. */
+import { readFileSync } from 'node:fs';
+import { expect, onTestFinished, test } from 'vitest';
+import type { DomainDetails } from '../../src/operations/domains/schemas.ts';
+import { createBrowserRig } from '../rig/browser.ts';
+import { startDns } from '../rig/dns.ts';
+import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
+import { submitAccepted } from '../rig/service.ts';
+import { createScenario } from '../scenarios/running-service.ts';
+
+const rig = createScenario();
+const browsers = createBrowserRig();
+const DOMAIN = 'shop.example.org';
+
+test('the page names the missing record, the alignment and what DNS has, and saves the records as a zone file', async () => {
+  const dns = await startDns();
+  onTestFinished(() => dns.close());
+  const service = await rig.serve(rig.createFolder(), { POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
+  const { records } = await browsers.callApi<DomainDetails>(service, 'POST', '/accounts/default/domains', {
+    domain: DOMAIN,
+  });
+  await submitAccepted(service.publicUrl, service.key, { from: `hello@${DOMAIN}` });
+  const { page, context } = await browsers.openSignedIn(service, `/domains/${DOMAIN}`);
+  await page.getByRole('note', { name: 'Not authenticated' }).waitFor();
+
+  for (const { purpose, name, value } of records) if (purpose === 'dkim') dns.zone[name] = { TXT: [value] };
+  dns.zone[`_dmarc.${DOMAIN}`] = { TXT: ['v=DMARC1; p=quarantine'] };
+  await page.getByRole('button', { name: 'Verify now' }).click();
+  const note = page.getByRole('note', { name: 'One record is missing: SPF' });
+  await note.waitFor();
+  // The record of the policy is found with another value than the suggested one.
+  await page.getByRole('row').filter({ hasText: '_dmarc' }).getByText('v=DMARC1; p=quarantine').waitFor();
+  const alignment = page.getByRole('region', { name: 'Alignment' });
+  for (const text of [`d=${DOMAIN}, aligned`, `no SPF record at ${DOMAIN}`, 'p=quarantine, passes with DKIM'])
+    await alignment.getByText(text).waitFor();
+  await page.getByRole('region', { name: 'Last 7 days' }).getByText('Hard bounces · complaints').waitFor();
+
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']);
+  await note.getByRole('button', { name: 'Copy record' }).click();
+  await note.getByRole('button', { name: 'Copied' }).waitFor();
+  expect(await page.evaluate<string>('navigator.clipboard.readText()')).toMatch(
+    /^shop\.example\.org\. IN TXT "v=spf1 [^"]*"\n$/,
+  );
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Zone file' }).click(),
+  ]);
+  expect(download.suggestedFilename()).toBe(`${DOMAIN}.zone`);
+  const zone = readFileSync(await download.path(), 'utf8');
+  for (const { name, type } of records) expect(zone).toContain(`\n${name}. IN ${type} `);
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await page.setViewportSize({ width: 360, height: 780 });
+  expect(await findHorizontalOverflow(page)).toEqual([]);
+});

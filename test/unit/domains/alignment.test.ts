@@ -1,0 +1,106 @@
+/** Tests the alignment of DKIM, SPF and DMARC that follows from the checked records and the settings. */
+import { describe, expect, it } from 'vitest';
+import { type AlignmentState, describeAlignment } from '../../../src/domains/alignment.ts';
+
+type CheckedRecord = Parameters<typeof describeAlignment>[1][number];
+type Found = CheckedRecord['found'];
+
+const DOMAIN = { name: 'shop.example.org', returnPath: null, subdomains: false };
+const SETUP = { returnPath: null, replacedBy: null, spf: 'v=spf1 a:mail.example.org ?all' };
+
+const createDkim = (found: Found): CheckedRecord => ({
+  purpose: 'dkim',
+  type: 'TXT',
+  name: 's._domainkey.shop.example.org',
+  found,
+  observed: [],
+  key: { state: 'active', algorithm: 'rsa' },
+});
+const createSpf = (found: Found, name = 'shop.example.org'): CheckedRecord => ({
+  ...{ purpose: 'spf', type: 'TXT', name, found, observed: [], key: null },
+});
+const createDmarc = (found: Found, observed = 'v=DMARC1; p=reject'): CheckedRecord => ({
+  ...{ purpose: 'dmarc', type: 'TXT', name: '_dmarc.shop.example.org', found, observed: [observed], key: null },
+});
+
+function listStates(
+  records: readonly CheckedRecord[],
+  domain: Parameters<typeof describeAlignment>[0] = DOMAIN,
+  setup: Parameters<typeof describeAlignment>[2] = SETUP,
+): readonly AlignmentState[] {
+  return describeAlignment(domain, records, setup).map(({ state }) => state);
+}
+
+describe('the alignment of a domain', () => {
+  it.each<[Found, Found, Found, readonly AlignmentState[]]>([
+    ['found', 'found', 'found', ['pass', 'pass', 'pass']],
+    ['missing', 'found', 'found', ['fail', 'pass', 'pass']],
+    ['found', 'missing', 'found', ['pass', 'fail', 'pass']],
+    ['wrong', 'wrong', 'found', ['fail', 'fail', 'fail']],
+    ['found', 'found', 'missing', ['pass', 'pass', 'fail']],
+    ['found', 'found', 'wrong', ['pass', 'pass', 'fail']],
+    ['unknown', 'unknown', 'unknown', ['unknown', 'unknown', 'unknown']],
+    ['unknown', 'missing', 'found', ['unknown', 'fail', 'unknown']],
+  ])('with DKIM %s, SPF %s and DMARC %s is %j', (dkim, spf, dmarc, expected) => {
+    expect(listStates([createDkim(dkim), createSpf(spf), createDmarc(dmarc)])).toEqual(expected);
+  });
+
+  it('is a warning for the policy p=none, which names the policy and the method that passes', () => {
+    const [, , dmarc] = describeAlignment(
+      DOMAIN,
+      [createDkim('found'), createSpf('missing'), createDmarc('found', 'v=DMARC1; p=none; rua=mailto:a@example.org')],
+      SETUP,
+    );
+    expect(dmarc).toMatchObject({ state: 'warning', found: 'p=none, passes with DKIM' });
+  });
+
+  it('has no SPF with a provider that replaces the envelope sender, which is a fault only without DKIM', () => {
+    const setup = { ...SETUP, replacedBy: 'Postmark' };
+    expect(listStates([createDkim('found'), createDmarc('found')], DOMAIN, setup)).toEqual([
+      'pass',
+      'not-needed',
+      'pass',
+    ]);
+    expect(listStates([createDkim('missing'), createDmarc('found')], DOMAIN, setup)).toEqual(['fail', 'fail', 'fail']);
+  });
+
+  it('of SPF needs a return path in the same organizational domain', () => {
+    const own = { ...SETUP, returnPath: 'bounces.example.org' };
+    const foreign = { ...SETUP, returnPath: 'bounces.example.net' };
+    const records = [createDkim('found'), createDmarc('found')];
+    expect(listStates([...records, createSpf('found', 'bounces.example.org')], DOMAIN, own)[1]).toBe('pass');
+    expect(listStates([...records, createSpf('found', 'bounces.example.net')], DOMAIN, foreign)[1]).toBe('not-needed');
+  });
+
+  it('of SPF follows the return path of the domain only after its records were found', () => {
+    const setup = { ...SETUP, returnPath: 'bounces.example.net' };
+    const name = 'bounces.shop.example.org';
+    const records = [createDkim('found'), createDmarc('found'), createSpf('found', name)];
+    const withPath = (isVerified: boolean) => ({ ...DOMAIN, returnPath: { name, isVerified } });
+    expect(listStates(records, withPath(true), setup)[1]).toBe('pass');
+    expect(listStates(records, withPath(false), setup)[1]).toBe('not-needed');
+  });
+
+  it('obeys strict alignment: an envelope sender of a subdomain does not align, and subdomains do not align by DKIM', () => {
+    const setup = { ...SETUP, returnPath: 'bounces.shop.example.org' };
+    const strict = createDmarc('found', 'v=DMARC1; p=reject; aspf=s; adkim=s');
+    const records = [createDkim('found'), createSpf('found', 'bounces.shop.example.org'), strict];
+    expect(listStates(records, DOMAIN, setup)).toEqual(['pass', 'not-needed', 'pass']);
+    expect(listStates(records, { ...DOMAIN, subdomains: true }, setup)[0]).toBe('warning');
+  });
+
+  it('considers only the active RSA key: a staged key or an Ed25519 key does not align', () => {
+    const staged: CheckedRecord = { ...createDkim('found'), key: { state: 'staged', algorithm: 'rsa' } };
+    const ed25519: CheckedRecord = { ...createDkim('found'), key: { state: 'active', algorithm: 'ed25519' } };
+    expect(listStates([staged, ed25519])[0]).toBe('fail');
+    expect(listStates([staged, ed25519, createDkim('found')])[0]).toBe('pass');
+  });
+
+  it('of SPF at a MAIL FROM domain of the provider is not checked', () => {
+    const mailFrom: CheckedRecord = {
+      ...{ purpose: 'provider', type: 'MX', name: 'mail.shop.example.org', found: 'found', observed: [], key: null },
+    };
+    const setup = { ...SETUP, replacedBy: 'Amazon SES' };
+    expect(listStates([createDkim('found'), mailFrom], DOMAIN, setup)[1]).toBe('unknown');
+  });
+});
