@@ -136,7 +136,7 @@ function FailureCount({ count }: { readonly count: number }) {
   if (count === 0) return null;
   return (
     <span className="nav-count">
-      {count}
+      {` ${count}`}
       <span className="unseen"> {count === 1 ? 'failure' : 'failures'}</span>
     </span>
   );

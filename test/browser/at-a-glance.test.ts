@@ -1,6 +1,6 @@
 /** Tests the overview, the navigation on a phone, and the audit log. */
 import { beforeAll, expect, test } from 'vitest';
-import { createBrowserRig } from '../rig/browser.ts';
+import { createBrowserRig, replaceResponses } from '../rig/browser.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
@@ -21,6 +21,7 @@ test('with many problems the queue and the health stay on the first screen, and 
     await browsers.callApi(service, 'POST', `/accounts/${name}/lock`, { reason: 'unpaid' });
   }
   const { page } = await browsers.openSignedIn(service, '/');
+  await page.getByRole('link', { name: 'Health 6 failures' }).waitFor();
   const items = page.getByRole('region', { name: /^Needs attention/ }).getByRole('listitem');
   const showAllButton = page.getByRole('button', { name: /^Show all \d+/ });
   await showAllButton.waitFor();
@@ -36,6 +37,21 @@ test('with many problems the queue and the health stay on the first screen, and 
   expect(await showFewerButton.getAttribute('aria-expanded')).toBe('true');
   expect(await showFewerButton.evaluate((button) => button === button.ownerDocument.activeElement)).toBe(true);
   expect(await findSeriousFaults(page)).toEqual([]);
+});
+
+test('the frame has the number of nodes if several are alive, and the page of the health lists the open problems', async () => {
+  const { page, visit } = await browsers.openSignedIn(service, '/settings');
+  await page.getByText(/^v\d/).waitFor();
+  const restore = await replaceResponses(page, '**/api/v1/overview?range=1h', async (route) => {
+    const response = await route.fetch();
+    const overview = (await response.json()) as { readonly aliveNodes: number };
+    expect(overview.aliveNodes).toBe(1);
+    await route.fulfill({ response, json: { ...overview, aliveNodes: 3 } });
+  });
+  await visit('/health');
+  await page.getByText(/^3 nodes · v\d/).waitFor();
+  await page.getByRole('region', { name: '6 open problems' }).getByText('Account six is locked').waitFor();
+  restore();
 });
 
 test('the total of a state links to its messages, unless it is zero', async () => {
