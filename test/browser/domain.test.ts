@@ -1,4 +1,4 @@
-/** Tests the page of a domain: records with what DNS has, alignment, zone file. */
+/** Tests the page of a domain (records with what DNS has, alignment, zone file), and the lists of domains and accounts. */
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import type { DomainDetails } from '../../src/operations/domains/schemas.ts';
@@ -51,4 +51,28 @@ test('the page names the missing record, the alignment and what DNS has, and sav
   expect(await findSeriousFaults(page)).toEqual([]);
   await page.setViewportSize({ width: 360, height: 780 });
   expect(await findHorizontalOverflow(page)).toEqual([]);
+});
+
+test('the lists of domains and accounts keep the reason of a state on a phone, and their keys open a row', async () => {
+  const service = await rig.serve(rig.createFolder());
+  await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: DOMAIN });
+  await browsers.callApi(service, 'POST', '/accounts', { name: 'late' });
+  await browsers.callApi(service, 'POST', '/accounts/late/lock', { reason: 'the invoice is open' });
+  const { page, visit } = await browsers.openSignedIn(service, '/accounts?state=locked', { width: 360 });
+  await page.getByText('the invoice is open').waitFor();
+  await page.getByText('1 of 2 accounts').waitFor();
+  await page.getByRole('button', { name: 'State: Locked' }).waitFor();
+  expect(await findHorizontalOverflow(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await page.getByRole('button', { name: 'Remove the filter State' }).click();
+  await page.getByText('2 accounts', { exact: true }).waitFor();
+
+  await visit('/domains');
+  await page.getByText('0 of 4 found').waitFor();
+  expect(await findHorizontalOverflow(page)).toEqual([]);
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await page.getByRole('heading', { level: 1 }).click();
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  await page.getByRole('heading', { level: 1, name: DOMAIN }).waitFor();
 });
