@@ -49,7 +49,7 @@ export const showOverview = operation({
         emptyAt: toIsoOrNull(emptyAt),
         nextDueAt: toIsoOrNull(nextDueAt),
       },
-      aliveNodes: overviewInput.nodes.filter(({ aliveUntil }) => aliveUntil > now).length,
+      aliveNodes: overviewInput.nodes.filter(({ isAlive }) => isAlive).length,
       health: [...listHealth(overviewInput)],
       attention: [...listAttention(overviewInput)],
     });

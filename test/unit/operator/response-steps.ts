@@ -95,6 +95,7 @@ export function createSteps({
     ['showOverview', 200, {}],
     ['showOverview', 200, { query: { range: '7d' } }],
     ['showOverview', 400, { query: { range: 'ever' } }],
+    ['showSetup', 200, {}],
     ['listMessages', 200, {}],
     ['listMessages', 200, { query: { waitReason: 'true', limit: '2' } }],
     ['listMessages', 404, { query: UNKNOWN_ACCOUNT }],
