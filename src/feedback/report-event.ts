@@ -16,13 +16,13 @@ export function createReportEvents(
 ): readonly ServiceEvent[] {
   switch (result.kind) {
     case 'applied': {
-      const { id, accountId, to: state, recipient: to, detail, failure, suppressed } = result;
+      const { id, accountId, to: state, recipient: to, sender: from, detail, failure, suppressed } = result;
       const unknownMembers = { attempts: null, attempt: null, dueAt: null };
       const acceptedAt = state === 'delivered' ? getIdTimestamp(id) : null;
       return [
         {
           type: `message.${state}`,
-          ...{ at, id, accountId, to, acceptedAt },
+          ...{ at, id, accountId, to, from, acceptedAt },
           ...unknownMembers,
           reportedBy,
           detail,
@@ -32,8 +32,9 @@ export function createReportEvents(
       ];
     }
     case 'confirmed': {
-      const { id, accountId, recipient: to, detail } = result;
-      return [{ type: 'message.confirmed', at, id, accountId, to, acceptedAt: getIdTimestamp(id), reportedBy, detail }];
+      const { id, accountId, recipient: to, sender: from, detail } = result;
+      const acceptedAt = getIdTimestamp(id);
+      return [{ type: 'message.confirmed', at, id, accountId, to, from, acceptedAt, reportedBy, detail }];
     }
     case 'recorded':
       return [

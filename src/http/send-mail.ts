@@ -371,9 +371,9 @@ export function createSendMail(
   }
 
   function publishAccepted(newMessage: NewMessage, state: 'queued' | 'sending' | 'suppressed', tookMs: number): void {
-    const { id, accountId, keyId, to, acceptedAt } = newMessage;
+    const { id, accountId, keyId, to, from, acceptedAt } = newMessage;
     const at = clock.now();
-    publish({ type: 'message.accepted', at, id, accountId, keyId, to, state, acceptedAt, tookMs });
+    publish({ type: 'message.accepted', at, id, accountId, keyId, to, from, state, acceptedAt, tookMs });
     if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
   }
 

@@ -28,11 +28,17 @@ interface MessageMembers {
   to: string;
 }
 
+interface SenderMembers {
+  /** The sender as submitted by the client. */
+  from: string;
+}
+
 /** The members of an event about a change of state. A member whose value is unknown to the publisher is null. */
 interface StateChangeMembers {
   id: string;
   accountId: number | null;
   to: string | null;
+  from: string | null;
   acceptedAt: number | null;
   /** The number of attempts up to this change. Null if no attempt of this node caused the change. */
   attempts: number | null;
@@ -97,7 +103,13 @@ export type ServiceEvent =
    */
   | Event<
       'message.accepted',
-      MessageMembers & { keyId: number; state: 'queued' | 'sending' | 'suppressed'; acceptedAt: number; tookMs: number }
+      MessageMembers &
+        SenderMembers & {
+          keyId: number;
+          state: 'queued' | 'sending' | 'suppressed';
+          acceptedAt: number;
+          tookMs: number;
+        }
     >
   /** A request repeated an idempotency key. `id` is the message of the first request. */
   | Event<'message.replayed', { id: string; accountId: number; keyId: number; tookMs: number }>
@@ -117,7 +129,10 @@ export type ServiceEvent =
       StateChangeMembers
     >
   /** The provider reported that it has delivered the message. The state is `delivered` or `complained`, and did not change. */
-  | Event<'message.confirmed', MessageMembers & { acceptedAt: number; reportedBy: string; detail: string }>
+  | Event<
+      'message.confirmed',
+      MessageMembers & SenderMembers & { acceptedAt: number; reportedBy: string; detail: string }
+    >
   /** An operator changed the message through this process. */
   | Event<'message.cancelled' | 'message.retried', { id: string }>
   /** A report was added to the history without a change of state. `verb` is the type of the entry. */

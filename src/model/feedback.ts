@@ -474,6 +474,7 @@ export type FeedbackResult =
       readonly accountId: number;
       readonly to: 'delivered' | 'bounced' | 'complained';
       readonly recipient: string;
+      readonly sender: string;
       readonly suppressed: boolean;
       readonly detail: string;
       /** The failure of a bounce, or null. */
@@ -485,6 +486,7 @@ export type FeedbackResult =
       readonly id: string;
       readonly accountId: number;
       readonly recipient: string;
+      readonly sender: string;
       readonly detail: string;
     }
   /** The report was added to the message's history and changed no state. */

@@ -230,6 +230,7 @@ export interface ResentMessage {
   readonly accountId: number;
   readonly keyId: number;
   readonly to: string;
+  readonly from: string;
   readonly acceptedAt: number;
   readonly state: 'queued' | 'suppressed';
 }

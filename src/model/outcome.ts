@@ -63,6 +63,8 @@ export type Outcome =
 
 /** The `remote` of an attempt that the mailbox simulator answered. */
 export const SIMULATOR = 'simulator';
+/** The domain of the addresses that the mailbox simulator answers. */
+export const SIMULATOR_DOMAIN = 'simulator.postrider.test';
 
 /** One finished attempt, in the form in which the store contains it. */
 export interface Attempt {

@@ -121,9 +121,20 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
   }
 
   function publishAccepted(message: NewMessage, state: 'queued' | 'sending' | 'suppressed'): void {
-    const { id, accountId, keyId, to, acceptedAt } = message;
+    const { id, accountId, keyId, to, from, acceptedAt } = message;
     const at = clock.now();
-    publish({ type: 'message.accepted', at, id, accountId, keyId, to, state, acceptedAt, tookMs: at - acceptedAt });
+    publish({
+      type: 'message.accepted',
+      at,
+      id,
+      accountId,
+      keyId,
+      to,
+      from,
+      state,
+      acceptedAt,
+      tookMs: at - acceptedAt,
+    });
     if (state === 'suppressed') publish({ type: 'message.suppressed', at, id, accountId, to });
   }
 }

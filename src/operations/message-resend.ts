@@ -60,7 +60,7 @@ export const resendMessage = operation({
 
 /** Publishes the acceptance of the new message after the commit. */
 export function publishResent(
-  { id, accountId, keyId, to, acceptedAt, state }: ResentMessage,
+  { id, accountId, keyId, to, from, acceptedAt, state }: ResentMessage,
   { publish, clock }: Pick<OperationContext, 'publish' | 'clock'>,
 ): void {
   const at = clock.now();
@@ -71,6 +71,7 @@ export function publishResent(
     accountId,
     keyId,
     to,
+    from,
     state,
     acceptedAt,
     tookMs: Math.max(0, at - acceptedAt),

@@ -342,7 +342,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   /** Publishes the events of a lease end. `result` is null if the dispatcher stopped before the end was recorded. */
   function publishLeaseEnd(
-    { id, accountId, to, attempts, acceptedAt }: LeasedMessage,
+    { id, accountId, to, from, attempts, acceptedAt }: LeasedMessage,
     end: LeaseEnd,
     result: SettleResult | null,
   ): void {
@@ -350,7 +350,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       case 'settled':
         for (const { type, dueAt, suppress, event } of end.changes) {
           const { at, attempt, detail, failure } = event;
-          const commonFields = { id, accountId, to, acceptedAt, attempts, attempt, dueAt, reportedBy: null };
+          const commonFields = { id, accountId, to, from, acceptedAt, attempts, attempt, dueAt, reportedBy: null };
           publish({ type, at, ...commonFields, detail, failure, suppresses: suppress !== null });
         }
         return;

@@ -55,6 +55,7 @@ const MAX_ROWS_PER_ROUND = 500;
 const UNKNOWN_FIELDS = {
   accountId: null,
   to: null,
+  from: null,
   acceptedAt: null,
   attempts: null,
   attempt: null,

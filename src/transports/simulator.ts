@@ -7,7 +7,7 @@
  * `suppressed` when the message is accepted.
  */
 import type { Clock } from '../clock.ts';
-import { type Attempt, type Outcome, SIMULATOR } from '../model/outcome.ts';
+import { type Attempt, type Outcome, SIMULATOR, SIMULATOR_DOMAIN } from '../model/outcome.ts';
 import { awaitCompletionMark, createLocalAttempt } from './local-attempt.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 
@@ -95,8 +95,6 @@ function reply(code: number, enhanced: string, text: string): Outcome['reply'] {
 
 // Reads the addresses of the simulator. The functions are pure.
 
-const DOMAIN = 'simulator.postrider.test';
-
 type SimulatorKind = 'success' | 'bounce' | 'defer' | 'complaint' | 'suppressed';
 
 /** The local parts of the simulator. */
@@ -104,14 +102,14 @@ const SIMULATOR_KINDS: readonly SimulatorKind[] = ['success', 'bounce', 'defer',
 
 /** Returns true for every address of the simulator's domain, including addresses with an unknown local part. */
 export function isSimulated(address: string): boolean {
-  const at = address.length - DOMAIN.length - 1;
-  return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === DOMAIN;
+  const at = address.length - SIMULATOR_DOMAIN.length - 1;
+  return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === SIMULATOR_DOMAIN;
 }
 
 /** Returns the local part without `+label`, in lower case. Returns null if the address is not an address of the simulator. */
 export function findSimulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
-  const local = address.slice(0, address.length - DOMAIN.length - 1).toLowerCase();
+  const local = address.slice(0, address.length - SIMULATOR_DOMAIN.length - 1).toLowerCase();
   const plus = local.indexOf('+');
   const name = plus < 0 ? local : local.slice(0, plus);
   return SIMULATOR_KINDS.find((kind) => kind === name) ?? null;

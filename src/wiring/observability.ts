@@ -1,10 +1,13 @@
 /** Subscribes metrics, traces, time series, live updates and runtime status to events. */
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
+import { createResolver } from '../domains/dns.ts';
+import { createMailboxProviders } from '../domains/mailbox-providers.ts';
 import { ERROR_CODES } from '../http/errors.ts';
 import type { DeliveryStatus, RefusedReports } from '../model/node.ts';
 import { formatTarget } from '../model/notification.ts';
 import { TOPICS } from '../model/topic.ts';
+import { createDeliverabilityHandlers, startDeliverabilityCounter } from '../observability/deliverability.ts';
 import type { Events } from '../observability/events.ts';
 import { createChangeFeedReader, createLiveUpdates, type LiveUpdates } from '../observability/live-updates.ts';
 import { createMetricHandlers, createMetrics, type Metrics } from '../observability/metrics.ts';
@@ -12,6 +15,7 @@ import { trackRuntimeStatus } from '../observability/runtime-status.ts';
 import { createTraceHandlers, createTraces } from '../observability/traces.ts';
 import { createTrafficHandlers, startTrafficCounter } from '../observability/traffic.ts';
 import type { AccessStore, FeedbackStore, OverviewStore, TrafficStore } from '../store/contract.ts';
+import type { DeliverabilityStore } from '../store/deliverability-store.ts';
 import type { WebhookStore } from '../store/webhook-store.ts';
 
 import { createFailureReporter } from './events.ts';
@@ -25,6 +29,7 @@ export interface ObservabilityParts {
     Pick<FeedbackStore, 'findLastFeedbackAt'> &
     Pick<OverviewStore, 'readChangeFeedPosition'> &
     Pick<TrafficStore, 'writeTraffic'> &
+    Pick<DeliverabilityStore, 'writeDeliverability' | 'writeMailboxProviders' | 'findMailboxProviders'> &
     Pick<WebhookStore, 'readWebhookStatistics'>;
   /** Returns the queue statistics of the store, from a cache with a short TTL. */
   readonly readQueueStatistics: OverviewStore['readQueueStatistics'];
@@ -66,6 +71,21 @@ export function startObservability(parts: ObservabilityParts): Observability {
     onWriteError: (error) => reportFailure('write the time series', error),
   });
   stack.defer(() => traffic.stop());
+  const mailboxProviders = createMailboxProviders({
+    clock,
+    resolver: mayQueryDns(settings) ? createResolver(settings.dns, { tries: 2 }) : null,
+    store,
+    onError: (error) => reportFailure('look up mailbox providers', error),
+  });
+  stack.defer(() => mailboxProviders.stop());
+  const deliverability = startDeliverabilityCounter({
+    node,
+    clock,
+    writeRows: store.writeDeliverability,
+    findMailboxProvider: mailboxProviders.find,
+    onWriteError: (error) => reportFailure('write the deliverability figures', error),
+  });
+  stack.defer(() => deliverability.stop());
   const topics = TOPICS.filter((topic) => topic !== 'inbox' || settings.transport.kind === 'capture');
   const liveUpdates = createLiveUpdates({
     clock,
@@ -78,6 +98,7 @@ export function startObservability(parts: ObservabilityParts): Observability {
   events.subscribe(createMetricHandlers(metrics));
   if (traces !== null) events.subscribe(createTraceHandlers(traces));
   events.subscribe(createTrafficHandlers(traffic));
+  events.subscribe(createDeliverabilityHandlers(deliverability));
   events.subscribe(status.handlers);
   events.endStartup();
   return {
@@ -87,4 +108,12 @@ export function startObservability(parts: ObservabilityParts): Observability {
     getRefusedReports: status.readRefusedReports,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+/**
+ * Returns true if the mailbox providers of recipient domains are looked up. With `capture:` no message is sent, so DNS is queried only
+ * at the server that POSTRIDER_DNS names.
+ */
+function mayQueryDns({ transport, dns }: Settings): boolean {
+  return transport.kind !== 'capture' || dns !== null;
 }

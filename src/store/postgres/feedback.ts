@@ -39,7 +39,7 @@ const LOCK_QUEUE_ROW: Statement = {
 };
 const LOCK_MESSAGE: Statement = {
   name: 'feedback_lock_message',
-  text: `SELECT id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient
+  text: `SELECT id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient
     FROM mail_request
     WHERE id = $1::uuid FOR UPDATE`,
 };

@@ -31,6 +31,7 @@ export interface ReportedMessage {
   readonly keyId: number;
   readonly state: State;
   readonly to: string;
+  readonly sender: string;
 }
 
 /** The part of a message's history that a decision needs. It is read only if `needsHistory` returns true. */
@@ -125,7 +126,7 @@ export function decideFeedback(
   if (storedMessage === null && isProviderEvent) return createUnrelatedDecision(report);
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
-  const { accountId, state: from, to } = storedMessage;
+  const { accountId, state: from, to, sender } = storedMessage;
   // `doctor --loop` sends without an API key.
   const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
   // A bounce of a notification must not lock the account, because the lock would be notified again.
@@ -159,7 +160,7 @@ export function decideFeedback(
         countedAs: newState,
         reputationRule: isCounted && counts ? 'always' : 'never',
         answer: (suppressed) => ({
-          ...{ kind: 'applied', id, accountId, to: newState, recipient: to },
+          ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
           ...{ suppressed, detail, failure },
         }),
       };
@@ -171,14 +172,14 @@ export function decideFeedback(
       if (newState === null)
         return {
           ...{ kind: 'record', id, accountId, from, newState, entries: [confirmation], ...uncounted },
-          answer: () => ({ kind: 'confirmed', id, accountId, recipient: to, detail }),
+          answer: () => ({ kind: 'confirmed', id, accountId, recipient: to, sender, detail }),
         };
       return {
         ...{ kind: 'record', id, accountId, from, ...uncounted },
         newState: requireTransition(from, newState, 'feedback'),
         entries: [createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null), confirmation],
         answer: () => ({
-          ...{ kind: 'applied', id, accountId, to: newState, recipient: to },
+          ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
           ...{ suppressed: false, detail, failure: null },
         }),
       };

@@ -240,7 +240,7 @@ export function decideResend(
 
 /** Converts the result of the acceptance of a message that submits an ended message again. */
 export function toResendResult(
-  { id, accountId, keyId, to, acceptedAt }: NewMessage,
+  { id, accountId, keyId, to, from, acceptedAt }: NewMessage,
   result: AcceptResult,
 ): ResendResult {
   switch (result.kind) {
@@ -252,6 +252,7 @@ export function toResendResult(
           accountId,
           keyId,
           to,
+          from,
           acceptedAt,
           state: result.state === 'suppressed' ? 'suppressed' : 'queued',
         },

@@ -294,6 +294,7 @@ export function toReportedMessage(row: Row, queueRow: Row = row): ReportedMessag
     keyId: readInteger(row, 'key_id'),
     state: readState(queueRow),
     to: readText(row, 'to'),
+    sender: readText(row, 'from'),
   };
 }
 

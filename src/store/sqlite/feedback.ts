@@ -48,7 +48,7 @@ export function prepareFeedback(
   const selectDigest = database.prepare('SELECT 1 AS one FROM feedback WHERE digest = ?');
   const selectByReference = database.prepare('SELECT id FROM provider_reference WHERE reference = ?');
   const selectMessage = database.prepare(
-    'SELECT seq, id, account_id, key_id, state, "to", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
+    'SELECT seq, id, account_id, key_id, state, "to", "from", coalesce(recipient, "to") AS recipient FROM mail_request WHERE seq = ? AND id = ?',
   );
   const selectHistory = database.prepare(
     'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',

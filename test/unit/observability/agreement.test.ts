@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import { startService } from '../../../src/main.ts';
+import { DELIVERABILITY_COUNTS, parseKeyCounts, SERIES } from '../../../src/model/deliverability.ts';
 import type { Outcome, Reply } from '../../../src/model/outcome.ts';
 import { HOUR_MS } from '../../../src/model/traffic.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
@@ -93,6 +94,15 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
       if (typeof value === 'number') series[name] = (series[name] ?? 0) + value;
     }
   }
+  const deliverability = new Map<string, Record<string, number>>();
+  for (const name of SERIES) {
+    const sums: Record<string, number> = {};
+    for (const { counts } of await store.readDeliverability(name, HOUR_MS, now - 2 * HOUR_MS, now + HOUR_MS)) {
+      for (const [, keyCounts] of parseKeyCounts(counts))
+        for (const countName of DELIVERABILITY_COUNTS) sums[countName] = (sums[countName] ?? 0) + keyCounts[countName];
+    }
+    deliverability.set(name, sums);
+  }
   const reputation = await store.readReputation('default', now);
   await store.close();
 
@@ -109,6 +119,9 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
   const { uncertain, ...otherCounts } = history;
   expect(series).toMatchObject(otherCounts);
   expect(uncertain).toBe(2);
+  const { suppressed, ...countsByKey } = otherCounts;
+  expect(suppressed).toBeGreaterThan(0);
+  for (const sums of deliverability.values()) expect(sums).toMatchObject(countsByKey);
   expect(readMetric(countedValues, 'postrider_accepted_total')).toBe(history.accepted);
   const endedCount = ['delivered', 'bounced', 'suppressed'].reduce((sum, verb) => sum + (history[verb] ?? 0), 0);
   expect(series.ended).toBe(endedCount);

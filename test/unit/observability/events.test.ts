@@ -99,6 +99,7 @@ test('a suppressed message is counted and logged in addition to its acceptance',
     type: 'message.accepted',
     at: 5,
     ...MESSAGE,
+    from: 'shop@example.org',
     keyId: 1,
     acceptedAt: 2,
     tookMs: 3.00049,
@@ -164,7 +165,15 @@ test('a bounce by a later report counts as a report and does not count as a seco
 
 test('a confirmation is counted with the time since acceptance, also if it ends a message that was uncertain', async () => {
   const { publish, figures, series } = createSubscribers();
-  publish({ type: 'message.confirmed', at: 2_000, ...MESSAGE, acceptedAt: 0, reportedBy: 'postmark', detail: 'ok' });
+  publish({
+    type: 'message.confirmed',
+    at: 2_000,
+    ...MESSAGE,
+    from: 'shop@example.org',
+    acceptedAt: 0,
+    reportedBy: 'postmark',
+    detail: 'ok',
+  });
   const report = { attempts: null, reportedBy: 'postmark', at: 2_000, acceptedAt: 0 } as const;
   publish(changeEvent('message.delivered', report));
   publish(changeEvent('message.delivered', { attempt: newAttempt() }));

@@ -38,7 +38,7 @@ function createReport(changes: Partial<FeedbackReport> = {}): FeedbackReport {
 }
 
 function createMessage(state: State, keyId = 1) {
-  return { id: 'm', accountId: 7, keyId, state, to: 'rita@example.com' };
+  return { id: 'm', accountId: 7, keyId, state, to: 'rita@example.com', sender: 'shop@example.org' };
 }
 
 describe('a report', () => {

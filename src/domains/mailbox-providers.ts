@@ -1,0 +1,211 @@
+/**
+ * Finds the mailbox providers of recipient domains by their MX records, without delaying a caller: `find` answers from memory and
+ * requests a lookup. A lookup first reads the store, which all nodes share, and then DNS.
+ *
+ * Guarantees: an answer is used for 24 h, then it is looked up again, and the old answer is used until then. A failed lookup is
+ * repeated after ten minutes at the earliest. At most `MAX_CONCURRENT_LOOKUPS` lookups run at a time, and on average at most
+ * `LOOKUPS_PER_SECOND` start per second, however many different domains are requested. The waiting domain with the most events is
+ * looked up first, so a client that sends to random domains does not delay the lookup of a frequent domain. Memory is bounded.
+ */
+import { type Clock, runEvery } from '../clock.ts';
+import { findMailboxProvider, type MailboxProvider, type StoredMailboxProvider } from '../model/mailbox-provider.ts';
+import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
+import type { DeliverabilityStore } from '../store/deliverability-store.ts';
+import type { Resolver } from './dns.ts';
+
+const TTL_MS = 24 * 3_600_000;
+const RETRY_MS = 600_000;
+const TICK_MS = 250;
+const MAX_CONCURRENT_LOOKUPS = 8;
+const LOOKUPS_PER_SECOND = 10;
+/** The number of lookups that may start at once after a pause. */
+const LOOKUP_BURST = 50;
+/** The maximum number of domains that wait for a lookup. At this number, the half with the fewest events is dropped. */
+const MAX_WAITING = 1_000;
+const MAX_CACHED = 20_000;
+const MAX_STORE_BATCH = 200;
+
+export interface MailboxProviders {
+  /**
+   * Returns the mailbox provider of a domain in lower case, null while its first lookup waits or runs, or `unknown` if the last lookup
+   * failed. `events` is the number of events that need the answer, which determines the order of the lookups.
+   */
+  find(domain: string, events: number): MailboxProvider | null;
+  /** Stops the lookups and resolves when the answers are stored. */
+  stop(): Promise<void>;
+}
+
+export interface MailboxProvidersParts {
+  readonly clock: Clock;
+  /** Null if no DNS query may be made. Then only answers in the store are found. */
+  readonly resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'> | null;
+  readonly store: Pick<DeliverabilityStore, 'findMailboxProviders' | 'writeMailboxProviders'>;
+  /** Receives the first error of a series of failed accesses to the store. */
+  readonly onError: (error: unknown) => void;
+}
+
+interface CachedAnswer {
+  readonly provider: MailboxProvider;
+  /** The time at which the next request causes a lookup. */
+  readonly validUntil: number;
+}
+
+export function createMailboxProviders({ clock, resolver, store, onError }: MailboxProvidersParts): MailboxProviders {
+  /** The answers by domain. The least recently used answer is the first. */
+  const answers = new Map<string, CachedAnswer>();
+  /** Domains that wait for the store, with the number of events that need them. */
+  const waitingForStore = new Map<string, number>();
+  /** Domains that the store does not have, or has with an old answer, with the number of events that need them. */
+  const waitingForDns = new Map<string, number>();
+  const inProgress = new Set<string>();
+  const lookups = new Set<Promise<void>>();
+  let unstored: StoredMailboxProvider[] = [];
+  let tokens = LOOKUP_BURST;
+  let isTicking = false;
+  let currentTick: Promise<void> = Promise.resolve();
+  let cancelTicks: (() => void) | null = null;
+  let isFailing = false;
+  let isStopped = false;
+
+  function find(domain: string, events: number): MailboxProvider | null {
+    if (domain === SIMULATOR_DOMAIN) return 'simulator';
+    const answer = answers.get(domain);
+    if (answer !== undefined) {
+      answers.delete(domain);
+      answers.set(domain, answer);
+      if (answer.validUntil <= clock.now()) request(domain, events);
+      return answer.provider;
+    }
+    request(domain, events);
+    return null;
+  }
+
+  function request(domain: string, events: number): void {
+    if (isStopped || inProgress.has(domain)) return;
+    for (const waiting of [waitingForStore, waitingForDns]) {
+      const waitingEvents = waiting.get(domain);
+      if (waitingEvents === undefined) continue;
+      if (events > waitingEvents) waiting.set(domain, events);
+      return;
+    }
+    waitingForStore.set(domain, events);
+    for (const waiting of [waitingForStore, waitingForDns]) {
+      if (waiting.size <= MAX_WAITING) continue;
+      const kept = sortByEvents(waiting).slice(0, MAX_WAITING / 2);
+      waiting.clear();
+      for (const [name, count] of kept) waiting.set(name, count);
+    }
+    cancelTicks ??= runEvery(clock, TICK_MS, () => {
+      if (!isTicking) currentTick = tick();
+    });
+  }
+
+  async function tick(): Promise<void> {
+    isTicking = true;
+    try {
+      tokens = Math.min(LOOKUP_BURST, tokens + (LOOKUPS_PER_SECOND * TICK_MS) / 1_000);
+      if (waitingForStore.size > 0) await readStore();
+      startLookups();
+      if (unstored.length > 0) await writeStore();
+      if (waitingForStore.size + waitingForDns.size + lookups.size + unstored.length === 0) {
+        cancelTicks?.();
+        cancelTicks = null;
+        tokens = LOOKUP_BURST;
+      }
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) onError(error);
+      isFailing = true;
+    } finally {
+      isTicking = false;
+    }
+  }
+
+  async function readStore(): Promise<void> {
+    const batch = sortByEvents(waitingForStore).slice(0, MAX_STORE_BATCH);
+    const stored = await store.findMailboxProviders(batch.map(([domain]) => domain));
+    const storedByDomain = new Map(stored.map((entry) => [entry.domain, entry]));
+    for (const [domain, events] of batch) {
+      waitingForStore.delete(domain);
+      const entry = storedByDomain.get(domain);
+      if (entry !== undefined) remember(domain, entry.provider, entry.lookedUpAt + TTL_MS);
+      if (entry !== undefined && entry.lookedUpAt + TTL_MS > clock.now()) continue;
+      if (resolver !== null) waitingForDns.set(domain, events);
+      else if (entry === undefined) remember(domain, 'unknown', clock.now() + RETRY_MS);
+    }
+  }
+
+  function startLookups(): void {
+    if (isStopped || waitingForDns.size === 0) return;
+    for (const [domain] of sortByEvents(waitingForDns)) {
+      if (tokens < 1 || lookups.size >= MAX_CONCURRENT_LOOKUPS) return;
+      tokens -= 1;
+      waitingForDns.delete(domain);
+      inProgress.add(domain);
+      const lookup = lookUp(domain).then((provider) => {
+        inProgress.delete(domain);
+        lookups.delete(lookup);
+        recordAnswer(domain, provider);
+      });
+      lookups.add(lookup);
+    }
+  }
+
+  /** Resolves to null if the lookup failed. A domain without MX records is its own mail server (RFC 5321 section 5.1). */
+  async function lookUp(domain: string): Promise<MailboxProvider | null> {
+    if (resolver === null) return null;
+    const mx = await resolver.lookUpMx(domain);
+    switch (mx.kind) {
+      case 'found':
+        return findMailboxProvider(mx.values);
+      case 'failed':
+        return null;
+      case 'none': {
+        const addresses = await resolver.lookUpAddresses(domain);
+        return addresses.kind === 'failed' ? null : addresses.kind === 'found' ? 'other' : 'none';
+      }
+    }
+  }
+
+  function recordAnswer(domain: string, provider: MailboxProvider | null): void {
+    const now = clock.now();
+    if (provider === null) {
+      // An old answer is better than none.
+      remember(domain, answers.get(domain)?.provider ?? 'unknown', now + RETRY_MS);
+      return;
+    }
+    remember(domain, provider, now + TTL_MS);
+    unstored.push({ domain, provider, lookedUpAt: now });
+  }
+
+  function remember(domain: string, provider: MailboxProvider, validUntil: number): void {
+    answers.delete(domain);
+    answers.set(domain, { provider, validUntil });
+    const [oldest] = answers.keys();
+    if (answers.size > MAX_CACHED && oldest !== undefined) answers.delete(oldest);
+  }
+
+  /** A failed write loses the answers of this batch in the store. They stay in memory. */
+  async function writeStore(): Promise<void> {
+    const batch = new Map(unstored.map((entry) => [entry.domain, entry]));
+    unstored = [];
+    await store.writeMailboxProviders([...batch.values()]);
+  }
+
+  return {
+    find,
+    async stop() {
+      isStopped = true;
+      cancelTicks?.();
+      await currentTick;
+      waitingForStore.clear();
+      waitingForDns.clear();
+      if (unstored.length > 0) await writeStore().catch(onError);
+    },
+  };
+}
+
+/** Returns the waiting domains, those with the most events first. */
+function sortByEvents(waiting: ReadonlyMap<string, number>): readonly (readonly [domain: string, events: number])[] {
+  return [...waiting].sort(([, a], [, b]) => b - a);
+}

@@ -1,0 +1,67 @@
+/**
+ * Counts by key with bounded memory, if the number of different keys is unlimited (the Space-Saving algorithm of Metwally, Agrawal
+ * and El Abbadi, 2005, with eviction in batches). Pure.
+ *
+ * Guarantees, for n events and a capacity of c keys: the sum over all keys and the remainder is exact. A key that occurred in
+ * more than n / c events is present after each eviction. The remainder contains at most n / c events of a key that is present.
+ */
+import { addKeyCounts, createKeyCounts, type KeyCounts, type MutableKeyCounts } from './deliverability.ts';
+
+interface Entry {
+  readonly key: string;
+  readonly counts: MutableKeyCounts;
+  /**
+   * An upper bound of the events of the key: its events since it was added, and the rank below which keys were evicted before.
+   * Without this initial rank, a stream of new keys would evict a frequent key each time that it is added.
+   */
+  rank: number;
+}
+
+export interface FrequentKeys {
+  /** Adds counts of `events` events to a key. */
+  add(key: string, added: KeyCounts, events: number): void;
+  /** Returns the `maxKeys` keys of the highest rank with their counts, and the sum of all other keys. */
+  summarize(maxKeys: number): {
+    readonly keys: readonly (readonly [string, KeyCounts])[];
+    readonly remainder: KeyCounts;
+  };
+}
+
+/** Creates a counter. It keeps at least `capacity` keys, and at most twice as many between two evictions. */
+export function createFrequentKeys(capacity: number): FrequentKeys {
+  let entries = new Map<string, Entry>();
+  const remainder = createKeyCounts();
+  /** The highest rank of an evicted key. */
+  let evictedRank = 0;
+
+  const listByRank = () => [...entries.values()].sort((a, b) => b.rank - a.rank);
+
+  function evict(): void {
+    const ranked = listByRank();
+    for (const { counts, rank } of ranked.slice(capacity)) {
+      addKeyCounts(remainder, counts);
+      evictedRank = Math.max(evictedRank, rank);
+    }
+    entries = new Map(ranked.slice(0, capacity).map((entry) => [entry.key, entry]));
+  }
+
+  return {
+    add(key, added, events) {
+      let entry = entries.get(key);
+      if (entry === undefined) {
+        if (entries.size >= 2 * capacity) evict();
+        entry = { key, counts: createKeyCounts(), rank: evictedRank };
+        entries.set(key, entry);
+      }
+      addKeyCounts(entry.counts, added);
+      entry.rank += events;
+    },
+    summarize(maxKeys) {
+      const ranked = entries.size <= maxKeys ? [...entries.values()] : listByRank();
+      const rest = createKeyCounts();
+      addKeyCounts(rest, remainder);
+      for (const { counts } of ranked.slice(maxKeys)) addKeyCounts(rest, counts);
+      return { keys: ranked.slice(0, maxKeys).map(({ key, counts }) => [key, counts] as const), remainder: rest };
+    },
+  };
+}

@@ -1,0 +1,308 @@
+/**
+ * Counts messages by mailbox provider, recipient domain, account and sending domain, and writes the rows of these series to the
+ * store.
+ *
+ * An event increases the counts of one group: account, sending domain and recipient domain. Once per second, the groups are added to
+ * the series of every span. A group whose mailbox provider is being looked up waits for the answer for at most `MAX_WAIT_MS`.
+ *
+ * Guarantees: a count never waits for a write or a lookup. Memory and rows are bounded (`MAX_GROUPS`, `CAPACITY`), and the sum of a
+ * row is exact for any number of keys. A write replaces the whole row, so a repeated write counts no message twice. A process that is
+ * killed loses at most the counts since the last write of the span (`WRITE_INTERVALS_MS`). While the store does not answer, at most
+ * `MAX_WAITING_ROWS` rows of ended spans wait; the oldest are dropped.
+ */
+import type { Clock } from '../clock.ts';
+import { parseAddress } from '../model/address.ts';
+import {
+  createKeyCounts,
+  type DeliverabilityCount,
+  type DeliverabilityRow,
+  formatKeyCounts,
+  type MutableKeyCounts,
+  REMAINDER_KEY,
+  SERIES,
+  type Series,
+  SPANS_MS,
+  type SpanMs,
+} from '../model/deliverability.ts';
+import type { FailureClass } from '../model/failure.ts';
+import { createFrequentKeys, type FrequentKeys } from '../model/frequent-keys.ts';
+import type { MailboxProvider } from '../model/mailbox-provider.ts';
+import { getLatencyBucket } from '../model/traffic.ts';
+import type { DeliverabilityStore } from '../store/deliverability-store.ts';
+import type { Handlers } from './events.ts';
+
+const TICK_MS = 1_000;
+/** The interval of the writes of each span. The rows of a longer span are written less often, because the rows are large. */
+export const WRITE_INTERVALS_MS: Readonly<Record<SpanMs, number>> = {
+  300000: 2_000,
+  3600000: 10_000,
+  21600000: 60_000,
+  86400000: 60_000,
+};
+/** The maximum number of groups in memory. At this number, the groups are added to the series before the next second. */
+const MAX_GROUPS = 500;
+/** The time for which a group waits for the lookup of its mailbox provider. */
+const MAX_WAIT_MS = 5_000;
+/** The number of keys that are counted exactly in each series and span (frequent-keys.ts). */
+export const CAPACITY = 512;
+/** The maximum number of keys in a row. The sum of the other keys is part of the row. */
+export const MAX_ROW_KEYS: Readonly<Record<Series, number>> = {
+  provider: 100,
+  'recipient-domain': 100,
+  account: 100,
+  'sending-domain': 100,
+  'account/provider': 200,
+  'account/recipient-domain': 200,
+  'sending-domain/provider': 200,
+};
+const MAX_WAITING_ROWS = 200;
+
+export interface DeliverabilityCounter {
+  /** Counts an event of a message. `from` and `to` are addresses as submitted. */
+  count(accountId: number, from: string, to: string, addCount: (counts: MutableKeyCounts) => void): void;
+  /** Writes the remaining rows and stops. */
+  stop(): Promise<void>;
+}
+
+export interface DeliverabilityParts {
+  readonly node: string;
+  readonly clock: Clock;
+  readonly writeRows: DeliverabilityStore['writeDeliverability'];
+  /**
+   * Returns the mailbox provider of a domain, or null while a lookup is in progress. It requests a lookup if one is needed, and
+   * never waits.
+   */
+  readonly findMailboxProvider: (domain: string, events: number) => MailboxProvider | null;
+  /** Receives the first error of a series of failed writes. It is called again only after a write has succeeded. */
+  readonly onWriteError: (error: unknown) => void;
+}
+
+/** The counts of one account, sending domain and recipient domain since the last addition to the series. */
+interface Group {
+  readonly accountId: number;
+  /** Domains in lower-case A-labels. */
+  readonly sendingDomain: string;
+  readonly recipientDomain: string;
+  readonly since: number;
+  readonly counts: MutableKeyCounts;
+  events: number;
+}
+
+/** The series of one span. */
+interface Span {
+  readonly spanMs: SpanMs;
+  readonly at: number;
+  readonly series: ReadonlyMap<Series, FrequentKeys>;
+  /** The name under which the rows are written. */
+  readonly node: string;
+  hasUnwrittenCounts: boolean;
+  nextWriteAt: number;
+}
+
+interface NodeRow {
+  readonly node: string;
+  readonly row: DeliverabilityRow;
+}
+
+/** Creates a counter. No timer runs while there is nothing to write. */
+export function startDeliverabilityCounter(parts: DeliverabilityParts): DeliverabilityCounter {
+  const { node, clock, writeRows, findMailboxProvider, onWriteError } = parts;
+  /** The groups of the current slot: the shortest span, which divides every other span. */
+  let groups = new Map<string, Group>();
+  let slotAt = 0;
+  let spans: readonly Span[] = [];
+  /** The last rows of spans that have ended. */
+  let endedRows: readonly NodeRow[] = [];
+  /** The number of times that the clock was set back to an earlier slot. */
+  let setBackCount = 0;
+  let cancelTick: (() => void) | null = null;
+  let ticking: Promise<void> = Promise.resolve();
+  let isFailing = false;
+  let isStopped = false;
+
+  function count(accountId: number, from: string, to: string, addCount: (counts: MutableKeyCounts) => void): void {
+    const now = clock.now();
+    if (now < slotAt || now >= slotAt + SPANS_MS[0]) enterSlot(now);
+    const key = `${accountId}/${from.slice(from.lastIndexOf('@') + 1)}/${to.slice(to.lastIndexOf('@') + 1)}`;
+    let group = groups.get(key);
+    if (group === undefined) {
+      if (groups.size >= MAX_GROUPS) addGroups(false);
+      const [sendingDomain, recipientDomain] = [getDomain(from), getDomain(to)];
+      group = { accountId, sendingDomain, recipientDomain, since: now, counts: createKeyCounts(), events: 0 };
+      groups.set(key, group);
+    }
+    addCount(group.counts);
+    group.events += 1;
+    if (cancelTick === null && !isStopped) cancelTick = clock.after(TICK_MS, startTick);
+  }
+
+  /** Ends the spans that do not contain `now`, and starts spans that do. */
+  function enterSlot(now: number): void {
+    addGroups(true);
+    const isSetBack = now < slotAt;
+    // A row replaces the earlier row of the same node and span. The other name keeps the rows from before the clock was set back.
+    if (isSetBack) setBackCount += 1;
+    slotAt = now - (now % SPANS_MS[0]);
+    const nodeName = setBackCount === 0 ? node : `${node}+${setBackCount}`;
+    spans = SPANS_MS.map((spanMs) => {
+      const at = now - (now % spanMs);
+      const current = spans.find((span) => span.spanMs === spanMs);
+      if (current !== undefined && current.at === at && !isSetBack) return current;
+      if (current?.hasUnwrittenCounts === true)
+        endedRows = [...endedRows, ...formatRows(current)].slice(-MAX_WAITING_ROWS);
+      const series = new Map(SERIES.map((name) => [name, createFrequentKeys(CAPACITY)] as const));
+      return { spanMs, at, series, node: nodeName, hasUnwrittenCounts: false, nextWriteAt: now };
+    });
+  }
+
+  /**
+   * Adds the groups to the series. Groups whose mailbox provider is being looked up stay in memory, unless `includeWaiting` is true
+   * or they have waited too long.
+   */
+  function addGroups(includeWaiting: boolean): void {
+    const waitingSince = clock.now() - MAX_WAIT_MS;
+    const waiting = new Map<string, Group>();
+    for (const [key, group] of groups) {
+      const provider = findMailboxProvider(group.recipientDomain, group.events);
+      const waits = provider === null && !includeWaiting && group.since > waitingSince && waiting.size < MAX_GROUPS / 2;
+      if (waits) waiting.set(key, group);
+      else addGroup(group, provider ?? 'unknown');
+    }
+    groups = waiting;
+  }
+
+  function addGroup({ accountId, sendingDomain, recipientDomain, counts, events }: Group, provider: string): void {
+    const keys: Readonly<Record<Series, string>> = {
+      provider,
+      'recipient-domain': recipientDomain,
+      account: String(accountId),
+      'sending-domain': `${accountId}/${sendingDomain}`,
+      'account/provider': `${accountId}/${provider}`,
+      'account/recipient-domain': `${accountId}/${recipientDomain}`,
+      'sending-domain/provider': `${accountId}/${sendingDomain}/${provider}`,
+    };
+    for (const span of spans) {
+      for (const name of SERIES) span.series.get(name)?.add(keys[name], counts, events);
+      span.hasUnwrittenCounts = true;
+    }
+  }
+
+  function startTick(): void {
+    ticking = tick();
+  }
+
+  async function tick(): Promise<void> {
+    addGroups(isStopped);
+    await write(clock.now());
+    const hasWork =
+      groups.size > 0 || endedRows.length > 0 || spans.some(({ hasUnwrittenCounts }) => hasUnwrittenCounts);
+    cancelTick = hasWork && !isStopped ? clock.after(TICK_MS, startTick) : null;
+  }
+
+  /** Writes the rows of ended spans, and the rows of the spans whose interval has passed. */
+  async function write(now: number): Promise<void> {
+    const dueSpans = spans.filter(
+      ({ hasUnwrittenCounts, nextWriteAt }) => hasUnwrittenCounts && (isStopped || now >= nextWriteAt),
+    );
+    const batch = [...endedRows, ...dueSpans.flatMap(formatRows)];
+    if (batch.length === 0) return;
+    // Counts that are added during the write are written again.
+    for (const span of dueSpans) span.hasUnwrittenCounts = false;
+    const writtenEnded = new Set(endedRows);
+    try {
+      for (const name of new Set(batch.map((nodeRow) => nodeRow.node)))
+        await writeRows(
+          name,
+          batch.filter((nodeRow) => nodeRow.node === name).map(({ row }) => row),
+        );
+      endedRows = endedRows.filter((row) => !writtenEnded.has(row));
+      isFailing = false;
+    } catch (error) {
+      for (const span of dueSpans) span.hasUnwrittenCounts = true;
+      // A span that ended during the write is no longer in `spans`.
+      endedRows = [...endedRows, ...dueSpans.filter((span) => !spans.includes(span)).flatMap(formatRows)].slice(
+        -MAX_WAITING_ROWS,
+      );
+      if (!isFailing) onWriteError(error);
+      isFailing = true;
+    }
+    for (const span of dueSpans) span.nextWriteAt = now + WRITE_INTERVALS_MS[span.spanMs];
+  }
+
+  return {
+    count,
+    async stop() {
+      cancelTick?.();
+      isStopped = true;
+      await ticking;
+      await tick();
+    },
+  };
+}
+
+function formatRows({ spanMs, at, series, node }: Span): readonly NodeRow[] {
+  return [...series].map(([name, keys]) => {
+    const summary = keys.summarize(MAX_ROW_KEYS[name]);
+    const counts = formatKeyCounts([...summary.keys, [REMAINDER_KEY, summary.remainder]]);
+    return { node, row: { spanMs, at, series: name, counts } };
+  });
+}
+
+/** Returns the domain of an address in lower-case A-labels. */
+function getDomain(address: string): string {
+  return parseAddress(address)?.domain ?? address.slice(address.lastIndexOf('@') + 1).toLowerCase();
+}
+
+/**
+ * Returns the event handlers of the deliverability series. They count the same events as the traffic series, so the sums of both
+ * agree. An event of a message whose account or recipient is unknown to the publisher is an expiry, which neither counts.
+ */
+export function createDeliverabilityHandlers({ count }: DeliverabilityCounter): Handlers {
+  return {
+    'message.accepted': ({ accountId, from, to }) =>
+      count(accountId, from, to, (counts) => increment(counts, 'accepted')),
+    'message.delivered': ({ accountId, from, to, at, acceptedAt, reportedBy }) => {
+      if (accountId === null || from === null || to === null) return;
+      const bucket = acceptedAt === null ? null : getLatencyBucket(at - acceptedAt);
+      count(accountId, from, to, (counts) => {
+        counts.delivered += 1;
+        counts.ended += 1;
+        if (bucket === null) return;
+        addTime(counts.latencies, bucket);
+        if (reportedBy === null) return;
+        // Only the delivery event of a provider makes a message `delivered`, so it also confirms the delivery.
+        counts.confirmed += 1;
+        addTime(counts.confirmations, bucket);
+      });
+    },
+    'message.confirmed': ({ accountId, from, to, at, acceptedAt }) =>
+      count(accountId, from, to, (counts) => {
+        counts.confirmed += 1;
+        addTime(counts.confirmations, getLatencyBucket(at - acceptedAt));
+      }),
+    'message.deferred': ({ accountId, from, to }) => {
+      if (accountId === null || from === null || to === null) return;
+      count(accountId, from, to, (counts) => increment(counts, 'deferred'));
+    },
+    'message.bounced': ({ accountId, from, to, reportedBy, failure }) => {
+      if (accountId === null || from === null || to === null) return;
+      count(accountId, from, to, (counts) => {
+        counts.bounced += 1;
+        if (reportedBy === null) counts.ended += 1;
+        if (failure !== null) increment(counts, failure.class satisfies FailureClass);
+      });
+    },
+    'message.complained': ({ accountId, from, to }) => {
+      if (accountId === null || from === null || to === null) return;
+      count(accountId, from, to, (counts) => increment(counts, 'complained'));
+    },
+  };
+}
+
+function increment(counts: MutableKeyCounts, name: DeliverabilityCount): void {
+  counts[name] += 1;
+}
+
+function addTime(histogram: Map<number, number>, bucket: number): void {
+  histogram.set(bucket, (histogram.get(bucket) ?? 0) + 1);
+}

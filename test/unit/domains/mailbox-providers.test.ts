@@ -1,0 +1,146 @@
+import { expect, test } from 'vitest';
+import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
+import { createMailboxProviders } from '../../../src/domains/mailbox-providers.ts';
+import type { StoredMailboxProvider } from '../../../src/model/mailbox-provider.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+
+const START = Date.UTC(2030, 0, 1);
+const HOUR_MS = 3_600_000;
+const GOOGLE: Lookup<MailExchange> = { kind: 'found', values: [{ priority: 1, exchange: 'smtp.google.com' }] };
+const FAILED: Lookup<never> = { kind: 'failed', reason: 'timeout' };
+
+/** Creates the lookups over a fake DNS and a store in memory. `answers` are the MX answers by domain, by default `GOOGLE`. */
+function createRig({ withDns = true } = {}) {
+  const clock = createVirtualClock(START);
+  const stored = new Map<string, StoredMailboxProvider>();
+  const queries: string[] = [];
+  const answers = new Map<string, Lookup<MailExchange>>();
+  const addresses = new Map<string, Lookup>();
+  const faults: unknown[] = [];
+  const state = { running: 0, maxRunning: 0, lookupMs: 0, storeFault: null as Error | null };
+  const providers = createMailboxProviders({
+    clock,
+    resolver: withDns
+      ? {
+          async lookUpMx(name) {
+            queries.push(name);
+            state.running += 1;
+            state.maxRunning = Math.max(state.maxRunning, state.running);
+            if (state.lookupMs > 0) await new Promise<void>((resolve) => clock.after(state.lookupMs, resolve));
+            state.running -= 1;
+            return answers.get(name) ?? GOOGLE;
+          },
+          lookUpAddresses: async (name) => addresses.get(name) ?? { kind: 'none' },
+        }
+      : null,
+    store: {
+      async findMailboxProviders(domains) {
+        if (state.storeFault !== null) throw state.storeFault;
+        return domains.flatMap((domain) => stored.get(domain) ?? []);
+      },
+      async writeMailboxProviders(batch) {
+        for (const entry of batch) stored.set(entry.domain, entry);
+      },
+    },
+    onError: (error) => faults.push(error),
+  });
+  return { clock, stored, queries, answers, addresses, faults, state, providers };
+}
+
+test('a domain is null until DNS answers, then its provider is used for 24 h and is stored for other nodes', async () => {
+  const { clock, providers, queries, stored } = createRig();
+  expect(providers.find('example.com', 1)).toBeNull();
+  expect(providers.find('example.com', 1)).toBeNull();
+  await clock.advance(1_000);
+  expect(providers.find('example.com', 1)).toBe('google');
+  expect(stored.get('example.com')).toMatchObject({ provider: 'google' });
+  await clock.advance(23 * HOUR_MS);
+  expect(providers.find('example.com', 1)).toBe('google');
+  expect(queries).toEqual(['example.com']);
+  await clock.advance(2 * HOUR_MS);
+  // The old answer is used until the new one arrives.
+  expect(providers.find('example.com', 1)).toBe('google');
+  await clock.advance(1_000);
+  expect(queries).toEqual(['example.com', 'example.com']);
+});
+
+test('an answer in the store that is newer than 24 h needs no DNS query, and an older one is replaced', async () => {
+  const { clock, providers, stored, queries } = createRig();
+  stored.set('new.example', { domain: 'new.example', provider: 'yahoo', lookedUpAt: START - 23 * HOUR_MS });
+  stored.set('old.example', { domain: 'old.example', provider: 'yahoo', lookedUpAt: START - 25 * HOUR_MS });
+  for (const domain of ['new.example', 'old.example']) providers.find(domain, 1);
+  await clock.advance(1_000);
+  expect(['new.example', 'old.example'].map((domain) => providers.find(domain, 1))).toEqual(['yahoo', 'google']);
+  expect(queries).toEqual(['old.example']);
+});
+
+test.each([
+  ['a null MX', 'none', { kind: 'found', values: [{ priority: 0, exchange: '' }] }, { kind: 'none' }],
+  ['neither MX nor address', 'none', { kind: 'none' }, { kind: 'none' }],
+  ['only an address', 'other', { kind: 'none' }, { kind: 'found', values: ['192.0.2.1'] }],
+  ['an MX without an entry', 'other', { kind: 'found', values: [{ priority: 1, exchange: 'mx.x.example' }] }, FAILED],
+] as const)('a domain with %s has the provider %s', async (_, provider, mx, address) => {
+  const { clock, providers, answers, addresses } = createRig();
+  answers.set('example.com', mx);
+  addresses.set('example.com', address);
+  providers.find('example.com', 1);
+  await clock.advance(1_000);
+  expect(providers.find('example.com', 1)).toBe(provider);
+});
+
+test('a failed lookup is unknown, is not stored, and is repeated after ten minutes', async () => {
+  const { clock, providers, answers, queries, stored } = createRig();
+  answers.set('example.com', FAILED);
+  providers.find('example.com', 1);
+  await clock.advance(1_000);
+  for (let second = 0; second < 590; second += 10) {
+    expect(providers.find('example.com', 1)).toBe('unknown');
+    await clock.advance(10_000);
+  }
+  expect([queries.length, stored.size]).toEqual([1, 0]);
+  answers.delete('example.com');
+  await clock.advance(20_000);
+  providers.find('example.com', 1);
+  await clock.advance(1_000);
+  expect(providers.find('example.com', 1)).toBe('google');
+});
+
+test('a million random domains cause at most ten lookups per second, and a frequent domain is looked up before them', async () => {
+  const { clock, providers, queries, state } = createRig();
+  state.lookupMs = 100;
+  let askedAt = -1;
+  for (let second = 0; second < 60; second += 1) {
+    for (let index = 0; index < 2_000; index += 1) providers.find(`random-${second}-${index}.example`, 1);
+    if (second >= 30) {
+      providers.find('customer.example', 10);
+      if (askedAt < 0 && queries.includes('customer.example')) askedAt = second;
+    }
+    await clock.advance(1_000);
+  }
+  expect(queries.length).toBeLessThanOrEqual(50 + 60 * 10);
+  expect(state.maxRunning).toBeLessThanOrEqual(8);
+  expect(providers.find('customer.example', 1)).toBe('google');
+  expect(askedAt).toBeLessThanOrEqual(33);
+});
+
+test('without a resolver no DNS query is made, and answers of the store are found', async () => {
+  const { clock, providers, stored } = createRig({ withDns: false });
+  stored.set('example.com', { domain: 'example.com', provider: 'apple', lookedUpAt: START - HOUR_MS });
+  for (const domain of ['example.com', 'example.net']) providers.find(domain, 1);
+  await clock.advance(1_000);
+  expect(['example.com', 'example.net', 'simulator.postrider.test'].map((domain) => providers.find(domain, 1))).toEqual(
+    ['apple', 'unknown', 'simulator'],
+  );
+});
+
+test('a failure of the store is reported once, and the lookup continues after it', async () => {
+  const { clock, providers, state, faults } = createRig();
+  state.storeFault = new Error('the database does not answer');
+  providers.find('example.com', 1);
+  await clock.advance(10_000);
+  expect(faults).toHaveLength(1);
+  state.storeFault = null;
+  await clock.advance(1_000);
+  expect(providers.find('example.com', 1)).toBe('google');
+  await providers.stop();
+});

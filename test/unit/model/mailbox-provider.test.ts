@@ -1,0 +1,53 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  findMailboxProvider,
+  getMailboxProviderName,
+  isMailboxProvider,
+  MAILBOX_PROVIDER_CODES,
+  MAILBOX_PROVIDERS,
+} from '../../../src/model/mailbox-provider.ts';
+
+const ENTRIES = Object.entries(MAILBOX_PROVIDERS);
+const mx = (exchange: string, priority = 10) => ({ priority, exchange });
+
+test.each(ENTRIES)('every sample host of %s belongs to it, in any case', (code, { sampleHosts }) => {
+  for (const host of sampleHosts) {
+    expect(findMailboxProvider([mx(host)])).toBe(code);
+    expect(findMailboxProvider([mx(host.toUpperCase())])).toBe(code);
+  }
+});
+
+test('a suffix belongs to one provider, and every suffix has a sample host', () => {
+  const suffixes = ENTRIES.flatMap(([, { mxSuffixes }]) => [...mxSuffixes]);
+  expect(new Set(suffixes).size).toBe(suffixes.length);
+  for (const [, { name, sampleHosts }] of ENTRIES) {
+    expect(name).not.toBe('');
+    expect(sampleHosts.length).toBeGreaterThan(0);
+  }
+});
+
+test('the record with the lowest priority decides, independent of the order of the answer', () => {
+  const records = [mx('backup.mx.example', 20), mx('smtp.google.com', 1), mx('mx01.mail.icloud.com', 5)];
+  fc.assert(
+    fc.property(fc.shuffledSubarray(records, { minLength: records.length }), (shuffled) => {
+      expect(findMailboxProvider(shuffled)).toBe('google');
+    }),
+  );
+});
+
+test.each([
+  ['notgoogle.com', 'other'],
+  ['google.com.attacker.example', 'other'],
+  ['', 'none'],
+])('the host %j has the provider %s', (host, code) => {
+  expect(findMailboxProvider([mx(host)])).toBe(code);
+});
+
+test('every code has a name, and other texts are no codes', () => {
+  for (const code of MAILBOX_PROVIDER_CODES) {
+    expect(isMailboxProvider(code)).toBe(true);
+    expect(getMailboxProviderName(code)).not.toBe('');
+  }
+  for (const text of ['', 'toString', '__proto__', 'Google']) expect(isMailboxProvider(text)).toBe(false);
+});

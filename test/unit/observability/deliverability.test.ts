@@ -1,0 +1,226 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  addKeyCounts,
+  createKeyCounts,
+  DELIVERABILITY_COUNTS,
+  type DeliverabilityRow,
+  parseKeyCounts,
+  REMAINDER_KEY,
+  SERIES,
+  SPANS_MS,
+} from '../../../src/model/deliverability.ts';
+import type { MailboxProvider } from '../../../src/model/mailbox-provider.ts';
+import { TRAFFIC_COUNTS, type TrafficRow } from '../../../src/model/traffic.ts';
+import {
+  createDeliverabilityHandlers,
+  MAX_ROW_KEYS,
+  startDeliverabilityCounter,
+} from '../../../src/observability/deliverability.ts';
+import { createEvents } from '../../../src/observability/events.ts';
+import { createTrafficHandlers, startTrafficCounter } from '../../../src/observability/traffic.ts';
+import { createVirtualClock } from '../../rig/clock.ts';
+import { selectCaseCount } from '../../rig/sample.ts';
+
+const START = Date.UTC(2030, 0, 1, 10);
+const FAILURE = { category: 'policy', status: null, diagnostic: null } as const;
+const SETTLED = { attempts: 1, attempt: null, dueAt: null, reportedBy: null, suppresses: false, detail: null } as const;
+
+/** Creates both counters behind one publisher. `written` contains the last version of each row, as the store would. */
+function createCounterRig(startAt = START) {
+  const clock = createVirtualClock(startAt);
+  const events = createEvents(clock);
+  const rows = new Map<string, DeliverabilityRow>();
+  const trafficRows = new Map<string, TrafficRow>();
+  const providers = new Map<string, MailboxProvider | null>();
+  const faults: unknown[] = [];
+  const storeState = { fault: null as Error | null, writes: 0 };
+  const counter = startDeliverabilityCounter({
+    node: 'node-a',
+    clock,
+    writeRows: async (node, batch) => {
+      if (storeState.fault !== null) throw storeState.fault;
+      storeState.writes += 1;
+      for (const row of batch) rows.set(`${node} ${row.spanMs} ${row.at} ${row.series}`, row);
+    },
+    findMailboxProvider: (domain) => providers.get(domain) ?? (providers.has(domain) ? null : 'unknown'),
+    onWriteError: (error) => faults.push(error),
+  });
+  const traffic = startTrafficCounter({
+    node: 'node-a',
+    clock,
+    writeRows: async (_node, batch) => {
+      for (const row of batch) trafficRows.set(`${row.spanMs} ${row.at}`, structuredClone(row));
+    },
+    onWriteError: (error) => faults.push(error),
+  });
+  events.subscribe(createDeliverabilityHandlers(counter));
+  events.subscribe(createTrafficHandlers(traffic));
+
+  /** Returns the sums of the written rows by key. */
+  function readKeys(series: string, spanMs: number = SPANS_MS[1]) {
+    const sums = new Map<string, ReturnType<typeof createKeyCounts>>();
+    for (const row of rows.values()) {
+      if (row.series !== series || row.spanMs !== spanMs) continue;
+      for (const [key, counts] of parseKeyCounts(row.counts)) {
+        const sum = sums.get(key) ?? createKeyCounts();
+        addKeyCounts(sum, counts);
+        sums.set(key, sum);
+      }
+    }
+    return sums;
+  }
+
+  const accept = (to: string, { accountId = 1, from = 'shop@example.org' } = {}) =>
+    events.publish({
+      ...{ type: 'message.accepted', at: clock.now(), id: 'm', accountId, to, from, keyId: 1, state: 'queued' },
+      ...{ acceptedAt: clock.now(), tookMs: 1 },
+    });
+  return { clock, events, counter, traffic, providers, faults, storeState, rows, trafficRows, readKeys, accept };
+}
+
+type Rig = ReturnType<typeof createCounterRig>;
+
+const RECIPIENTS = fc.nat(1_500).map((index) => `rita@d${index}.example`);
+const CHANGES = fc.constantFrom(
+  ...(['accepted', 'delivered', 'confirmed', 'deferred', 'bounced', 'reported-bounce', 'complained', 'pause'] as const),
+);
+
+function publishChange({ events, clock, accept }: Rig, change: string, to: string, accountId: number): void {
+  const members = { at: clock.now(), id: 'm', accountId, to, from: `shop@s${accountId}.example` };
+  const settled = { ...members, ...SETTLED, acceptedAt: clock.now() - 1_000, failure: null };
+  const failure = { ...FAILURE, class: accountId % 2 === 0 ? 'hard' : 'block' } as const;
+  switch (change) {
+    case 'accepted':
+      accept(to, members);
+      return;
+    case 'delivered':
+      events.publish({ ...settled, type: 'message.delivered' });
+      return;
+    case 'confirmed': {
+      const reported = { acceptedAt: clock.now() - 2_000, reportedBy: 'postmark', detail: 'ok' };
+      events.publish({ ...members, ...reported, type: 'message.confirmed' });
+      return;
+    }
+    case 'deferred':
+      events.publish({ ...settled, type: 'message.deferred' });
+      return;
+    case 'bounced':
+      events.publish({ ...settled, type: 'message.bounced', failure });
+      return;
+    case 'reported-bounce':
+      events.publish({ ...settled, type: 'message.bounced', reportedBy: 'smtp', failure });
+      return;
+    case 'complained':
+      events.publish({ ...settled, type: 'message.complained', reportedBy: 'smtp' });
+      return;
+  }
+}
+
+test('for any events with many keys, the sum of every series and span equals the sum of the traffic series', async () => {
+  const step = fc.tuple(CHANGES, RECIPIENTS, fc.integer({ min: 1, max: 700 }));
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { minLength: 1_000, maxLength: 3_000, size: 'max' }), async (steps) => {
+      const rig = createCounterRig();
+      for (const [change, to, accountId] of steps) {
+        publishChange(rig, change, to, accountId);
+        if (change === 'pause') await rig.clock.advance(4_000);
+      }
+      await Promise.all([rig.counter.stop(), rig.traffic.stop()]);
+      const trafficRows = [...rig.trafficRows.values()].filter(({ spanMs }) => spanMs === SPANS_MS[1]);
+      const compared = TRAFFIC_COUNTS.filter((name) => (DELIVERABILITY_COUNTS as readonly string[]).includes(name));
+      const expected = compared
+        .filter((name) => name !== 'ended')
+        .map((name) => [name, trafficRows.reduce((sum, row) => sum + row[name], 0)] as const);
+      for (const series of SERIES) {
+        for (const spanMs of SPANS_MS) {
+          const total = createKeyCounts();
+          for (const counts of rig.readKeys(series, spanMs).values()) addKeyCounts(total, counts);
+          expect(Object.fromEntries(Object.entries(total))).toMatchObject(Object.fromEntries(expected));
+          expect(total.hard + total.soft + total.block).toBe(total.bounced);
+          expect([...total.latencies.values()].reduce((sum, count) => sum + count, 0)).toBe(total.delivered);
+        }
+      }
+    }),
+    { numRuns: selectCaseCount(3, 50) },
+  );
+});
+
+test('a row has a bounded number of keys, and a frequent key stays in it while a client sends to ever new domains', async () => {
+  const { clock, accept, counter, readKeys } = createCounterRig();
+  for (let index = 0; index < 20_000; index += 1) {
+    accept(`rita@random-${index}.example`);
+    // The frequent domain begins late, when the counter is full of other domains.
+    if (index > 5_000 && index % 20 === 0) accept('ada@frequent.example');
+    if (index % 5_000 === 0) await clock.advance(1_000);
+  }
+  await counter.stop();
+  const keys = readKeys('recipient-domain');
+  expect(keys.size).toBe(MAX_ROW_KEYS['recipient-domain'] + 1);
+  const frequent = keys.get('frequent.example')?.accepted ?? 0;
+  // At most one event of 512 is missing, which is the bound of the algorithm.
+  expect(frequent).toBeGreaterThanOrEqual(750 - 20_750 / 512);
+  expect(frequent + (keys.get(REMAINDER_KEY)?.accepted ?? 0)).toBeGreaterThan(20_000);
+});
+
+test('a message waits for the lookup of its mailbox provider, and counts as unknown if no answer arrives', async () => {
+  const { clock, accept, providers, readKeys, counter } = createCounterRig();
+  providers.set('answered.example', null).set('silent.example', null);
+  accept('ada@answered.example');
+  accept('ada@silent.example');
+  await clock.advance(2_000);
+  expect(readKeys('provider', SPANS_MS[0]).size).toBe(0);
+  providers.set('answered.example', 'google');
+  await clock.advance(3_000);
+  expect(readKeys('provider', SPANS_MS[0]).get('google')).toMatchObject({ accepted: 1 });
+  await clock.advance(10_000);
+  expect(readKeys('provider', SPANS_MS[0]).get('unknown')).toMatchObject({ accepted: 1 });
+  expect(readKeys('account/provider', SPANS_MS[0]).get('1/google')).toMatchObject({ accepted: 1 });
+  await counter.stop();
+});
+
+test('rows are written after the interval of their span, and nothing is written without a count', async () => {
+  const { clock, accept, storeState, readKeys } = createCounterRig();
+  await clock.advance(600_000);
+  expect(storeState.writes).toBe(0);
+  accept('ada@example.com');
+  await clock.advance(1_000);
+  accept('ada@EXAMPLE.com');
+  await clock.advance(2_000);
+  const readAccepted = (spanMs: number) => readKeys('recipient-domain', spanMs).get('example.com')?.accepted;
+  expect(SPANS_MS.map(readAccepted)).toEqual([2, 1, 1, 1]);
+  await clock.advance(10_000);
+  expect(SPANS_MS.map(readAccepted)).toEqual([2, 2, 1, 1]);
+  await clock.advance(60_000);
+  expect(SPANS_MS.map(readAccepted)).toEqual([2, 2, 2, 2]);
+  const writesBefore = storeState.writes;
+  await clock.advance(3_600_000);
+  expect(storeState.writes).toBe(writesBefore);
+});
+
+test('a failed write is reported once and repeated, also for a span that has ended meanwhile', async () => {
+  const { clock, accept, storeState, faults, readKeys } = createCounterRig();
+  storeState.fault = new Error('the database does not answer');
+  accept('ada@example.com');
+  await clock.advance(300_000);
+  accept('ada@example.com');
+  await clock.advance(60_000);
+  expect(faults).toHaveLength(1);
+  storeState.fault = null;
+  await clock.advance(70_000);
+  for (const spanMs of SPANS_MS) expect(readKeys('account', spanMs).get('1')).toMatchObject({ accepted: 2 });
+});
+
+test('a clock that is set back does not replace the rows that were written before', async () => {
+  const { clock, accept, counter, readKeys, rows } = createCounterRig();
+  accept('ada@example.com');
+  await clock.advance(2_000);
+  clock.setForward(-400_000);
+  accept('ada@example.com');
+  await clock.advance(2_000);
+  clock.setForward(400_000);
+  accept('ada@example.com');
+  await counter.stop();
+  for (const spanMs of SPANS_MS) expect(readKeys('account', spanMs).get('1')).toMatchObject({ accepted: 3 });
+  expect(new Set([...rows.keys()].map((key) => key.split(' ')[0]))).toEqual(new Set(['node-a', 'node-a+1']));
+});
