@@ -9,6 +9,18 @@ import type { BulkStep, State } from './message.ts';
 import type { ProviderRemoval, Suppression } from './suppression.ts';
 import type { Webhook } from './webhook.ts';
 
+/** The nouns of the actions, such as `account` of `account.lock`. The filter of the dashboard offers them. */
+export const AUDITED_NOUNS = [
+  'account',
+  'key',
+  'domain',
+  'suppression',
+  'message',
+  'inbox',
+  'webhook',
+  'token',
+] as const;
+
 /** The operator who makes a change, and the time of the change. */
 export interface Actor {
   /** `cli:NAME`, `page` or `token:NAME`. */

@@ -2,6 +2,7 @@
 import { Button } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useLocation } from 'wouter';
+import { AUDITED_NOUNS } from '../../../src/model/audit.ts';
 import type { AuditRecord } from '../../../src/operations/audit/schemas.ts';
 import { get } from '../api/client';
 import { useUrlState } from '../api/url-state';
@@ -16,8 +17,6 @@ import { TextFilter } from '../parts/text-filter';
 import { useRowKeys } from '../parts/use-row-keys';
 
 const PAGE_SIZE = 50;
-/** The nouns of the actions, such as `account` of `account.lock`. */
-const NOUNS = ['account', 'key', 'domain', 'suppression', 'message', 'webhook', 'token'];
 
 export function AuditPage() {
   const [urlState] = useUrlState();
@@ -98,7 +97,7 @@ function AuditFilters({ target, action, actor }: AuditFiltersProps) {
       <FilterChip label="Action" value={action} onClear={() => change('action', null)}>
         <FilterValues
           label="Action"
-          values={NOUNS}
+          values={AUDITED_NOUNS}
           chosen={action}
           onChange={(values) => change('action', values.join(','))}
         />

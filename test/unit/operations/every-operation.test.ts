@@ -10,6 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createProcessContext } from '../../../src/cli/context.ts';
 import { buildProgram } from '../../../src/cli/main.ts';
 import { getOperations } from '../../../src/cli/operation-command.ts';
+import { AUDITED_NOUNS } from '../../../src/model/audit.ts';
 import type { DownloadOperation, UploadOperation } from '../../../src/operations/file-operation.ts';
 import { getInputMembers, isRequired } from '../../../src/operations/input.ts';
 import { createApiDocument } from '../../../src/operator/api-document.ts';
@@ -108,6 +109,11 @@ describe('every operation', () => {
   test.each(NAMED)('%s has one route, or a reason to have none', (name, operation) => {
     const routes = listMethods(operation);
     expect([name, routes.length]).toEqual([name, name in WITHOUT_ROUTE ? 0 : 1]);
+  });
+
+  test('has a noun that the filter of the audit log offers if the operation changes something', () => {
+    const nouns = OPERATIONS.filter(({ changes }) => changes).map(({ name }) => name.split('.')[0] ?? '');
+    expect([...new Set(nouns)].sort()).toEqual([...AUDITED_NOUNS].sort());
   });
 
   test.each(NAMED)('%s changes nothing by GET', (name, operation) => {
