@@ -38,6 +38,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
   await Promise.all(ids.map((id, index) => waitForState(id, index === 2 ? 'bounced' : 'delivered')));
   const { page } = await browsers.openSignedIn(service, '/messages');
   await findSearchBox(page).fill('analytical');
+  await findSearchBox(page).press('Enter');
   await expect
     .poll(() => findSubjectLinks(page).allInnerTexts())
     .toEqual(['Your analytical refund', 'Your analytical receipt']);
