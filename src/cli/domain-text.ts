@@ -1,7 +1,13 @@
 /** Formats sending domains for the commands: JSON with exactly the documented members, zone file lines, tables. */
 import { formatZone } from '../domains/zone-file.ts';
 import { getDkimRecordName } from '../model/domain.ts';
-import type { DomainDetails, RemovedDomain, RotatedDomain, VerifiedDomain } from '../operations/domains/schemas.ts';
+import type {
+  DomainAlignment,
+  DomainDetails,
+  RemovedDomain,
+  RotatedDomain,
+  VerifiedDomain,
+} from '../operations/domains/schemas.ts';
 import { formatCommandLine } from '../printing/command-line.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { formatSpan, formatTime, formatTimeOr } from '../printing/text.ts';
@@ -84,7 +90,7 @@ const STATUS_STYLES: Readonly<{ [status in DomainDetails['status']]: Style }> = 
 
 /**
  * Returns a table with one row for each record. The observed and the expected value of each missing or wrong record
- * follow.
+ * follow, and then the alignment.
  */
 export function formatVerification(domain: VerifiedDomain, now: number): string {
   const rows = domain.records.map(({ found, purpose, type, name, detail }): Cell[] => [
@@ -101,8 +107,29 @@ export function formatVerification(domain: VerifiedDomain, now: number): string 
     `${domain.domain}: ${applyStyle(STATUS_STYLES[domain.status], domain.status)}${formatStatusChange(domain, now)}\n\n`,
     formatTable(['RESULT', 'FOR', 'TYPE', 'NAME', 'DETAIL'], rows, { truncatedHeadings: ['NAME', 'DETAIL'] }),
     ...faultTexts.map((text) => `\n${text}`),
+    '\n',
+    formatAlignment(domain.alignment),
     domain.returnPath === null ? '' : `\n${domain.returnPath.detail}\n`,
   ].join('');
+}
+
+const ALIGNMENT_STYLES: Readonly<{ [state in DomainAlignment['state']]: Style }> = {
+  pass: 'success',
+  warning: 'warning',
+  fail: 'error',
+  unknown: 'warning',
+  'not-needed': 'dimmed',
+};
+
+/** Returns a table with one row each for DKIM, SPF and DMARC. */
+function formatAlignment(alignment: readonly DomainAlignment[]): string {
+  const rows = alignment.map(({ method, state, found, expected }): Cell[] => [
+    method,
+    { text: state, style: ALIGNMENT_STYLES[state] },
+    found,
+    expected,
+  ]);
+  return formatTable(['ALIGNMENT', 'STATE', 'FOUND', 'EXPECTED'], rows, { truncatedHeadings: ['FOUND', 'EXPECTED'] });
 }
 
 function formatStatusChange({ graceEnds, sends, change }: VerifiedDomain, now: number): string {
