@@ -113,6 +113,7 @@ test('the page of a message shows hostile text literally and without effect', as
   expect(otherServer.listRequests()).toEqual([]);
 });
 
+const LARGE_WINDOW = { width: 1_600, height: 1_200 };
 const CLICKS = [
   ...[
     'a script link',
@@ -134,7 +135,8 @@ test('hostile HTML in the inbox runs no script and loads no resource, and a clic
       allowFaults(BLOCKED_CONTENT_LINE);
       const frame = page.frameLocator('iframe');
       await frame.getByText('A hostile message').waitFor();
-      // The hostile page is fixed, so a scroll to its link does not scroll the page around the frame.
+      // The hostile page is fixed, so only links that fit into the visible part of the frame can be clicked.
+      await page.setViewportSize(LARGE_WINDOW);
       await page.locator('iframe').scrollIntoViewIfNeeded();
       await frame.getByRole(role, { name, exact: true }).click();
       return page;
