@@ -50,8 +50,8 @@ export interface EventShape {
 }
 
 /**
- * Creates the function that reads one event. An event without a type is `broken`. An event that Postrider ignores is
- * `ignored`.
+ * Creates the function that reads one event. An event without a type is `broken`, and an event without an id whose members are
+ * nested deeper than 64 levels. An event that Postrider ignores is `ignored`.
  */
 export function createEventReader({ sources, meanings, listReason, requiredObject }: EventShape): ReadEvent {
   const readType = createReader(sources.type, toText);
@@ -79,9 +79,11 @@ export function createEventReader({ sources, meanings, listReason, requiredObjec
     const type = readType(event);
     const fact = type === null ? 'broken' : readFact(type, event);
     if (typeof fact === 'string') return fact;
+    const key = readKey(event) ?? computeDigest(event);
+    if (key === null) return 'broken';
     return {
       type: [type, ...subtypeReaders.map((read) => read(event))].filter((part) => part !== null).join('/'),
-      key: readKey(event) ?? computeDigest(event),
+      key,
       messageId: readMessageId(event),
       reference: readReference(event),
       recipient: readRecipient(event),

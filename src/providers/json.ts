@@ -1,5 +1,5 @@
 /** Reads untrusted JSON. The functions are pure, never throw, and accept every documented form of a value. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { MESSAGE_ID_TAG } from '../model/feedback.ts';
 import { isMessageId } from '../model/submission.ts';
 
@@ -9,43 +9,32 @@ export type Json = Readonly<Record<string, unknown>>;
 const MAX_ID_LENGTH = 256;
 /** The length of a message id, in characters. The Message-ID of Postrider contains the message id before the `@`. */
 const UUID_LENGTH = 36;
-/**
- * The maximum nesting depth of objects and arrays. `JSON.stringify` is recursive and throws on very deeply nested
- * values.
- */
+/** The maximum nesting depth of a value with a digest. `JSON.stringify` is recursive and throws on very deeply nested values. */
 const MAX_DEPTH = 64;
 
-const [QUOTE, BACKSLASH] = [0x22, 0x5c];
-const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 0x7d];
+const UTF_8 = new TextDecoder('utf-8');
 
 /**
- * Parses UTF-8 JSON. Returns undefined if the bytes are not UTF-8 or not JSON, or if objects and arrays are nested
- * deeper than 64 levels. A byte order mark is skipped.
+ * Parses UTF-8 JSON. Returns undefined if the bytes are not JSON. A byte order mark is skipped. Bytes that are not UTF-8 become
+ * U+FFFD, so that such bytes in one event do not affect the other events of the body. `JSON.parse` is not recursive, so the
+ * nesting depth has no limit.
  */
 export function parseJson(body: Buffer): unknown {
-  if (isDeeperThan(MAX_DEPTH, body)) return undefined;
+  return parseJsonText(UTF_8.decode(body));
+}
+
+function parseJsonText(text: string): unknown {
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+    return JSON.parse(text);
   } catch {
     return undefined;
   }
 }
 
-/** Returns true if objects and arrays are nested deeper than `depth`. Brackets inside strings do not count. */
-function isDeeperThan(depth: number, json: Buffer): boolean {
-  let open = 0;
-  let inString = false;
-  for (let at = 0; at < json.length; at++) {
-    const byte = json[at];
-    if (inString) {
-      if (byte === BACKSLASH) at++;
-      else if (byte === QUOTE) inString = false;
-    } else if (byte === QUOTE) inString = true;
-    else if (byte === OPEN_ARRAY || byte === OPEN_OBJECT) {
-      if (++open > depth) return true;
-    } else if (byte === CLOSE_ARRAY || byte === CLOSE_OBJECT) open--;
-  }
-  return false;
+/** Returns true if the objects and arrays of a parsed value are nested deeper than `depth`. */
+function isDeeperThan(depth: number, value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return depth === 0 || Object.values(value).some((member) => isDeeperThan(depth - 1, member));
 }
 
 /** Returns the row of the table with this name, or undefined. An inherited name such as `constructor` has no row. */
@@ -147,13 +136,14 @@ function findIdInHeader(text: string): string | null {
   return bare[UUID_LENGTH] === '@' && isMessageId(id) ? id : null;
 }
 
-/** Returns a digest of a parsed JSON value. Two copies of one event have the same digest. */
-export function computeDigest(value: unknown): string {
-  return createHash('sha256')
-    .update(JSON.stringify(value) ?? '')
-    .digest('hex');
+/**
+ * Returns a digest of a parsed JSON value. Two copies of one event have the same digest. Returns null if objects and arrays are
+ * nested deeper than 64 levels.
+ */
+export function computeDigest(value: unknown): string | null {
+  return isDeeperThan(MAX_DEPTH, value) ? null : hash('sha256', JSON.stringify(value) ?? '');
 }
 
 function parseShortJson(text: string): unknown {
-  return text.length > 4_096 ? undefined : parseJson(Buffer.from(text));
+  return text.length > 4_096 ? undefined : parseJsonText(text);
 }

@@ -1,5 +1,5 @@
 /** Builds feedback reports from events of managed providers. The functions are pure. */
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Failure } from '../../model/failure.ts';
 import type { Evidence, FeedbackEvent, FeedbackReport } from '../../model/feedback.ts';
 import type { Diagnosis, ProviderEvent, ProviderFact } from '../../providers/event.ts';
@@ -131,7 +131,7 @@ function readRecipient({ recipient }: ProviderEvent): string | null {
 }
 
 function computeKeyDigest(provider: EventProviderName, key: string): string {
-  return createHash('sha256').update(`${provider}\n${key}`).digest('hex');
+  return hash('sha256', `${provider}\n${key}`);
 }
 
 /**

@@ -7,6 +7,8 @@ import type { Evidence } from '../../model/feedback.ts';
 
 const MAX_DIAGNOSTIC_LENGTH = 1_000;
 const MAX_HOST_LENGTH = 255;
+/** Matches a line that `toOneLine` does not change, as most values are: printable ASCII words with one space between them. */
+const PLAIN_LINE = /^[!-~]+(?: [!-~]+)*$/;
 /** Maximum number of characters that are scanned for one line. The limit bounds the cost for a text of white space. */
 const MAX_SCANNED_LENGTH = 16_384;
 /** Maximum length of an address (RFC 5321 section 4.5.3.1): local part, at sign, domain. */
@@ -17,6 +19,7 @@ const MAX_ADDRESS_LENGTH = 320;
  * becomes one space. Returns null if the line is empty.
  */
 export function toOneLine(text: string, maxLength: number = MAX_DIAGNOSTIC_LENGTH): string | null {
+  if (text.length <= maxLength && PLAIN_LINE.test(text)) return text;
   let line = '';
   let hasPendingSpace = false;
   for (const character of text.slice(0, MAX_SCANNED_LENGTH)) {

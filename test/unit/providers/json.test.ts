@@ -1,6 +1,6 @@
 /** Tests the functions that read untrusted JSON. */
 import { describe, expect, it } from 'vitest';
-import { findPostriderId, findRow, parseJson, toMessageId } from '../../../src/providers/json.ts';
+import { computeDigest, findPostriderId, findRow, parseJson, toMessageId } from '../../../src/providers/json.ts';
 
 const parse = (text: string) => parseJson(Buffer.from(text));
 
@@ -9,10 +9,12 @@ function nest(depth: number): string {
 }
 
 describe('parseJson', () => {
-  it('accepts 64 levels of objects and arrays and refuses more', () => {
-    expect(parse(nest(64))).toBeDefined();
-    expect(parse(`[${nest(64)}]`)).toBeUndefined();
-    expect(parse(nest(1_000_000))).toBeUndefined();
+  it.each([64, 65, 1_000_000])('accepts %i levels of objects and arrays', (depth) => {
+    expect(parse(nest(depth))).toBeDefined();
+  });
+
+  it('replaces bytes that are not UTF-8', () => {
+    expect(parseJson(Buffer.from([0x5b, 0x22, 0xff, 0x22, 0x5d]))).toEqual(['\ufffd']);
   });
 
   it.each([
@@ -28,6 +30,12 @@ describe('parseJson', () => {
   it.each(['', '[', '"', '"\\', '[}', ']'.repeat(1_000), 'undefined'])('returns undefined for “%s”', (text) => {
     expect(parse(text)).toBeUndefined();
   });
+});
+
+it('computeDigest returns null for a value that is nested deeper than 64 levels, and never throws', () => {
+  expect(computeDigest(parse(nest(64)))).toMatch(/^[0-9a-f]{64}$/);
+  expect(computeDigest(parse(`[${nest(64)}]`))).toBeNull();
+  expect(computeDigest(parse(nest(1_000_000)))).toBeNull();
 });
 
 it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', '', null])('a table has no row “%s”', (name) => {
