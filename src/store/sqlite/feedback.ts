@@ -12,6 +12,7 @@ import type {
   LastFeedback,
   UnprocessedReport,
 } from '../../model/feedback.ts';
+import type { HistoryEntry, State } from '../../model/message.ts';
 import { type PackedReports, unpackReports } from '../../model/packed-reports.ts';
 import {
   computeNextPendingAttemptAt,
@@ -53,6 +54,7 @@ export function prepareFeedback(
   const selectHistory = database.prepare(
     'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
   );
+  const selectVerbs = database.prepare('SELECT verb FROM event WHERE seq = ?');
   const updateState = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );
@@ -124,12 +126,18 @@ export function prepareFeedback(
     if (id === null) return { decision: decideWithoutMessage(report), row: {} };
     const row = selectMessage.get(toSeq(id), id);
     const storedMessage = row === undefined ? null : rows.toReportedMessage(row);
-    const entries =
-      storedMessage === null || !needsHistory(report, storedMessage)
-        ? []
-        : selectHistory.all(rows.readInteger(row ?? {}, 'seq'));
-    const history = summarizeHistory(entries.map(rows.toHistoryEntry));
+    const history =
+      storedMessage === null || row === undefined || !needsHistory(report, storedMessage)
+        ? undefined
+        : summarizeHistory(readHistory(rows.readInteger(row, 'seq'), storedMessage.state));
     return { decision: decideFeedback(report, id, storedMessage, history), row: row ?? {} };
+  }
+
+  /** Reads the history of a message. Only the decision on a queued message needs the attempts, which are large. */
+  function readHistory(seq: number, state: State): readonly Pick<HistoryEntry, 'verb' | 'attempt'>[] {
+    return state === 'queued'
+      ? selectHistory.all(seq).map(rows.toHistoryEntry)
+      : selectVerbs.all(seq).map((entry) => ({ verb: rows.readText(entry, 'verb'), attempt: null }));
   }
 
   function recordReport(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {
