@@ -1,13 +1,14 @@
 /**
- * Sends provider events in the format of SparkPost, in a separate process. Each connection has one request in progress.
+ * Sends provider events in the format of SparkPost with raw sockets, in a separate process. Each connection has one request in
+ * progress.
  *
  *   node bench/event-load.ts '{"port":8443,"connections":4,"file":"events.jsonl","eventsPerBatch":1000,"eventsPerSecond":null}'
  *
- * Reads `file`, which has one JSON array per line. `eventsPerSecond` limits the rate. Prints one JSON line: statuses,
- * seconds, and events per second.
+ * Reads `file`, which has one JSON array per line. `eventsPerSecond` limits the rate. Prints a JSON line when the first batch has
+ * been answered, and a JSON line at the end: statuses, seconds, and events per second.
  */
 import { readFileSync } from 'node:fs';
-import { Agent, request } from 'node:http';
+import { connect, type Socket } from 'node:net';
 
 interface EventLoad {
   readonly port: number;
@@ -19,34 +20,63 @@ interface EventLoad {
   readonly eventsPerSecond: number | null;
 }
 
+const LINE_FEED = 0x0a;
 const load = JSON.parse(process.argv[2] ?? '{}') as EventLoad;
-const batches = readFileSync(load.file, 'utf8')
-  .split('\n')
-  .filter((line) => line !== '');
-const agent = new Agent({ keepAlive: true, maxSockets: load.connections });
+/** The batches are sent as they were read, because the generator shares the cores with the service. */
+const batches = splitLines(readFileSync(load.file));
 const authorization = `Basic ${Buffer.from('bench:bench-password').toString('base64')}`;
 const statuses: Record<string, number> = {};
 let nextBatch = 0;
+let hasStarted = false;
 
-function send(batch: string): Promise<void> {
+function splitLines(bytes: Buffer): readonly Buffer[] {
+  const lines: Buffer[] = [];
+  for (let start = 0; start < bytes.length; ) {
+    const end = bytes.indexOf(LINE_FEED, start);
+    lines.push(bytes.subarray(start, end < 0 ? bytes.length : end));
+    start = end < 0 ? bytes.length : end + 1;
+  }
+  return lines;
+}
+
+function openConnection(): Promise<Socket> {
   return new Promise((resolve, reject) => {
-    const headers = { authorization, 'content-type': 'application/json', 'content-length': Buffer.byteLength(batch) };
-    const options = { port: load.port, host: '127.0.0.1', method: 'POST', path: '/events/sparkpost', agent, headers };
-    const outgoing = request(options, (response) => {
-      const status = String(response.statusCode);
-      statuses[status] = (statuses[status] ?? 0) + 1;
-      response.resume();
-      response.once('end', resolve);
-    });
-    outgoing.once('error', reject);
-    outgoing.end(batch);
+    const socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true }, () => resolve(socket));
+    socket.once('error', reject);
+    socket.once('end', () => fail('the service closed the connection'));
   });
 }
 
+function fail(reason: string): never {
+  console.error(`event-load: ${reason}`);
+  process.exit(1);
+}
+
+/** Sends a batch. The responses are short, so each arrives in one piece. */
+function send(socket: Socket, batch: Buffer): Promise<void> {
+  return new Promise((resolve) => {
+    socket.once('data', (response) => {
+      const status = response.toString('latin1', 9, 12);
+      statuses[status] = (statuses[status] ?? 0) + 1;
+      if (!hasStarted) console.log(JSON.stringify({ started: true }));
+      hasStarted = true;
+      resolve();
+    });
+    socket.cork();
+    socket.write(
+      `POST /events/sparkpost HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${authorization}\r\n` +
+        `Content-Type: application/json\r\nContent-Length: ${batch.length}\r\n\r\n`,
+    );
+    socket.write(batch);
+    socket.uncork();
+  });
+}
+
+const sockets = await Promise.all(Array.from({ length: load.connections }, openConnection));
 const startedAt = performance.now();
 const intervalMs = load.eventsPerSecond === null ? 0 : (load.eventsPerBatch * 1_000) / load.eventsPerSecond;
 
-async function sendBatches(): Promise<void> {
+async function sendBatches(socket: Socket): Promise<void> {
   for (;;) {
     const index = nextBatch;
     nextBatch += 1;
@@ -54,12 +84,11 @@ async function sendBatches(): Promise<void> {
     if (batch === undefined) return;
     const waitMs = startedAt + index * intervalMs - performance.now();
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-    await send(batch);
+    await send(socket, batch);
   }
 }
 
-await Promise.all(Array.from({ length: load.connections }, sendBatches));
+await Promise.all(sockets.map(sendBatches));
 const seconds = (performance.now() - startedAt) / 1_000;
-agent.destroy();
-const perSecond = (batches.length * load.eventsPerBatch) / seconds;
-console.log(JSON.stringify({ statuses, seconds, perSecond }));
+for (const socket of sockets) socket.destroy();
+console.log(JSON.stringify({ statuses, seconds, perSecond: (batches.length * load.eventsPerBatch) / seconds }));

@@ -6,13 +6,14 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import type { NewMessage } from '../src/model/message.ts';
 import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { packSettlements } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
 import { type BenchService, createBenchFolder, startPostrider } from './postrider.ts';
-import { runScript } from './script.ts';
+import { startScript } from './script.ts';
 
 const EVENTS_PER_BATCH = 1_000;
 const CONNECTIONS = 4;
@@ -24,10 +25,21 @@ export interface EventLoadResult {
   readonly perSecond: number;
 }
 
+/** The events that are being sent. */
+export interface EventStream {
+  /** False when all events have been sent. */
+  readonly isRunning: () => boolean;
+  /** Resolves when all events have been answered. Rejects if a request was refused. */
+  readonly result: Promise<EventLoadResult>;
+}
+
 export interface EventBench {
   readonly service: BenchService;
-  /** Sends one event for each of the next `count` messages. Rejects if a request was refused. */
-  readonly send: (count: number, eventsPerSecond: number | null) => Promise<EventLoadResult>;
+  /**
+   * Starts to send one event for each of the next `count` messages. Resolves when the first batch has been answered, so that the
+   * start of the generator is not part of a load that starts then.
+   */
+  readonly start: (count: number, eventsPerSecond: number | null) => Promise<EventStream>;
 }
 
 /** Starts a service whose store contains `messages` delivered messages. */
@@ -46,15 +58,28 @@ export async function startEventBench(messages: number): Promise<EventBench> {
   let firstUnused = 0;
   return {
     service,
-    async send(count, eventsPerSecond) {
+    async start(count, eventsPerSecond) {
       const file = join(folder, `events-${firstUnused}.jsonl`);
       writeFileSync(file, formatBatches(sent.slice(firstUnused, firstUnused + count)));
       firstUnused += count;
       const load = { port, connections: CONNECTIONS, file, eventsPerBatch: EVENTS_PER_BATCH, eventsPerSecond };
-      const result = await runScript<EventLoadResult>('event-load.ts', load);
-      if ((result.statuses['200'] ?? 0) * EVENTS_PER_BATCH !== count)
-        throw new Error(`expected ${count / EVENTS_PER_BATCH} answers of 200: ${JSON.stringify(result.statuses)}`);
-      return result;
+      const generator = startScript('event-load.ts', JSON.stringify(load));
+      const lines = createInterface(generator.stdout ?? process.stdin)[Symbol.asyncIterator]();
+      const readLine = async (): Promise<unknown> => {
+        const line = await lines.next();
+        if (line.done === true) throw new Error('the generator of events has ended');
+        return JSON.parse(line.value);
+      };
+      await readLine();
+      let isRunning = true;
+      const readResult = async (): Promise<EventLoadResult> => {
+        const result = (await readLine()) as EventLoadResult;
+        isRunning = false;
+        if ((result.statuses['200'] ?? 0) * EVENTS_PER_BATCH !== count)
+          throw new Error(`expected ${count / EVENTS_PER_BATCH} answers of 200: ${JSON.stringify(result.statuses)}`);
+        return result;
+      };
+      return { isRunning: () => isRunning, result: readResult() };
     },
   };
 }
