@@ -7,19 +7,24 @@ import { PROVIDERS } from '../providers/providers.ts';
 
 export interface EventAuthenticators {
   authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult;
+  /** Returns the current secrets of a provider, as written. */
+  getSecrets(name: EventProviderName): readonly string[];
   /** Replaces the secrets of a provider. Returns null, or one line with the reason why a secret is invalid. */
   replace(name: EventProviderName, secrets: readonly string[]): string | null;
 }
 
 /** Creates the authenticators of all configured providers. The secrets were validated when the settings were loaded. */
 export function createEventAuthenticators(secrets: Settings['eventSecrets']): EventAuthenticators {
-  const current = new Map<EventProviderName, Authenticate>();
+  const current = new Map<
+    EventProviderName,
+    { readonly texts: readonly string[]; readonly authenticate: Authenticate }
+  >();
   const replace = (name: EventProviderName, texts: readonly string[]): string | null => {
     const format = PROVIDERS.find((provider) => provider.name === name)?.events ?? null;
     if (format === null) return `the provider ${name} has no events`;
     const parsed = format.createAuthenticate(texts);
     if (!parsed.ok) return parsed.fault;
-    current.set(name, parsed.secret);
+    current.set(name, { texts, authenticate: parsed.secret });
     return null;
   };
   for (const { name } of PROVIDERS) {
@@ -28,9 +33,9 @@ export function createEventAuthenticators(secrets: Settings['eventSecrets']): Ev
   }
   return {
     authenticate(name, request, now) {
-      const authenticate = current.get(name);
-      return authenticate?.(request, now) ?? { kind: 'refused', reason: 'the endpoint has no secret' };
+      return current.get(name)?.authenticate(request, now) ?? { kind: 'refused', reason: 'the endpoint has no secret' };
     },
+    getSecrets: (name) => current.get(name)?.texts ?? [],
     replace,
   };
 }

@@ -195,6 +195,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
         provider: name,
         format: events,
         authenticate: (request, now) => authenticators.authenticate(name, request, now),
+        getSecrets: () => authenticators.getSecrets(name),
         url: getPublicUrl(path),
         usesReferences: relay !== null && relay.findReference !== null,
         connections,

@@ -86,6 +86,7 @@ export async function startReceiver(
     provider: name,
     format,
     authenticate: authentication.secret,
+    getSecrets: () => [secret],
     url: publicUrl,
     usesReferences: definition.relay?.findReference != null,
     connections,

@@ -12,12 +12,19 @@ import type { BodyJob } from './body-reader.ts';
 /** The number of reports in one part, which is recorded in one transaction. */
 const MAX_PART_REPORTS = 64;
 
-function read({ request, context }: BodyJob): PackedBody {
+function read({ request, context, secrets }: BodyJob): PackedBody {
   const format = findProvider(context.provider)?.events;
   if (format === null || format === undefined) throw new Error(`${context.provider} has no events`);
   const { body } = request;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  const result = readBody(format, { ...request, body: bytes }, context);
+  const complete = { ...request, body: bytes };
+  if (secrets !== null) {
+    const parsed = format.createAuthenticate(secrets);
+    if (!parsed.ok) throw new Error(parsed.fault);
+    const authentication = parsed.secret(complete, context.now);
+    if (authentication.kind === 'refused') return { kind: 'unauthenticated', reason: authentication.reason };
+  }
+  const result = readBody(format, complete, context);
   if (result.kind === 'broken') return result;
   const { reports, ...others } = result;
   const parts: PackedReports[] = [];

@@ -1,6 +1,7 @@
 /**
  * Reads bodies of provider events on separate threads (../thread-reader.ts), so that they do not delay the acceptance of
- * messages. Bodies of more than `MAX_BATCH_BYTES` have a thread of their own, so that other bodies do not wait for them.
+ * messages. Bodies of more than `MAX_BATCH_BYTES` have a thread of their own, so that other bodies do not wait for them. Requests
+ * that are not authenticated yet have a thread of their own, so that authenticated requests do not wait for them.
  *
  * The reports of a body return in packed parts, which the embedded store unpacks on its own thread.
  */
@@ -13,7 +14,7 @@ export const MAX_INLINE_BYTES = 16_384;
 /** The maximum size of a body on the first thread. A batch of 1,000 events usually has 300 KB to 500 KB. */
 const MAX_BATCH_BYTES = 524_288;
 const MAX_PENDING_BYTES = 32 * 1_048_576;
-const MAX_PENDING_JOBS = { batches: 512, large: 64 } as const;
+const MAX_PENDING_JOBS = { batches: 512, large: 64, unauthenticated: 16 } as const;
 /** The maximum time for reading one body. A body with 20,000 bounces takes two seconds on one core. */
 const READ_TIMEOUT_MS = 20_000;
 const MAX_OLD_GENERATION_SIZE_MB = 256;
@@ -22,11 +23,20 @@ const MAX_OLD_GENERATION_SIZE_MB = 256;
 export interface BodyJob {
   readonly request: Omit<ProviderRequest, 'body'> & { readonly body: Uint8Array };
   readonly context: BodyContext;
+  /** The secrets by which the thread authenticates the request first. Null for an authenticated request. */
+  readonly secrets: readonly string[] | null;
 }
 
 export interface BodyReader {
-  /** Reads the body of an authenticated request. Rejects when the thread cannot be started or the reader is closed. */
-  read(request: ProviderRequest, context: BodyContext): Promise<ThreadResult<PackedBody>>;
+  /**
+   * Reads the body of a request. With `secrets`, the request is authenticated first. Rejects when the thread cannot be started or
+   * the reader is closed.
+   */
+  read(
+    request: ProviderRequest,
+    context: BodyContext,
+    secrets: readonly string[] | null,
+  ): Promise<ThreadResult<PackedBody>>;
   /** Ends the thread and rejects all waiting reads. */
   close(): Promise<void>;
 }
@@ -38,26 +48,28 @@ export interface BodyReaderParts extends Pick<ThreadReaderParts<PackedBody>, 'cl
 
 /** Creates the reader. Each thread starts with the first body of its size. */
 export function createBodyReader({ threadModule = THREAD_MODULE, ...parts }: BodyReaderParts): BodyReader {
-  const createReader = (size: keyof typeof MAX_PENDING_JOBS) =>
+  const createReader = (kind: keyof typeof MAX_PENDING_JOBS) =>
     createThreadReader<BodyJob, PackedBody>({
       ...parts,
       module: threadModule,
-      name: `postrider-events-${size}`,
+      name: `postrider-events-${kind}`,
       operation: 'reading provider events',
       timeoutMs: READ_TIMEOUT_MS,
       maxOldGenerationSizeMb: MAX_OLD_GENERATION_SIZE_MB,
-      maxPending: { jobs: MAX_PENDING_JOBS[size], bytes: MAX_PENDING_BYTES },
+      maxPending: { jobs: MAX_PENDING_JOBS[kind], bytes: MAX_PENDING_BYTES },
       failedValue: { kind: 'failed' },
     });
   const batches = createReader('batches');
   const large = createReader('large');
+  const unauthenticated = createReader('unauthenticated');
   return {
-    read(request, context) {
+    read(request, context, secrets) {
       const bytes = request.body.byteLength;
-      return (bytes > MAX_BATCH_BYTES ? large : batches).read({ request, context }, bytes);
+      const reader = secrets !== null ? unauthenticated : bytes > MAX_BATCH_BYTES ? large : batches;
+      return reader.read({ request, context, secrets }, bytes);
     },
     async close() {
-      await Promise.all([batches.close(), large.close()]);
+      await Promise.all([batches.close(), large.close(), unauthenticated.close()]);
     },
   };
 }

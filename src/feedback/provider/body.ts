@@ -56,5 +56,7 @@ export type PackedBody =
       readonly keyReports: readonly FeedbackReport[];
     })
   | { readonly kind: 'broken'; readonly reason: string }
+  /** The request is not authenticated. `reason` is one line without secrets. */
+  | { readonly kind: 'unauthenticated'; readonly reason: string }
   /** The thread threw, because of a defect in Postrider. */
   | { readonly kind: 'failed' };

@@ -7,6 +7,7 @@
  * request again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are recorded in parts.
  */
 import type { IncomingMessage } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Clock } from '../../clock.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
@@ -28,9 +29,16 @@ export interface ProviderReceiverParts {
   readonly provider: EventProviderName;
   readonly format: Pick<
     EventFormat,
-    'authenticatesByHeader' | 'signsKeyOnly' | 'isEndpointTest' | 'read' | 'storeFailureStatus'
+    | 'authenticatesByHeader'
+    | 'parsesBodyToAuthenticate'
+    | 'signsKeyOnly'
+    | 'isEndpointTest'
+    | 'read'
+    | 'storeFailureStatus'
   >;
   readonly authenticate: Authenticate;
+  /** Returns the current secrets, as written. */
+  readonly getSecrets: () => readonly string[];
   /** The public URL of the endpoint, or null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
   /** True if an event can identify its message by the provider's id. */
@@ -80,10 +88,13 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'complete': {
         const complete = { ...early, body: body.bytes };
         if (format.isEndpointTest?.(complete) === true) return TEST_SUCCEEDED;
+        const isSmall = body.bytes.length <= MAX_INLINE_BYTES;
+        if (!isSmall && format.parsesBodyToAuthenticate === true)
+          return readOnThread(complete, request.socket, parts.getSecrets());
         const refusal = format.authenticatesByHeader ? null : check(complete);
         if (refusal !== null) return refusal;
         connections.markAuthenticated(request.socket);
-        return body.bytes.length > MAX_INLINE_BYTES ? readOnThread(complete) : readInline(complete);
+        return isSmall ? readInline(complete) : readOnThread(complete, request.socket, null);
       }
     }
   }
@@ -99,10 +110,15 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return createAnswer(await recordAll([...body.reports, ...body.keyReports]), body);
   }
 
-  async function readOnThread(request: ProviderRequest): Promise<HttpAnswer> {
+  /** Reads the body on a thread. With `secrets`, the thread authenticates the request first. */
+  async function readOnThread(
+    request: ProviderRequest,
+    socket: Socket,
+    secrets: readonly string[] | null,
+  ): Promise<HttpAnswer> {
     // A read rejects if its thread cannot be started. The body is then unread, and the provider must send it again.
     const context = createContext();
-    const result = await parts.bodyReader.read(request, context).catch((error: unknown) => {
+    const result = await parts.bodyReader.read(request, context, secrets).catch((error: unknown) => {
       onError(`${provider} events`, error);
       return { kind: 'busy' } as const;
     });
@@ -117,12 +133,15 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
           'reading the body exceeded the limits of time and memory; send the events again',
         );
       case 'read':
-        return recordPacked(result.value, context.now);
+        return recordPacked(result.value, socket, context.now);
     }
   }
 
-  async function recordPacked(body: PackedBody, at: number): Promise<HttpAnswer> {
+  async function recordPacked(body: PackedBody, socket: Socket, at: number): Promise<HttpAnswer> {
+    if (body.kind === 'reports' || body.kind === 'broken') connections.markAuthenticated(socket);
     switch (body.kind) {
+      case 'unauthenticated':
+        return refuse('unauthenticated', 401, body.reason);
       case 'broken':
         return refuse('broken', 400, body.reason);
       case 'failed':

@@ -95,6 +95,7 @@ export const MAILGUN_EVENTS: EventFormat = {
   secretExample: '5f1c0a9be3d24786a1c7d90be4f83a26',
   createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateMailgun),
   authenticatesByHeader: false,
+  parsesBodyToAuthenticate: true,
   signsKeyOnly: true,
   read: readMailgunEvent,
   storeFailureStatus: 503,

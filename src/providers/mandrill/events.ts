@@ -43,6 +43,7 @@ export const MANDRILL_EVENTS: EventFormat = {
   secretExample: 'kR3wQm8dZt5nVb2xHs7c',
   createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateByUrlAndForm),
   authenticatesByHeader: false,
+  parsesBodyToAuthenticate: true,
   isEndpointTest,
   read: ({ body }) => readMandrillEvents(body),
   storeFailureStatus: 503,

@@ -44,7 +44,7 @@ function formatEvents(count: number): string {
 test('the thread returns the reports of a body in the same order as the main thread', async () => {
   const { reader, faults } = createReader();
   const request = createRequest(formatEvents(600));
-  const result = await reader.read(request, CONTEXT);
+  const result = await reader.read(request, CONTEXT, null);
   if (result.kind !== 'read' || result.value.kind !== 'reports') throw new Error(result.kind);
   const { parts, ...counts } = result.value;
   expect(parts.length).toBeGreaterThan(1);
@@ -55,18 +55,21 @@ test('the thread returns the reports of a body in the same order as the main thr
 
 test('a body that is not in the format of the provider is broken', async () => {
   const { reader } = createReader();
-  expect(await reader.read(createRequest('7'), CONTEXT)).toMatchObject({ kind: 'read', value: { kind: 'broken' } });
+  expect(await reader.read(createRequest('7'), CONTEXT, null)).toMatchObject({
+    kind: 'read',
+    value: { kind: 'broken' },
+  });
 });
 
 test('the event loop runs while the thread reads a body of 10 MB', async () => {
   const { reader } = createReader();
-  await reader.read(createRequest(formatEvents(1)), CONTEXT);
+  await reader.read(createRequest(formatEvents(1)), CONTEXT, null);
   const request = createRequest(`[${'{"a":1},'.repeat(1_200_000).slice(0, -1)}]`);
   let ticks = 0;
   const timer = setInterval(() => {
     ticks += 1;
   }, 5);
-  const result = await reader.read(request, CONTEXT);
+  const result = await reader.read(request, CONTEXT, null);
   clearInterval(timer);
   expect(result.kind).toBe('read');
   expect(ticks).toBeGreaterThan(5);

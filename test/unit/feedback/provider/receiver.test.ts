@@ -180,6 +180,68 @@ describe('a request with several events', () => {
   });
 });
 
+describe('a member that is damaged does not affect the other members of a JSON list', () => {
+  const nested = `${'['.repeat(100)}${']'.repeat(100)}`;
+
+  test.each([
+    ['a member that is nested deeper than 64 levels', Buffer.from(`{"event":"open","nested":${nested}}`)],
+    ['a byte that is not UTF-8', Buffer.from('{"event":"open","agent":"\xff"}', 'latin1')],
+  ])('%s', async (_name, member) => {
+    const row = EVENT_SENDERS.find(({ name }) => name === 'sendgrid');
+    if (row === undefined) throw new Error('SendGrid has no row');
+    const store = await createReceiverStore();
+    const sender = row.createSender();
+    const id = await storeDelivered(store, 'gone@example.net');
+    const receiver = await startReceiver('sendgrid', sender.secret, store);
+    const bounce = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
+    const event = Buffer.from(bounce.slice(bounce.indexOf('[') + 1, bounce.lastIndexOf(']')));
+    const body = Buffer.concat([Buffer.from('['), member, Buffer.from(','), event, Buffer.from(']')]);
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+    expect(receiver.listRefusals()).toEqual([]);
+  });
+
+  test('an event without an id that is nested deeper than 64 levels is counted as broken', async () => {
+    const row = EVENT_SENDERS.find(({ name }) => name === 'mailjet');
+    if (row === undefined) throw new Error('Mailjet has no row');
+    const store = await createReceiverStore();
+    const sender = row.createSender();
+    const id = await storeDelivered(store, 'gone@example.net');
+    const receiver = await startReceiver('mailjet', sender.secret, store);
+    const event = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
+    const body = Buffer.from(`[${event.replace('{', `{"nested":${nested},`)},${event}]`);
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+    expect(receiver.listRefusals()).toEqual(['mailjet-broken']);
+  });
+});
+
+describe.each(['mailgun', 'mandrill'] as const)('a body of %s that is parsed before it is authenticated', (name) => {
+  /** More than the limit of a body that the main thread parses. */
+  const PADDING = 'x'.repeat(20_000);
+
+  test('is authenticated on the thread if it is not small', async () => {
+    const row = EVENT_SENDERS.find((candidate) => candidate.name === name);
+    if (row === undefined) throw new Error(`${name} has no row`);
+    const store = await createReceiverStore();
+    const sender = row.createSender();
+    const id = await storeDelivered(store, 'gone@example.net');
+    const receiver = await startReceiver(name, sender.secret, store);
+    const small = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' });
+    const body =
+      name === 'mailgun'
+        ? Buffer.from(small.toString().replace('{', `{"padding":"${PADDING}",`))
+        : Buffer.from(small.toString().replace('mandrill_events=', `mandrill_events=${'+'.repeat(PADDING.length)}`));
+    const forged = row.createSender().sign(body, receiver.publicUrl);
+    expect((await postEvents(receiver, forged)).status).toBe(401);
+    expect(receiver.listRefusals()).toEqual([`${name}-unauthenticated`]);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
+    expect(receiver.faults).toEqual([]);
+  });
+});
+
 test('the token of a Mailgun request about an unknown message, another recipient or an open authenticates no other event', async () => {
   const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
   if (row === undefined) throw new Error('Mailgun has no row');
@@ -214,7 +276,7 @@ test('a Mailgun event about an open is not counted as an event without a message
   expect(receiver.events).toEqual([{ type: 'report.unrelated', at: expect.any(Number), count: 1 }]);
 });
 
-describe('a body of more than 512 KB', () => {
+describe('a large body', () => {
   async function createSparkPostRig() {
     const row = EVENT_SENDERS.find(({ name }) => name === 'sparkpost');
     if (row === undefined) throw new Error('SparkPost has no row');
