@@ -1,6 +1,6 @@
 /**
- * Defines the context of every command: settings, store, output, clock. Settings and store are opened at their first
- * use, so that `config` and `openapi` start fast and open no database.
+ * Defines the context of every command: settings, store, output, clock. The settings are read and the store is opened only
+ * when a command uses them, so that `config` and `openapi` open no database.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';

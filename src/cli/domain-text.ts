@@ -150,6 +150,7 @@ function formatRecordFault(record: CheckedRecord): string {
   return `${applyStyle('heading', record.name)}\n${lines.join('')}  expected: ${expectedText}`;
 }
 
+/** Returns a table with one row for each domain. */
 export function formatDomainTable(domains: readonly DomainDetails[]): string {
   const rows = domains.map((domain): Cell[] => [
     domain.unicode === domain.domain ? domain.domain : `${domain.domain} (${domain.unicode})`,

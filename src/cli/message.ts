@@ -52,7 +52,7 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
 }
 
-/** Adds `message change`, which performs batches until the last one. An interruption keeps what was done. */
+/** Adds `message change`, which performs one batch after another. After an interruption, the performed batches remain. */
 function addChangeCommand(group: Command, context: Context): void {
   const command = group
     .command('change <action>')
@@ -209,7 +209,7 @@ function formatDelivery({ deliveryMs }: Pick<MessageDetails, 'deliveryMs'>): rea
   return deliveryMs === null ? [] : [['delivered', `${formatDuration(deliveryMs)} after acceptance`]];
 }
 
-/** A delivered message without a confirmation was accepted by the next hop, and nothing more is known. */
+/** Formats the confirmation. For a delivered message without a confirmation, states that the next hop accepted the message. */
 function formatConfirmation({
   state,
   confirmedAt,

@@ -1,7 +1,7 @@
 /**
  * `postrider migrate-store --from sqlite:FILE --to postgres://…`: copies the embedded database into an empty PostgreSQL
- * database. After an interruption, a second run continues the copy. At the end, every table of both databases is
- * compared row by row.
+ * database. After an interruption, a second run continues the copy. At the end, the number and the checksum of the rows of
+ * every table are compared.
  */
 import { createHash } from 'node:crypto';
 import type { Command } from 'commander';
@@ -18,7 +18,7 @@ import { type ProgressStream, StatusLine } from './progress.ts';
 const PAGE_ROWS = 1_000;
 const BAR_WIDTH = 24;
 
-/** A table whose rows are equal in both databases. */
+/** A table with the same number and the same checksum of rows in both databases. */
 interface ComparedTable {
   readonly table: string;
   readonly rows: number;

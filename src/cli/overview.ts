@@ -52,8 +52,8 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
 };
 
 async function runOverview(context: Context, flags: Flags, json: boolean): Promise<void> {
-  const unusable = Object.keys(flags).find((name) => !Object.hasOwn(getInputMembers(showOverview.input), name));
-  if (unusable !== undefined) throw new CommandFailure(`--${toKebabCase(unusable)} is allowed only with --by`, 2);
+  const flagForBy = Object.keys(flags).find((name) => !Object.hasOwn(getInputMembers(showOverview.input), name));
+  if (flagForBy !== undefined) throw new CommandFailure(`--${toKebabCase(flagForBy)} is allowed only with --by`, 2);
   const result = await context.operate((operationContext) => perform(showOverview, flags, operationContext));
   const overview = unwrapResult(context, result, toFlagName);
   if (json) context.writeJson(overview);

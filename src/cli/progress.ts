@@ -16,6 +16,7 @@ export interface ProgressStream {
   write(text: string): unknown;
 }
 
+/** The progress line of one terminal. */
 export class StatusLine {
   readonly #stream: ProgressStream;
   #shown = '';

@@ -1,7 +1,7 @@
 /**
- * `postrider send`: submits one message to the public interface over HTTP, on TCP or a unix socket. The API key is read from
- * `--key`, from standard input (`--key -`) or from POSTRIDER_API_KEY. Without a key, the command creates a temporary key in the configured store, uses the key and
- * revokes it. If the revocation fails, the key expires after five minutes.
+ * `postrider send`: submits one message to the public interface over HTTP, on TCP or a unix socket. The API key is read
+ * from `--key`, from standard input (`--key -`) or from POSTRIDER_API_KEY. Without a key, the command creates a temporary
+ * key in the configured store, uses the key and revokes it. If the revocation fails, the key expires after five minutes.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -228,11 +228,8 @@ async function postToSocket(
 ): Promise<HttpResponse> {
   const response = await new Promise<IncomingMessage>((resolve, reject) => {
     const signal = AbortSignal.timeout(TIMEOUT_MS);
-    const length = { host: 'localhost', 'content-length': Buffer.byteLength(body) };
-    request(
-      { socketPath, path: SEND_MAIL_PATH, method: 'POST', headers: { ...headers, ...length }, agent: false, signal },
-      resolve,
-    )
+    const allHeaders = { ...headers, host: 'localhost', 'content-length': Buffer.byteLength(body) };
+    request({ socketPath, path: SEND_MAIL_PATH, method: 'POST', headers: allHeaders, agent: false, signal }, resolve)
       .on('error', (error) => reject(signal.aborted ? signal.reason : error))
       .end(body);
   });

@@ -18,7 +18,7 @@ const STATES: Readonly<Record<Setup['steps'][number]['state'], { readonly text: 
   'not-needed': { text: 'not needed', style: 'dimmed' },
 };
 
-/** Formats a table of all steps, then what completes each open step. */
+/** Formats a table of all steps, and then the action and the command of each open step. */
 function formatSetup({ isComplete, steps }: Setup): string {
   const rows = steps.map(({ title, state, detail }): Cell[] => [title, STATES[state], detail]);
   const table = formatTable(['STEP', 'STATE', 'DETAIL'], rows, { truncatedHeadings: ['DETAIL'] });

@@ -133,6 +133,7 @@ export function formatIsoTime(isoTime: string | null, defaultText = ''): string 
   return isoTime === null ? defaultText : formatTime(Date.parse(isoTime));
 }
 
+/** Returns a cell with the state of a message. */
 export function createStateCell(state: State): Cell {
   return { text: state, style: STATE_STYLES[state] };
 }

@@ -32,7 +32,7 @@ export interface ClockParts {
   readonly wait: (ms: number) => Promise<void>;
   /** The time when the newest message was accepted, in ms since the epoch, or null. */
   readonly newestAcceptedAt: number | null;
-  /** Resolves to the modification time of a new file, or to null when no file can be created. */
+  /** Resolves to the modification time of a new folder, or to null if no folder can be created. */
   readonly readFileSystemTime: () => Promise<number | null>;
   /** Resolves to the relay's greeting and the time of its arrival on this machine, or to null. */
   readonly greeting: Promise<{ readonly text: string; readonly at: number } | null>;

@@ -27,8 +27,8 @@ export interface Installation {
   /** Runs `work` with an open store. In a service, `work` receives the store of the service. */
   withStore<T>(work: (store: DoctorStore) => Promise<T>): Promise<T>;
   /**
-   * Returns the reason why the database file is missing, without creating the file. Returns null when the file exists
-   * or the database is a server.
+   * Returns the result for a missing database file, without creating the file. Resolves to null if the file exists or the
+   * database is a server.
    */
   findMissingDatabase(): Promise<DatabaseParts['openResult'] | null>;
   /**

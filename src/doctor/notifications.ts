@@ -51,14 +51,14 @@ function checkTarget(
   const { target, notifications, messageState, isSuppressed } = facts;
   const check = `notifications ${formatTarget(target.text)}`;
   if (target.kind === 'mail' && senderFault !== null) {
-    const create = senderFault.kind === 'refused' ? createFailure : createWarning;
-    return create(check, senderFault.text, senderFault.remedy);
+    const createFinding = senderFault.kind === 'refused' ? createFailure : createWarning;
+    return createFinding(check, senderFault.text, senderFault.remedy);
   }
   if (isSuppressed)
     return createFailure(
       check,
       'the address is on a suppression list, so it receives no notification',
-      `correct the mailbox, then remove the address: \`postrider suppression show ${getAddress(target)}\` lists the lists that contain it`,
+      `correct the mailbox, then remove the address: \`postrider suppression show ${getAddress(target)}\` shows the lists that contain it`,
     );
   const last = notifications.find(({ attemptedAt }) => attemptedAt !== null) ?? null;
   const delivered = notifications.find(({ status }) => status === 'delivered') ?? null;

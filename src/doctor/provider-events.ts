@@ -36,8 +36,8 @@ const MANUAL = 'docs/providers.md';
 const UNMATCHED_SUFFIX = formatUnmatchedReason('');
 
 /**
- * Returns, by reason, the sum of the requests that the live nodes refused, and the time of the last. `own` is the status of this
- * process, which is newer than its entry in `nodes`. Null for a command.
+ * Returns, for each reason, the number of reports and requests that the live nodes refused, and the time of the last refusal.
+ * `own` is the status of this process, which is newer than its entry in `nodes`. For a command, `own` is null.
  */
 export function sumRefusedReports(
   nodes: readonly Pick<NodeStatus, 'name' | 'isAlive' | 'refusedReports'>[],

@@ -8,6 +8,7 @@ import { listIncludes, parseTags } from './tag-list.ts';
 
 export type RecordFinding = Pick<RecordCheck, 'found' | 'detail'>;
 
+/** Returns the value of the TXT record of a key. */
 export function formatDkimRecord(key: Pick<DkimKey, 'algorithm' | 'publicKey'>): string {
   return `v=DKIM1; k=${key.algorithm}; p=${key.publicKey}`;
 }

@@ -59,7 +59,7 @@ const FAILURE_TEXTS: Readonly<Record<string, string>> = {
 
 /**
  * Creates a resolver for the server of POSTRIDER_DNS, or for the servers of the system if `server` is null. Throws an
- * Error whose message is one line.
+ * Error with a one-line message if the host of the server is not an IP address.
  */
 export function createResolver(
   server: { readonly host: string; readonly port: number } | null,

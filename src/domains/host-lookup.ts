@@ -11,8 +11,8 @@ const LIMITS = { timeoutMs: 2_000, tries: 2 } as const;
 /**
  * Creates the lookup. Names with a dot are looked up in DNS, at the server of POSTRIDER_DNS or at those of the system.
  * Other names, and names below `localhost`, are looked up by the system, which also reads its hosts file. If
- * `usesHostsFile` is true, the system also looks up each name that DNS does not find. At most one lookup of the system
- * runs at a time. A lookup never rejects.
+ * `usesHostsFile` is true, the system also looks up each name for which DNS returns no address. At most one lookup of the
+ * system runs at a time. A lookup never rejects.
  */
 export function createHostLookup(
   server: { readonly host: string; readonly port: number } | null,

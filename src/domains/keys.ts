@@ -1,6 +1,6 @@
 /**
- * Generates, seals and unseals DKIM keys. A private key is unencrypted only in memory, during its generation or import and
- * in the signer. A private key is never printed.
+ * Generates, seals and unseals DKIM keys. A private key is unencrypted only in memory: during its generation or import, in
+ * the signer, and while it is sent to Amazon SES for an identity. A private key is never printed.
  */
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -22,7 +22,7 @@ const generate = promisify(generateKeyPair);
  */
 const RSA_BITS = 2048;
 /** Octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
-const ED25519_PREFIX = 12;
+const ED25519_PREFIX_OCTETS = 12;
 const SELECTOR_ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789';
 const RANDOM_CHARACTERS = 4;
 const MAX_ATTEMPTS = 100;
@@ -43,7 +43,7 @@ export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> 
 export function formatPublicKey(key: KeyObject): string {
   const { asymmetricKeyType: type } = key;
   const der = (key.type === 'private' ? createPublicKey(key) : key).export({ format: 'der', type: 'spki' });
-  return (type === 'ed25519' ? der.subarray(ED25519_PREFIX) : der).toString('base64');
+  return (type === 'ed25519' ? der.subarray(ED25519_PREFIX_OCTETS) : der).toString('base64');
 }
 
 export interface KeyRequest {
@@ -73,7 +73,10 @@ export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[
   });
 }
 
-/** Seals a key that was created elsewhere. The key is active: its record is usually published. Overwrites the private key of the pair. */
+/**
+ * Seals a key that was created elsewhere, and overwrites the private key of the pair. The state of the key is `active`,
+ * because its record is usually published already.
+ */
 export function sealImportedKey(
   { algorithm, publicKey, privateKey }: KeyPair,
   {

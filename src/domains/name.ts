@@ -20,6 +20,7 @@ const MAX_LABEL_LENGTH = 63;
 const DKIM_PREFIX_LENGTH = 'prYYYYMMDDxxxxa._domainkey.'.length;
 const REMEDY = 'give one such as example.com';
 
+/** Parses the typed name of a domain. A public suffix, and a name that is too long for its DKIM records, are faults. */
 export function parseDomainName(text: string): DomainName {
   const typedName = text.endsWith('.') ? text.slice(0, -1) : text;
   const fault = findShapeFault(typedName);

@@ -136,8 +136,8 @@ export function seal(key: Buffer, plaintext: Buffer, associatedData: string): st
 }
 
 /**
- * Decrypts sealed data. Throws a SecretError that contains `associatedData` if the data was sealed with another secret
- * or was changed.
+ * Decrypts sealed data. Throws a SecretError that contains `associatedData` if the data was sealed with another key or
+ * other associated data, was changed, or has an unsupported format.
  */
 export function unseal(key: Buffer, sealed: string, associatedData: string): Buffer {
   const bytes = Buffer.from(sealed, 'base64url');

@@ -36,6 +36,7 @@ export interface DomainCacheParts {
   readonly publish: PublishOf<'domain.changed'>;
 }
 
+/** The sending domains in memory. */
 export class DomainCache {
   readonly #byName = new Map<string, SendingDomain>();
   /** Maps each return path to the name of its domain. */
@@ -46,6 +47,7 @@ export class DomainCache {
     this.#parts = parts;
   }
 
+  /** Adds or replaces `domains`, and removes the domains with the names `removed`. */
   apply({
     domains,
     removed,
@@ -243,6 +245,7 @@ interface OpenKey {
   readonly key: KeyObject;
 }
 
+/** Creates a signer with an empty cache. */
 export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_KEYS }: SignerParts): Signer {
   /** Maps record names to unsealed keys, of which the least recently used is first. */
   const openKeys = new Map<string, OpenKey>();

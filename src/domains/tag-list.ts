@@ -29,7 +29,7 @@ function isTagName(name: string): boolean {
   return name !== '';
 }
 
-/** Returns true if the colon-separated list contains one of the `accepted` values. */
+/** Returns true if the colon-separated list contains one of `acceptedValues`, which are in lower case. */
 export function listIncludes(value: string, acceptedValues: readonly string[]): boolean {
   return value.split(':').some((item) => acceptedValues.includes(item.trim().toLowerCase()));
 }

@@ -1,8 +1,8 @@
 /**
- * Checks sending domains periodically. The interval is short while a domain is new, is failing or has staged keys, and
- * long otherwise. A failed lookup does not change the domain and is retried with exponential backoff. The domains whose
- * last check was earliest are checked first. Several nodes can check the same domain, and the node whose result is
- * stored publishes the event.
+ * Checks sending domains periodically. The interval is at most 6 hours. It is shorter while a domain is pending and new,
+ * is failing, has staged keys or has a return path (`getCheckIntervalMs`). A check without an answer does not change the
+ * domain and is retried with exponential backoff. The domains whose last check was earliest are checked first. Several
+ * nodes can check the same domain, and the node whose result is stored publishes the event.
  */
 import type { Clock } from '../clock.ts';
 import {
@@ -75,7 +75,7 @@ export interface WatcherParts {
 
 /** Starts the periodic checks. The returned function stops them and resolves when the running check has ended. */
 export function watchDomains({ clock, list, find, check, update, publish }: WatcherParts): () => Promise<void> {
-  let stopped = false;
+  let isStopped = false;
   let cancel: () => void = () => undefined;
   let currentRound: Promise<void> = Promise.resolve();
 
@@ -95,7 +95,10 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
     return now - getLastAttemptAt(domain) >= waitMs;
   }
 
-  /** Checks one domain. Resolves to false if no lookup was answered. */
+  /**
+   * Checks one domain. Resolves to false if no lookup was answered, or if the answers do not suffice to record a new time
+   * of the check.
+   */
   async function checkDomain(name: string): Promise<boolean> {
     // The domain is read again, because it may have changed since the round began. An update of the old version would be stale.
     const domain = await find(name);
@@ -128,7 +131,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
       const dueDomains = domains.filter((domain) => isDue(domain, now));
       dueDomains.sort((a, b) => getLastAttemptAt(a) - getLastAttemptAt(b));
       for (const { id, name } of dueDomains.slice(0, MAX_CHECKS_PER_ROUND)) {
-        if (stopped) return;
+        if (isStopped) return;
         const failures = (unansweredChecks.get(id)?.failures ?? 0) + 1;
         // The entry is set before the check, so a domain whose check throws does not delay the others.
         unansweredChecks.set(id, { at: clock.now(), failures });
@@ -145,13 +148,13 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
 
   function startRound(): void {
     currentRound = runRound().then(() => {
-      if (!stopped) cancel = clock.after(POLL_INTERVAL_MS, startRound);
+      if (!isStopped) cancel = clock.after(POLL_INTERVAL_MS, startRound);
     });
   }
 
   startRound();
   return async () => {
-    stopped = true;
+    isStopped = true;
     cancel();
     await currentRound;
   };

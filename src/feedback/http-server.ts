@@ -101,10 +101,11 @@ export function createEventServer(
 
 /** Reads request bodies. One limit applies to the total size of the bodies of all requests. */
 export interface BodyReader {
-  /** Reads a body of at most `maxBytes`. Never rejects. */
+  /** Reads a body of at most `maxBytes`. Never rejects. A body that cannot be read has another `kind` than `complete`. */
   read(request: IncomingMessage, maxBytes: number): Promise<RequestBody>;
 }
 
+/** Creates the reader of the bodies of one listener. */
 export function createBodyReader(maxUnreadBytes: number = MAX_UNREAD_BYTES): BodyReader {
   let unreadBytes = 0;
   return {

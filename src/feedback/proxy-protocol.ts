@@ -2,8 +2,8 @@
  * Parses the header of the PROXY protocol, versions 1 and 2 (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2).
  * A TCP proxy sends the header first, to report the address of its client.
  *
- * Guarantees: no function throws. The size of a header is bounded. Bytes that do not begin a valid header are
- * `malformed` as soon as the first wrong byte is received.
+ * Guarantees: no function throws. The size of a header is bounded. Bytes that begin like neither version are `malformed`
+ * as soon as the first wrong byte is received. A wrong field is found when the header is complete, at the latest.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 

@@ -40,6 +40,7 @@ export interface PeerLimits {
   releaseBytes(address: string, bytes: number): void;
 }
 
+/** Creates the limits of one listener. */
 export function createPeerLimits(): PeerLimits {
   const peerBuckets = createBuckets(PEER_MESSAGE_RATE);
   const peerRoleBuckets = createBuckets(PEER_ROLE_MESSAGE_RATE);

@@ -3,11 +3,12 @@
  * valid return paths and for `postmaster` and `abuse`, one recipient per message. The listener never relays a message
  * and never sends a message in reply.
  *
- * The reply after the final dot is 250 only after the store has committed. When the store fails or a limit is exceeded,
- * the reply is 451, never 5xx, so that the peer retries the message. A bare CR or LF ends the session. Memory,
- * connections, size, rate, commands and time of every session are bounded. The timeouts are short until the peer sends
- * a valid recipient. A trusted proxy must first send the header of the PROXY protocol, and the limits apply to the
- * client that the header reports. Every socket always has an error listener, so that a reset never ends the process.
+ * The reply after the final dot is 250 only after the store has committed. If the store fails, or a limit on the rate or
+ * on the memory is exceeded, the reply is 451, so that the peer retries the message. A message that is too large gets the
+ * reply 552. A bare CR or LF ends the session with 554. A session that exceeds another limit ends with 421. Memory,
+ * connections, size, rate, commands and time of every session are bounded. A trusted proxy must first send the header of
+ * the PROXY protocol, and the limits apply to the client that the header reports. Every socket always has an error
+ * listener, so that a reset never ends the process.
  */
 
 import type { Socket } from 'node:net';
@@ -102,7 +103,8 @@ interface Session extends OpenSession {
   socket: Socket;
   /** The message to which the accepted return path belongs. Null for a role mailbox. */
   messageRef: { readonly id: string } | null;
-  refused: number;
+  /** The number of refused recipients of this session. */
+  refusedRecipients: number;
   /** The number of MAIL and RCPT commands, and the bytes of all commands, since the last message. */
   envelopeCommands: number;
   commandBytes: number;
@@ -111,10 +113,11 @@ interface Session extends OpenSession {
   messageBytes: number;
   /** Cancels the timeout of the peer's current phase. */
   cancelPhaseTimeout: () => void;
-  /** Releases the resources of the session. Can be called several times when the connection is closed. */
+  /** Releases the resources of the session. It may be called several times. */
   dispose: () => void;
 }
 
+/** Creates the listener. It accepts connections after `start`. */
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const { clock, returnPath, certificate, isTrustedProxy, reader, recordReport, publish, onError } = parts;
   const publishRefusal = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
@@ -195,8 +198,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
           return done();
         case 'refused':
           publishRefusal(REFUSAL_REASONS[recipient.reason]);
-          peerSession.refused += 1;
-          if (peerSession.refused >= MAX_REFUSED_RECIPIENTS)
+          peerSession.refusedRecipients += 1;
+          if (peerSession.refusedRecipients >= MAX_REFUSED_RECIPIENTS)
             return done(createReplyError(421, 'too many unknown recipients'));
           return done(createReplyError(550, REFUSAL_TEXTS[recipient.reason]));
       }
@@ -225,13 +228,17 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       peerSession?.dispose();
     },
   });
-  // The limit protects the file descriptors of the process. It is higher than the session limit, because refused and
-  // evicted connections end only after some seconds.
+  // The limit protects the file descriptors of the process. It is higher than the session limit, because a refused or
+  // evicted connection can stay open for `CLOSE_TIMEOUT_MS`.
   server.server.maxConnections = 2 * MAX_SESSIONS.total;
   // Disconnected peers and failed handshakes are not logged.
   server.on('error', () => undefined);
 
-  /** Receives a message and records its report. Resolves to the error reply, or to null if the report is recorded. */
+  /**
+   * Receives a message and records its report. Resolves to the error reply. Resolves to null if the report is recorded, if
+   * the peer has disconnected, or if the SMTP library refuses the message because of its size. Rejects if the store or the
+   * reader fails.
+   */
   async function receiveReport(
     stream: Readable & { sizeExceeded: boolean },
     session: SMTPServerSession,
@@ -389,7 +396,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         closeWithReply(peerSession, '421 4.3.2 too busy, try again later');
       },
       messageRef: null,
-      refused: 0,
+      refusedRecipients: 0,
       envelopeCommands: 0,
       commandBytes: 0,
       inMessage: false,

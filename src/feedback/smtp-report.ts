@@ -51,8 +51,8 @@ export function createSmtpReport(
 }
 
 /**
- * Computes the digest of the message id, the events and the body. Trace fields are not included, because they are
- * different when the report is sent again. Without a message id, the digest includes Subject and Message-ID.
+ * Computes the digest of the message id, the events and the body. The header is not included, because its trace fields
+ * are different when the report is sent again. Without a message id, the digest includes Subject and Message-ID.
  */
 function computeDigest(raw: Uint8Array, id: string | null, events: readonly FeedbackEvent[]): string {
   const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);

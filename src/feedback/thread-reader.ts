@@ -1,7 +1,7 @@
 /**
  * Reads untrusted content on a separate thread, one piece at a time, each with a timeout. Expensive content never delays
  * other work of the process. Content that exceeds its timeout or exhausts the memory of the thread is `too-expensive`. The
- * reader then ends the thread and starts another thread.
+ * thread then ends, and the next job starts another thread.
  *
  * The number of waiting jobs and their bytes are bounded, because the memory limits of a thread do not cover buffers. `read`
  * rejects when the thread cannot be started or the reader is closed. The content is then unread.
@@ -72,7 +72,7 @@ interface ReaderThread {
   readonly worker: Worker;
   /** Resolves when the thread can read. Rejects if the thread ends earlier. */
   readonly ready: Promise<void>;
-  ended: boolean;
+  isEnded: boolean;
 }
 
 /** Creates a reader. The first job starts the thread. */
@@ -94,7 +94,7 @@ export function createThreadReader<Job, Value>({
   let currentJob: PendingJob<Job, Value> | null = null;
   /** The thread that reads the current job. */
   let readingThread: ReaderThread | null = null;
-  let closed = false;
+  let isClosed = false;
   let cancelIdleTimeout: () => void = () => undefined;
   let cancelTimeout: () => void = () => undefined;
 
@@ -108,13 +108,13 @@ export function createThreadReader<Job, Value>({
     const ready = Promise.withResolvers<void>();
     // A rejection must not end the process if no caller awaits this promise.
     ready.promise.catch(() => undefined);
-    const startedThread: ReaderThread = { worker, ready: ready.promise, ended: false };
+    const startedThread: ReaderThread = { worker, ready: ready.promise, isEnded: false };
     const cancelStartTimeout = clock.after(
       START_TIMEOUT_MS,
       () => void endWithError(startedThread, new Error(`the thread ${name} did not start in time`)),
     );
     worker.on('message', (reply: ThreadReply<Value>) => {
-      if (startedThread.ended) return;
+      if (startedThread.isEnded) return;
       switch (reply.kind) {
         case 'ready':
           cancelStartTimeout();
@@ -137,11 +137,11 @@ export function createThreadReader<Job, Value>({
       if (readingThread === startedThread) completeJob({ kind: 'too-expensive' });
     });
     function endWithError(target: ReaderThread, error: Error): Promise<unknown> {
-      if (target.ended) return Promise.resolve();
-      target.ended = true;
+      if (target.isEnded) return Promise.resolve();
+      target.isEnded = true;
       if (thread === target) thread = null;
       ready.reject(error);
-      if (!closed) onError(operation, error);
+      if (!isClosed) onError(operation, error);
       return target.worker.terminate();
     }
     return startedThread;
@@ -190,7 +190,7 @@ export function createThreadReader<Job, Value>({
   function startTimeout(usedThread: ReaderThread, steps: number): void {
     cancelTimeout = clock.after(timeoutMs / TIMEOUT_STEPS, () => {
       if (steps > 1) return startTimeout(usedThread, steps - 1);
-      usedThread.ended = true;
+      usedThread.isEnded = true;
       if (thread === usedThread) thread = null;
       // The exit of the thread completes the job, so that two threads never read at the same time.
       void usedThread.worker.terminate();
@@ -201,13 +201,13 @@ export function createThreadReader<Job, Value>({
     const endingThread = thread;
     thread = null;
     if (endingThread === null) return;
-    endingThread.ended = true;
+    endingThread.isEnded = true;
     await endingThread.worker.terminate();
   }
 
   return {
     read(job, bytes) {
-      if (closed) return Promise.reject(new Error(`the reader ${name} is closed`));
+      if (isClosed) return Promise.reject(new Error(`the reader ${name} is closed`));
       const isFull =
         waitingJobs.length + (currentJob === null ? 0 : 1) >= maxPending.jobs ||
         waitingBytes + bytes > maxPending.bytes;
@@ -219,7 +219,7 @@ export function createThreadReader<Job, Value>({
       return completion.promise;
     },
     async close() {
-      closed = true;
+      isClosed = true;
       cancelIdleTimeout();
       const jobs = [releaseCurrent(), ...waitingJobs.splice(0)];
       waitingBytes = 0;

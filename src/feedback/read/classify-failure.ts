@@ -1,7 +1,7 @@
 /**
- * Classifies a reported failure: determines whether the failure is permanent, and whether the mailbox is missing.
- * `classify` interprets SMTP replies. causes.ts contains the rules for the surrounding text. This module defines which
- * of the two takes precedence.
+ * Classifies a reported failure: determines whether the failure is permanent, and whether the mailbox is missing. The
+ * function `classify` interprets SMTP replies. causes.ts contains the rules for the surrounding text. This module defines
+ * which of the two results takes precedence.
  *
  * The functions are pure. The cost per phrase is linear in the length of the text. A status 5.7.x never means a missing
  * mailbox. A full mailbox and an expired retry period are temporary failures.
@@ -22,17 +22,17 @@ export interface FailureClassification {
   readonly failure: Failure;
 }
 
-/** The result of the rules of precedence, without the category. `mailboxMissing` means that the class is `hard`. */
-interface Verdict {
+/** The result of the rules of precedence, without the category. If `isMailboxMissing` is true, the class is `hard`. */
+interface PrecedenceResult {
   readonly permanent: boolean;
-  readonly mailboxMissing: boolean;
+  readonly isMailboxMissing: boolean;
   readonly known: boolean;
 }
 
-const TEMPORARY_FAILURE: Verdict = { permanent: false, mailboxMissing: false, known: true };
-const REFUSED_FAILURE: Verdict = { permanent: true, mailboxMissing: false, known: true };
-const MISSING_MAILBOX_FAILURE: Verdict = { permanent: true, mailboxMissing: true, known: true };
-const UNKNOWN_FAILURE: Verdict = { permanent: true, mailboxMissing: false, known: false };
+const TEMPORARY_FAILURE: PrecedenceResult = { permanent: false, isMailboxMissing: false, known: true };
+const REFUSED_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: false, known: true };
+const MISSING_MAILBOX_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: true, known: true };
+const UNKNOWN_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: false, known: false };
 
 /** Reasons that count as temporary even after a permanent reply. */
 const TEMPORARY_REASONS: readonly Reason[] = ['mailbox-full', 'greylisted', 'throttled', 'unavailable', 'connection'];
@@ -103,9 +103,9 @@ const MAX_TEXT_LENGTH = 8_000;
 export function classifyFailure(source: string, status: string | null): FailureClassification {
   const text = readFailureText(source, status);
   const reply = classifyReplyText(text);
-  const verdict = decideVerdict(text, reply);
-  const { permanent, known } = verdict;
-  const failureClass = toFailureClass(verdict, reply);
+  const result = applyPrecedence(text, reply);
+  const { permanent, known } = result;
+  const failureClass = toFailureClass(result, reply);
   const categories = [reply?.category, findTextCategory(text), findStatusCategory(text.statusDetail)];
   return { permanent, known, failure: { class: failureClass, category: selectCategory(failureClass, categories) } };
 }
@@ -147,22 +147,22 @@ function readFailureText(source: string, status: string | null): FailureText {
   };
 }
 
-function decideVerdict(
+function applyPrecedence(
   { text, code, enhanced, statusDetail, cause }: FailureText,
   reply: ReplyClassification | null,
-): Verdict {
+): PrecedenceResult {
   const concernsMailbox = MISSING_MAILBOX_DETAILS.has(statusDetail);
   // Text about a full or suspended mailbox takes precedence over every code, because such a mailbox exists.
   if (cause?.cause === 'temporary' && cause.isVague !== true && !(concernsMailbox && matchesMissingMailbox(text)))
     return TEMPORARY_FAILURE;
   if (isTemporaryClass(code, enhanced)) return TEMPORARY_FAILURE;
-  const missing = cause?.cause === 'missing' && !statusDetail.startsWith('7.') && !SENDER_DETAILS.has(statusDetail);
+  const isMissing = cause?.cause === 'missing' && !statusDetail.startsWith('7.') && !SENDER_DETAILS.has(statusDetail);
   if (statusDetail === FULL_MAILBOX_DETAIL) return TEMPORARY_FAILURE;
-  if (missing && concernsMailbox) return MISSING_MAILBOX_FAILURE;
-  if (reply !== null) return reply.disabled && missing ? MISSING_MAILBOX_FAILURE : reply.verdict;
-  if (TEMPORARY_DETAILS.has(statusDetail)) return missing ? MISSING_MAILBOX_FAILURE : TEMPORARY_FAILURE;
+  if (isMissing && concernsMailbox) return MISSING_MAILBOX_FAILURE;
+  if (reply !== null) return reply.isDisabled && isMissing ? MISSING_MAILBOX_FAILURE : reply.result;
+  if (TEMPORARY_DETAILS.has(statusDetail)) return isMissing ? MISSING_MAILBOX_FAILURE : TEMPORARY_FAILURE;
   if (concernsMailbox && cause?.cause !== 'refused') return MISSING_MAILBOX_FAILURE;
-  if (missing) return MISSING_MAILBOX_FAILURE;
+  if (isMissing) return MISSING_MAILBOX_FAILURE;
   if (cause?.cause === 'temporary' && (enhanced === null || GENERIC_DETAILS.has(statusDetail)))
     return TEMPORARY_FAILURE;
   const known =
@@ -171,10 +171,10 @@ function decideVerdict(
 }
 
 function toFailureClass(
-  { permanent, mailboxMissing, known }: Verdict,
+  { permanent, isMailboxMissing, known }: PrecedenceResult,
   reply: ReplyClassification | null,
 ): FailureClass {
-  if (mailboxMissing) return 'hard';
+  if (isMailboxMissing) return 'hard';
   return permanent && known && reply?.isSoft !== true ? 'block' : 'soft';
 }
 
@@ -235,17 +235,17 @@ function isGenericStatus(status: string | null): boolean {
 
 /** A classification by a reply rule. */
 interface ReplyClassification {
-  readonly verdict: Verdict;
+  readonly result: PrecedenceResult;
   /** True if the mailbox exists but is disabled. */
-  readonly disabled: boolean;
+  readonly isDisabled: boolean;
   /** True if the class of the reply is `soft`. */
   readonly isSoft: boolean;
   readonly category: FailureCategory;
 }
 
 /**
- * Classifies a reply with the rules for SMTP replies. Returns null if no rule matches. A text without a code is not a reply, so
- * the rules do not apply to a known cause.
+ * Classifies a reply with the rules for SMTP replies. Returns null if no rule matches. Returns null if the text contains no
+ * code and its cause is known, because such a text is not a reply.
  */
 function classifyReplyText({
   replyText,
@@ -270,9 +270,10 @@ function toReplyClassification(outcome: Outcome): ReplyClassification | null {
   const isTemporary = TEMPORARY_REASONS.includes(outcome.reason);
   const isMissing = outcome.kind === 'bounced' && outcome.suppress;
   return {
-    // A deferral for another reason concerns the configuration or reputation of the sender. The message was refused permanently.
-    verdict: isTemporary ? TEMPORARY_FAILURE : isMissing ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE,
-    disabled: outcome.kind === 'bounced' && outcome.reason === 'recipient-disabled',
+    // A deferral for another reason concerns the configuration or the reputation of the sender. In a report, such a refusal
+    // is permanent, because the reporting server does not try again.
+    result: isTemporary ? TEMPORARY_FAILURE : isMissing ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE,
+    isDisabled: outcome.kind === 'bounced' && outcome.reason === 'recipient-disabled',
     isSoft: failure.class === 'soft',
     category: failure.category,
   };

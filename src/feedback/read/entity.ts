@@ -27,7 +27,7 @@ export interface Entity {
   readonly parameters: ReadonlyMap<string, string>;
   /** The parts of a multipart whose boundary occurs in the text. Empty for a leaf. */
   readonly parts: readonly Entity[];
-  /** Returns the decoded octets of a leaf, up to the maximum length. */
+  /** Returns the decoded octets of a leaf, up to the maximum length, as one character per octet. */
   readonly decodeOctets: () => string;
   /** Returns the content of a leaf as text with LF line ends. */
   readonly decodeText: () => string;
@@ -106,7 +106,10 @@ function parse(text: string, maxOctets: number): Entity {
   return root === undefined ? EMPTY_ENTITY : closeEntity(root, text, text.length, maxOctets);
 }
 
-/** Handles the close delimiter of a multipart. Later delimiters of this multipart are ignored. */
+/**
+ * Removes the delimiter of the innermost multipart after its close delimiter, so that its later delimiters are ignored.
+ * Later delimiters of the outermost multipart are not ignored.
+ */
 function closeMultipart(stack: readonly OpenEntity[], delimiters: Map<string, number>): void {
   const boundary = stack.at(-1)?.boundary;
   if (boundary !== undefined && boundary !== null && stack.length > 1) delimiters.delete(`--${boundary}`);

@@ -23,7 +23,10 @@ const MAX_TEXT_LENGTH = 6_000;
 /** Maximum length of a heading of the returned message. */
 const MAX_HEADING_LENGTH = 120;
 
-/** A failed recipient that the text names, and its original address (alias). */
+/**
+ * A failed recipient that the text names. If the text also names its original address, `recipient` is the original address,
+ * and `alias` is the address after forwarding. Otherwise, `alias` is null.
+ */
 export interface FreeTextRecipient {
   readonly recipient: string;
   readonly alias: string | null;
@@ -65,9 +68,9 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, class
   const findSection = (recipient: string | null): Section | undefined => sections.get(recipient?.toLowerCase() ?? '');
   return {
     text: body,
-    recipients: [...sections.values()].slice(0, MAX_RECIPIENTS).map(({ address, originalAddress: originAddress }) => ({
-      recipient: originAddress ?? address,
-      alias: originAddress === null ? null : address,
+    recipients: [...sections.values()].slice(0, MAX_RECIPIENTS).map(({ address, originalAddress }) => ({
+      recipient: originalAddress ?? address,
+      alias: originalAddress === null ? null : address,
     })),
     classify: (recipient, status) => {
       const section = findSection(recipient);

@@ -1,6 +1,6 @@
 /**
- * Finds addresses in free text and determines the role of each: an address that begins a line or follows an introducing phrase is
- * a failed recipient. The search makes one pass over the text, returns at most MAX_FOUND addresses, and never throws.
+ * Finds addresses in free text and determines the role of each from the text before it, for example from an introducing
+ * phrase. The search makes one pass over the text, returns at most `MAX_FOUND_ADDRESSES` addresses, and never throws.
  */
 import { parseAddress } from '../../model/address.ts';
 import {
@@ -34,7 +34,7 @@ export interface FoundAddress {
   readonly role: AddressRole;
 }
 
-/** Maps each ASCII character of a local part to 1: atext of RFC 5322 section 3.2.3 and the dot. */
+/** Has the value 1 for each ASCII character of a local part: atext of RFC 5322 section 3.2.3 and the dot. */
 const LOCAL_CHARACTERS = new Uint8Array(128);
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~.") {
   LOCAL_CHARACTERS[character.charCodeAt(0)] = 1;
@@ -221,9 +221,10 @@ function endsWithPhrase(text: string, phrase: string): boolean {
 /** Returns true if the text contains only bullets, quotation marks, brackets and similar characters. */
 function hasOnlyMarks(text: string): boolean {
   for (let i = 0; i < text.length; i += 1) {
-    const c = text.charCodeAt(i);
-    const word = (c >= 0x61 && c <= 0x7a) || (c >= 0x30 && c <= 0x39) || isLetter(c);
-    if (word) return false;
+    const charCode = text.charCodeAt(i);
+    const isWordCharacter =
+      (charCode >= 0x61 && charCode <= 0x7a) || (charCode >= 0x30 && charCode <= 0x39) || isLetter(charCode);
+    if (isWordCharacter) return false;
   }
   return true;
 }

@@ -153,7 +153,8 @@ function classifyBounce(
       failure: known ?? withFailureClass('soft', classification.failure),
     };
   }
-  // NoEmail means that the address does not exist, unless the diagnostic reports a policy or a temporary failure.
+  // NoEmail means that the address does not exist, unless the diagnostic or the status reports a policy or a temporary
+  // failure. Without a diagnostic and a status, General has the same meaning.
   const isMissing =
     diagnostic === null && status === null
       ? subType === 'General' || subType === 'NoEmail'

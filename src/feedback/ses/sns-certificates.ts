@@ -3,9 +3,9 @@
  * certificate of this machine (RFC 5280 section 6: signatures, validity, authority to issue) and its name is the name
  * of SNS.
  *
- * A certificate that cannot be fetched is `unavailable`, not `refused`, so that a network failure does not refuse an
- * event. Only trusted certificates are cached, so that requests with forged URLs cannot evict them. Fetches are bounded
- * in size, time and concurrency.
+ * If a certificate cannot be fetched because of a network failure or a response with the status 429 or 5xx, the result is
+ * `unavailable`, not `refused`, so that SNS sends the event again. Only trusted certificates are cached, so that requests
+ * with forged URLs cannot evict them. Fetches are bounded in size, time and concurrency.
  */
 import { X509Certificate } from 'node:crypto';
 
@@ -14,7 +14,7 @@ const FETCH_TIMEOUT_MS = 10_000;
 const MAX_CONCURRENT_FETCHES = 8;
 const MAX_CHAIN_LENGTH = 5;
 const MAX_CACHED_CERTIFICATES = 20;
-/** TTL of cached certificates. A revoked certificate is trusted for at most this time. */
+/** TTL of cached certificates. A certificate that was removed from its URL is trusted for at most this time. */
 const CACHE_TTL_MS = 24 * 3_600_000;
 /**
  * A certificate can contain the URL of its issuer. Only URLs below this domain are fetched. The signature determines
@@ -26,16 +26,16 @@ const TOO_MANY_REQUESTS = 429;
 
 export interface SnsCertificatesParts {
   readonly fetch: typeof fetch;
-  /** Trusted root certificates (PEM). */
+  /** Returns the trusted root certificates (PEM). */
   readonly getRoots: () => readonly string[];
   readonly now: () => number;
 }
 
 export type SnsCertificateResult =
   | { readonly kind: 'trusted'; readonly certificate: X509Certificate }
-  /** The certificate is not a certificate of SNS. `reason` is one line of text. */
+  /** The certificate is not a valid certificate of SNS. `reason` is one line of text. */
   | { readonly kind: 'refused'; readonly reason: string }
-  /** The certificate could not be fetched. The message may be from SNS. */
+  /** The certificate cannot be fetched now. The message may be from SNS. */
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface SnsCertificates {
@@ -51,6 +51,7 @@ interface CachedCertificate {
   readonly certificate: X509Certificate;
 }
 
+/** Creates the source of certificates with an empty cache. */
 export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCertificatesParts): SnsCertificates {
   const cache = new Map<string, CachedCertificate>();
   const pendingLoads = new Map<string, Promise<SnsCertificateResult>>();
@@ -115,8 +116,8 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     const issuerLine = certificate.infoAccess?.split('\n').find((text) => text.startsWith(ISSUER_URL_PREFIX));
     const url = URL.parse(issuerLine?.slice(ISSUER_URL_PREFIX.length).trim() ?? '');
     // Plain HTTP is usual for these URLs, and it is safe because the signature proves the issuer.
-    const known = url?.protocol === 'http:' || url?.protocol === 'https:';
-    if (url === null || !known || url.port !== '' || !url.hostname.endsWith(ISSUER_HOST)) return NO_TRUSTED_ROOT;
+    const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
+    if (url === null || !isHttp || url.port !== '' || !url.hostname.endsWith(ISSUER_HOST)) return NO_TRUSTED_ROOT;
     const downloaded = await download(url);
     if (downloaded.kind !== 'fetched') return downloaded;
     return parseCertificates(downloaded.octets)[0] ?? NO_TRUSTED_ROOT;
@@ -167,16 +168,16 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
 
   return {
     async getCertificate(url) {
-      const known = cache.get(url.href);
-      if (known !== undefined && known.expiresAt > now()) return { kind: 'trusted', certificate: known.certificate };
+      const cached = cache.get(url.href);
+      if (cached !== undefined && cached.expiresAt > now()) return { kind: 'trusted', certificate: cached.certificate };
       cache.delete(url.href);
       const pendingLoad = pendingLoads.get(url.href);
       if (pendingLoad !== undefined) return pendingLoad;
       if (pendingLoads.size >= MAX_CONCURRENT_FETCHES)
         return { kind: 'unavailable', reason: 'too many certificates are being fetched' };
-      const certificate = loadAndCache(url);
-      pendingLoads.set(url.href, certificate);
-      return certificate;
+      const load = loadAndCache(url);
+      pendingLoads.set(url.href, load);
+      return load;
     },
   };
 }

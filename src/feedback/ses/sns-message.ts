@@ -33,7 +33,7 @@ const SIGNED_FIELDS = {
   UnsubscribeConfirmation: ['Message', 'MessageId', 'SubscribeURL', 'Timestamp', 'Token', 'TopicArn', 'Type'],
 } as const;
 
-/** Parses a message and checks everything except the signature. */
+/** Parses a message and checks its fields. Does not check the signature, and does not compare the topic or the time. */
 export function parseSnsMessage(body: string): ParsedSnsMessage {
   let json: unknown;
   try {

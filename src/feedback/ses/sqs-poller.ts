@@ -16,8 +16,8 @@ import { createUnknownReport, recordSesEvent } from './report.ts';
 const WAIT_S = 20;
 const MAX_BATCH_SIZE = 10;
 /**
- * Number of concurrent receive requests. With several requests, the throughput of a busy queue is not limited by
- * network latency.
+ * Number of concurrent receive requests. With several requests, the network latency limits the throughput of a busy queue
+ * less than with one request.
  */
 const RECEIVER_COUNT = 4;
 /** The time after which the queue delivers an event again if the outcome of its message is not recorded yet. */
@@ -25,8 +25,9 @@ const RETRY_VISIBILITY_S = 30;
 const MAX_TOPIC_LENGTH = 300;
 /** Age from which an event that cannot be applied yet is stored for the operator. */
 const MAX_QUEUE_AGE_MS = 3_600_000;
-const BACKOFF_MS = { initial: 1_000, max: 60_000 } as const;
-/** Additional time after which a request without a response is aborted, because the connection may be dead. */
+const MIN_BACKOFF_MS = 1_000;
+const MAX_BACKOFF_MS = 60_000;
+/** Additional time after which a request without a response is aborted, because the connection may be lost. */
 const RESPONSE_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -47,6 +48,7 @@ export interface SqsPollerParts {
 }
 
 export interface SqsPoller {
+  /** Starts the receivers. Rejects if the queue URL is not a URL. */
   start(): Promise<void>;
   /** Aborts waiting requests, and resolves when all reports that are being recorded are recorded. */
   close(): Promise<void>;
@@ -59,6 +61,7 @@ interface StoreFailure {
 
 type MessageResult = { readonly kind: 'delete' } | { readonly kind: 'retry' } | StoreFailure;
 
+/** Creates the poller of one queue. */
 export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   const { queueUrl: QueueUrl, clock, topics, recordReport, publish, onError } = parts;
   const publishRefusal = (reason: SqsRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });
@@ -92,7 +95,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
         if (stopController.signal.aborted) return;
         onError('sqs', error);
       }
-      await wait(Math.min(BACKOFF_MS.max, BACKOFF_MS.initial * 2 ** failureCount) * (0.5 + parts.random() / 2));
+      await wait(Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** failureCount) * (0.5 + parts.random() / 2));
       failureCount = Math.min(failureCount + 1, 10);
     }
   }
