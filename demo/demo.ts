@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import { type MonotonicClock, systemClock } from '../src/clock.ts';
 import { readSettings } from '../src/config/load.ts';
 import { createResolver } from '../src/domains/dns.ts';
-import { createSigningParts, returnPathKey } from '../src/domains/setup.ts';
+import { createSigningParts, loadReturnPathKey } from '../src/domains/setup.ts';
 import { createPrepare, DomainCache } from '../src/domains/signing.ts';
 import { type Service, startService } from '../src/main.ts';
 import type { LeasedMessage } from '../src/model/message.ts';
@@ -136,7 +136,7 @@ async function createDemo(
   return { service, folder, history };
 
   async function createHistory(): Promise<History | null> {
-    const returnPath = returnPathKey(settings);
+    const returnPath = loadReturnPathKey(settings);
     if (returnPath === null) throw new Error('the return path is not set');
     const plan = planHistory(startedAt, recipients, random);
     const messageCounts = new Map<string, number>();

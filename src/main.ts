@@ -257,7 +257,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
       )
     : null;
 
-  const status = (): RuntimeStatus => ({
+  const readStatus = (): RuntimeStatus => ({
     node,
     version,
     storeFault: health.findFault(),
@@ -277,7 +277,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
         domains,
         directory,
         ids,
-        status,
+        status: readStatus,
       },
       ...{ events, drainMs, secrets: () => notifySecrets, warn },
     }),
@@ -296,7 +296,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
           observability,
           connections: createHttpConnections('operator', connectionLimits.operator, connectionDependencies),
           inbox,
-          status,
+          status: readStatus,
           firstKey: firstKey?.key ?? null,
           api: options.operatorApi ?? null,
         }),

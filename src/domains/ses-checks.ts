@@ -81,9 +81,9 @@ function createIdentityFinding(domain: string, identity: SesIdentity | null): Fi
     const detail = `Amazon SES has no identity for this domain and rejects messages from this domain; \`postrider domain verify ${domain}\` creates the identity`;
     return { found: 'missing', seen: [], detail };
   }
-  const { verified, dkim, fault } = identity;
-  const seen = [`${verified ? 'verified' : 'not verified'}, DKIM ${dkim}${fault === null ? '' : `, ${fault}`}`];
-  if (!verified) {
+  const { isVerified, dkim, fault } = identity;
+  const seen = [`${isVerified ? 'verified' : 'not verified'}, DKIM ${dkim}${fault === null ? '' : `, ${fault}`}`];
+  if (!isVerified) {
     const detail = `Amazon SES has not verified this domain yet: ${describePendingCheck(identity)}`;
     return { found: 'wrong', seen, detail };
   }

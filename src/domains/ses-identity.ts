@@ -20,7 +20,7 @@ export interface SesKey {
 }
 
 export interface SesIdentity {
-  readonly verified: boolean;
+  readonly isVerified: boolean;
   /** The reason for which the provider's last DNS check failed, such as `HOST_NOT_FOUND`, or null. */
   readonly fault: string | null;
   /** The DKIM status: `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE` or `NOT_STARTED`. */
@@ -70,7 +70,7 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
       const response = await client.send(new sdk.GetEmailIdentityCommand({ EmailIdentity }), createTimeoutOptions());
       const { DkimAttributes: dkim, MailFromAttributes: mailFrom } = response;
       return {
-        verified: response.VerifiedForSendingStatus === true,
+        isVerified: response.VerifiedForSendingStatus === true,
         fault: response.VerificationInfo?.ErrorType ?? null,
         dkim: dkim?.Status ?? 'NOT_STARTED',
         origin: dkim?.SigningAttributesOrigin ?? 'AWS_SES',

@@ -192,7 +192,7 @@ export function evaluateDomainChecks(
  * Returns the domain and the key of return paths, or null if POSTRIDER_RETURN_PATH_DOMAIN is not set. Creates the
  * secret if it does not exist. @throws SecretError
  */
-export function returnPathKey(settings: Settings): PrepareParts['returnPath'] {
+export function loadReturnPathKey(settings: Settings): PrepareParts['returnPath'] {
   const { returnPathDomain: domain } = settings;
   return domain === null ? null : { domain, key: deriveKey(loadInstallationSecret(settings), 'return-path') };
 }
@@ -208,7 +208,7 @@ export function createSigningParts(
   return {
     ...createComposition(settings, () => key),
     mustSign: requiresAuthenticatedSender(settings),
-    returnPath: returnPathKey(settings),
+    returnPath: loadReturnPathKey(settings),
   };
 }
 

@@ -399,7 +399,7 @@ export type State = (typeof STATES)[number];
 export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   queued: 'accepted and due at a known time',
   sending:
-    'leased by one node until a known time; if the node stops, the lease expires and another node recovers the message',
+    'leased by one node until a known time; if the node stops, another node or the next start of the service recovers the message',
   delivered: 'the next hop (provider, relay or mail server) took responsibility for the message',
   bounced: 'permanently refused by the next hop, or reported as undeliverable by a bounce message or a provider event',
   complained: 'delivered, and later reported as spam by the recipient',

@@ -15,7 +15,7 @@ import { computeQueueStatus, type QueueStatus } from './overview/queue.ts';
 import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
 import { createStringEnum } from './schemas.ts';
 
-/** Shows the overview in at most 100 ms, independent of the number of stored messages. */
+/** Shows the overview. Its duration does not depend on the number of stored messages. */
 export const showOverview = operation({
   name: 'overview.show',
   id: 'showOverview',

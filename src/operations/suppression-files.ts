@@ -104,8 +104,8 @@ export const importSuppressions = uploadOperation({
       // The parser is loaded here, so that other commands do not load it.
       const { readSuppressionList } = await import('./suppressions/list-reader.ts');
       const firstPass = rereadable.bytes;
-      const rows = (hooks: ListHooks) => readSuppressionList(firstPass, name, options, hooks);
-      const { total, counts, format } = await validateFile(rows, name, observer);
+      const readRows = (hooks: ListHooks) => readSuppressionList(firstPass, name, options, hooks);
+      const { total, counts, format } = await validateFile(readRows, name, observer);
       if (dryRun) return ok({ read: counts.read, added: 0, known: 0, ...counts.result(), format, dryRun });
       if (imports.isStopping()) return unavailable(`${SHUTDOWN_TEXT}; no address was added`);
       const bytes = rereadable.reread(total);
@@ -113,7 +113,7 @@ export const importSuppressions = uploadOperation({
         name,
         total,
         format,
-        rows: (hooks: ListHooks) => readSuppressionList(bytes, name, options, hooks),
+        readRows: (hooks: ListHooks) => readSuppressionList(bytes, name, options, hooks),
       };
       return await imports.runImport(() => addRows(account, file, context, observer));
     } catch (error) {
@@ -134,7 +134,7 @@ interface FileSummary {
 
 /** Validates the whole file. @throws ContentError */
 async function validateFile(
-  readRows: ValidFile['rows'],
+  readRows: ValidFile['readRows'],
   name: string,
   { onRowsRead }: UploadObserver<ImportProgress>,
 ): Promise<FileSummary> {
@@ -167,13 +167,13 @@ interface ValidFile {
   /** The size of the file in bytes. */
   readonly total: number;
   readonly format: string | null;
-  readonly rows: (hooks: ListHooks) => AsyncIterable<ListRow>;
+  readonly readRows: (hooks: ListHooks) => AsyncIterable<ListRow>;
 }
 
 /** Adds the rows of a file in batches. */
 async function addRows(
   account: string,
-  { name, total, format, rows: readRows }: ValidFile,
+  { name, total, format, readRows }: ValidFile,
   { store, imports }: ImportContext,
   { onProgress }: UploadObserver<ImportProgress>,
 ): Promise<Result<ImportResult>> {

@@ -94,9 +94,9 @@ export const removeSuppression = operation({
       const lists = provider.value === null ? 'is not' : 'is on neither the suppression list of Amazon SES nor';
       return notFound('address', `${address.value} ${lists} on the suppression list of ${formatListLabel(account)}`);
     }
-    const atProvider: RemovedSuppression['provider'] =
+    const providerResult: RemovedSuppression['provider'] =
       provider.value === null ? null : provider.value.removed ? 'removed' : 'absent';
-    return ok({ address: address.value, removed: removed.value, provider: atProvider });
+    return ok({ address: address.value, removed: removed.value, provider: providerResult });
   },
 });
 

@@ -145,7 +145,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         createContext(authentication.actor),
         {
           onRowsRead: () => undefined,
-          onProgress: (progress) => lines.progress(progress),
+          onProgress: (progress) => lines.writeProgress(progress),
         },
       ).finally(() => {
         runningImports -= 1;
@@ -224,7 +224,7 @@ class ProgressLines {
     [this.firstProgress, this.#resolveStarted] = [promise, resolve];
   }
 
-  progress(importProgress: ImportProgress): void {
+  writeProgress(importProgress: ImportProgress): void {
     const now = this.#clock.now();
     if (this.#lastProgress === null || now - this.#writtenAt >= PROGRESS_INTERVAL_MS) {
       this.#writtenAt = now;

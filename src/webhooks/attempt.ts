@@ -149,13 +149,13 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
     };
     const request: ClientRequest = isTls ? httpsRequest(requestOptions) : httpRequest(requestOptions);
     let hasResponse = false;
-    const fail = (cause: Error) => {
+    const resolveAsFailed = (cause: Error) => {
       const error = signal.aborted ? createTimeoutError() : cause;
       if (!hasResponse) resolve({ kind: 'failed', error, reusedConnection: request.reusedSocket });
     };
-    request.on('error', fail);
+    request.on('error', resolveAsFailed);
     // The connection can also close without a response and without an error, for example after a protocol switch.
-    request.on('close', () => fail(new Error('the connection was closed without a response')));
+    request.on('close', () => resolveAsFailed(new Error('the connection was closed without a response')));
     let informationalCount = 0;
     request.on('information', () => {
       informationalCount += 1;

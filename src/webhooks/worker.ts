@@ -38,7 +38,7 @@ const POLL_MS = 1_000;
  * After a pass over more endpoints than one claim examines, the next run starts no earlier than this multiple of the
  * duration of the pass.
  */
-const MIN_REST_FACTOR = 4;
+const MIN_PAUSE_FACTOR = 4;
 /**
  * The time from a wake-up to the next run, so that one run processes several events. The time is longer after a run
  * without an event.
@@ -113,10 +113,10 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   /** The endpoint after which the next claim continues, or 0. */
   let position = 0;
   /** The monotonic time before which no run starts. */
-  let restUntil = 0;
+  let pausedUntil = 0;
   /** The monotonic time at which the last run started. */
   let runStartedAt = 0;
-  /** The monotonic time until which the store may have leases of a failed claim that the node does not know. */
+  /** The monotonic time until which the store may have leases of a failed claim that are not in the memory of the node. */
   let recoverUntil = 0;
   /** The monotonic time of the last recovery. */
   let recoveredAt = 0;
@@ -138,8 +138,8 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   function schedule(): void {
     cancelTimer();
     const delayMs = Math.min(requestedDelayMs, isWoken ? getWakeDelayMs() : POLL_MS);
-    const restMs = Math.max(restUntil, runStartedAt + pace.getPauseMs()) - clock.monotonic();
-    if (!isStopping) cancelTimer = clock.after(Math.max(delayMs, restMs), () => startRun());
+    const pauseMs = Math.max(pausedUntil, runStartedAt + pace.getPauseMs()) - clock.monotonic();
+    if (!isStopping) cancelTimer = clock.after(Math.max(delayMs, pauseMs), () => startRun());
   }
 
   function startRun(firstStep: () => Promise<void> = async () => undefined): void {
@@ -254,7 +254,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     hasBacklog = false;
     slots.removeIdle();
     const endedAt = clock.monotonic();
-    if (examinedSteps > 2) restUntil = endedAt + MIN_REST_FACTOR * (endedAt - passStartedAt);
+    if (examinedSteps > 2) pausedUntil = endedAt + MIN_PAUSE_FACTOR * (endedAt - passStartedAt);
   }
 
   /** Starts the attempts of a claim that started at `claimedAt`, or releases the leases if the claim took too long. */

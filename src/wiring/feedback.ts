@@ -3,7 +3,7 @@
 import { getCACertificates } from 'node:tls';
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
-import { returnPathKey } from '../domains/setup.ts';
+import { loadReturnPathKey } from '../domains/setup.ts';
 import type { DomainCache } from '../domains/signing.ts';
 import type { EventRoute } from '../feedback/http-listener.ts';
 import { createFeedbackIntake } from '../feedback/intake.ts';
@@ -84,7 +84,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
 
   async function startSmtp(): Promise<string | null> {
     const { feedbackListen: listenAddress, tls } = settings;
-    const returnPath = returnPathKey(settings);
+    const returnPath = loadReturnPathKey(settings);
     if (listenAddress === null || returnPath === null) return null;
     // The modules are loaded only if the listener is enabled.
     const [{ createSmtpListener }, { createReportReader }] = await Promise.all([

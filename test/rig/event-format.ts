@@ -47,7 +47,7 @@ export function createFormatReader(provider: ProviderName, format: EventFormat):
 }
 
 /** Returns a sample whose members are replaced. */
-export function withMembers(sample: unknown, members: Json): Json {
+export function replaceMembers(sample: unknown, members: Json): Json {
   if (typeof sample !== 'object' || sample === null) throw new Error('the sample is not an object');
   return { ...sample, ...members };
 }

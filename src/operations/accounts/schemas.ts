@@ -53,7 +53,7 @@ export const providerMembers = {
 
 const Reputation = Type.Object(
   {
-    emails: Type.Integer({ description: 'Messages that the next hop accepted, and messages that hard bounced.' }),
+    emails: Type.Integer({ description: 'Messages that the next hop accepted or permanently refused.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
     complaints: Type.Integer({ description: 'Recipients that reported a message as spam.' }),
     status: createStringEnum(['good', 'warning', 'lock'], {

@@ -93,7 +93,7 @@ function describeState({ message, account }: ExplainInput): string {
     return 'the next hop accepted it, and an asynchronous bounce arrived later';
   return message.events.findLast(({ verb }) => verb === 'bounced')?.by.startsWith(FEEDBACK_PREFIX) === true
     ? 'an asynchronous bounce arrived, and the last attempt has no recorded reply'
-    : 'a hard bounce';
+    : 'the next hop permanently refused it';
 }
 
 /** Distinguishes a lost connection from a lost node. Only the event of a lost connection refers to an attempt. */
@@ -234,7 +234,7 @@ function explainSending({ message, now }: ExplainInput): readonly string[] {
   const leaseEnd = formatTime(message.dueAt);
   return message.dueAt > now
     ? [
-        `${node} is sending it. Its lease lasts until ${leaseEnd}; if the node stops, another node recovers the message then.`,
+        `${node} is sending it. Its lease lasts until ${leaseEnd}; if the node stops, another node or the next start of the service recovers the message.`,
       ]
     : [
         `The lease of ${node === 'A node' ? 'its node' : node} expired at ${leaseEnd}; a running service returns it to the queue.`,
@@ -293,7 +293,7 @@ function explainTimes(message: StoredMessage): readonly string[] {
   ];
 }
 
-/** States that `delivered` alone does not mean that the recipient has the message. */
+/** States that no provider has confirmed the delivery. Returns nothing for a confirmed message and for the simulator. */
 function explainMissingConfirmation(message: StoredMessage): readonly string[] {
   if (findConfirmation(message) !== null || findLastAttempt(message)?.remote === SIMULATOR) return [];
   return ['No event of a provider has confirmed the delivery to the mail server of the recipient.'];
@@ -430,7 +430,7 @@ function explainSuppressionEffect(attempt: Attempt | null): readonly string[] {
   if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never suppressed.'];
   return attempt.outcome.suppress
     ? [`${describeMailboxFault(attempt.outcome.reason)}, so the recipient was added to the account’s suppression list.`]
-    : ['It suppresses no recipient: the reply does not state that the mailbox does not exist.'];
+    : ['The bounce suppresses no recipient: the reply does not state that the mailbox does not exist or is disabled.'];
 }
 
 /** Describes the mailbox fault of a bounce that suppresses the recipient. */

@@ -112,7 +112,10 @@ const EventDetails = Type.Object({
   sequence: Type.Integer({ description: 'The position in the history, from 0.' }),
   at: Time,
   type: Type.String({ description: 'The kind of event, such as `accepted`, `deferred`, `retried`.' }),
-  by: Type.String({ description: 'The node, `operator`, `simulator`, or the source of a feedback report.' }),
+  by: Type.String({
+    description:
+      'The API key of the acceptance, the node, `store`, `operator`, `simulator`, or the source of a feedback report.',
+  }),
   detail: nullable(Type.String()),
   class: nullable(
     createStringEnum(FAILURE_CLASSES, {
@@ -138,7 +141,9 @@ export type EventDetails = Static<typeof EventDetails>;
 export const MessageDetails = Type.Object({
   ...summaryMembers,
   account: AccountMember,
-  key: Type.String({ description: 'The id of the API key, `key_1`.' }),
+  key: Type.String({
+    description: 'The id of the API key, such as `key_1`, or `notification` for a notification to operators.',
+  }),
   keyName: nullable(Type.String({ description: 'The name of the API key; null if the key does not exist.' })),
   due: nullable(
     Type.String({

@@ -228,14 +228,14 @@ function describeDomainProblem(domain: DomainProblem, { settings, now }: Overvie
       if (!maySend(domain))
         return createFailure(
           ['domain-refused', name],
-          `${name}: the DKIM records are missing, and its messages are refused`,
+          `${name}: the DKIM records are missing or wrong, and its messages are refused`,
           remedy,
           page,
         );
       const remainingMs = (failingSince ?? now) + GRACE_PERIOD_MS - now;
       return createFailure(
         ['domain-failing', name],
-        `${name}: the DKIM records are missing; its messages are refused ${remainingMs > 0 ? `in ${formatSpan(remainingMs)}` : 'soon'}`,
+        `${name}: the DKIM records are missing or wrong; its messages are refused ${remainingMs > 0 ? `in ${formatSpan(remainingMs)}` : 'soon'}`,
         remedy,
         page,
       );

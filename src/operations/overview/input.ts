@@ -32,6 +32,7 @@ export function hasFeedbackSource({ feedbackListen, feedbackHttpListen, sesQueue
   return feedbackListen !== null || feedbackHttpListen !== null || sesQueue !== null;
 }
 
+/** Reads the data of one range. `maxItems` is the maximum number of items of each kind, such as accounts or keys. */
 export async function readOverviewInput(
   store: OperatorStore,
   settings: Settings,

@@ -9,7 +9,7 @@ import type { Trend } from './schemas.ts';
 
 /** The window of the rates. It is shorter if the traffic in the window began later. */
 export const RATE_WINDOW_MS = 5 * MINUTE_MS;
-/** The minimum window. One message in the first 10 s is not a rate of six per minute. */
+/** The minimum window, so that one message in the first 10 s does not cause a rate of six messages per minute. */
 const MIN_WINDOW_MS = MINUTE_MS;
 /** Rates that differ by less than a tenth or by less than one per minute count as equal. */
 const RATE_MARGIN_FACTOR = 1.1;

@@ -34,7 +34,7 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
   const pendingSteps: PromiseWithResolvers<IndexProgress>[] = [];
   let endError: StoreError | null = null;
   const exited = Promise.withResolvers<StoreError>();
-  const fail = (error: StoreError) => {
+  const endWithError = (error: StoreError) => {
     endError ??= error;
     for (const pendingStep of pendingSteps.splice(0)) pendingStep.reject(error);
     exited.resolve(endError);
@@ -44,8 +44,8 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
     if (reply.ok) pendingStep?.resolve(reply.progress);
     else pendingStep?.reject(new StoreError(reply.fault));
   });
-  worker.on('error', (error) => fail(new StoreError(`the index thread failed: ${getErrorMessage(error)}`)));
-  worker.on('exit', () => fail(new StoreError('the index thread has ended.')));
+  worker.on('error', (error) => endWithError(new StoreError(`the index thread failed: ${getErrorMessage(error)}`)));
+  worker.on('exit', () => endWithError(new StoreError('the index thread has ended.')));
   return {
     runStep(step) {
       if (endError !== null) return Promise.reject(endError);

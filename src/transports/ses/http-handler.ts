@@ -107,7 +107,7 @@ export function createHttpHandler(
           cancel();
           abortSignal?.removeEventListener('abort', onAborted);
         };
-        const fail = (error: Error): void => {
+        const rejectRequest = (error: Error): void => {
           stopListening();
           reject(error);
         };
@@ -124,7 +124,7 @@ export function createHttpHandler(
           else socket.once(tls ? 'secureConnect' : 'connect', onConnected);
         });
         outgoingRequest.on('finish', () => onSent?.());
-        outgoingRequest.on('error', fail);
+        outgoingRequest.on('error', rejectRequest);
         outgoingRequest.on('response', (response) => {
           // A response may arrive before the server has read the whole request.
           onSent?.();
@@ -135,7 +135,7 @@ export function createHttpHandler(
             },
             (error: Error) => {
               outgoingRequest.destroy();
-              fail(error);
+              rejectRequest(error);
             },
           );
         });

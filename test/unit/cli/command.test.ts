@@ -319,7 +319,7 @@ describe('messages', () => {
 
   it('explain prints the reason of the state', async () => {
     const { stdout } = await run(folder, ['message', 'explain', MESSAGE_ID]);
-    expect(stdout).toContain('is bounced: a hard bounce');
+    expect(stdout).toContain('is bounced: the next hop permanently refused it');
     expect(stdout).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
   });
 

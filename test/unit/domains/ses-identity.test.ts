@@ -107,7 +107,7 @@ describe('the identity of a domain', () => {
 });
 
 const createIdentity = (changes: Partial<SesIdentity> = {}): SesIdentity => ({
-  verified: true,
+  isVerified: true,
   fault: null,
   dkim: 'SUCCESS',
   origin: 'EXTERNAL',
@@ -129,14 +129,14 @@ describe('the checks of an identity', () => {
       /^missing verified: .* rejects messages from this domain; `postrider domain verify a\.example` creates the identity$/,
     ],
     [
-      createIdentity({ verified: false, dkim: 'PENDING' }),
+      createIdentity({ isVerified: false, dkim: 'PENDING' }),
       new RegExp(`^wrong .*can take hours: publish .* ${CURRENT_SELECTOR}$`),
     ],
     [
-      createIdentity({ verified: false, dkim: 'FAILED', fault: 'HOST_NOT_FOUND' }),
+      createIdentity({ isVerified: false, dkim: 'FAILED', fault: 'HOST_NOT_FOUND' }),
       /^wrong .*did not find the DKIM record \(HOST_NOT_FOUND\): publish .*, then verify again$/,
     ],
-    [createIdentity({ verified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
+    [createIdentity({ isVerified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
     [createIdentity({ dkim: 'FAILED' }), /^found .*currently finds no DKIM key \(FAILED\): publish/],
   ])('explain the identity %j', (identityState, line) => {
     expect(listChecks(identityState)).toEqual([expect.stringMatching(line)]);

@@ -127,7 +127,7 @@ describe('the explanation', () => {
   });
 
   it('begins with the kind of a bounce, synchronous or asynchronous', () => {
-    expect(explainText({ state: 'bounced' })).toContain('is bounced: a hard bounce.');
+    expect(explainText({ state: 'bounced' })).toContain('is bounced: the next hop permanently refused it.');
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const events = [createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) })];
     expect(explainText({ state: 'bounced', events })).toContain(

@@ -6,8 +6,8 @@ import {
   BASIC_SECRETS,
   createBasicAuthorization,
   createFormatReader,
+  replaceMembers,
   WRONG_AUTHORIZATIONS,
-  withMembers,
 } from '../../rig/event-format.ts';
 
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
@@ -54,8 +54,10 @@ describe('the events of Brevo', () => {
   });
 
   it('the key of an event does not depend on the webhook that sends it', () => {
-    expect(readEvent(withMembers(HARD_BOUNCE, { id: 999 })).key).toBe(readEvent(HARD_BOUNCE).key);
-    expect(readEvent(withMembers(HARD_BOUNCE, { ts_epoch: 1793896434908 })).key).not.toBe(readEvent(HARD_BOUNCE).key);
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { id: 999 })).key).toBe(readEvent(HARD_BOUNCE).key);
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { ts_epoch: 1793896434908 })).key).not.toBe(
+      readEvent(HARD_BOUNCE).key,
+    );
   });
 
   it('a broken member of a batch does not affect the others', () => {
@@ -66,7 +68,7 @@ describe('the events of Brevo', () => {
 
   it('1,000 events of one body are read', () => {
     const members = Array.from({ length: 1_000 }, (_, at) =>
-      withMembers(HARD_BOUNCE, { ts_epoch: 1793896434907 + at }),
+      replaceMembers(HARD_BOUNCE, { ts_epoch: 1793896434907 + at }),
     );
     expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
   });
@@ -79,11 +81,11 @@ describe('the events of Brevo', () => {
     ['no id of a message', '{"postrider-id":"1"}', null],
     ['absent', undefined, null],
   ])('the message is found if X-Mailin-custom is %s', (_name, custom, expected) => {
-    expect(readEvent(withMembers(HARD_BOUNCE, { 'X-Mailin-custom': custom })).messageId).toBe(expected);
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { 'X-Mailin-custom': custom })).messageId).toBe(expected);
   });
 
   it('the message is found in a Message-ID of Postrider', () => {
-    const event = withMembers(HARD_BOUNCE, {
+    const event = replaceMembers(HARD_BOUNCE, {
       'X-Mailin-custom': undefined,
       'message-id': `<${MESSAGE_ID}@example.org>`,
     });
@@ -98,7 +100,7 @@ describe('the events of Brevo', () => {
     ['absent, with ts only', { ts_epoch: null, ts_event: undefined, ts: '1604933656' }, 1604933656000],
     ['absent in every form', { ts_epoch: 1e300, ts_event: -1, ts: 'now' }, null],
   ])('the time is read if ts_epoch is %s', (_name, members, expected) => {
-    expect(readEvent(withMembers(HARD_BOUNCE, members)).at).toBe(expected);
+    expect(readEvent(replaceMembers(HARD_BOUNCE, members)).at).toBe(expected);
   });
 
   it.each([
@@ -109,7 +111,7 @@ describe('the events of Brevo', () => {
     ['blocked : due to blacklist user', 'unknown'],
     [undefined, 'unknown'],
   ])('the reason “%s” of a blocked message is %s', (reason, expected) => {
-    expect(readEvent(withMembers(BLOCKED, { reason })).fact).toMatchObject({
+    expect(readEvent(replaceMembers(BLOCKED, { reason })).fact).toMatchObject({
       kind: 'provider-suppressed',
       reason: expected,
     });
@@ -118,17 +120,17 @@ describe('the events of Brevo', () => {
   it.each(['spam', 'bounce', 'server is down', undefined])(
     'a deferral stays a deferral with the reason “%s”',
     (reason) => {
-      expect(readEvent(withMembers(readSample('deferred.json'), { reason })).fact.kind).toBe('deferred');
+      expect(readEvent(replaceMembers(readSample('deferred.json'), { reason })).fact.kind).toBe('deferred');
     },
   );
 
   it.each(['list_addition', 'sms', 'constructor', ''])('the unknown type “%s” has no event', (event) => {
-    expect(read(withMembers(HARD_BOUNCE, { event })).events).toEqual([]);
+    expect(read(replaceMembers(HARD_BOUNCE, { event })).events).toEqual([]);
   });
 
   it('an event without a recipient names no recipient', () => {
-    expect(readEvent(withMembers(HARD_BOUNCE, { email: undefined })).recipient).toBeNull();
-    expect(readEvent(withMembers(HARD_BOUNCE, { email: ['recipient@example.com'] })).recipient).toBeNull();
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { email: undefined })).recipient).toBeNull();
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { email: ['recipient@example.com'] })).recipient).toBeNull();
   });
 
   it.each([
@@ -148,6 +150,6 @@ describe('the relay of Brevo', () => {
   it('the message id is in X-Mailin-custom, in the form in which the events contain it', () => {
     const [field] = BREVO_RELAY.metadata(MESSAGE_ID, {});
     expect(field).toEqual({ name: 'X-Mailin-custom', value: `{"postrider-id":"${MESSAGE_ID}"}` });
-    expect(readEvent(withMembers(HARD_BOUNCE, { 'X-Mailin-custom': field?.value })).messageId).toBe(MESSAGE_ID);
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { 'X-Mailin-custom': field?.value })).messageId).toBe(MESSAGE_ID);
   });
 });

@@ -6,8 +6,8 @@ import {
   BASIC_SECRETS,
   createBasicAuthorization,
   createFormatReader,
+  replaceMembers,
   WRONG_AUTHORIZATIONS,
-  withMembers,
 } from '../../rig/event-format.ts';
 
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
@@ -59,7 +59,7 @@ describe('the events of Mailjet', () => {
   });
 
   it('1,000 events of one body are read', () => {
-    const members = Array.from({ length: 1_000 }, (_, at) => withMembers(HARD_BOUNCE, { time: 1793896434 + at }));
+    const members = Array.from({ length: 1_000 }, (_, at) => replaceMembers(HARD_BOUNCE, { time: 1793896434 + at }));
     expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
   });
 
@@ -78,14 +78,14 @@ describe('the events of Mailjet', () => {
     ['', 'user unknown', 'by-text'],
     [true, 'greylisted', 'hard'],
   ])('a bounce with hard_bounce %j and the error “%s” is %s', (hard, error, expected) => {
-    expect(readEvent(withMembers(HARD_BOUNCE, { hard_bounce: hard, error })).fact).toMatchObject({
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { hard_bounce: hard, error })).fact).toMatchObject({
       kind: 'bounce',
       failureClass: expected,
     });
   });
 
   it.each([false, undefined])('a bounce of a greylisted message with hard_bounce %j is a deferral', (hard) => {
-    const event = withMembers(HARD_BOUNCE, { hard_bounce: hard, error: 'greylisted' });
+    const event = replaceMembers(HARD_BOUNCE, { hard_bounce: hard, error: 'greylisted' });
     expect(readEvent(event).fact.kind).toBe('deferred');
   });
 
@@ -95,20 +95,23 @@ describe('the events of Mailjet', () => {
     ['spam reporter', 'complaint'],
     ['blacklisted', 'manual'],
   ])('a message blocked with the error “%s” is on the list of Mailjet because of %s', (error, reason) => {
-    expect(readEvent(withMembers(BLOCKED, { error })).fact).toMatchObject({ kind: 'provider-suppressed', reason });
+    expect(readEvent(replaceMembers(BLOCKED, { error })).fact).toMatchObject({ kind: 'provider-suppressed', reason });
   });
 
   it.each(['an error that is not documented', 'constructor', undefined, null])(
     'a message blocked with the error %j suppresses no recipient',
     (error) => {
-      expect(readEvent(withMembers(BLOCKED, { error })).fact).toMatchObject({ kind: 'bounce', failureClass: 'soft' });
+      expect(readEvent(replaceMembers(BLOCKED, { error })).fact).toMatchObject({
+        kind: 'bounce',
+        failureClass: 'soft',
+      });
     },
   );
 
   it.each([['helloworld'], [''], [7], [undefined], [`${MESSAGE_ID} `]])(
     'the CustomID %j is not the id of a message',
     (id) => {
-      expect(readEvent(withMembers(HARD_BOUNCE, { CustomID: id })).messageId).toBeNull();
+      expect(readEvent(replaceMembers(HARD_BOUNCE, { CustomID: id })).messageId).toBeNull();
     },
   );
 
@@ -119,7 +122,7 @@ describe('the events of Mailjet', () => {
     ['MessageID without lost digits', { Message_GUID: '', MessageID: 9007199254740991 }, '9007199254740991'],
     ['none if digits of MessageID are lost', { Message_GUID: undefined, MessageID: 2 ** 60 }, null],
   ])('the id of Mailjet is %s', (_name, members, expected) => {
-    expect(readEvent(withMembers(HARD_BOUNCE, members)).reference).toBe(expected);
+    expect(readEvent(replaceMembers(HARD_BOUNCE, members)).reference).toBe(expected);
   });
 
   it.each([
@@ -129,7 +132,7 @@ describe('the events of Mailjet', () => {
     ['a huge number', 1e300, null],
     ['absent', undefined, null],
   ])('the time is read if it is %s', (_name, time, expected) => {
-    expect(readEvent(withMembers(HARD_BOUNCE, { time })).at).toBe(expected);
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { time })).at).toBe(expected);
   });
 
   it('the oldest form without MessageID, CustomID and Payload is read', () => {
@@ -154,6 +157,6 @@ describe('the relay of Mailjet', () => {
   it('the message id is in X-MJ-CustomID, in the form in which the events contain it', () => {
     const [field] = MAILJET_RELAY.metadata(MESSAGE_ID, {});
     expect(field).toEqual({ name: 'X-MJ-CustomID', value: MESSAGE_ID });
-    expect(readEvent(withMembers(HARD_BOUNCE, { CustomID: field?.value })).messageId).toBe(MESSAGE_ID);
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { CustomID: field?.value })).messageId).toBe(MESSAGE_ID);
   });
 });

@@ -7,8 +7,8 @@ import {
   BASIC_SECRETS,
   createBasicAuthorization,
   createFormatReader,
+  replaceMembers,
   WRONG_AUTHORIZATIONS,
-  withMembers,
 } from '../../rig/event-format.ts';
 
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
@@ -17,7 +17,7 @@ const { readSample, readResult, read, readEvent, authenticate } = createFormatRe
 /** Returns the batch member in a sample file. `members` replace members of its event. */
 function createMember(sample: string, members: Json = {}): Json {
   const [{ msys }] = readSample(sample) as [{ msys: Record<string, Json> }];
-  const changed = Object.entries(msys).map(([name, event]) => [name, withMembers(event, members)]);
+  const changed = Object.entries(msys).map(([name, event]) => [name, replaceMembers(event, members)]);
   return { msys: Object.fromEntries(changed) };
 }
 
