@@ -10,7 +10,7 @@ const LOW_SPACE_BYTES = 1_073_741_824;
 const MIN_SPACE_BYTES = 104_857_600;
 
 export interface DatabaseParts {
-  /** Name of the database in the findings: the path of the file. */
+  /** The name of the database in the findings: the path of the file, or a fixed text for a database server. */
   readonly path: string;
   /** The result of opening the database and writing to it. `absent` when no service has run yet. */
   readonly openResult:

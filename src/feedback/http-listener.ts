@@ -3,8 +3,8 @@
  * messages of SNS, and `/events/PROVIDER` for the events of each other provider.
  *
  * Guarantees: each request gets one response, or its connection is closed. Each response 404 below `/events/` is
- * published as `report.refused`. If a receiver throws, the response is 500 and the error is reported. If the server cannot listen, `start` rejects with a one-line Error that names the setting
- * and the address.
+ * published as `report.refused`. If a receiver throws, the response is 500 and the error is reported. If the server cannot
+ * listen, `start` rejects with a one-line Error that names the setting and the address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';
@@ -26,7 +26,7 @@ import {
 /** The maximum time for which a shutdown waits for requests in progress. */
 const MAX_CLOSE_MS = 10_000;
 
-/** Handles the requests of one path. Resolves to null when the client has disconnected. */
+/** Receives one request of one path. Resolves to the response, or to null if the client has disconnected. */
 export type EventRoute = (request: IncomingMessage, bodies: BodyReader) => Promise<HttpAnswer | null>;
 
 export interface EventListenerParts {
@@ -49,10 +49,13 @@ export interface EventListenerParts {
 export interface EventListener {
   /** Rejects with an Error whose one-line message names the setting and the address. */
   start(): Promise<ListenAddress>;
+  /** Uses a renewed certificate for all later connections. */
   renewCertificate(certificate: CertificatePair): void;
+  /** Closes the listener. Waits for requests in progress, for at most `MAX_CLOSE_MS`. */
   close(): Promise<void>;
 }
 
+/** Creates the listener. It accepts connections after `start`. */
 export function createEventListener(parts: EventListenerParts): EventListener {
   const { clock, connections, certificate, routes, publish, onError } = parts;
   const bodies = createBodyReader();

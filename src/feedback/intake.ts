@@ -17,7 +17,7 @@ const RETRY_INTERVAL_MS = 250;
 
 /**
  * `recorded`: the report was recorded now or earlier, or is kept until its message is settled. `unmatched`: the report matches no
- * message of this installation, so nothing was recorded.
+ * message of this installation; at most its digest was recorded. `not-yet`: the message is not settled, and nothing was recorded.
  */
 export type RecordResult = 'recorded' | 'unmatched' | 'not-yet';
 
@@ -31,6 +31,7 @@ export interface FeedbackIntakeParts {
 }
 
 export interface FeedbackIntake {
+  /** Records a report. Rejects if the store fails. */
   recordReport(report: FeedbackReport): Promise<RecordResult>;
   /** Ends all waits. */
   close(): void;

@@ -1,7 +1,7 @@
 /**
- * Tests that feedback arrives: sends a message to a recipient that is known to bounce, and waits for the report about
- * the message. Each test sends one message and changes neither the reputation nor a suppression list. A failure is a
- * finding with a remedy.
+ * Tests that feedback arrives: sends a message to a recipient that is known to bounce or to complain, and waits for the
+ * report about the message. Each test sends one message and changes neither the reputation nor a suppression list. A
+ * failure is a finding with a remedy.
  */
 import { randomUUID } from 'node:crypto';
 import type { Settings } from '../config/settings.ts';

@@ -1,7 +1,8 @@
 /**
- * Checks the installation from this machine with the settings of the service: database, clock, transport, certificate,
- * host name, return path, provider events, sending domains. The checks send no message, change no data, and create neither a database
- * nor a secret. A failure is a finding with a remedy.
+ * Checks the installation from this machine with the settings of the service: database, secret, clock, transport,
+ * notifications, certificate, host name, return path, message size, provider events, suppression lists, sending domains.
+ * The checks send no message, change no data, and create neither a database nor a secret. A failure is a finding with a
+ * remedy.
  */
 
 import { existsSync } from 'node:fs';
@@ -56,7 +57,7 @@ import { getNotificationSender } from './overview/input.ts';
 import { checkEvents, hasEventSettings } from './providers/events.ts';
 
 const CHECK_LIMITS = {
-  /** The time limits of the checks. */
+  /** The time limit of each check. */
   timeoutMs: 25_000,
   /** The time after which no further check begins. */
   totalTimeoutMs: 60_000,
@@ -70,11 +71,11 @@ const RELAY_TIMEOUT_MS = 20_000;
 
 const NO_INPUT = Type.Object({});
 
-/** Runs all checks in at most one minute. */
+/** Runs the check of the database, and then all other checks concurrently. The limits are those of `CHECK_LIMITS`. */
 export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContext> = {
   name: 'doctor.run',
   id: 'runDoctor',
-  summary: 'Check the installation; takes up to one minute',
+  summary: 'Check the installation; takes up to two minutes',
   changes: false,
   input: NO_INPUT,
   result: Findings,

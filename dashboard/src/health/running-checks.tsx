@@ -14,7 +14,7 @@ export function RunningChecks({ startedAt }: { readonly startedAt: number }) {
     <Group gap="sm" mb="md">
       <Loader size="sm" aria-hidden />
       <Text>
-        The checks run and take up to one minute.{' '}
+        The checks run and take up to two minutes.{' '}
         <Text span inherit c="dimmed" aria-hidden>
           {formatDuration(seconds * 1_000)}
         </Text>

@@ -24,7 +24,7 @@ interface Run {
 export function HealthPage() {
   const queries = useQueryClient();
   const [startedAt, setStartedAt] = useState(() => Date.now());
-  // The checks take up to one minute and use the relay, so only the operator repeats them.
+  // The checks take up to two minutes and use the relay, so only the operator repeats them.
   const run = useQuery({
     queryKey: HEALTH_KEY,
     queryFn: async (): Promise<Run> => {

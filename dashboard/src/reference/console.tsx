@@ -39,14 +39,14 @@ export function Console({ session, document }: ConsoleProps) {
   const names = (accounts.data ?? []).map(({ name }) => name);
   const account = chosenAccount ?? names.find((name) => name === 'default') ?? names[0] ?? null;
   const ownDomain = domains.data?.find((domain) => domain.sends && domain.account === account)?.domain;
-  const initial: Readonly<Record<FieldName, string>> = {
+  const initialValues: Readonly<Record<FieldName, string>> = {
     to: getFirstRecipient(session.transport),
     from: ownDomain === undefined ? FIRST_SENDER : `hello@${ownDomain}`,
     subject: 'Hello',
     message: 'It works.',
     idempotencyKey: '',
   };
-  const values = { ...initial, ...typed };
+  const values = { ...initialValues, ...typed };
   const send = useApiMutation(() => {
     const { idempotencyKey, ...fields } = values;
     return post<TestOutcome>('/messages/test', {
@@ -65,7 +65,7 @@ export function Console({ session, document }: ConsoleProps) {
     autoComplete: 'off',
     spellCheck: false,
   });
-  const hasFieldError = (Object.keys(initial) as FieldName[]).some((name) => findFieldError(send.error, name) !== null);
+  const hasFieldError = (Object.keys(initialValues) as FieldName[]).some((name) => findFieldError(send.error, name) !== null);
   if (session.publicUrl === null)
     return (
       <Card title="Send a test message">

@@ -27,8 +27,8 @@ export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, 
   // Null until the operator opens or closes a row. Until then the first open step is open.
   const [chosen, setChosen] = useState<SetupStep['step'] | 'none' | null>(null);
   // The row stays open after its step is done, so that the operator sees the result.
-  const [initial] = useState(() => steps.find(({ state }) => state === 'open')?.step ?? 'none');
-  const opened = chosen ?? initial;
+  const [initialStep] = useState(() => steps.find(({ state }) => state === 'open')?.step ?? 'none');
+  const opened = chosen ?? initialStep;
   const needed = steps.filter(({ state }) => state === 'done' || state === 'open');
   const doneCount = needed.filter(({ state }) => state === 'done').length;
   const next = steps.find(({ state }) => state === 'open');

@@ -9,15 +9,15 @@ import { usePollingInterval } from '../api/live-connection';
 import { StateBadge } from '../parts/state-badge';
 
 export function TestMessageStatus({ captured }: { readonly captured: boolean }) {
-  const initial = useRef<string | null | undefined>(undefined);
+  const initialId = useRef<string | null | undefined>(undefined);
   const refetchInterval = usePollingInterval();
   const newest = useQuery({
     queryKey: ['messages', null, 'newest'],
     queryFn: async () => (await get<MessagePage>('/messages', { limit: 1 })).messages[0] ?? null,
     refetchInterval,
   });
-  if (newest.isSuccess && initial.current === undefined) initial.current = newest.data?.id ?? null;
-  const message = newest.data !== null && newest.data?.id !== initial.current ? newest.data : undefined;
+  if (newest.isSuccess && initialId.current === undefined) initialId.current = newest.data?.id ?? null;
+  const message = newest.data !== null && newest.data?.id !== initialId.current ? newest.data : undefined;
   return (
     <Group gap="xs" role="status" aria-live="polite">
       {message === undefined ? (

@@ -2,9 +2,9 @@
  * Receives the events of one managed provider (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/events/PROVIDER`).
  *
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
- * committed every event of the request. Events that are repeated, in the same request or in another request, change
- * nothing. If the store fails or a body is not read, the status of the response makes the provider send the
- * request again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are recorded in parts.
+ * committed every event of the request that matches a message. Events that are repeated, in the same request or in another
+ * request, change nothing. If the store fails or a body is not read, the status of the response makes the provider send
+ * the request again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are recorded in parts.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -235,7 +235,7 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
   };
 }
 
-/** The number of members of a request by what became of them. */
+/** The number of members of a request by their result. */
 interface MemberResults {
   readonly recorded: number;
   readonly unmatched: number;

@@ -296,7 +296,7 @@ describe('the explanation', () => {
 
   it.each([
     [true, 'was added to the account’s suppression list'],
-    [false, 'It suppresses no recipient'],
+    [false, 'The bounce suppresses no recipient'],
   ])('gives a bounce its reply and whether it suppresses the recipient (%s)', (suppress, expectedPart) => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such mailbox' } as const;
     const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
