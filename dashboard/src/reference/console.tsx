@@ -65,7 +65,9 @@ export function Console({ session, document }: ConsoleProps) {
     autoComplete: 'off',
     spellCheck: false,
   });
-  const hasFieldError = (Object.keys(initialValues) as FieldName[]).some((name) => findFieldError(send.error, name) !== null);
+  const hasFieldError = (Object.keys(initialValues) as FieldName[]).some(
+    (name) => findFieldError(send.error, name) !== null,
+  );
   if (session.publicUrl === null)
     return (
       <Card title="Send a test message">
