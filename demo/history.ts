@@ -23,11 +23,13 @@ import {
 } from '../src/model/message.ts';
 import type { Attempt } from '../src/model/outcome.ts';
 import { createMessageIdGenerator } from '../src/model/submission.ts';
+import { getLatencyBucket } from '../src/model/traffic.ts';
 import { createAuditedStore } from '../src/operator/audited-store.ts';
 import { LEASE_MS } from '../src/queue/attempt.ts';
 import type { Store } from '../src/store/contract.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
 import { BEHAVIORS } from './behaviors.ts';
+import { HistoryDeliverability } from './history-deliverability.ts';
 import { HistoryTraffic } from './history-traffic.ts';
 import type { OperatorAction } from './operators.ts';
 import { DAYS, type PlannedMessage } from './plan.ts';
@@ -73,6 +75,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   const dueAt = new Map<string, number>();
   const keyLastUsedAt = new Map<number, number>();
   const figures = new HistoryTraffic();
+  const deliverability = new HistoryDeliverability(now);
   let reports: DueReport[] = [];
   let [plannedIndex, actionIndex] = [0, 0];
 
@@ -86,6 +89,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     for (const _ of await store.expire(until - policy.maxAgeMs, until, 500, NODE)) figures.countEnd('expired', until);
     await recordReports(until);
     await store.writeTraffic(NODE, figures.takeChanged());
+    await store.writeDeliverability(NODE, deliverability.takeChanged());
     parts.progress(plannedIndex / plan.length);
   }
   await store.updateKeysLastUsed([...keyLastUsedAt].map(([id, at]) => ({ id, at })));
@@ -121,7 +125,12 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     const results = await store.accept(messages);
     return messages.flatMap((message, at) => {
       const result = results[at];
-      if (result?.kind === 'accepted') figures.count('accepted', message.acceptedAt);
+      if (result?.kind === 'accepted') {
+        figures.count('accepted', message.acceptedAt);
+        deliverability.count(message, message.acceptedAt, (counts) => {
+          counts.accepted += 1;
+        });
+      }
       if (result?.kind === 'accepted' && result.state === 'suppressed')
         figures.countEnd('suppressed', message.acceptedAt);
       if (result?.kind !== 'accepted' || result.state !== 'sending' || message.lease === null) return [];
@@ -187,6 +196,17 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     else if (to === 'delivered') figures.countEnd(to, event.at, event.at - message.acceptedAt);
     else if (to === 'bounced' || to === 'expired') figures.countEnd(to, event.at);
     if (to === 'bounced' && event.failure !== null) figures.countBounce(event.failure, event.at);
+    deliverability.count(message, event.at, (counts) => {
+      if (to === 'queued') counts.deferred += 1;
+      if (to === 'delivered' || to === 'bounced') {
+        counts[to] += 1;
+        counts.ended += 1;
+      }
+      if (to === 'bounced' && event.failure !== null) counts[event.failure.class] += 1;
+      if (to !== 'delivered') return;
+      const bucket = getLatencyBucket(event.at - message.acceptedAt);
+      counts.latencies.set(bucket, (counts.latencies.get(bucket) ?? 0) + 1);
+    });
   }
 
   function scheduleReport(message: LeasedMessage, from: number): void {
@@ -217,7 +237,14 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       }),
     );
     for (const [at, result] of results.entries()) {
-      if (result.kind === 'applied') figures.count(result.to, arrivedReports[at]?.at ?? until);
+      const report = arrivedReports[at];
+      if (result.kind !== 'applied' || report === undefined) continue;
+      const { to } = result;
+      figures.count(to, report.at);
+      if (to === 'bounced' || to === 'complained')
+        deliverability.count(report.message, report.at, (counts) => {
+          counts[to] += 1;
+        });
     }
   }
 }

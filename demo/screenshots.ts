@@ -60,6 +60,8 @@ const SCREENSHOTS: readonly Screenshot[] = [
   { name: 'message', path: findGreylistedMessage, text: 'Greylisted', click: /^SMTP transcript/, height: 1_150 },
   { name: 'message-dark', path: findGreylistedMessage, text: 'Greylisted', dark: true },
   { name: 'message-phone', path: findGreylistedMessage, text: 'Greylisted', phone: true },
+  { name: 'deliverability', path: '/deliverability', text: 'Microsoft', height: 1_100 },
+  { name: 'deliverability-phone', path: '/deliverability?by=account', text: 'marketplace', phone: true },
   { name: 'inbox', path: findOrderInInbox, text: /^Your order/, frameText: 'Total' },
   { name: 'account', path: '/accounts/marketplace', text: /hard bounces/i },
   { name: 'domain', path: '/domains/market.example', text: /_domainkey/, height: 1_000 },

@@ -2,6 +2,7 @@
 import {
   IconAdjustmentsHorizontal,
   IconBook2,
+  IconChartBar,
   IconCloudComputing,
   IconFileText,
   IconHeartbeat,
@@ -31,6 +32,7 @@ export const MENU: readonly { readonly group: string | null; readonly items: rea
     items: [
       { label: 'Overview', to: '/', Icon: IconLayoutDashboard },
       { label: 'Messages', to: '/messages', Icon: IconMail },
+      { label: 'Deliverability', to: '/deliverability', Icon: IconChartBar },
       { label: 'Inbox', to: '/inbox', Icon: IconInbox, transport: 'capture' },
     ],
   },

@@ -15,7 +15,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
 /** The paths of pages. Scripts of the page interpret the remaining path. */
 const PAGE_PATHS = [
-  ...['/', '/sign-in', '/messages', '/inbox', '/accounts', '/domains', '/suppressions', '/webhooks'],
+  ...['/', '/sign-in', '/messages', '/deliverability', '/inbox', '/accounts', '/domains', '/suppressions', '/webhooks'],
   ...['/providers', '/feedback', '/health', '/audit', '/tokens', '/settings', '/api-reference'],
 ];
 /**

@@ -21,6 +21,12 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
     path: '/messages/:id',
     Page: lazy(() => loadPage(import('./message')).then(({ MessagePage }) => ({ default: MessagePage }))),
   },
+  {
+    path: '/deliverability',
+    Page: lazy(() =>
+      loadPage(import('./deliverability')).then(({ DeliverabilityPage }) => ({ default: DeliverabilityPage })),
+    ),
+  },
   // The list and the selected message are one route, so that the list stays on the screen while messages are selected.
   {
     path: '/inbox/:id?',

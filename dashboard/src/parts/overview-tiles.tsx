@@ -1,8 +1,9 @@
 /** The tiles of the overview: totals of the range, their shares, and their changes against the period before. */
 import type { Figures, Overview } from '../../../src/operations/overview/schemas.ts';
+import { compareCounts, compareShares, compareTimes, formatShare } from './change';
 import { formatNumber } from './number';
 import { type Count, findList } from './overview-figures';
-import { type Change, Tile } from './tile';
+import { Tile } from './tile';
 import { formatDuration } from './time';
 
 interface OverviewTilesProps {
@@ -83,39 +84,6 @@ const SHARES: readonly Share[] = [
 function shareOfEnded(figures: Figures, name: 'delivered' | 'bounced'): number | null {
   const ended = figures.delivered + figures.bounced + figures.suppressed + figures.expired;
   return ended === 0 ? null : (100 * figures[name]) / ended;
-}
-
-/** Formats a share with one digit after the point, or with two digits below 0.1 %. */
-function formatShare(percent: number): string {
-  if (percent === 0) return '0';
-  return percent < 0.1 ? percent.toPrecision(2) : String(Number(percent.toFixed(percent < 1 ? 2 : 1)));
-}
-
-/** More or fewer accepted messages are neither better nor worse. */
-function compareCounts(value: number, previous: number): Change {
-  const percent = (100 * (value - previous)) / previous;
-  const text = `${formatNumber(Number(Math.abs(percent).toPrecision(2)))} %`;
-  return { text, direction: findDirection(percent, 0.05), meaning: 'neutral' };
-}
-
-function compareShares(percent: number | null, previous: number | null, isBetterUp: boolean): Change | null {
-  if (percent === null || previous === null) return null;
-  const points = percent - previous;
-  const direction = findDirection(points, 0.005);
-  const text = `${formatShare(Math.abs(points))} pt`;
-  return { text, direction, meaning: (direction === 'up') === isBetterUp ? 'better' : 'worse' };
-}
-
-function compareTimes(ms: number | null, previous: number | null): Change | null {
-  if (ms === null || previous === null) return null;
-  const direction = findDirection(ms - previous, 1);
-  return { text: formatDuration(Math.abs(ms - previous)), direction, meaning: direction === 'up' ? 'worse' : 'better' };
-}
-
-/** Returns the direction of a change. A change below `threshold` is none. */
-function findDirection(change: number, threshold: number): Change['direction'] {
-  if (Math.abs(change) < threshold) return 'none';
-  return change > 0 ? 'up' : 'down';
 }
 
 /** Splits a duration into a figure and its unit. A duration of two units is not split. */

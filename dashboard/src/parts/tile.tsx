@@ -1,16 +1,6 @@
 /** A tile: a figure with its unit, its change against the period before, a supporting figure, and its course over time as a sparkline. */
 import { Link } from 'wouter';
-
-/** The change against the period before. */
-export interface Change {
-  /** The absolute value of the change, such as `0.6 pt`. */
-  readonly text: string;
-  readonly direction: 'up' | 'down' | 'none';
-  /** Whether the change is an improvement, whatever its direction. */
-  readonly meaning: 'better' | 'worse' | 'neutral';
-}
-
-const ARROWS = { up: '↑', down: '↓' } as const;
+import { type Change, ChangeText } from './change';
 
 interface TileProps {
   readonly label: string;
@@ -54,17 +44,6 @@ export function Tile({ label, value, unit, change = null, support, href, tone, c
         </dd>
       )}
     </div>
-  );
-}
-
-function ChangeText({ change: { text, direction, meaning } }: { readonly change: Change }) {
-  if (direction === 'none') return <span className="delta">unchanged</span>;
-  return (
-    <span className={`delta ${meaning}`}>
-      <span aria-hidden="true">{ARROWS[direction]} </span>
-      <span className="unseen">{direction} </span>
-      {text}
-    </span>
   );
 }
 

@@ -1,0 +1,69 @@
+/** What changed since the period before, one sentence per significant change. A sentence about a row selects the row. */
+import { Anchor } from '@mantine/core';
+import { IconArrowDownRight, IconArrowUpRight, IconCheck, IconMinus, type TablerIcon } from '@tabler/icons-react';
+import { useState } from 'react';
+import type { Deliverability, DeliverabilityChange } from '../../../src/operations/deliverability/schemas.ts';
+import { Card } from '../parts/card';
+import { formatCount } from '../parts/number';
+
+/** The number of changes that are shown initially. */
+const MAX_INITIAL_CHANGES = 5;
+
+const LOOKS: Readonly<Record<DeliverabilityChange['judgement'], readonly [tone: string, Icon: TablerIcon]>> = {
+  worse: ['bounced', IconArrowDownRight],
+  better: ['delivered', IconArrowUpRight],
+  neutral: ['neutral', IconMinus],
+};
+const WORDS: Readonly<Record<DeliverabilityChange['judgement'], string>> = {
+  worse: 'Worse: ',
+  better: 'Better: ',
+  neutral: '',
+};
+
+interface ChangesProps {
+  readonly changes: Deliverability['changes'];
+  /** The length of the range in words, such as `24 hours`. */
+  readonly period: string;
+  readonly onSelect: (key: string) => void;
+}
+
+export function Changes({ changes, period, onSelect }: ChangesProps) {
+  const [showAll, setShowAll] = useState(false);
+  const shownChanges = showAll ? changes : changes.slice(0, MAX_INITIAL_CHANGES);
+  const hiddenCount = changes.length - shownChanges.length;
+  return (
+    <Card title="What changed" secondary={`compared with the previous ${period}`}>
+      {changes.length === 0 ? (
+        <div className="change-line tone-delivered">
+          <IconCheck size={16} stroke={2} aria-hidden />
+          <span>No significant change.</span>
+        </div>
+      ) : (
+        <ul className="plain">
+          {shownChanges.map(({ code, key, judgement, text }) => {
+            const [tone, Icon] = LOOKS[judgement];
+            return (
+              <li key={`${code} ${key}`} className={`change-line tone-${tone}`}>
+                <Icon size={16} stroke={2} aria-hidden />
+                <span className="wrap">
+                  <span className="unseen">{WORDS[judgement]}</span>
+                  {text}{' '}
+                  {key === null ? null : (
+                    <Anchor component="button" type="button" inherit onClick={() => onSelect(key)}>
+                      Show the course
+                    </Anchor>
+                  )}
+                </span>
+              </li>
+            );
+          })}
+        </ul>
+      )}
+      {hiddenCount > 0 ? (
+        <Anchor component="button" type="button" size="sm" mt={6} onClick={() => setShowAll(true)}>
+          Show {formatCount(hiddenCount, 'more change')}
+        </Anchor>
+      ) : null}
+    </Card>
+  );
+}

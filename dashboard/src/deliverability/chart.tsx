@@ -1,0 +1,75 @@
+/** The course of the selected row: outcomes, or the time to deliver. */
+import { SegmentedControl } from '@mantine/core';
+import { useMemo, useState } from 'react';
+import type { Deliverability } from '../../../src/operations/deliverability/schemas.ts';
+import { formatCompact, formatNumber } from '../parts/number';
+import { formatDuration } from '../parts/time';
+import { type Line, TimeChart } from '../parts/time-chart';
+import { TOKENS } from '../theme';
+
+const OUTCOMES = [
+  { name: 'delivered', label: 'Delivered' },
+  { name: 'deferred', label: 'Deferred' },
+  { name: 'bounced', label: 'Bounced' },
+  { name: 'complained', label: 'Complained' },
+] as const;
+const TIMES = [
+  { percentile: 'p50', token: 'accent', dash: [] },
+  { percentile: 'p99', token: 'deferred', dash: [4, 3] },
+] as const;
+
+interface CourseChartProps {
+  /** The name of the selected row. */
+  readonly name: string;
+  /** The length of a step in words, such as `hour`. */
+  readonly step: string;
+  readonly points: Deliverability['points'];
+}
+
+export function CourseChart({ name, step, points }: CourseChartProps) {
+  const [figure, setFigure] = useState('outcomes');
+  const showsTimes = figure === 'times';
+  const times = useMemo(() => points.map(({ at }) => at), [points]);
+  const lines = useMemo<readonly Line[]>(
+    () =>
+      showsTimes
+        ? TIMES.map(({ percentile, token, dash }) => ({
+            label: percentile,
+            colors: [TOKENS.light[token], TOKENS.dark[token]],
+            dash,
+            values: points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null),
+          }))
+        : OUTCOMES.map((outcome) => ({
+            label: outcome.label,
+            colors: [TOKENS.light[outcome.name], TOKENS.dark[outcome.name]],
+            dash: [],
+            values: points.map((point) => point[outcome.name]),
+          })),
+    [points, showsTimes],
+  );
+  return (
+    <TimeChart
+      key={figure}
+      title={name}
+      secondary={showsTimes ? `time to deliver per ${step}` : `messages per ${step}`}
+      times={times}
+      lines={lines}
+      format={showsTimes ? formatDuration : formatNumber}
+      formatAxis={showsTimes ? formatDuration : formatCompact}
+      logarithmic={showsTimes}
+      stacked={!showsTimes}
+    >
+      <SegmentedControl
+        mt="sm"
+        size="xs"
+        aria-label="Figures of the chart"
+        value={figure}
+        onChange={setFigure}
+        data={[
+          { value: 'outcomes', label: 'Outcomes' },
+          { value: 'times', label: 'Time to deliver' },
+        ]}
+      />
+    </TimeChart>
+  );
+}

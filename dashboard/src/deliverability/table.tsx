@@ -1,0 +1,288 @@
+/** One row per key with its figures, each with the change against the period before. A row is selected for the chart. */
+import { Anchor } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { Link } from 'wouter';
+import type {
+  ComparedFigures,
+  Deliverability,
+  DeliverabilityFigures,
+  DeliverabilityTableRow,
+} from '../../../src/operations/deliverability/schemas.ts';
+import { type Change, ChangeText, compareCounts, compareShares, compareTimes, formatShare } from '../parts/change';
+import { ListRow } from '../parts/list-row';
+import { formatNumber, formatPercent } from '../parts/number';
+import { formatDuration } from '../parts/time';
+import { buildMessagesUrl, GROUPINGS, type PageState, type Sort } from './state';
+
+const COLUMNS: readonly { readonly sort: Sort; readonly label: string }[] = [
+  { sort: 'accepted', label: 'Accepted' },
+  { sort: 'delivered', label: 'Delivered' },
+  { sort: 'deferred', label: 'Deferred' },
+  { sort: 'bounced', label: 'Bounced' },
+  { sort: 'complained', label: 'Complaints' },
+  { sort: 'p50', label: 'p50' },
+  { sort: 'p99', label: 'p99' },
+];
+
+interface FiguresTableProps {
+  readonly state: PageState;
+  readonly figures: Deliverability;
+  readonly onSelect: (key: string | null) => void;
+  readonly onSort: (sort: Sort) => void;
+}
+
+export function FiguresTable({ state, figures, onSelect, onSort }: FiguresTableProps) {
+  const { by, sort } = state;
+  const { rows, other, total } = figures;
+  const noun = GROUPINGS.find(({ value }) => value === by)?.noun ?? by;
+  const sortedRows = rows.toSorted((a, b) => (readSortValue(b, sort) ?? -1) - (readSortValue(a, sort) ?? -1));
+  return (
+    <table className="list">
+      <thead>
+        <tr>
+          <th scope="col">{noun}</th>
+          {COLUMNS.map((column) => (
+            <th
+              key={column.sort}
+              scope="col"
+              className="end"
+              {...(column.sort === sort ? { 'aria-sort': 'descending' as const } : {})}
+            >
+              <button type="button" className="sort-button" onClick={() => onSort(column.sort)}>
+                {column.label}
+                {column.sort === sort ? <span aria-hidden="true"> ↓</span> : null}
+              </button>
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {sortedRows.map((row) => (
+          <ListRow
+            key={row.key}
+            id={row.key}
+            isCurrent={false}
+            isSelected={row.key === state.key}
+            onOpen={() => onSelect(row.key === state.key ? null : row.key)}
+          >
+            <td className="fill figure">
+              <div className="two-lines">
+                <Anchor
+                  component="button"
+                  type="button"
+                  className="row-name"
+                  aria-pressed={row.key === state.key}
+                  onClick={() => onSelect(row.key === state.key ? null : row.key)}
+                >
+                  {row.name}
+                </Anchor>
+                <RowLinks row={row} state={state} />
+              </div>
+            </td>
+            <FigureCells figures={row} lockThresholds={row.lockThresholds} />
+          </ListRow>
+        ))}
+        {isEmpty(other) ? null : (
+          <tr>
+            <td className="fill figure muted">All others</td>
+            <FigureCells figures={other} lockThresholds={null} />
+          </tr>
+        )}
+        <tr className="figure-sum">
+          <td className="fill figure">Total</td>
+          <FigureCells figures={total} lockThresholds={null} />
+        </tr>
+      </tbody>
+    </table>
+  );
+}
+
+function isEmpty({ accepted, ended, deferred, complained, previous }: ComparedFigures): boolean {
+  return accepted + ended + deferred + complained + previous.accepted + previous.ended === 0;
+}
+
+function readSortValue(figures: DeliverabilityFigures, sort: Sort): number | null {
+  switch (sort) {
+    case 'accepted':
+      return figures.accepted;
+    case 'delivered':
+      return figures.deliveredRate;
+    case 'deferred':
+      return figures.deferralRate;
+    case 'bounced':
+      return figures.bounceRate;
+    case 'complained':
+      return figures.complaintRate;
+    case 'p50':
+    case 'p99':
+      return figures.latencyMs?.[sort] ?? null;
+  }
+}
+
+/** Links to the messages of the row, and to its figures by mailbox provider. */
+function RowLinks({
+  row: { key, bounced },
+  state,
+}: {
+  readonly row: DeliverabilityTableRow;
+  readonly state: PageState;
+}) {
+  const { by, range } = state;
+  const links: { readonly text: string; readonly href: string }[] = [];
+  const messages = buildMessagesUrl(state, key);
+  if (messages !== null) links.push({ text: 'Messages', href: messages });
+  const bounces = buildMessagesUrl(state, key, 'bounced');
+  if (bounces !== null && bounced > 0) links.push({ text: 'Bounced', href: bounces });
+  if (by === 'account') {
+    links.push({
+      text: 'Providers',
+      href: `/deliverability?${new URLSearchParams({ account: key, range }).toString()}`,
+    });
+    links.push({ text: 'Limits', href: `/accounts/${encodeURIComponent(key)}` });
+  }
+  if (by === 'sending-domain') {
+    const query = new URLSearchParams({ sendingDomain: key, range }).toString();
+    links.push({ text: 'Providers', href: `/deliverability?${query}` });
+  }
+  if (links.length === 0) return null;
+  return (
+    <span className="row-links">
+      {links.map(({ text, href }) => (
+        <Link key={text} href={href}>
+          {text}
+        </Link>
+      ))}
+    </span>
+  );
+}
+
+interface FigureCellsProps {
+  readonly figures: ComparedFigures;
+  readonly lockThresholds: DeliverabilityTableRow['lockThresholds'];
+}
+
+function FigureCells({ figures, lockThresholds }: FigureCellsProps) {
+  const { accepted, previous, deferred, ended, bounced, bounces, complained } = figures;
+  const hasBefore = previous.accepted > 0;
+  return (
+    <>
+      <Figure
+        label="Accepted"
+        value={formatNumber(accepted)}
+        change={hasBefore ? compareCounts(accepted, previous.accepted) : null}
+      />
+      <ShareFigure label="Delivered" rate={figures.deliveredRate} before={previous.deliveredRate} isBetterUp />
+      <ShareFigure
+        label="Deferred"
+        rate={figures.deferralRate}
+        before={previous.deferralRate}
+        title={`${formatNumber(deferred)} deferred attempts`}
+      />
+      <ShareFigure
+        label="Bounced"
+        rate={figures.bounceRate}
+        before={previous.bounceRate}
+        note={
+          <>
+            {bounced === 0 ? null : <div>{describeBounces(bounces)}</div>}
+            <LockThreshold
+              rate={ended === 0 ? null : bounces.hard / ended}
+              threshold={lockThresholds?.bounceRate ?? null}
+              kind=" hard"
+            />
+          </>
+        }
+      />
+      <ShareFigure
+        label="Complaints"
+        rate={figures.complaintRate}
+        before={previous.complaintRate}
+        title={`${formatNumber(complained)} complaints`}
+        note={<LockThreshold rate={figures.complaintRate} threshold={lockThresholds?.complaintRate ?? null} kind="" />}
+      />
+      {(['p50', 'p99'] as const).map((percentile) => (
+        <Figure
+          key={percentile}
+          label={percentile}
+          value={figures.latencyMs === null ? '–' : formatDuration(figures.latencyMs[percentile])}
+          change={compareTimes(figures.latencyMs?.[percentile] ?? null, previous.latencyMs?.[percentile] ?? null)}
+        />
+      ))}
+    </>
+  );
+}
+
+/** Returns the classes of the bounces, such as `12 hard, 3 block`. */
+function describeBounces(bounces: DeliverabilityFigures['bounces']): string {
+  return (['hard', 'soft', 'block'] as const)
+    .filter((name) => bounces[name] > 0)
+    .map((name) => `${formatNumber(bounces[name])} ${name}`)
+    .join(', ');
+}
+
+/** The share of the limit from which a rate is shown as a warning, as `account show` does. */
+const WARNING_SHARE = 0.5;
+
+interface LockThresholdProps {
+  readonly rate: number | null;
+  /** The rate at which the account is locked; 1 never locks it. Null for a row that is no account. */
+  readonly threshold: number | null;
+  /** The kind of the counted messages, with a leading space; empty for all. */
+  readonly kind: string;
+}
+
+function LockThreshold({ rate, threshold, kind }: LockThresholdProps) {
+  if (threshold === null || threshold >= 1) return null;
+  const share = threshold === 0 ? 1 : (rate ?? 0) / threshold;
+  const tone = share >= 1 ? 'worse' : share >= WARNING_SHARE ? 'warning' : '';
+  return (
+    <span className={`delta ${tone}`}>
+      locks at {formatPercent(threshold)}
+      {kind}
+    </span>
+  );
+}
+
+interface FigureProps {
+  readonly label: string;
+  readonly value: string;
+  readonly change: Change | null;
+  readonly title?: string;
+  readonly note?: ReactNode;
+}
+
+function Figure({ label, value, change, title, note = null }: FigureProps) {
+  return (
+    <td className="end figure" data-label={label} {...(title === undefined ? {} : { title })}>
+      <div>{value}</div>
+      {change === null ? null : (
+        <div className="figure-change">
+          <ChangeText change={change} />
+        </div>
+      )}
+      {note === null ? null : <div className="figure-change">{note}</div>}
+    </td>
+  );
+}
+
+interface ShareFigureProps extends Pick<FigureProps, 'label' | 'title' | 'note'> {
+  readonly rate: number | null;
+  readonly before: number | null;
+  readonly isBetterUp?: boolean;
+}
+
+function ShareFigure({ rate, before, isBetterUp = false, ...figure }: ShareFigureProps) {
+  const [percent, percentBefore] = [toPercent(rate), toPercent(before)];
+  return (
+    <Figure
+      {...figure}
+      value={percent === null ? '–' : `${formatShare(percent)} %`}
+      change={compareShares(percent, percentBefore, isBetterUp)}
+    />
+  );
+}
+
+/** Converts a rate to percent. Later reports can make the rate of deliveries greater than 1. */
+function toPercent(rate: number | null): number | null {
+  return rate === null ? null : Math.min(100, 100 * rate);
+}

@@ -1,0 +1,58 @@
+/** The change of a figure against the period before: its size, its direction, and whether it is better or worse. */
+import { formatNumber } from './number';
+import { formatDuration } from './time';
+
+/** The change against the period before. */
+export interface Change {
+  /** The absolute value of the change, such as `0.6 pt`. */
+  readonly text: string;
+  readonly direction: 'up' | 'down' | 'none';
+  /** Whether the change is an improvement, whatever its direction. */
+  readonly meaning: 'better' | 'worse' | 'neutral';
+}
+
+const ARROWS = { up: '↑', down: '↓' } as const;
+
+export function ChangeText({ change: { text, direction, meaning } }: { readonly change: Change }) {
+  if (direction === 'none') return <span className="delta">unchanged</span>;
+  return (
+    <span className={`delta ${meaning}`}>
+      <span aria-hidden="true">{ARROWS[direction]} </span>
+      <span className="unseen">{direction} </span>
+      {text}
+    </span>
+  );
+}
+
+/** Formats a share with one digit after the point, or with two digits below 0.1 %. */
+export function formatShare(percent: number): string {
+  if (percent === 0) return '0';
+  return percent < 0.1 ? percent.toPrecision(2) : String(Number(percent.toFixed(percent < 1 ? 2 : 1)));
+}
+
+/** More or fewer accepted messages are neither better nor worse. */
+export function compareCounts(value: number, previous: number): Change {
+  const percent = (100 * (value - previous)) / previous;
+  const text = `${formatNumber(Number(Math.abs(percent).toPrecision(2)))} %`;
+  return { text, direction: findDirection(percent, 0.05), meaning: 'neutral' };
+}
+
+export function compareShares(percent: number | null, previous: number | null, isBetterUp: boolean): Change | null {
+  if (percent === null || previous === null) return null;
+  const points = percent - previous;
+  const direction = findDirection(points, 0.005);
+  const text = `${formatShare(Math.abs(points))} pt`;
+  return { text, direction, meaning: (direction === 'up') === isBetterUp ? 'better' : 'worse' };
+}
+
+export function compareTimes(ms: number | null, previous: number | null): Change | null {
+  if (ms === null || previous === null) return null;
+  const direction = findDirection(ms - previous, 1);
+  return { text: formatDuration(Math.abs(ms - previous)), direction, meaning: direction === 'up' ? 'worse' : 'better' };
+}
+
+/** Returns the direction of a change. A change below `threshold` is none. */
+function findDirection(change: number, threshold: number): Change['direction'] {
+  if (Math.abs(change) < threshold) return 'none';
+  return change > 0 ? 'up' : 'down';
+}

@@ -1,0 +1,81 @@
+/**
+ * Counts the messages of the history by mailbox provider, recipient domain, account and sending domain, like
+ * observability/deliverability.ts, but by the time of each event. The demo has few keys, so each row contains all of them.
+ */
+import {
+  createKeyCounts,
+  type DeliverabilityRow,
+  formatKeyCounts,
+  type MutableKeyCounts,
+  REMAINDER_KEY,
+  type Series,
+  SPAN_RETENTIONS,
+} from '../src/model/deliverability.ts';
+import type { LeasedMessage } from '../src/model/message.ts';
+
+/** The mailbox providers of the recipient domains that have one of the known mailbox providers. */
+const PROVIDERS: Readonly<Record<string, string>> = {
+  'bigmail.example': 'google',
+  'outpost.example': 'microsoft',
+  'webpost.example.net': 'yahoo',
+};
+
+type CountedMessage = Pick<LeasedMessage, 'accountId' | 'from' | 'to'>;
+type RowSums = Pick<DeliverabilityRow, 'spanMs' | 'at' | 'series'> & { readonly keys: Map<string, MutableKeyCounts> };
+
+export class HistoryDeliverability {
+  readonly #now: number;
+  readonly #rows = new Map<string, RowSums>();
+  readonly #changed = new Set<RowSums>();
+
+  /** `now` is the end of the history. Rows that the service would have purged by then are not written. */
+  constructor(now: number) {
+    this.#now = now;
+  }
+
+  /** Counts an event of a message at a time. */
+  count({ accountId, from, to }: CountedMessage, at: number, addCount: (counts: MutableKeyCounts) => void): void {
+    const [sendingDomain, recipientDomain] = [getDomain(from), getDomain(to)];
+    const provider = PROVIDERS[recipientDomain] ?? 'other';
+    const keys: Readonly<Record<Series, string>> = {
+      provider,
+      'recipient-domain': recipientDomain,
+      account: String(accountId),
+      'sending-domain': `${accountId}/${sendingDomain}`,
+      'account/provider': `${accountId}/${provider}`,
+      'account/recipient-domain': `${accountId}/${recipientDomain}`,
+      'sending-domain/provider': `${accountId}/${sendingDomain}/${provider}`,
+    };
+    for (const { spanMs, retentionMs } of SPAN_RETENTIONS) {
+      if (at < this.#now - retentionMs) continue;
+      for (const [series, key] of Object.entries(keys)) {
+        const row = this.#getRow(spanMs, at - (at % spanMs), series as Series);
+        const counts = row.keys.get(key) ?? createKeyCounts();
+        row.keys.set(key, counts);
+        addCount(counts);
+        this.#changed.add(row);
+      }
+    }
+  }
+
+  /** Returns the rows that have changed since the last call. */
+  takeChanged(): readonly DeliverabilityRow[] {
+    const rows = [...this.#changed].map(({ keys, ...row }) => ({
+      ...row,
+      counts: formatKeyCounts([...keys, [REMAINDER_KEY, createKeyCounts()]]),
+    }));
+    this.#changed.clear();
+    return rows;
+  }
+
+  #getRow(spanMs: RowSums['spanMs'], at: number, series: Series): RowSums {
+    const name = `${spanMs} ${at} ${series}`;
+    const row = this.#rows.get(name) ?? { spanMs, at, series, keys: new Map<string, MutableKeyCounts>() };
+    this.#rows.set(name, row);
+    return row;
+  }
+}
+
+function getDomain(address: string): string {
+  return address.slice(address.lastIndexOf('@') + 1).toLowerCase();
+}
