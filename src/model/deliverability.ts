@@ -37,8 +37,8 @@ export const SPAN_RETENTIONS: readonly { readonly spanMs: SpanMs; readonly reten
 ];
 
 /**
- * `deferred`: attempts that were deferred. `ended`: messages whose last attempt delivered or bounced the message. `bounced` also
- * contains messages that a later report bounced. `hard`, `soft` and `block`: the bounced messages by the class of the failure.
+ * `deferred`: attempts that were deferred. `ended`: messages that became `delivered`, and messages that an attempt bounced. `bounced`
+ * also contains messages that a later report bounced. `hard`, `soft` and `block`: the bounced messages by the class of the failure.
  */
 export const DELIVERABILITY_COUNTS = [
   'accepted',

@@ -29,7 +29,7 @@ import { createStringEnum } from './schemas.ts';
 
 const MAX_ROWS = 200;
 
-/** Shows the figures. The number of stored rows limits the time, independent of the number of messages. */
+/** Shows the figures. The duration depends on the number of stored rows, and not on the number of messages. */
 export const showDeliverability = operation({
   name: 'deliverability.show',
   id: 'showDeliverability',
@@ -138,8 +138,8 @@ interface Selection {
 }
 
 /**
- * Returns the series of the rows, and the series of the total if it is another one. A series of pairs, such as account and mailbox
- * provider, does not contain the rest of one account, so the series of accounts has the total.
+ * Returns the series of the rows, and the series of the total if the total has another series. A series of pairs, such as account
+ * and mailbox provider, has one remainder for all accounts. The series of accounts therefore contains the total of one account.
  */
 function selectSeries(
   by: Grouping,

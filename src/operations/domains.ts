@@ -73,7 +73,7 @@ export const addDomain = operation({
     }
     const imported = parseImportedKey(dkimKey, selector, name, ed25519);
     if (!imported.ok) return imported;
-    // This check precedes the creation of keys, because creating an RSA key takes some tenths of a second.
+    // This check precedes the creation of keys, because creating an RSA key takes a few hundred milliseconds.
     const accounts = await store.listAccounts();
     if (!accounts.some((candidate) => candidate.name === account)) return accountNotFound(account);
     if ((await findConfirmedDomain(store, name)) !== null) return createExistingDomainConflict(store, name);

@@ -3,7 +3,8 @@
  *
  * A change of a rate is significant if the difference is greater than three standard errors of the two samples (the
  * two-proportion z-test) and greater than a minimum. A change of a time is significant if the p50 doubled or halved, because
- * the error of a percentile is up to 10 %. A change of traffic is significant if the messages per hour differ by half.
+ * the error of a percentile is up to 10 %, and if the difference is greater than a minimum. A change of traffic is significant
+ * if the messages per hour differ by a factor of at least 1.5.
  */
 import type { KeyCounts } from '../../model/deliverability.ts';
 import { computePercentile, HOUR_MS, type Latencies } from '../../model/traffic.ts';

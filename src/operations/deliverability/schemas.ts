@@ -32,16 +32,14 @@ const figureMembers = {
   delivered: createCounter('Messages delivered.'),
   confirmed: createCounter('Messages whose delivery an event of the provider confirmed.'),
   deferred: createCounter('Delivery attempts that were deferred.'),
-  ended: createCounter('Messages that an attempt delivered or bounced.'),
+  ended: createCounter('Messages that became `delivered`, and messages that an attempt bounced.'),
   bounced: createCounter('Messages bounced by an attempt or by a later report.'),
   bounces: Type.Object(
     { hard: Type.Integer(), soft: Type.Integer(), block: Type.Integer() },
     { description: 'Bounced messages by the class of the failure.' },
   ),
   complained: createCounter('Messages with a complaint.'),
-  deliveredRate: createRate(
-    '`delivered` / `ended`; null if no message ended. More than 1 if reports confirm deliveries.',
-  ),
+  deliveredRate: createRate('`delivered` / `ended`; null if no message ended.'),
   deferralRate: createRate(
     '`deferred` / (`deferred` + `ended`), the share of the attempts that were deferred; null without an attempt.',
   ),
@@ -81,7 +79,7 @@ export const DeliverabilityTableRow = Type.Object({
 });
 export type DeliverabilityTableRow = Static<typeof DeliverabilityTableRow>;
 
-/** The codes of the changes, with the member of the figures that changed. */
+/** The codes of the changes. */
 export const CHANGE_CODES = [
   'complaint-rate-rose',
   'complaint-rate-fell',

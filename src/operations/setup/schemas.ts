@@ -12,7 +12,7 @@ export const SetupStep = Type.Object({
   title: Type.String({ description: 'The step in the imperative, without a full stop.' }),
   state: createStringEnum(['done', 'open', 'optional', 'not-needed'], {
     description:
-      '`open`: the installation does not do its work without this step. `optional`: it does. `not-needed`: with the present settings the step has no effect.',
+      '`open`: the setup is not complete without this step. `optional`: the setup is complete without this step. `not-needed`: with the present settings the step has no effect.',
   }),
   detail: Type.String({ description: 'The fact from which the state follows, in one or two sentences.' }),
   action: nullable(
