@@ -15,6 +15,7 @@ import { createRecords } from '../src/domains/records.ts';
 import { deriveKey, loadOrCreateSecret } from '../src/domains/secret.ts';
 import { openStore } from '../src/store/open.ts';
 import { benchClaims } from './claims.ts';
+import { benchDashboard } from './dashboard.ts';
 import { startEventBench } from './events.ts';
 import { runHostile } from './hostile.ts';
 import { benchNodes } from './nodes.ts';
@@ -46,6 +47,7 @@ const PARTS = [
   'idle',
   'nodes',
   'search',
+  'dashboard',
   'hostile',
   'events',
   'ses',
@@ -480,6 +482,7 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
   idle: benchIdle,
   nodes: runNodes,
   search: () => benchSearch(record),
+  dashboard: () => benchDashboard(record),
   hostile: benchHostile,
   events: benchEvents,
   ses: benchSes,

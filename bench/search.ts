@@ -8,21 +8,19 @@ import pg from 'pg';
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
 import { openStore } from '../src/store/open.ts';
-import { getMinIdAt, toSeq } from '../src/store/rules/messages.ts';
+import { getMinIdAt } from '../src/store/rules/messages.ts';
 import { ALL_FIELDS, type MessageSearch, parseReplyWords, parseSearchText } from '../src/store/search/query.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
 import { measureOverview } from './overview.ts';
 import { createBenchFolder, removeFolder } from './postrider.ts';
-import { generateMessages, type SeededMessage } from './search-messages.ts';
+import { DAY_MS, SEEDED_ACCOUNTS, seedPostgres, seedSqlite } from './search-seed.ts';
 
 const MESSAGES = 1_000_000;
-const ACCOUNTS = 1_000;
+const ACCOUNTS = SEEDED_ACCOUNTS;
 const ROUNDS = 9;
 /** The time limit that the operator API sets for one call. */
 const BUDGET_MS = 60;
-const DAY_MS = 86_400_000;
-const BATCH = 5_000;
 
 type RecordFigure = (measureSearch: string, value: number, unit: string, target?: string | null) => void;
 
@@ -98,7 +96,7 @@ export async function benchSearch(record: RecordFigure): Promise<void> {
   try {
     const path = join(folder, 'postrider.db');
     await (await openStore({ kind: 'sqlite', path }, { exclusive: true })).close();
-    seedSqlite(path, now);
+    seedSqlite(path, MESSAGES, now);
     const store = await openStore({ kind: 'sqlite', path }, { exclusive: true });
     await measureSearch('SQLite', store, now, record);
     await measureOverview('SQLite', store, now, record);
@@ -116,7 +114,7 @@ export async function benchSearch(record: RecordFigure): Promise<void> {
     await (await openStore(setting.value, { exclusive: true })).close();
     const client = new pg.Client({ connectionString: url });
     await client.connect();
-    await seedPostgres(client, now);
+    await seedPostgres(client, MESSAGES, now);
     const store = await openStore(setting.value, { exclusive: true });
     await measureSearch('PostgreSQL', store, now, record);
     await measureOverview('PostgreSQL', store, now, record);
@@ -215,83 +213,12 @@ async function measureQueueFigures(name: string, store: Store, record: RecordFig
   record(`${name}: queue statistics with 1,000,000 queued, median`, durations[ROUNDS >> 1] ?? 0, 'ms', 'under 50');
 }
 
-function seedSqlite(path: string, now: number): void {
-  const database = openDatabase(path);
-  // The database is removed after the run, so writes need not be durable.
-  database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000; BEGIN');
-  const account = database.prepare("INSERT INTO account (id, name, created_at, revision) VALUES (?, 'a' || ?, 1, 1)");
-  for (let id = 1; id <= ACCOUNTS; id += 1) account.run(id, id);
-  const insert = database.prepare(
-    `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, handing_over, attempts, accepted_at, ended_at,
-       "to", "from", subject) VALUES (?, ?, ?, 1, ?, 0, ?, 0, 1, ?, ?, ?, ?, ?)`,
-  );
-  for (const message of generateMessages(MESSAGES, ACCOUNTS, now)) {
-    const { id, accountId, state, acceptedAt, endedAt, to, from, subject } = message;
-    const dueAt = endedAt === null ? now + DAY_MS : null;
-    insert.run(toSeq(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
-  }
-  database.exec(`${SET_FAILURES}; ${INSERT_EVENTS_SQLITE}; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)`);
-  database.close();
-}
-
-/** Bounced messages have a hard failure. Suppressed messages and a third of the delivered messages were greylisted. */
-const SET_FAILURES = `UPDATE mail_request SET
-  failure_class = CASE state WHEN 'bounced' THEN 'hard' ELSE 'soft' END,
-  failure_category = CASE state WHEN 'bounced' THEN 'mailbox-unknown' ELSE 'greylisted' END
-  WHERE state IN ('bounced', 'suppressed') OR (state = 'delivered' AND account_id % 3 = 0)`;
-
-/** The last reply of each message that has ended. */
-const REPLY = `CASE state WHEN 'bounced' THEN '550 5.1.1 <' || "to" || '>: the user does not exist'
-  ELSE '250 2.0.0 Ok: queued as ' || substr(CAST(id AS text), 1, 13) END`;
-const INSERT_EVENTS_SQLITE = `INSERT INTO event (seq, n, at, verb, by, detail)
-  SELECT seq, 1, ended_at, state, 'bench', ${REPLY} FROM mail_request WHERE ended_at IS NOT NULL`;
-const INSERT_EVENTS_POSTGRES = `INSERT INTO event (id, account_id, n, at, verb, by, detail)
-  SELECT id, account_id, nextval('event_n'), ended_at, state, 'bench', ${REPLY} FROM mail_request WHERE ended_at IS NOT NULL`;
-
 function queueAllSqlite(path: string): void {
   const database = openDatabase(path);
   database.exec(
     "PRAGMA synchronous = OFF; UPDATE mail_request SET state = 'queued', ended_at = NULL, due_at = accepted_at; PRAGMA wal_checkpoint(TRUNCATE)",
   );
   database.close();
-}
-
-async function seedPostgres(client: pg.Client, now: number): Promise<void> {
-  await client.query(
-    "INSERT INTO account (id, name, created_at, revision) SELECT n, 'a' || n, 1, 1 FROM generate_series(1, $1::int) n",
-    [ACCOUNTS],
-  );
-  let batch: SeededMessage[] = [];
-  const write = async () => {
-    const getColumn = <K extends keyof SeededMessage>(name: K) => batch.map((message) => message[name]);
-    await client.query(
-      `WITH seed AS (SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
-         AS s(id, account_id, state, accepted_at, ended_at, "to", "from", subject)),
-       inserted AS (INSERT INTO mail_request (id, account_id, key_id, state, accepted_at, ended_at, attempts, "to", "from", subject)
-         SELECT id, account_id, 1, CASE WHEN ended_at IS NOT NULL THEN state END, accepted_at, ended_at, 1, "to", "from", subject FROM seed)
-       INSERT INTO queue (id, account_id, state, lane, due_at, owner, attempts, accepted_at, bytes)
-         SELECT id, account_id, state, 0, accepted_at + 86400000, CASE state WHEN 'sending' THEN 'bench' END, 1, accepted_at, 100
-         FROM seed WHERE ended_at IS NULL`,
-      [
-        getColumn('id'),
-        getColumn('accountId'),
-        getColumn('state'),
-        getColumn('acceptedAt'),
-        getColumn('endedAt'),
-        getColumn('to'),
-        getColumn('from'),
-        getColumn('subject'),
-      ],
-    );
-    batch = [];
-  };
-  for (const message of generateMessages(MESSAGES, ACCOUNTS, now)) {
-    batch.push(message);
-    if (batch.length === BATCH) await write();
-  }
-  await client.query(SET_FAILURES);
-  await client.query(INSERT_EVENTS_POSTGRES);
-  await client.query('VACUUM ANALYZE');
 }
 
 async function queueAllPostgres(client: pg.Client): Promise<void> {

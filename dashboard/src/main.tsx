@@ -10,7 +10,7 @@ import { Notifications } from '@mantine/notifications';
 import { MutationCache, QueryCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { ApiError } from './api/client';
+import { ApiError, ApiTimeout } from './api/client';
 import { App } from './app';
 import { loadFonts } from './fonts';
 import { ErrorBoundary } from './parts/error-boundary';
@@ -33,7 +33,10 @@ const queries: QueryClient = new QueryClient({
       // Live updates reload changed data (api/live-updates.ts). When the window gets the focus, data older than this is
       // reloaded.
       staleTime: 5_000,
-      retry: (count, error) => count < 2 && !(error instanceof ApiError && error.status >= 400 && error.status < 500),
+      retry: (count, error) =>
+        count < 2 &&
+        !(error instanceof ApiTimeout) &&
+        !(error instanceof ApiError && error.status >= 400 && error.status < 500),
     },
   },
 });

@@ -21,6 +21,13 @@ export class ApiError extends Error {
   }
 }
 
+/** The error of a request without a response within its time limit. The service may still complete the request. */
+export class ApiTimeout extends ApiError {}
+
+/** The time limits of a request that reads and of a request that changes something. */
+const MAX_READ_MS = 30_000;
+const MAX_CHANGE_MS = 60_000;
+
 /** The members of a query. Empty members are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
@@ -29,8 +36,8 @@ export function path(parts: TemplateStringsArray, ...values: readonly (string | 
   return parts.reduce((result, part, index) => result + encodeURIComponent(String(values[index - 1])) + part);
 }
 
-export function get<T>(apiPath: string, query: Query = {}): Promise<T> {
-  return request<T>('GET', withQuery(apiPath, query));
+export function get<T>(apiPath: string, query: Query = {}, maxMs: number = MAX_READ_MS): Promise<T> {
+  return request<T>('GET', withQuery(apiPath, query), undefined, maxMs);
 }
 
 /** Requests a response that is not JSON, and returns it as text. */
@@ -68,24 +75,41 @@ function withQuery(apiPath: string, query: Query): string {
   return text === '' ? apiPath : `${apiPath}?${text}`;
 }
 
-async function request<T>(method: string, apiPath: string, body?: object): Promise<T> {
-  const response = await send(method, apiPath, body);
+async function request<T>(method: string, apiPath: string, body?: object, maxMs?: number): Promise<T> {
+  const response = await send(method, apiPath, body, maxMs);
   return (await response.json()) as T;
 }
 
-async function send(method: string, apiPath: string, body?: object): Promise<Response> {
+/** Sends a request. `maxMs` is the time limit until the headers of the response arrive. */
+async function send(
+  method: string,
+  apiPath: string,
+  body?: object,
+  maxMs: number = method === 'GET' ? MAX_READ_MS : MAX_CHANGE_MS,
+): Promise<Response> {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(), maxMs);
   let response: Response;
   try {
     response = await fetch(API + apiPath, {
       method,
       headers: { ...getSessionHeader(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }) },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      signal: controller.signal,
     });
   } catch {
+    if (controller.signal.aborted) throw new ApiTimeout(0, describeTimeout(method, maxMs));
     throw new ApiError(0, 'The service does not answer. Check that it is running.');
+  } finally {
+    clearTimeout(timer);
   }
   if (response.ok) return response;
   throw toApiError(response.status, await response.text().catch(() => ''));
+}
+
+function describeTimeout(method: string, maxMs: number): string {
+  const fault = `The service has not answered within ${maxMs / 1000} s. Check that it is running.`;
+  return method === 'GET' ? fault : `${fault} It may still make this change. Reload the page before you repeat it.`;
 }
 
 /** Returns the error of a refused request. */

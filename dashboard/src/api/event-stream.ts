@@ -5,23 +5,37 @@
 import { url } from './client';
 import { getSessionHeader } from './session-secret';
 
+/** The service sends a heartbeat every 15 s. */
+const MAX_SILENCE_MS = 45_000;
+
 export interface StreamListener {
   readonly controller: () => void;
   readonly event: (name: string, data: string) => void;
 }
 
 /**
- * Reads events until the stream ends or `signal` aborts it. Resolves to `refused` if the service answers without a
- * stream. Otherwise resolves to `ended`, even if the service does not answer. Never rejects.
+ * Reads events until the stream ends, `signal` aborts it, or the service sends nothing for 45 s. Resolves to `refused` if
+ * the service answers without a stream. Otherwise resolves to `ended`, even if the service does not answer. Never rejects.
  */
 export async function readEvents(
   apiPath: string,
   signal: AbortSignal,
   { controller: opened, event }: StreamListener,
 ): Promise<'refused' | 'ended'> {
+  // A service that stops without closing its connections, or a lost network, causes no error.
+  const silence = new AbortController();
+  let timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
+  const restartTimer = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
+  };
   try {
     const headers = { Accept: 'text/event-stream', ...getSessionHeader() };
-    const { ok, body } = await fetch(url(apiPath), { headers, signal, cache: 'no-store' });
+    const { ok, body } = await fetch(url(apiPath), {
+      headers,
+      signal: AbortSignal.any([signal, silence.signal]),
+      cache: 'no-store',
+    });
     if (!ok || body === null) return 'refused';
     opened();
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
@@ -29,6 +43,7 @@ export async function readEvents(
     for (;;) {
       const { done, value } = await reader.read();
       if (done) return 'ended';
+      restartTimer();
       text += value;
       const end = text.lastIndexOf('\n\n');
       if (end === -1) continue;
@@ -37,6 +52,8 @@ export async function readEvents(
     }
   } catch {
     return 'ended';
+  } finally {
+    clearTimeout(timer);
   }
 }
 
