@@ -12,7 +12,7 @@ export function seedSqlite(path: string, count: number, now: number): void {
   const database = openDatabase(path);
   // The database is removed after the run, so writes need not be durable.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000; BEGIN');
-  const account = database.prepare("INSERT INTO account (id, name, created_at, revision) VALUES (?, ?, 1, 1)");
+  const account = database.prepare('INSERT INTO account (id, name, created_at, revision) VALUES (?, ?, 1, 1)');
   for (let id = 1; id <= SEEDED_ACCOUNTS; id += 1) account.run(id, `a${id}`);
   const insert = database.prepare(
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, handing_over, attempts, accepted_at, ended_at,
