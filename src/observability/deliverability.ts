@@ -254,8 +254,8 @@ function getDomain(address: string): string {
 }
 
 /**
- * Returns the event handlers of the deliverability series. They count the same events as the traffic series, so the sums of both
- * agree. An event of a message whose account or recipient is unknown to the publisher is an expiry, which neither counts.
+ * Returns the event handlers of the deliverability series. The counts that the traffic series has too are counted from the same
+ * events, so that the sums of both series agree. An event without an account, a sender or a recipient is not counted.
  */
 export function createDeliverabilityHandlers({ count }: DeliverabilityCounter): Handlers {
   return {

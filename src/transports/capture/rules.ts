@@ -22,8 +22,8 @@ export function withInboxRules(transport: Transport, takeRule: TakeInboxRule, cl
   const endDelays = new Set<() => void>();
   let isClosed = false;
 
-  /** Resolves to false if the transport is closed during the delay. */
-  function delay(delayMs: number): Promise<boolean> {
+  /** Waits for the delay. Resolves to false if the transport is closed before its end. */
+  function awaitDelay(delayMs: number): Promise<boolean> {
     if (isClosed) return Promise.resolve(false);
     return new Promise((resolve) => {
       const end = (isComplete: boolean) => {
@@ -62,7 +62,7 @@ export function withInboxRules(transport: Transport, takeRule: TakeInboxRule, cl
         return end(refusal ?? { kind: 'unanswered', reply });
       }
       case 'delay': {
-        if (!(await delay(rule.answer.delayMs)))
+        if (!(await awaitDelay(rule.answer.delayMs)))
           return end(createDisconnect('content', 'the service was stopped during the delay'));
         const attempt = await transport.attempt(message, beforeCompletion);
         const conversation = [`* ${remark}: ${formatInboxAnswer(rule.answer)}`, ...attempt.conversation];
