@@ -12,8 +12,8 @@ import { parseTags } from './tag-list.ts';
 
 /**
  * `pass`: aligned, or for DMARC: the policy is published and DKIM or SPF aligns. `warning`: as `pass`, but with a
- * consequence that `found` names. `fail`: not aligned. `unknown`: not checked yet. `not-needed`: not aligned, and DKIM
- * is sufficient.
+ * consequence that `found` names. `fail`: not aligned. `unknown`: the required record was not looked up, or its lookup
+ * failed. `not-needed`: not aligned, and DKIM is sufficient.
  */
 export type AlignmentState = 'pass' | 'warning' | 'fail' | 'unknown' | 'not-needed';
 

@@ -50,6 +50,7 @@ interface CachedAnswer {
   readonly validUntil: number;
 }
 
+/** Creates the cache of mailbox providers. The first lookup starts with the first call of `find`. */
 export function createMailboxProviders({ clock, resolver, store, onError }: MailboxProvidersParts): MailboxProviders {
   /** The answers by domain. The least recently used answer is the first. */
   const answers = new Map<string, CachedAnswer>();
@@ -128,10 +129,10 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     for (const [domain, events] of batch) {
       waitingForStore.delete(domain);
       const entry = storedByDomain.get(domain);
-      if (entry !== undefined) remember(domain, entry.provider, entry.lookedUpAt + TTL_MS);
+      if (entry !== undefined) cacheAnswer(domain, entry.provider, entry.lookedUpAt + TTL_MS);
       if (entry !== undefined && entry.lookedUpAt + TTL_MS > clock.now()) continue;
       if (resolver !== null) waitingForDns.set(domain, events);
-      else if (entry === undefined) remember(domain, 'unknown', clock.now() + RETRY_MS);
+      else if (entry === undefined) cacheAnswer(domain, 'unknown', clock.now() + RETRY_MS);
     }
   }
 
@@ -171,14 +172,14 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     const now = clock.now();
     if (provider === null) {
       // An old answer is better than none.
-      remember(domain, answers.get(domain)?.provider ?? 'unknown', now + RETRY_MS);
+      cacheAnswer(domain, answers.get(domain)?.provider ?? 'unknown', now + RETRY_MS);
       return;
     }
-    remember(domain, provider, now + TTL_MS);
+    cacheAnswer(domain, provider, now + TTL_MS);
     unstored.push({ domain, provider, lookedUpAt: now });
   }
 
-  function remember(domain: string, provider: MailboxProvider, validUntil: number): void {
+  function cacheAnswer(domain: string, provider: MailboxProvider, validUntil: number): void {
     answers.delete(domain);
     answers.set(domain, { provider, validUntil });
     const [oldest] = answers.keys();

@@ -2,9 +2,10 @@
  * Decides how long the webhook worker pauses between two runs, so that webhooks do not slow down the acceptance and the
  * delivery of messages. Without I/O.
  *
- * Guarantees: while the node handles few messages, or its main thread has free time, there is no pause. While the main
- * thread is saturated and messages are handled, the pause increases to `MAX_PAUSE_MS`. After `MAX_YIELD_MS` of such a
- * load the pause is shorter, so that the delay of webhooks has a limit under a continuous load.
+ * Guarantees: while the node accepts and settles fewer than `MIN_MESSAGES_PER_SECOND` messages, or its main thread is not
+ * saturated, the pause decreases to 0. While the main thread is saturated and the rate of messages is higher, the pause
+ * increases to `MAX_PAUSE_MS`. After `MAX_YIELD_MS` of such a load the pause is at most `MAX_LATER_PAUSE_MS`, so that the
+ * delay of webhooks has a limit under a continuous load.
  */
 
 /** The interval in which the load is measured. */
