@@ -2,10 +2,13 @@
 import { readdirSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
-import { runCommand } from '../rig/service.ts';
+import { createEventBody, EVENT_SENDERS, type EventRequest } from '../rig/provider-events.ts';
+import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
-import { createScenario } from './running-service.ts';
+import { createScenario, sendRequest } from './running-service.ts';
 
+/** The first provider gets a request with a wrong signature. */
+const PROVIDERS = ['sendgrid', 'sparkpost', 'mailjet'] as const;
 const rig = createScenario();
 let dns: FakeDns;
 let relay: RealSmtpServer;
@@ -52,6 +55,49 @@ test('while the service runs, doctor runs every check and sends no message', asy
     'host name': 'ok',
   });
   expect(relay.receivedMessages).toEqual([]);
+});
+
+test('doctor shows the last event and the refused requests of each provider of the running service', async () => {
+  const folder = rig.createFolder();
+  const senders = PROVIDERS.map((name) => {
+    const row = EVENT_SENDERS.find((candidate) => candidate.name === name);
+    if (row === undefined) throw new Error(`${name} has no row`);
+    return { row, name, sender: row.createSender() };
+  });
+  const settings = {
+    POSTRIDER_SENDERS: 'any',
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
+    POSTRIDER_FEEDBACK_URL: 'https://events.example.org',
+    ...Object.fromEntries(senders.map(({ name, sender }) => [`POSTRIDER_EVENTS_${name.toUpperCase()}`, sender.secret])),
+  };
+  const { publicUrl, operatorUrl, key, feedback } = await rig.serve(folder, settings);
+  const { origin } = new URL(feedback.http?.split(', ')[0] ?? '');
+  const store = await rig.openStore(folder);
+  const post = async (path: string, { headers, body }: EventRequest) =>
+    (await sendRequest(`${origin}${path}`, { method: 'POST', headers: { ...headers }, body: new Uint8Array(body) }))
+      .status;
+  for (const { row, name, sender } of senders) {
+    const to = `gone@${name}.example.com`;
+    const id = await submitAccepted(publicUrl, key, { to });
+    await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
+    const body = createEventBody(row, row.samples.delivery, { id, recipient: to });
+    const [path, url] = [`/events/${name}`, `${settings.POSTRIDER_FEEDBACK_URL}/events/${name}`];
+    expect(await post(path, sender.sign(body, url))).toBe(200);
+    if (name === 'sendgrid') expect(await post(path, row.createSender().sign(body, url))).toBe(401);
+  }
+  const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'doctor']);
+  const headers = { authorization: `Bearer ${token}` };
+  const response = await sendRequest(`${operatorUrl}/api/v1/doctor`, { method: 'GET', headers });
+  const findings: readonly (Finding & { readonly detail: string })[] = JSON.parse(response.text);
+  expect(PROVIDERS.map((name) => findings.find(({ check }) => check === `events ${name}`))).toMatchObject([
+    {
+      result: 'warning',
+      detail: expect.stringMatching(/SendGrid was recorded .*one request was refused .*unauthenticated 1/),
+    },
+    { result: 'ok', detail: expect.stringMatching(/SparkPost was recorded .* ago/) },
+    { result: 'ok', detail: expect.stringMatching(/Mailjet was recorded .* ago/) },
+  ]);
 });
 
 test('if the relay does not answer, doctor prints the remedy in plain lines and ends with exit code 1', async () => {
