@@ -1,6 +1,7 @@
 /** Tests the page of a domain (records with what DNS has, alignment, zone file), and the lists of domains and accounts. */
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
+import type { Deliverability } from '../../src/operations/deliverability/schemas.ts';
 import type { DomainDetails } from '../../src/operations/domains/schemas.ts';
 import { createBrowserRig } from '../rig/browser.ts';
 import { startDns } from '../rig/dns.ts';
@@ -20,6 +21,12 @@ test('the page names the missing record, the alignment and what DNS has, and sav
     domain: DOMAIN,
   });
   await submitAccepted(service.publicUrl, service.key, { from: `hello@${DOMAIN}` });
+  await expect
+    .poll(async () => {
+      const path = `/deliverability?by=provider&range=7d&sendingDomain=${DOMAIN}`;
+      return (await browsers.callApi<Deliverability>(service, 'GET', path)).total.delivered;
+    })
+    .toBe(1);
   const { page, context } = await browsers.openSignedIn(service, `/domains/${DOMAIN}`);
   await page.getByRole('note', { name: 'Not authenticated' }).waitFor();
 
@@ -34,7 +41,8 @@ test('the page names the missing record, the alignment and what DNS has, and sav
   for (const text of [`d=${DOMAIN}, aligned`, `no SPF record at ${DOMAIN}`, 'p=quarantine, passes with DKIM'])
     await alignment.getByText(text).waitFor();
   const figures = page.getByRole('region', { name: 'Last 7 days' });
-  await figures.getByText(/^\d+ ?messages?$/).waitFor();
+  await figures.getByText(/^1\s*message$/).waitFor();
+  await figures.getByText('100 %').waitFor();
 
   await context.grantPermissions(['clipboard-read', 'clipboard-write']);
   await note.getByRole('button', { name: 'Copy record' }).click();
