@@ -24,14 +24,14 @@ interface SetupCardProps {
 export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, onHide }: SetupCardProps) {
   const [isExpanded, setExpanded] = useState(!isCollapsed);
   const list = useId();
-  // Null until the operator opens or closes a row. Until then the first open step is open.
+  // Null until the operator opens or closes a row. Until then the row of the next step is open.
   const [chosen, setChosen] = useState<SetupStep['step'] | 'none' | null>(null);
   // The row stays open after its step is done, so that the operator sees the result.
-  const [initialStep] = useState(() => steps.find(({ state }) => state === 'open')?.step ?? 'none');
+  const [initialStep] = useState(() => findNextStep(steps)?.step ?? 'none');
   const opened = chosen ?? initialStep;
   const needed = steps.filter(({ state }) => state === 'done' || state === 'open');
   const doneCount = needed.filter(({ state }) => state === 'done').length;
-  const next = steps.find(({ state }) => state === 'open');
+  const next = findNextStep(steps);
   return (
     <Card
       title={isComplete ? 'Setup is complete' : 'Set up this installation'}
@@ -75,6 +75,12 @@ export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, 
       </ol>
     </Card>
   );
+}
+
+/** Returns the first open step that a command can begin. A step without a command waits for another step. */
+function findNextStep(steps: Setup['steps']): SetupStep | undefined {
+  const openSteps = steps.filter(({ state }) => state === 'open');
+  return openSteps.find(({ command }) => command !== null) ?? openSteps[0];
 }
 
 const STATE_NAMES: Readonly<Record<SetupStep['state'], string>> = {
