@@ -77,7 +77,7 @@ export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, 
   );
 }
 
-/** Returns the first open step that a command can begin. A step without a command waits for another step. */
+/** Returns the first open step that a command can begin. A step without a command waits for another step or for an account. */
 function findNextStep(steps: Setup['steps']): SetupStep | undefined {
   const openSteps = steps.filter(({ state }) => state === 'open');
   return openSteps.find(({ command }) => command !== null) ?? openSteps[0];
