@@ -58,6 +58,7 @@ export function CourseChart({ name, step, points }: CourseChartProps) {
       formatAxis={showsTimes ? formatDuration : formatCompact}
       logarithmic={showsTimes}
       stacked={!showsTimes}
+      hasTable={false}
     >
       <SegmentedControl
         mt="sm"

@@ -1,7 +1,7 @@
 /**
  * A card with a chart over time: lines, or stacked areas. Each line has its own color and dash pattern, so that lines are
  * distinguishable without color. A tooltip shows all values of an interval. The last interval is incomplete, so it is
- * washed out. The page has a table of the same figures.
+ * washed out. With `hasTable`, the page has a table of the same figures below the chart.
  */
 import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
@@ -37,6 +37,8 @@ export interface TimeChartProps {
   readonly logarithmic?: boolean;
   /** If true, the areas are stacked. The values must be counts whose sum has a meaning. */
   readonly stacked?: boolean;
+  /** False if the page has no table of the same figures below the chart. */
+  readonly hasTable?: boolean;
   /** Shown below the chart. */
   readonly children?: ReactNode;
 }
@@ -120,7 +122,7 @@ export function TimeChart(props: TimeChartProps) {
         <div
           ref={canvas}
           role="img"
-          aria-label={`${title}: ${describeLines(lines, format)}`}
+          aria-label={`${title}: ${describeLines(lines, format, props.hasTable ?? true)}`}
           style={{ minHeight: stacked ? STACKED_HEIGHT : HEIGHT }}
         />
         {hovered === null || at === undefined ? null : (
@@ -335,10 +337,10 @@ function formatTimeLabels(seconds: readonly number[], stepSeconds: number): stri
 }
 
 /** Describes the chart in one sentence for screen readers. */
-function describeLines(lines: readonly Line[], format: (value: number) => string): string {
+function describeLines(lines: readonly Line[], format: (value: number) => string, hasTable: boolean): string {
   const parts = lines.map(({ label, values }) => {
     const knownValues = values.filter((value) => value !== null);
     return knownValues.length === 0 ? `${label}: no values` : `${label}: maximum ${format(Math.max(...knownValues))}`;
   });
-  return `${parts.join('; ')}. The same figures are in the table below.`;
+  return `${parts.join('; ')}.${hasTable ? ' The same figures are in the table below.' : ''}`;
 }
