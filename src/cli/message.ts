@@ -16,7 +16,7 @@ import { perform } from '../operations/operation.ts';
 import { escapeJson, toPrintable } from '../printing/escape.ts';
 import { formatCount, formatDuration } from '../printing/text.ts';
 import type { Context } from './context.ts';
-import { addOperationCommand, declareOperations, unwrapResult } from './operation-command.ts';
+import { addOperationCommand, declareOperations, toKebabCase, unwrapResult } from './operation-command.ts';
 import { applyStyle, createStateCell, formatIsoTime, formatPairs, formatTable } from './text.ts';
 
 /** Adds `message` and its subcommands to `program`. */
@@ -59,7 +59,7 @@ function addChangeCommand(group: Command, context: Context): void {
     .description('retry, cancel or resend the messages of a filter; --dry-run only counts them');
   for (const [name, member] of Object.entries(getInputMembers(countMessages.input))) {
     const { description = '' } = member as { readonly description?: string };
-    command.option(`--${name} <${name}>`, description);
+    command.option(`--${toKebabCase(name)} <${toKebabCase(name)}>`, description);
   }
   command.option('--dry-run', 'count the messages of the filter, and change none');
   command.option('--json', 'print JSON: {"done","refused","reasons"}');
@@ -134,14 +134,14 @@ function addExportCommand(group: Command, context: Context): void {
   const command = group.command('export').description('write messages as CSV to standard output, newest first');
   for (const [name, member] of Object.entries(getInputMembers(exportMessages.input))) {
     const { description = '' } = member as { readonly description?: string };
-    command.option(`--${name} <${name}>`, description);
+    command.option(`--${toKebabCase(name)} <${toKebabCase(name)}>`, description);
   }
   command.option('--json', 'print the messages as JSON, one per line');
   declareOperations(command, [exportMessages]);
   command.action(({ json, ...flags }: Readonly<Record<string, unknown>>) =>
     context.operate(async (operationContext) => {
       const result = await performDownload(exportMessages, flags, operationContext);
-      const pages = unwrapResult(context, result, (member) => `--${member}`);
+      const pages = unwrapResult(context, result, (member) => `--${toKebabCase(member)}`);
       if (json !== true) context.writeData(exportMessages.header);
       for await (const page of pages) {
         const text =

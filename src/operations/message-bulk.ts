@@ -10,7 +10,7 @@ import { createOperatorMessageId } from '../model/submission.ts';
 import type { OperationContext } from './context.ts';
 import { invalidTemplate, ok } from './errors.ts';
 import { createSenderCheck, publishResent } from './message-resend.ts';
-import { filterMembers, listFilterMembers, parseFilter } from './messages/filter.ts';
+import { filterMembers, listFilterMembers, readFilter } from './messages/filter.ts';
 import { decodeCursor, encodeCursor } from './messages/search-cursor.ts';
 import { operation } from './operation.ts';
 import { createStringEnum, nullable } from './schemas.ts';
@@ -39,7 +39,7 @@ export const countMessages = operation({
   errors: ['not-found'],
   async run(input, { store, clock }) {
     const startedAt = clock.now();
-    const filter = parseFilter(input, await store.listAccounts(), startedAt);
+    const filter = await readFilter(input, await store.listAccounts(), startedAt, store);
     if (!filter.ok) return filter;
     let count = 0;
     let before: string | null = null;
@@ -84,7 +84,7 @@ export const changeMessages = operation({
     const members = listFilterMembers(input);
     if (members.length === 0)
       return invalidTemplate(null, () => 'a change of many messages needs at least one filter, such as the state');
-    const filter = parseFilter(input, await store.listAccounts(), now);
+    const filter = await readFilter(input, await store.listAccounts(), now, store);
     if (!filter.ok) return filter;
     const position = cursor === undefined ? { entry: null, before: null } : parsePosition(action, members, cursor);
     if (position === null)

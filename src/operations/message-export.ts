@@ -12,7 +12,7 @@ import type { MessageSearchResult } from '../store/search/query.ts';
 import { ok } from './errors.ts';
 import { downloadOperation } from './file-operation.ts';
 import { formatMessageRow, formatNoticeRow, MESSAGE_CSV_HEADER } from './messages/csv-writer.ts';
-import { filterMembers, type ParsedFilter, parseFilter } from './messages/filter.ts';
+import { filterMembers, type ParsedFilter, readFilter } from './messages/filter.ts';
 import { FoundMessage, toFoundMessage } from './messages/schemas.ts';
 
 const PAGE_MESSAGES = 1_000;
@@ -49,7 +49,7 @@ export const exportMessages = downloadOperation({
     lines.map((line) => ('notice' in line ? formatNoticeRow(line.notice) : formatMessageRow(line))).join(''),
   async run({ limit, ...input }, { store, clock }) {
     const accounts = await store.listAccounts();
-    const filter = parseFilter(input, accounts, clock.now());
+    const filter = await readFilter(input, accounts, clock.now(), store);
     if (!filter.ok) return filter;
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
     const pageLimit = Math.min(limit, PAGE_MESSAGES);

@@ -9,7 +9,7 @@ import { getIdTimestamp } from '../model/submission.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { invalid, invalidTemplate, ok } from './errors.ts';
 import { describeWaitReason } from './messages/explain.ts';
-import { filterMembers, listFilterMembers, parseFilter } from './messages/filter.ts';
+import { filterMembers, listFilterMembers, readFilter } from './messages/filter.ts';
 import { readMatches } from './messages/read-matches.ts';
 import { MessagePage, toFoundMessage } from './messages/schemas.ts';
 import { decodeCursor, encodeCursor } from './messages/search-cursor.ts';
@@ -41,7 +41,7 @@ export const searchMessages = operation({
   async run(input, { store, clock, status }) {
     const now = clock.now();
     const accounts = await store.listAccounts();
-    const filter = parseFilter(input, accounts, now);
+    const filter = await readFilter(input, accounts, now, store);
     if (!filter.ok) return filter;
     const filters = listFilterMembers(input).flat();
     const before = input.cursor === undefined ? null : decodeCursor(filters, input.cursor);

@@ -11,7 +11,7 @@ import type { OperatorStore } from '../store/contract.ts';
 import { foldText } from '../store/search/query.ts';
 import { conflict, type ErrorResult, invalid, notFound, ok, type Result } from './errors.ts';
 import { explain } from './messages/explain.ts';
-import { attributeMembers, parseFilter } from './messages/filter.ts';
+import { attributeMembers, readFilter } from './messages/filter.ts';
 import { readMatches } from './messages/read-matches.ts';
 import { Explanation, FoundMessage, MessageDetails, toFoundMessage, toMessageDetails } from './messages/schemas.ts';
 import { operation } from './operation.ts';
@@ -41,7 +41,7 @@ export const listMessages = operation({
     const cursor = before === undefined ? null : parseMessageId('before', before);
     if (cursor?.ok === false) return cursor;
     const accounts = await store.listAccounts();
-    const filter = parseFilter(attributes, accounts, clock.now());
+    const filter = await readFilter(attributes, accounts, clock.now(), store);
     if (!filter.ok) return filter;
     const recipient =
       to === undefined ? [] : [{ kind: 'address', text: foldText(to), prefix: false, fields: ['to'] } as const];

@@ -44,6 +44,7 @@ function listMigrations(kind: 'sqlite' | 'postgres'): readonly string[] {
 const RENAMED_METHODS: Readonly<Record<string, string>> = {
   lastFeedbackAt: 'findLastFeedbackAt',
   newestId: 'findNewestId',
+  changeFeedPosition: 'readChangeFeedPosition',
 };
 
 /** Methods and members that have been renamed since, by their recorded names. */

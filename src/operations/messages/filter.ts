@@ -6,8 +6,11 @@ import type { Static } from 'typebox';
 import { quote } from '../../config/units.ts';
 import type { Account } from '../../model/account.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
+import { MAILBOX_PROVIDER_CODES } from '../../model/mailbox-provider.ts';
 import { STATES } from '../../model/message.ts';
+import { SIMULATOR_DOMAIN } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
+import type { OperatorStore } from '../../store/contract.ts';
 import {
   ALL_FIELDS,
   type Field,
@@ -22,6 +25,11 @@ import { createOptionalList, createOptionalText, parseList, parseTime, splitList
 
 /** The states of the filter. `deferred` selects the queued messages whose last attempt was deferred. */
 export const STATE_FILTERS = [...STATES, 'deferred'] as const;
+
+/** The maximum number of domains of one mailbox provider that a filter covers. */
+const MAX_PROVIDER_DOMAINS = 2_000;
+/** The mailbox providers of the filter. `unknown` is no stored answer. */
+const SEARCHABLE_PROVIDERS = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
 /** The members of the filter without the words of recipient, sender and subject. */
 export const attributeMembers = {
@@ -43,6 +51,10 @@ export const attributeMembers = {
     'Words of the last reply. The replies to delivered messages are searched only with `state=delivered`.',
   ),
   domain: createOptionalText('Messages to recipients in this domain.'),
+  mailboxProvider: createOptionalList(
+    `Messages to recipients whose domain has this mailbox provider, or one of several separated by commas: ${SEARCHABLE_PROVIDERS.join(', ')}. The filter covers the ${MAX_PROVIDER_DOMAINS} domains of each mailbox provider that were looked up last.`,
+    SEARCHABLE_PROVIDERS,
+  ),
   since: createOptionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),
   until: createOptionalText('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
 };
@@ -72,8 +84,28 @@ export function listFilterMembers(input: FilterInput): readonly (readonly [strin
   });
 }
 
-/** Parses the members of a filter. `accounts` are all accounts. */
-export function parseFilter(input: FilterInput, accounts: readonly Account[], now: number): Result<ParsedFilter> {
+/** Reads the filter: parses its members, and reads the domains of a mailbox provider from the store. `accounts` are all accounts. */
+export async function readFilter(
+  input: FilterInput,
+  accounts: readonly Account[],
+  now: number,
+  store: Pick<OperatorStore, 'listMailboxProviderDomains'>,
+): Promise<Result<ParsedFilter>> {
+  const filter = parseFilter(input, accounts, now);
+  if (!filter.ok) return filter;
+  const providers = parseList('mailboxProvider', input.mailboxProvider, SEARCHABLE_PROVIDERS);
+  if (!providers.ok) return providers;
+  if (providers.value.length === 0) return filter;
+  const lists = await Promise.all(
+    providers.value.map((provider) =>
+      provider === 'simulator' ? [SIMULATOR_DOMAIN] : store.listMailboxProviderDomains(provider, MAX_PROVIDER_DOMAINS),
+    ),
+  );
+  const criterion: SearchCriterion = { kind: 'recipient-domains', domains: new Set(lists.flat()) };
+  return ok({ ...filter.value, criteria: [...filter.value.criteria, criterion] });
+}
+
+function parseFilter(input: FilterInput, accounts: readonly Account[], now: number): Result<ParsedFilter> {
   const criteria = parseCriteria(input);
   if (!criteria.ok) return criteria;
   const since = parseTime('since', input.since, now);

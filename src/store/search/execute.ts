@@ -65,6 +65,8 @@ export function* executeSearch<Message extends SearchableMessage>(
   hasTimedOut: () => boolean,
 ): Coroutine<SearchOutcome<Message>> {
   const { criteria, accountIds, limit, reply } = search;
+  if (criteria.some((criterion) => criterion.kind === 'recipient-domains' && criterion.domains.size === 0))
+    return { messages: [], searchedTo: null };
   const filter = toRowFilter(search);
   const idRange = toIdRange(search);
   const matched: Message[] = [];

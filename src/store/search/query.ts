@@ -20,7 +20,12 @@ export type SearchCriterion =
   | { readonly kind: 'address'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
   /** The domain or its prefix; the text includes the `@`. */
   | { readonly kind: 'domain'; readonly text: string; readonly prefix: boolean; readonly fields: readonly Field[] }
+  /** The recipient's domain is one of `domains`, in lower-case A-labels without `@`. */
+  | { readonly kind: 'recipient-domains'; readonly domains: ReadonlySet<string> }
   | { readonly kind: 'id'; readonly id: string };
+
+/** A condition on the texts of fields. */
+export type TextCriterion = Exclude<SearchCriterion, { kind: 'id' | 'recipient-domains' }>;
 
 /** The members of a message that a search reads. */
 export interface SearchableMessage {
@@ -128,11 +133,16 @@ export function matches(criteria: readonly SearchCriterion[], message: Searchabl
     texts.set(field, computed);
     return computed;
   };
-  return criteria.every((criterion) =>
-    criterion.kind === 'id'
-      ? criterion.id === message.id
-      : criterion.fields.some((field) => getTexts(field).some((text) => matchesText(text, criterion))),
-  );
+  return criteria.every((criterion) => {
+    switch (criterion.kind) {
+      case 'id':
+        return criterion.id === message.id;
+      case 'recipient-domains':
+        return getTexts('to').some((text) => criterion.domains.has(text.slice(text.lastIndexOf('@') + 1)));
+      default:
+        return criterion.fields.some((field) => getTexts(field).some((text) => matchesText(text, criterion)));
+    }
+  });
 }
 
 /** Maximum number of tokens at the beginning of a text among which a code is searched. */
@@ -180,7 +190,7 @@ export function listFieldTexts(message: SearchableMessage, field: Field): readon
   return recipient === to ? [to] : [to, recipient];
 }
 
-function matchesText(text: string, criterion: Exclude<SearchCriterion, { kind: 'id' }>): boolean {
+function matchesText(text: string, criterion: TextCriterion): boolean {
   switch (criterion.kind) {
     case 'address':
       return criterion.prefix ? text.startsWith(criterion.text) : text === criterion.text;

@@ -1,0 +1,157 @@
+/** Tests the deliverability figures and the filter of messages by mailbox provider. */
+import { describe, expect, test } from 'vitest';
+import { formatDeliverability } from '../../../src/cli/deliverability-text.ts';
+import {
+  createKeyCounts,
+  formatKeyCounts,
+  type MutableKeyCounts,
+  REMAINDER_KEY,
+  type Series,
+} from '../../../src/model/deliverability.ts';
+import { getLatencyBucket, HOUR_MS } from '../../../src/model/traffic.ts';
+import { listChanges } from '../../../src/operations/deliverability/changes.ts';
+import { showDeliverability } from '../../../src/operations/deliverability.ts';
+import { countMessages } from '../../../src/operations/message-bulk.ts';
+import { searchMessages } from '../../../src/operations/message-search.ts';
+import { newMessage } from '../../rig/messages.ts';
+import { createOperationRig, type OperationRig } from './operation-rig.ts';
+
+type Counts = Readonly<Record<string, Partial<MutableKeyCounts>>>;
+
+/** Counts of `delivered` messages, of which the last `bounced` bounced. */
+const sent = (accepted: number, bounced = 0, complained = 0): Partial<MutableKeyCounts> => ({
+  ...{ accepted, ended: accepted, delivered: accepted - bounced, bounced, hard: bounced, complained },
+  latencies: new Map([[getLatencyBucket(200), accepted - bounced]]),
+});
+
+async function writeSeries({ store }: OperationRig, at: number, series: Series, counts: Counts): Promise<void> {
+  const entries = Object.entries(counts).map(([key, changes]) => [key, { ...createKeyCounts(), ...changes }] as const);
+  await store.writeDeliverability(`node-${series}`, [
+    { spanMs: HOUR_MS, at, series, counts: formatKeyCounts(entries) },
+  ]);
+}
+
+async function createRigWithFigures() {
+  const rig = await createOperationRig();
+  const hour = rig.now - (rig.now % HOUR_MS);
+  const [{ id } = { id: 0 }] = await rig.store.listAccounts();
+  await writeSeries(rig, hour, 'provider', { google: sent(1_000, 100, 4), yahoo: sent(200), [REMAINDER_KEY]: sent(7) });
+  await writeSeries(rig, hour - 24 * HOUR_MS, 'provider', { google: sent(1_000, 10), yahoo: sent(210) });
+  await writeSeries(rig, hour - 48 * HOUR_MS, 'provider', { google: sent(5_000) });
+  await writeSeries(rig, hour, 'account', { [id]: sent(300), 9999: sent(800) });
+  await writeSeries(rig, hour, 'account/provider', { [`${id}/google`]: sent(250), '9999/google': sent(700) });
+  await writeSeries(rig, hour, 'sending-domain', { [`${id}/shop.example`]: sent(20), '9999/shop.example': sent(5) });
+  await writeSeries(rig, hour, 'sending-domain/provider', {
+    [`${id}/shop.example/yahoo`]: sent(20),
+    '9999/shop.example/yahoo': sent(5),
+    '9999/other.example/yahoo': sent(50),
+  });
+  return rig;
+}
+
+test('the rows and the rest add up to the total, and are compared with the period before', async () => {
+  const rig = await createRigWithFigures();
+  const result = await rig.performOk(showDeliverability, { by: 'provider', limit: '1' });
+  expect(result.rows).toMatchObject([
+    {
+      ...{ key: 'google', name: 'Google', accepted: 1_000, bounceRate: 0.1, complaintRate: 4 / 900 },
+      ...{ bounces: { hard: 100, soft: 0, block: 0 }, lockThresholds: null },
+      previous: { accepted: 1_000, bounceRate: 0.01 },
+    },
+  ]);
+  expect(result.other).toMatchObject({ accepted: 207, previous: { accepted: 210 } });
+  expect(result.total).toMatchObject({ accepted: 1_207, previous: { accepted: 1_210 } });
+  expect(result.points).toHaveLength(24);
+  expect(result.points.at(-1)).toMatchObject({ accepted: 1_207 });
+  const google = await rig.performOk(showDeliverability, { by: 'provider', key: 'google' });
+  expect(google.points.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(1_000);
+});
+
+test('a filter by account or sending domain reads the pairs, and the rest of the account is in the other row', async () => {
+  const rig = await createRigWithFigures();
+  const ofAccount = await rig.performOk(showDeliverability, { by: 'provider', account: 'acme' });
+  expect(ofAccount.rows).toMatchObject([{ key: 'google', accepted: 250 }]);
+  expect([ofAccount.other.accepted, ofAccount.total.accepted, ofAccount.points.at(-1)?.accepted]).toEqual([
+    50, 300, 300,
+  ]);
+  const ofDomain = await rig.performOk(showDeliverability, { by: 'provider', sendingDomain: 'SHOP.example' });
+  expect(ofDomain.rows).toMatchObject([{ key: 'yahoo', accepted: 25 }]);
+  const byDomain = await rig.performOk(showDeliverability, { by: 'sending-domain' });
+  expect(byDomain.rows).toMatchObject([{ key: 'shop.example', accepted: 25 }]);
+  const byAccount = await rig.performOk(showDeliverability, { by: 'account' });
+  expect(byAccount.rows).toMatchObject([
+    { key: 'account 9999', accepted: 800, lockThresholds: null },
+    { key: 'acme', accepted: 300, lockThresholds: { bounceRate: 0.1, complaintRate: 0.0015 } },
+  ]);
+});
+
+test('an unknown account and a sending domain without the grouping by provider are errors', async () => {
+  const rig = await createOperationRig();
+  expect(await rig.perform(showDeliverability, { account: 'absent' })).toMatchObject({ error: { code: 'not-found' } });
+  expect(await rig.perform(showDeliverability, { by: 'account', sendingDomain: 'a.example' })).toMatchObject({
+    error: { code: 'invalid', field: 'sendingDomain' },
+  });
+});
+
+test('the command prints the rows, the total and what changed', async () => {
+  const rig = await createRigWithFigures();
+  const text = formatDeliverability(await rig.performOk(showDeliverability, { by: 'provider' }));
+  expect(text).toMatch(/^MAILBOX PROVIDER +ACCEPTED/);
+  expect(text).toMatch(/\nGoogle +1000 +1000/);
+  expect(text).toMatch(/\nworse +Google: the bounce rate rose from 1 % to 10 %\.\n/);
+  const empty = await createOperationRig();
+  expect(formatDeliverability(await empty.performOk(showDeliverability, {}))).toContain('No significant change');
+});
+
+describe('changes', () => {
+  const LENGTHS = { currentMs: 24 * HOUR_MS, previousMs: 24 * HOUR_MS };
+  const find = (before: Partial<MutableKeyCounts>, after: Partial<MutableKeyCounts>) => {
+    const counts = { previous: { ...createKeyCounts(), ...before }, current: { ...createKeyCounts(), ...after } };
+    return listChanges([{ key: 'google', name: 'Google', counts }], LENGTHS);
+  };
+  const took = (ms: number, count: number) => ({ latencies: new Map([[getLatencyBucket(ms), count]]) });
+
+  test.each([
+    ['a higher bounce rate', sent(1_000, 10), sent(1_000, 60), ['bounce-rate-rose', 'worse']],
+    ['a lower bounce rate', sent(1_000, 60), sent(1_000, 10), ['bounce-rate-fell', 'better']],
+    ['a higher complaint rate', sent(10_000), sent(10_000, 0, 30), ['complaint-rate-rose', 'worse']],
+    ['slower deliveries', took(500, 100), took(5_000, 100), ['delivery-slower', 'worse']],
+    ['faster deliveries', took(5_000, 100), took(500, 100), ['delivery-faster', 'better']],
+    ['more traffic', sent(1_000), sent(2_000), ['traffic-rose', 'neutral']],
+    ['new traffic', {}, sent(2_000), ['traffic-began', 'neutral']],
+    ['ended traffic', sent(1_000), {}, ['traffic-ended', 'neutral']],
+  ])('%s is a change', (_, before, after, [code, judgement]) => {
+    expect(find(before, after)).toMatchObject([{ key: 'google', code, judgement }]);
+  });
+
+  test.each([
+    ['few messages', sent(40), sent(40, 20)],
+    ['a difference within the error of the samples', sent(100, 4), sent(100, 7)],
+    ['a small difference of a large sample', sent(1_000_000, 10_000), sent(1_000_000, 11_000)],
+    ['a time that changed by less than half', took(1_000, 100), took(1_900, 100)],
+    ['equal figures', sent(1_000, 10, 1), sent(1_000, 10, 1)],
+  ])('%s is no change', (_, before, after) => {
+    expect(find(before, after)).toEqual([]);
+  });
+});
+
+test('the filter by mailbox provider selects messages by the stored domains, in every notation of the recipient', async () => {
+  const rig = await createOperationRig();
+  const recipients = ['a@GMAIL.example', 'b@company.example', 'c@yahoo.example', 'd@simulator.postrider.test'];
+  await rig.store.accept(recipients.map((to) => newMessage({ to, recipient: to.toLowerCase() })));
+  await rig.store.writeMailboxProviders([
+    { domain: 'gmail.example', provider: 'google', lookedUpAt: 1 },
+    { domain: 'company.example', provider: 'google', lookedUpAt: 2 },
+    { domain: 'yahoo.example', provider: 'yahoo', lookedUpAt: 2 },
+  ]);
+  const search = async (mailboxProvider: string) =>
+    (await rig.performOk(searchMessages, { mailboxProvider })).messages.map(({ to }) => to).sort();
+  expect(await search('google')).toEqual(recipients.slice(0, 2));
+  expect(await search('google,yahoo')).toEqual(recipients.slice(0, 3));
+  expect(await search('simulator')).toEqual(recipients.slice(3));
+  expect(await search('apple')).toEqual([]);
+  expect(await rig.performOk(countMessages, { mailboxProvider: 'yahoo' })).toEqual({ count: 1, isComplete: true });
+  expect(await rig.perform(searchMessages, { mailboxProvider: 'gogle' })).toMatchObject({
+    error: { code: 'invalid', field: 'mailboxProvider' },
+  });
+});
