@@ -25,11 +25,11 @@ const databases = new Map<string, Promise<string>>();
 
 /**
  * Returns the database setting of this Vitest project. It is empty for the embedded database. For PostgreSQL it names a
- * database for `folder`, which the first call creates.
+ * database for `folder`, which the first call creates as a store without data.
  */
 export async function getStoreSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
-  const url = databases.get(folder) ?? createSharedDatabase();
+  const url = databases.get(folder) ?? createSharedDatabase({ content: 'empty-store' });
   databases.set(folder, url);
   return { POSTRIDER_DATABASE: await url };
 }
