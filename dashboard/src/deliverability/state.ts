@@ -1,5 +1,6 @@
 /** The state of the page Deliverability, which the URL contains: grouping, range, filters, selected row and order. */
 import type { DeliverabilityRange, Grouping } from '../../../src/operations/deliverability/schemas.ts';
+import { SEARCHABLE_PROVIDERS } from '../messages/filters';
 
 export const GROUPINGS: readonly { readonly value: Grouping; readonly label: string; readonly noun: string }[] = [
   { value: 'provider', label: 'Mailbox providers', noun: 'Mailbox provider' },
@@ -64,7 +65,7 @@ export function buildMessagesUrl({ by, range, account }: PageState, key: string,
 function getMessageFilter(by: Grouping, key: string): Readonly<Record<string, string>> | null {
   switch (by) {
     case 'provider':
-      return null;
+      return SEARCHABLE_PROVIDERS.includes(key) ? { mailboxProvider: key } : null;
     case 'recipient-domain':
       return { domain: key };
     case 'account':

@@ -2,7 +2,11 @@
  * Defines the filters of the message search. The filters are stored in the URL, so that a search can be shared and the
  * Back button restores the search.
  */
+import { MAILBOX_PROVIDER_CODES } from '../../../src/model/mailbox-provider.ts';
 import { formatTime } from '../parts/time';
+
+/** The mailbox providers that the search accepts. The domains of `unknown` are not known. */
+export const SEARCHABLE_PROVIDERS: readonly string[] = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
 export const FILTERS = [
   'q',
@@ -16,6 +20,7 @@ export const FILTERS = [
   'code',
   'reply',
   'domain',
+  'mailboxProvider',
   'since',
   'until',
 ] as const;
@@ -72,6 +77,8 @@ function describeFilter(name: FilterName, value: string): string {
       return `with “${value}” in the reply`;
     case 'domain':
       return `to the domain ${value}`;
+    case 'mailboxProvider':
+      return `to the mailbox provider ${value}`;
     case 'class':
       return `with a failure of class ${value}`;
     case 'category':

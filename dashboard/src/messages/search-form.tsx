@@ -6,7 +6,7 @@ import { useAccounts } from '../accounts/queries';
 import { FilterChip, FilterValues, splitList } from '../parts/filter-chip';
 import { KeyHints } from '../parts/key-hint';
 import { TextFilter } from '../parts/text-filter';
-import { type FilterName, type Filters, TIME_RANGES } from './filters';
+import { type FilterName, type Filters, SEARCHABLE_PROVIDERS, TIME_RANGES } from './filters';
 import { TimeFilter } from './time-filter';
 
 export type FilterChange = Readonly<Partial<Record<FilterName, string | undefined>>>;
@@ -109,6 +109,14 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
                 onApply={applyText('domain')}
               />
             </Stack>
+          </FilterChip>
+          <FilterChip label="Mailbox provider" value={filters.mailboxProvider} onClear={() => clear('mailboxProvider')}>
+            <FilterValues
+              label="Mailbox provider"
+              values={SEARCHABLE_PROVIDERS}
+              chosen={filters.mailboxProvider}
+              onChange={changeList('mailboxProvider')}
+            />
           </FilterChip>
           <FilterChip
             label="Content"
