@@ -11,14 +11,20 @@ import {
   type Series,
   SPAN_RETENTIONS,
 } from '../src/model/deliverability.ts';
+import type { MailboxProvider, StoredMailboxProvider } from '../src/model/mailbox-provider.ts';
 import type { LeasedMessage } from '../src/model/message.ts';
 
 /** The mailbox providers of the recipient domains that have one of the known mailbox providers. */
-const PROVIDERS: Readonly<Record<string, string>> = {
+const PROVIDERS: Readonly<Record<string, MailboxProvider>> = {
   'bigmail.example': 'google',
   'outpost.example': 'microsoft',
   'webpost.example.net': 'yahoo',
 };
+
+/** Returns the mailbox providers of the recipient domains, as stored after a lookup. */
+export function listStoredProviders(domains: readonly string[], lookedUpAt: number): readonly StoredMailboxProvider[] {
+  return domains.map((domain) => ({ domain, provider: PROVIDERS[domain] ?? 'other', lookedUpAt }));
+}
 
 type CountedMessage = Pick<LeasedMessage, 'accountId' | 'from' | 'to'>;
 type RowSums = Pick<DeliverabilityRow, 'spanMs' | 'at' | 'series'> & { readonly keys: Map<string, MutableKeyCounts> };

@@ -29,14 +29,14 @@ import { LEASE_MS } from '../src/queue/attempt.ts';
 import type { Store } from '../src/store/contract.ts';
 import { DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
 import { BEHAVIORS } from './behaviors.ts';
-import { HistoryDeliverability } from './history-deliverability.ts';
+import { HistoryDeliverability, listStoredProviders } from './history-deliverability.ts';
 import { HistoryTraffic } from './history-traffic.ts';
 import type { OperatorAction } from './operators.ts';
 import { DAYS, type PlannedMessage } from './plan.ts';
 import type { Random } from './random.ts';
 import type { Recipients } from './recipients.ts';
 import { composeReport, type ReportKind } from './reports.ts';
-import { attemptDelivery } from './servers.ts';
+import { attemptDelivery, RECIPIENT_DOMAINS } from './servers.ts';
 
 export interface HistoryParts {
   readonly store: Store;
@@ -92,6 +92,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     await store.writeDeliverability(NODE, deliverability.takeChanged());
     parts.progress(plannedIndex / plan.length);
   }
+  await store.writeMailboxProviders(listStoredProviders(RECIPIENT_DOMAINS, now));
   await store.updateKeysLastUsed([...keyLastUsedAt].map(([id, at]) => ({ id, at })));
 
   async function perform(action: OperatorAction | undefined): Promise<void> {
