@@ -1,0 +1,152 @@
+/** Tests the page Deliverability with stored figures: what changed, the table, the selected row, and the links of a row. */
+import { beforeAll, expect, test } from 'vitest';
+import {
+  createKeyCounts,
+  type DeliverabilityRow,
+  formatKeyCounts,
+  type MutableKeyCounts,
+  REMAINDER_KEY,
+  type Series,
+  SPANS_MS,
+} from '../../src/model/deliverability.ts';
+import { getLatencyBucket, HOUR_MS } from '../../src/model/traffic.ts';
+import { createBrowserRig } from '../rig/browser.ts';
+import { emulateDarkPhone, findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
+import { createScenario, type RunningService } from '../scenarios/running-service.ts';
+
+const rig = createScenario();
+const browsers = createBrowserRig();
+let service: RunningService;
+
+/** The messages of one key: how many, how many of them bounced and complained, and their delivery time. */
+interface Messages {
+  readonly count: number;
+  readonly bounced: number;
+  readonly complained: number;
+  readonly deliveryMs: number;
+}
+
+const USUAL: Messages = { count: 2_000, bounced: 10, complained: 0, deliveryMs: 500 };
+const SLOW: Messages = { count: 2_000, bounced: 200, complained: 2, deliveryMs: 90_000 };
+
+beforeAll(async () => {
+  const folder = rig.createFolder();
+  service = await rig.serve(folder);
+  const store = await rig.openStore(folder);
+  const accountId = (await store.listAccounts()).find(({ name }) => name === 'default')?.id ?? 0;
+  const now = Date.now();
+  const keys = (series: Series): readonly (readonly [string, Messages])[] => {
+    switch (series) {
+      case 'provider':
+        return [
+          ['google', USUAL],
+          ['microsoft', SLOW],
+        ];
+      case 'recipient-domain':
+        return [['mail.example', SLOW]];
+      case 'account':
+        return [[String(accountId), SLOW]];
+      case 'sending-domain':
+        return [[`${accountId}/shop.example`, SLOW]];
+      default:
+        return [];
+    }
+  };
+  const createRows = (at: number, adapt: (messages: Messages) => Messages) =>
+    SPANS_MS.flatMap((spanMs) =>
+      (['provider', 'recipient-domain', 'account', 'sending-domain'] as const).map(
+        (series): DeliverabilityRow => ({
+          spanMs,
+          at: at - (at % spanMs),
+          series,
+          counts: formatKeyCounts([
+            ...keys(series).map(([key, messages]) => [key, toCounts(adapt(messages))] as const),
+            [REMAINDER_KEY, createKeyCounts()],
+          ]),
+        }),
+      ),
+    );
+  await store.writeDeliverability(
+    'node',
+    createRows(now, (messages) => messages),
+  );
+  await store.writeDeliverability(
+    'node',
+    createRows(now - 30 * HOUR_MS, () => USUAL),
+  );
+});
+
+function toCounts({ count, bounced, complained, deliveryMs }: Messages): MutableKeyCounts {
+  const counts = createKeyCounts();
+  const delivered = count - bounced;
+  Object.assign(counts, { accepted: count, delivered, ended: count, bounced, hard: bounced, complained });
+  counts.latencies.set(getLatencyBucket(deliveryMs), delivered);
+  return counts;
+}
+
+test('the page states which mailbox provider became slower, and shows its figures with their changes and its course', async () => {
+  const { page } = await browsers.openSignedIn(service, '/');
+  await page.getByRole('link', { name: 'Deliverability' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Deliverability' }).waitFor();
+  const changes = page.getByRole('region', { name: 'What changed' });
+  await changes.getByText(/Microsoft: the bounce rate rose from 0\.5 % to 10 %/).waitFor();
+  const slower = changes.getByRole('listitem').filter({ hasText: /Microsoft: the p50 of the delivery time rose/ });
+  await slower.waitFor();
+  const row = page.getByRole('row').filter({ has: page.getByRole('button', { name: 'Microsoft' }) });
+  expect(await row.textContent()).toMatch(/2,000.*90 %.*up 9\.5 pt.*200 hard.*1 min \d+ s/);
+  expect(await findSeriousFaults(page)).toEqual([]);
+
+  await slower.getByRole('button', { name: 'Show the course' }).click();
+  await page
+    .getByRole('region', { name: 'Microsoft' })
+    .getByRole('img', { name: /^Microsoft: Delivered/ })
+    .waitFor();
+  expect(new URL(page.url()).searchParams.get('key')).toBe('microsoft');
+  await page.getByText('Time to deliver', { exact: true }).click();
+  await page.getByRole('img', { name: /^Microsoft: p50: maximum 1 min \d+ s/ }).waitFor();
+
+  const names = () => page.locator('.row-name').allTextContents();
+  await page.getByRole('button', { name: 'Delivered' }).click();
+  await expect.poll(names).toEqual(['Google', 'Microsoft']);
+  await page.getByRole('button', { name: 'Bounced' }).click();
+  await expect.poll(names).toEqual(['Microsoft', 'Google']);
+  await emulateDarkPhone(page);
+  expect(await findSeriousFaults(page)).toEqual([]);
+  expect(await findHorizontalOverflow(page)).toEqual([]);
+});
+
+test('the row of an account shows the rates at which it is locked, and a row leads to its messages', async () => {
+  const { page, visit } = await browsers.openSignedIn(service, '/deliverability?by=account&range=7d');
+  const row = page.getByRole('row').filter({ has: page.getByRole('button', { name: 'default' }) });
+  await row.getByText('locks at 0.15 %').waitFor();
+  await row.getByText('locks at 10 % hard').waitFor();
+  const getLinks = () => row.getByRole('link').evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+  expect(await getLinks()).toEqual([
+    '/messages?account=default&since=7d',
+    '/messages?account=default&state=bounced&since=7d',
+    '/deliverability?account=default&range=7d',
+    '/accounts/default',
+  ]);
+  await visit('/deliverability?by=recipient-domain');
+  await page.getByRole('link', { name: 'Bounced' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
+  expect(Object.fromEntries(new URL(page.url()).searchParams)).toEqual({
+    domain: 'mail.example',
+    state: 'bounced',
+    since: '24h',
+  });
+});
+
+test('without messages the page states it, and an unknown account is an error with its remedy', async () => {
+  const { page, visit, allowFaults } = await browsers.openSignedIn(
+    service,
+    '/deliverability?sendingDomain=none.example',
+  );
+  await page.getByText('No messages in the last 24 hours').waitFor();
+  await page.getByRole('button', { name: 'Remove the filter Sending domain' }).click();
+  await page.getByRole('region', { name: 'What changed' }).waitFor();
+  allowFaults(/status of 404 .*\/deliverability/);
+  await visit('/deliverability?account=nobody');
+  await page.getByText('there is no account "nobody"').waitFor();
+  await page.getByRole('button', { name: 'Try again' }).waitFor();
+});
