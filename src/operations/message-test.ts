@@ -10,7 +10,7 @@ import { generateApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { OperationContext, PublicListenerContext } from './context.ts';
-import { accountNotFound, conflict, ok, unavailable } from './errors.ts';
+import { accountNotFound, conflict, invalid, ok, unavailable } from './errors.ts';
 import { TestOutcome } from './messages/test-schemas.ts';
 import type { Operation } from './operation.ts';
 import { AccountName } from './schemas.ts';
@@ -50,6 +50,11 @@ export const sendTestMessage: Operation<
     const url = publicListener.getUrl();
     if (url === null)
       return conflict(null, 'this node accepts no messages; send the request to a node with the role `api`');
+    if (idempotencyKey !== undefined && !isHeaderValue(idempotencyKey))
+      return invalid(
+        'idempotencyKey',
+        'contains a character that a header cannot contain; a key has 1 to 255 visible ASCII characters',
+      );
     const createdAt = clock.now();
     const { key, prefix, hash } = generateApiKey(random);
     const newKey = { name: KEY_NAME, prefix, hash, expiresAt: createdAt + KEY_LIFETIME_MS };
@@ -80,6 +85,11 @@ export const sendTestMessage: Operation<
     }
   },
 };
+
+/** Returns true if each character is a printable character of ISO 8859-1, as HTTP/1.1 requires (RFC 9110 section 5.5). */
+function isHeaderValue(text: string): boolean {
+  return /^[\x20-\x7e\x80-\xff]*$/.test(text);
+}
 
 function readMessageId(body: string): string | null {
   try {

@@ -89,6 +89,14 @@ test('the same idempotency key returns the id of the first test message', async 
   });
 });
 
+test('an idempotency key is refused by the public listener, or by the operation if no header can contain it', async () => {
+  expect((await sendTest({ ...FIELDS, idempotencyKey: 'two words' })).body.response.status).toBe(400);
+  expect(await sendTest({ ...FIELDS, idempotencyKey: 'snowman ☃' })).toMatchObject({
+    status: 400,
+    body: { code: 'invalid', field: 'idempotencyKey' },
+  });
+});
+
 test('a test message for an unknown account is an error of the operation', async () => {
   expect(await sendTest({ ...FIELDS, account: 'nobody' })).toMatchObject({
     status: 404,
