@@ -170,7 +170,7 @@ async function request(url: string, headers: SessionHeaders): Promise<string> {
   return text;
 }
 
-/** Reads the first bytes of a response and ends it. */
+/** Reads the first bytes of a response, and then aborts the request. */
 async function requestStart(url: string, headers: SessionHeaders): Promise<void> {
   const abort = new AbortController();
   const response = await fetch(url, { headers, signal: abort.signal });

@@ -67,7 +67,7 @@ export async function startEventBench(messages: number): Promise<EventBench> {
       const lines = createInterface(generator.stdout ?? process.stdin)[Symbol.asyncIterator]();
       const readLine = async (): Promise<unknown> => {
         const line = await lines.next();
-        if (line.done === true) throw new Error('the generator of events has ended');
+        if (line.done === true) throw new Error('the event generator ended before it printed a result');
         return JSON.parse(line.value);
       };
       await readLine();
@@ -76,7 +76,9 @@ export async function startEventBench(messages: number): Promise<EventBench> {
         const result = (await readLine()) as EventLoadResult;
         isRunning = false;
         if ((result.statuses['200'] ?? 0) * EVENTS_PER_BATCH !== count)
-          throw new Error(`expected ${count / EVENTS_PER_BATCH} answers of 200: ${JSON.stringify(result.statuses)}`);
+          throw new Error(
+            `expected ${count / EVENTS_PER_BATCH} responses with status 200: ${JSON.stringify(result.statuses)}`,
+          );
         return result;
       };
       return { isRunning: () => isRunning, result: readResult() };

@@ -101,7 +101,7 @@ async function load(
   const result = JSON.parse(await readFirstLine(child)) as LoadResult;
   const createdCount = result.statuses['201'] ?? 0;
   if (createdCount !== requests)
-    throw new Error(`expected ${requests} answers of 201: ${JSON.stringify(result.statuses)}`);
+    throw new Error(`expected ${requests} responses with status 201: ${JSON.stringify(result.statuses)}`);
   return result;
 }
 
@@ -409,7 +409,7 @@ async function benchSes(): Promise<void> {
   }
 }
 
-/** Measures the receipt of provider events, and the acceptance of messages beside them. */
+/** Measures how many provider events are recorded per second, and the accept rate during a stream of events. */
 async function benchEvents(): Promise<void> {
   const rounds = 5;
   const maxEventsPerRound = 60_000;
@@ -421,15 +421,15 @@ async function benchEvents(): Promise<void> {
   await load(service.port, service.key, 64, 10_000);
   const ratio = await calculateMedianRatio(rounds, async () => {
     const alone = await load(service.port, service.key, 64, 30_000);
-    // The events last longer than the acceptance, even if it takes twice as long.
+    // The stream of events lasts longer than the load, even if the load takes twice as long as before.
     const eventSeconds = Math.ceil(alone.seconds * 2 + 2);
     const events = await bench.start(Math.min(maxEventsPerRound, eventSeconds * 5_000), 5_000);
-    const besideEvents = await load(service.port, service.key, 64, 30_000);
-    if (!events.isRunning()) throw new Error('the events ended before the acceptance');
+    const duringEvents = await load(service.port, service.key, 64, 30_000);
+    if (!events.isRunning()) throw new Error('the stream of events ended before the load; increase maxEventsPerRound');
     await events.result;
-    return besideEvents.perSecond / alone.perSecond;
+    return duringEvents.perSecond / alone.perSecond;
   });
-  record('accepting beside 5,000 provider events per second over without', ratio, 'ratio', '0.9');
+  record('accept rate with 5,000 provider events per second over without', ratio, 'ratio', '0.9');
   await stopAndRemove(service);
 }
 

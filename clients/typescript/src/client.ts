@@ -92,14 +92,14 @@ export interface Client {
    * Submits a message. Repeats the request after 408, 429, 5xx and a missing response.
    * @returns the id, when the message is stored on disk
    * @throws SendError (the promise rejects) with `kind`, if the request is refused or the attempts are exhausted
-   * @throws TypeError (the promise rejects) if idempotencyKey contains other than visible ASCII characters
+   * @throws TypeError (the promise rejects) if idempotencyKey is empty or contains a character that is not visible ASCII
    */
   send(message: Message, options?: SendOptions): Promise<SendResult>;
 }
 
 type Accepted = Pick<SendResult, 'id' | 'replayed' | 'ignoredFields'>;
 
-/** The result of an attempt without success. */
+/** The result of a failed attempt. */
 interface Failure extends Pick<SendErrorDetails, 'kind' | 'status' | 'reason' | 'retryAfterMs'> {
   readonly text: string;
   readonly cause?: unknown;
@@ -124,8 +124,8 @@ const systemClock: Clock = {
 };
 
 /**
- * Creates a client. It makes no request.
- * @throws TypeError if baseUrl is not an http or https URL, or apiKey contains other than visible ASCII characters
+ * Creates a client. Makes no request.
+ * @throws TypeError if baseUrl is not an http or https URL, or apiKey is empty or contains a character that is not visible ASCII
  */
 export function createClient(options: ClientOptions): Client {
   const { apiKey, timeoutMs = 10_000, maxTotalMs = 60_000, maxAttempts = 5 } = options;
@@ -174,7 +174,7 @@ export function createClient(options: ClientOptions): Client {
         if ('id' in outcome) return { ...outcome, idempotencyKey, attempts };
         if (!REFUSALS.includes(outcome.kind)) mayBeAccepted = true;
         const pauseMs = (outcome.retryAfterMs ?? 0) + BACKOFF_MS * 2 ** (attempts - 1) * (0.5 + random() / 2);
-        // A limit that is not a number ends the attempts.
+        // If a limit is NaN, a comparison is false and the attempts end.
         const isRepeated =
           RETRYABLE.includes(outcome.kind) && attempts < maxAttempts && clock.now() + pauseMs < deadline;
         if (!isRepeated) throw createError(outcome);
@@ -190,8 +190,8 @@ function requireVisibleAscii(name: string, value: string): void {
 }
 
 /**
- * Starts an operation and returns its result. After `limitMs`, or when the signal of the caller is aborted, it returns a failure,
- * even if the operation does not end. In every case the signal of the operation is aborted at the end.
+ * Starts an operation and returns its result. Returns a failure after `limitMs` or when the signal of the caller is
+ * aborted, even if the operation continues. The signal of the operation is always aborted at the end.
  */
 function limitTime(
   clock: Clock,
@@ -208,7 +208,7 @@ function limitTime(
       resolve(outcome);
       operation.abort();
     };
-    const timeout: Failure = { kind: 'timeout', text: 'No complete response in time' };
+    const timeout: Failure = { kind: 'timeout', text: 'No complete response within timeoutMs or maxTotalMs' };
     const cancel = clock.schedule(() => end(timeout), limitMs);
     signal?.addEventListener('abort', onAbort);
     void start(operation.signal).then(end);
@@ -229,8 +229,8 @@ async function readText({ body }: Response): Promise<string> {
 }
 
 /**
- * Converts a response to a result by its status and body. A response whose body does not have the form of a body of the
- * service is neither a success nor a refusal.
+ * Converts a response to a result by its status and body. A status below 500 with a body that is not in the format of
+ * the service is an `unexpected-response`, neither a success nor a refusal.
  */
 function readResponse({ status, headers }: Response, body: JsonMembers | null): Accepted | Failure {
   const result = body?.result;
@@ -260,7 +260,10 @@ function classifyStatus(status: number, isServiceError: boolean): SendErrorKind 
   return status === 403 ? 'forbidden' : 'invalid-request';
 }
 
-/** Returns the time in milliseconds. Null if the header is neither a whole number of seconds nor a date in the future. */
+/**
+ * Returns the delay in milliseconds, or null if the header is neither a whole number of seconds nor a date in the
+ * future.
+ */
 function parseRetryAfter(value: string): number | null {
   const delayMs = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
   return delayMs >= 0 ? delayMs : null;

@@ -1,5 +1,5 @@
 /**
- * The errors of the package. `kind` is the cause. A program decides by `kind` and never by the text.
+ * The errors of the package. `kind` is the cause. A program must compare `kind`, not the text.
  *
  * Guarantee: no error contains the API key or a signing secret.
  */
@@ -10,11 +10,13 @@ export type SendErrorKind =
   | 'invalid-request'
   /** 401: the API key is unknown, revoked or expired, or its account is locked. */
   | 'unauthorized'
-  /** 403: volume, rate limit or sender does not permit the message. `reason` contains the cause. */
+  /**
+   * 403: the volume or the rate limit is exhausted, or the sender is not authenticated. `reason` contains the cause.
+   */
   | 'forbidden'
-  /** 429: the throttle is reached or the server sheds load, also after the last attempt. */
+  /** 429 on the last attempt: the throttle is reached, or the server sheds load. */
   | 'throttled'
-  /** 408 and 5xx: the server or a proxy has a fault, also after the last attempt. */
+  /** 408 or 5xx on the last attempt: the server or a proxy failed. */
   | 'server-error'
   /** An attempt had no complete response within `timeoutMs`, or all attempts took `maxTotalMs`. */
   | 'timeout'

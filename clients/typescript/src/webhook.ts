@@ -28,7 +28,7 @@ export interface VerifyOptions {
 const MIN_SECRET_BYTES = 24;
 
 /**
- * Returns the event of a webhook request. `id` of the event is the same at every delivery of the event, so that the receiver can
+ * Returns the event of a webhook request. The `id` of an event is the same in every attempt, so that the receiver can
  * ignore repetitions.
  *
  * @param body the received bytes, unchanged: a string or a Uint8Array, not a parsed object
@@ -74,7 +74,8 @@ function decodeSecret(secret: string): Uint8Array<ArrayBuffer> {
   try {
     decoded = atob(`${secret}`.trim().replace('whsec_', ''));
   } catch {
-    // The length is too small, so the error below follows. The error of `atob` is not a cause, as it could contain the secret.
+    // `decoded` remains empty, so the error below is thrown. It has no `cause`, because the error of `atob` could
+    // contain the secret.
   }
   if (decoded.length < MIN_SECRET_BYTES)
     throw new WebhookError('invalid-secret', 'secret must be the text whsec_… of the endpoint');
@@ -82,7 +83,8 @@ function decodeSecret(secret: string): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * Returns the value of a header. Several values, and several spellings of the name, are joined by commas, as `Headers` does.
+ * Returns the value of a header. Joins several values with commas, as `Headers` does. Ignores the letter case of the
+ * name.
  * @throws WebhookError if the header is absent or does not have the form
  */
 function readHeader(headers: WebhookHeaders, name: string, form: RegExp): string {
@@ -98,7 +100,7 @@ async function sign(key: Uint8Array<ArrayBuffer>, content: Uint8Array<ArrayBuffe
   return `v1,${btoa(String.fromCharCode(...mac))}`;
 }
 
-/** Compares two texts. The time depends only on their lengths. */
+/** Compares two texts. The duration depends only on the lengths of the texts. */
 function isEqual(text: string, expected: string): boolean {
   let difference = text.length ^ expected.length;
   for (let index = 0; index < expected.length; index += 1)
