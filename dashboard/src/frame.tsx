@@ -65,7 +65,7 @@ export function Frame({ session, live, children }: FrameProps) {
       <AppShell.Navbar className="side" aria-label="Pages">
         <div className="side-head">
           <Link href="/" className="brand" onClick={close} aria-label="Postrider">
-            <Mark />
+            <Logo />
             Postrider
           </Link>
           <Burger opened={opened} onClick={toggle} hiddenFrom="sm" size="sm" aria-label="Close menu" />
@@ -102,7 +102,7 @@ export function Frame({ session, live, children }: FrameProps) {
 interface MenuGroupProps {
   readonly group: string | null;
   readonly items: readonly MenuItem[];
-  /** The number of failures by the path of an entry. Zero is not shown. */
+  /** The number of failures by path of the menu entry. Zero is not shown. */
   readonly counts: Readonly<Record<string, number>>;
   readonly onNavigate: () => void;
 }
@@ -142,8 +142,8 @@ function FailureCount({ count }: { readonly count: number }) {
   );
 }
 
-/** The logo of the product: an envelope above a road. */
-export function Mark() {
+/** The product logo: an envelope above a road. */
+export function Logo() {
   return (
     <span className="brand-mark">
       <svg
@@ -170,7 +170,7 @@ function Search() {
   const [, navigate] = useLocation();
   const [text, setText] = useState('');
   const input = useRef<HTMLInputElement>(null);
-  // A page with a search of its own marks its field.
+  // A page with its own search field marks that field with `data-search`.
   useHotkeys([['/', () => (document.querySelector<HTMLInputElement>('[data-search]') ?? input.current)?.focus()]]);
   return (
     <search className="top-search" aria-label="All messages">

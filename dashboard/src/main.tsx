@@ -30,8 +30,8 @@ const queries: QueryClient = new QueryClient({
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
     queries: {
-      // Live updates reload changed data (api/live-updates.ts). When the window gets the focus, data older than this is
-      // reloaded.
+      // Live updates reload changed data (api/live-updates.ts). When the window receives the focus, data older than
+      // `staleTime` is reloaded.
       staleTime: 5_000,
       retry: (count, error) =>
         count < 2 &&
@@ -41,13 +41,13 @@ const queries: QueryClient = new QueryClient({
   },
 });
 
-/** Returns the nonce of the content security policy. The style tags that Mantine creates must have it. */
+/** Returns the nonce of the content security policy. The style tags that Mantine creates must have this nonce. */
 function readNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="postrider-nonce"]')?.content ?? '';
 }
 
-// A dialog of Mantine prevents scrolling with a style tag of another package. That package reads the nonce from this
-// global.
+// To prevent scrolling, a Mantine dialog uses another package that adds a style tag. That package reads the nonce from
+// this global variable.
 Object.assign(globalThis, { __webpack_nonce__: readNonce() });
 
 const root = document.getElementById('root');

@@ -22,7 +22,7 @@ export interface MenuItem {
   readonly label: string;
   readonly to: string;
   readonly Icon: TablerIcon;
-  /** The transport with which the entry is shown; without this member the entry is always shown. */
+  /** If set, the entry is shown only with this transport. */
   readonly transport?: 'capture';
 }
 

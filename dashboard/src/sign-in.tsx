@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { signIn as requestSignIn } from './api/session';
-import { Mark } from './frame';
+import { Logo } from './frame';
 import { ErrorAlert } from './parts/page-states';
 
 /** Signs in once with the link of the URL, then opens the overview, or the sign-in page with the reason. */
@@ -48,7 +48,7 @@ export function SignIn({ reason }: { readonly reason: string }) {
         >
           <Stack>
             <Group gap={10}>
-              <Mark />
+              <Logo />
               <Title order={1} size="h2">
                 Postrider
               </Title>

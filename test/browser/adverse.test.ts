@@ -67,7 +67,7 @@ test('a change that the service has not answered is reported as possibly made, a
     await page.clock.fastForward(61_000);
     await dialog
       .getByRole('alert')
-      .getByText(/It may still make this change/)
+      .getByText(/The service may still make this change/)
       .waitFor();
   } finally {
     service.child.kill('SIGCONT');

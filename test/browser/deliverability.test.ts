@@ -84,7 +84,7 @@ function toCounts({ count, bounced, complained, deliveryMs }: Messages): Mutable
   return counts;
 }
 
-test('the page states which mailbox provider became slower, and shows its figures with their changes and its course', async () => {
+test('the page states which mailbox provider became slower, and shows its figures with their changes and a chart', async () => {
   const { page } = await browsers.openSignedIn(service, '/');
   await page.getByRole('link', { name: 'Deliverability' }).click();
   await page.getByRole('heading', { level: 1, name: 'Deliverability' }).waitFor();
@@ -96,7 +96,7 @@ test('the page states which mailbox provider became slower, and shows its figure
   expect(await row.textContent()).toMatch(/2,000.*90 %.*up 9\.5 pt.*200 hard.*1 min \d+ s/);
   expect(await findSeriousFaults(page)).toEqual([]);
 
-  await slower.getByRole('button', { name: 'Show the course' }).click();
+  await slower.getByRole('button', { name: 'Show in the chart' }).click();
   await page
     .getByRole('region', { name: 'Microsoft' })
     .getByRole('img', { name: /^Microsoft: Delivered/ })

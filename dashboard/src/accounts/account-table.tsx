@@ -10,7 +10,7 @@ import { formatNumber, formatPercent } from '../parts/number';
 import { StatusBadge } from '../parts/status-badge';
 import { useRowKeys } from '../parts/use-row-keys';
 
-/** The number of rows that are shown initially, because a phone renders a thousand rows slowly. */
+/** The number of rows shown initially. A phone renders a thousand rows slowly. */
 const MAX_INITIAL_ROWS = 200;
 
 export function AccountTable({ accounts }: { readonly accounts: readonly AccountDetails[] }) {

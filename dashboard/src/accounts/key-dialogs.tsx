@@ -1,4 +1,4 @@
-/** Dialogs that create and rotate a key. `onMade` receives the new key, which is shown once. */
+/** Dialogs that create and rotate a key. `onCreated` receives the new key, which is shown once. */
 import { NativeSelect, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys/schemas.ts';
@@ -13,11 +13,11 @@ import {
 import { FormDialog } from '../parts/form-dialog';
 
 interface NewKeyDialogProps {
-  readonly onMade: (made: CreatedKey | RotatedKey) => void;
+  readonly onCreated: (newKey: CreatedKey | RotatedKey) => void;
   readonly onClose: () => void;
 }
 
-export function CreateKeyDialog({ account, onMade, onClose }: NewKeyDialogProps & { readonly account: string }) {
+export function CreateKeyDialog({ account, onCreated, onClose }: NewKeyDialogProps & { readonly account: string }) {
   const [values, setValues] = useState(NEW_CREDENTIAL);
   const create = useApiMutation(
     () => post<CreatedKey>(path`/accounts/${account}/keys`, toCredentialInput(values)),
@@ -32,7 +32,7 @@ export function CreateKeyDialog({ account, onMade, onClose }: NewKeyDialogProps 
       disabled={values.name.trim() === ''}
       error={create.error}
       hasFieldError={hasCredentialFieldError(create.error)}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onMade })}
+      onSubmit={() => create.mutate(undefined, { onSuccess: onCreated })}
       onClose={onClose}
     >
       <CredentialFields
@@ -54,7 +54,7 @@ const GRACE_PERIODS = [
   { value: '30d', label: '30 days' },
 ];
 
-export function RotateKeyDialog({ rotated, onMade, onClose }: NewKeyDialogProps & { readonly rotated: KeyEntry }) {
+export function RotateKeyDialog({ rotated, onCreated, onClose }: NewKeyDialogProps & { readonly rotated: KeyEntry }) {
   const [grace, setGrace] = useState('24h');
   const rotate = useApiMutation(() => post<RotatedKey>(path`/keys/${rotated.id}/rotate`, { grace }), ['accounts']);
   return (
@@ -64,7 +64,7 @@ export function RotateKeyDialog({ rotated, onMade, onClose }: NewKeyDialogProps 
       action="Create new key"
       busy={rotate.isPending}
       error={rotate.error}
-      onSubmit={() => rotate.mutate(undefined, { onSuccess: onMade })}
+      onSubmit={() => rotate.mutate(undefined, { onSuccess: onCreated })}
       onClose={onClose}
     >
       <Text>

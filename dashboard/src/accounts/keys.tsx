@@ -14,13 +14,13 @@ type OpenDialog =
   | { readonly kind: 'create' }
   | { readonly kind: 'rotate'; readonly key: KeyEntry }
   | { readonly kind: 'revoke'; readonly key: KeyEntry }
-  | { readonly kind: 'made'; readonly showNewKey: CreatedKey | RotatedKey };
+  | { readonly kind: 'created'; readonly newKey: CreatedKey | RotatedKey };
 
 export function Keys({ account }: { readonly account: string }) {
   const keys = useKeys(account);
   const [dialog, setDialog] = useState<OpenDialog | null>(null);
   const closeDialog = () => setDialog(null);
-  const showNewKey = (key: CreatedKey | RotatedKey) => setDialog({ kind: 'made', showNewKey: key });
+  const showNewKey = (key: CreatedKey | RotatedKey) => setDialog({ kind: 'created', newKey: key });
   return (
     <Stack>
       <Group justify="space-between">
@@ -42,10 +42,10 @@ export function Keys({ account }: { readonly account: string }) {
         </div>
       )}
       {dialog?.kind === 'create' ? (
-        <CreateKeyDialog account={account} onMade={showNewKey} onClose={closeDialog} />
+        <CreateKeyDialog account={account} onCreated={showNewKey} onClose={closeDialog} />
       ) : null}
       {dialog?.kind === 'rotate' ? (
-        <RotateKeyDialog rotated={dialog.key} onMade={showNewKey} onClose={closeDialog} />
+        <RotateKeyDialog rotated={dialog.key} onCreated={showNewKey} onClose={closeDialog} />
       ) : null}
       {dialog?.kind === 'revoke' ? (
         <RevokeDialog
@@ -57,7 +57,7 @@ export function Keys({ account }: { readonly account: string }) {
           onClose={closeDialog}
         />
       ) : null}
-      {dialog?.kind === 'made' ? <NewKeyDialog made={dialog.showNewKey} onStored={closeDialog} /> : null}
+      {dialog?.kind === 'created' ? <NewKeyDialog newKey={dialog.newKey} onStored={closeDialog} /> : null}
     </Stack>
   );
 }

@@ -17,8 +17,16 @@ const FIELDS: readonly (readonly [name: keyof LimitTexts, label: string, descrip
     'Throttle',
     'Such as 50/s, 50/s:200 with a burst, or none. Requests above the limit are refused with 429.',
   ],
-  ['maxBounces', 'Lock at hard bounces', 'Share of the messages of 7 days, such as 10%; 100% disables the lock'],
-  ['maxComplaints', 'Lock at complaints', 'Share of the messages of 7 days, such as 0.15%; 100% disables the lock'],
+  [
+    'maxBounces',
+    'Lock at hard bounces',
+    'Share of the messages of the last 7 days, such as 10%; 100% disables the lock',
+  ],
+  [
+    'maxComplaints',
+    'Lock at complaints',
+    'Share of the messages of the last 7 days, such as 0.15%; 100% disables the lock',
+  ],
 ];
 
 export function LimitFields({ limits, thresholds, onChange }: LimitFieldsProps) {

@@ -1,4 +1,6 @@
-/** The usage of an account's limits, and its bounces and complaints against the thresholds that lock it. */
+/**
+ * The limits of an account with their usage, and its bounces and complaints with the thresholds that lock the account.
+ */
 import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
 import type { ThresholdUsage } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
@@ -8,9 +10,10 @@ import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatTime } from '../parts/time';
 
 /**
- * The minimum number of messages for which the service compares rates. For fewer messages, the service compares counts.
+ * The minimum number of messages for which the service compares rates with the thresholds. Below it, the service
+ * compares counts.
  */
-const MIN_EMAILS_FOR_RATES = 100;
+const MIN_MESSAGES_FOR_RATES = 100;
 
 export function LimitGauges({ account }: { readonly account: AccountDetails }) {
   return (
@@ -34,10 +37,10 @@ export function LimitGauges({ account }: { readonly account: AccountDetails }) {
           {account.reputation.thresholds.map((threshold) => (
             <Threshold key={threshold.metric} threshold={threshold} emails={account.reputation.emails} />
           ))}
-          {account.reputation.emails < MIN_EMAILS_FOR_RATES ? (
+          {account.reputation.emails < MIN_MESSAGES_FOR_RATES ? (
             <Text size="sm" c="dimmed">
-              Below {MIN_EMAILS_FOR_RATES} messages the limits are counts. From {MIN_EMAILS_FOR_RATES} messages on the
-              account is locked at {formatPercent(account.maxBounces)} hard bounces or{' '}
+              Below {MIN_MESSAGES_FOR_RATES} messages, the thresholds are counts. From {MIN_MESSAGES_FOR_RATES} messages
+              on, the account is locked at {formatPercent(account.maxBounces)} hard bounces or{' '}
               {formatPercent(account.maxComplaints)} complaints.
             </Text>
           ) : null}
@@ -53,14 +56,14 @@ function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: 
       ? `unlimited, ${formatNumber(volumeUsed)} used`
       : `${formatNumber(volumeLeft ?? 0)} of ${formatNumber(volume)} left`;
   const usage = volume === null ? null : volume === 0 ? 1 : volumeUsed / volume;
-  const expired = volumeExpires !== null && Date.parse(volumeExpires) <= Date.now();
+  const isExpired = volumeExpires !== null && Date.parse(volumeExpires) <= Date.now();
   return (
     <Gauge label="Volume" text={text} usage={usage}>
       {volumeExpires === null ? (
         'Does not expire'
       ) : (
         <>
-          {expired ? 'No message is accepted; expired ' : 'Expires '}
+          {isExpired ? 'No message is accepted: expired ' : 'Expires '}
           <RelativeTime at={volumeExpires} /> ({formatTime(volumeExpires)})
         </>
       )}

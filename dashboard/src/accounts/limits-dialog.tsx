@@ -1,6 +1,6 @@
 /**
- * Changes the limits of an account. The request names the version that the dialog shows. If the account has changed since then, the
- * service refuses the request.
+ * Changes the limits of an account. The request contains the version of the account that the dialog shows. The service
+ * refuses the request if the account has changed since that version.
  */
 import { Button, Group, Text } from '@mantine/core';
 import { useState } from 'react';

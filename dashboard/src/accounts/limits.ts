@@ -1,6 +1,6 @@
 /**
- * Converts limits to the texts of a form, and determines which fields were changed. Only changed fields are sent, so
- * that a form does not overwrite other changes.
+ * Converts limits to form texts, and determines which fields were changed. Only changed fields are sent, so that a form
+ * does not overwrite other changes.
  */
 import type { AccountDetails, limitMembers, thresholdMembers } from '../../../src/operations/accounts/schemas.ts';
 
@@ -28,7 +28,7 @@ export function toLimitTexts(account: AccountDetails): LimitTexts {
   };
 }
 
-/** Returns the fields whose values differ. An empty field counts as unchanged. */
+/** Returns the fields that differ between `before` and `after`. An empty field counts as unchanged. */
 export function findChangedLimits(before: LimitTexts, after: LimitTexts): Partial<LimitTexts> {
   const names = Object.keys(before) as (keyof LimitTexts)[];
   const changes: { -readonly [K in keyof LimitTexts]?: string } = {};

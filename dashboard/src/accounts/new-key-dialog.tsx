@@ -5,20 +5,20 @@ import { SecretDialog } from '../parts/secret-dialog';
 import { formatTime } from '../parts/time';
 
 interface NewKeyDialogProps {
-  readonly made: CreatedKey | RotatedKey;
+  readonly newKey: CreatedKey | RotatedKey;
   readonly onStored: () => void;
 }
 
-export function NewKeyDialog({ made, onStored }: NewKeyDialogProps) {
+export function NewKeyDialog({ newKey, onStored }: NewKeyDialogProps) {
   return (
     <SecretDialog
-      title={`New key ${made.id}`}
-      secret={made.key}
+      title={`New key ${newKey.id}`}
+      secret={newKey.key}
       label="the key"
       text="Copy the key to the configuration of the client. It is shown only once; the service stores only a digest."
       onStored={onStored}
     >
-      {'until' in made ? <Text>The old key works until {formatTime(made.until)} at the latest.</Text> : null}
+      {'until' in newKey ? <Text>The old key works until {formatTime(newKey.until)} at the latest.</Text> : null}
     </SecretDialog>
   );
 }

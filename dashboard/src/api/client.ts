@@ -1,6 +1,6 @@
 /**
- * Implements a client of the operator API. Every failure is an ApiError, which has the message of the service, or the
- * `status` 0 if there was no response.
+ * Client of the operator API. Every failure is an ApiError with the error text of the service. Its `status` is 0 if
+ * there was no response.
  */
 import type { ErrorBody } from '../../../src/operator/schemas.ts';
 import { getSessionHeader } from './session-secret';
@@ -11,7 +11,7 @@ export class ApiError extends Error {
   override readonly name = 'ApiError';
   /** HTTP status; 0 if there was no response. */
   readonly status: number;
-  /** The parameter that causes the error; null if it is not a single parameter. */
+  /** The parameter that caused the error; null unless exactly one parameter caused it. */
   readonly field: string | null;
 
   constructor(status: number, message: string, field: string | null = null) {
@@ -21,14 +21,14 @@ export class ApiError extends Error {
   }
 }
 
-/** The error of a request without a response within its time limit. The service may still complete the request. */
+/** The error of a request that got no response within its time limit. The service may still complete the request. */
 export class ApiTimeout extends ApiError {}
 
-/** The time limits of a request that reads and of a request that changes something. */
+/** The time limits of requests that read and of requests that change something. */
 const MAX_READ_MS = 30_000;
 const MAX_CHANGE_MS = 60_000;
 
-/** The members of a query. Empty members are omitted. */
+/** Query parameters. Empty parameters are omitted. */
 export type Query = Readonly<Record<string, string | number | undefined>>;
 
 /** Returns the path with its values encoded: path`/accounts/${name}/keys`. */
@@ -109,7 +109,9 @@ async function send(
 
 function describeTimeout(method: string, maxMs: number): string {
   const fault = `The service has not answered within ${maxMs / 1000} s. Check that it is running.`;
-  return method === 'GET' ? fault : `${fault} It may still make this change. Reload the page before you repeat it.`;
+  return method === 'GET'
+    ? fault
+    : `${fault} The service may still make this change. Reload the page before you repeat the change.`;
 }
 
 /** Returns the error of a refused request. */

@@ -1,11 +1,14 @@
-/** The state of the installation in the frame of every page: the number of open failures, and of nodes. */
+/**
+ * The status of the installation, which the frame of every page shows: the number of open failures and the number of
+ * nodes.
+ */
 import { useQuery } from '@tanstack/react-query';
 import type { Overview } from '../../../src/operations/overview/schemas.ts';
 import { get } from './client';
 
 /**
- * The interval between two requests. The key of the query is not that of a topic, because the topic `overview` is published up to
- * twice per second, and every open page has a frame.
+ * The interval between two requests. The query key is not a topic: the topic `overview` is published up to twice per
+ * second, and every open page has a frame.
  */
 const REFRESH_INTERVAL_MS = 10_000;
 

@@ -9,7 +9,7 @@ export const LiveConnectionContext = createContext<LiveConnection>('connecting')
 
 const POLL_INTERVAL_MS = 2_000;
 
-/** Returns the value of `refetchInterval`, which is false while live updates arrive. */
+/** Returns the value of `refetchInterval`: the polling interval, or false while the connection is up. */
 export function usePollingInterval(): number | false {
   return useContext(LiveConnectionContext) === 'live' ? false : POLL_INTERVAL_MS;
 }

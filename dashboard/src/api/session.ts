@@ -14,7 +14,7 @@ export async function signOut(): Promise<void> {
   storeSessionSecret(null);
 }
 
-/** Returns a URL that the browser loads without headers, for a frame or a download. It is valid for 30 s. */
+/** Returns a URL that the browser loads without headers, for a frame or a download. The URL is valid for 30 s. */
 export async function createTicketedUrl(apiPath: string): Promise<string> {
   const path = url(apiPath);
   const { ticket } = await post<Ticket>('/ticket', { path });

@@ -1,6 +1,6 @@
 /**
- * Uploads a file and reports progress: first the bytes sent, then the progress of the service, which it writes as lines of NDJSON.
- * Uses XMLHttpRequest, because fetch does not report the bytes sent. Fails with an ApiError.
+ * Uploads a file and reports progress: first the bytes sent, then the progress of the import, which the service sends
+ * as NDJSON. Uses XMLHttpRequest, because fetch does not report the bytes sent. Fails with an ApiError.
  */
 
 import type { ImportProgress, ImportResult } from '../../../src/operations/suppressions/schemas.ts';
@@ -62,4 +62,4 @@ type ProgressLine =
   | { readonly result: 'error'; readonly message: string };
 
 const CONNECTION_LOST_TEXT =
-  'The connection was lost. If the file had arrived completely, the service continues the import; if not, nothing was added. The audit log shows the result. Importing the file again is safe.';
+  'The connection was lost. If the service received the complete file, the import continues. Otherwise no address was added. The audit log shows the result. You can safely import the file again.';

@@ -71,7 +71,7 @@ function Difference({ lines }: { readonly lines: readonly DifferenceLine[] }) {
   );
 }
 
-/** Shows the target, as a link if it has a page. For a suppression list it also shows the address. */
+/** Shows the target, as a link if the target has a page. For a suppression list, also shows the address. */
 function Target({ entry }: { readonly entry: AuditRecord }) {
   const { action, target } = entry;
   const page = findTargetPage(action, target);
@@ -112,7 +112,7 @@ function readStringMember(value: unknown, name: string): string | null {
   return typeof found === 'string' ? found : null;
 }
 
-/** Returns the path of the page of the target; null if it has none. */
+/** Returns the path of the target page; null if the target has no page. */
 export function findTargetPage(action: string, target: string): string | null {
   switch (action.split('.', 1)[0]) {
     case 'account':

@@ -9,7 +9,7 @@ import { ListHead } from '../parts/list-row';
 import { RelativeTime } from '../parts/relative-time';
 import { StatusBadge } from '../parts/status-badge';
 
-/** The members that keys and tokens have in common. */
+/** The members common to keys and tokens. */
 export interface Credential {
   readonly id: string | number;
   readonly name: string;
@@ -18,12 +18,12 @@ export interface Credential {
   readonly created: string;
   readonly expires: string | null;
   readonly lastUsed: string | null;
-  /** What the credential permits, if credentials of this kind differ in it. */
+  /** What the credential permits. Absent for keys, which all permit the same. */
   readonly access?: string;
 }
 
 interface CredentialListProps<Row extends Credential> {
-  /** The plural noun, such as `tokens`. It is also the parameter of the URL that shows all credentials. */
+  /** The plural noun, such as `tokens`. It is also the query parameter that shows all credentials. */
   readonly noun: 'keys' | 'tokens';
   readonly credentials: readonly Row[];
   /** Shown if no credential is active. */

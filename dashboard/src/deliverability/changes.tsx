@@ -1,4 +1,6 @@
-/** What changed since the period before, one sentence per significant change. A sentence about a row selects the row. */
+/**
+ * What changed since the previous period, one sentence per significant change. A sentence about a row selects the row.
+ */
 import { Anchor } from '@mantine/core';
 import { IconArrowDownRight, IconArrowUpRight, IconCheck, IconMinus, type TablerIcon } from '@tabler/icons-react';
 import { useState } from 'react';
@@ -50,7 +52,7 @@ export function Changes({ changes, period, onSelect }: ChangesProps) {
                   {text}{' '}
                   {key === null ? null : (
                     <Anchor component="button" type="button" inherit onClick={() => onSelect(key)}>
-                      Show the course
+                      Show in the chart
                     </Anchor>
                   )}
                 </span>

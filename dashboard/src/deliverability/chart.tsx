@@ -1,4 +1,4 @@
-/** The course of the selected row: outcomes, or the time to deliver. */
+/** The figures of the selected row over time: outcomes, or the time to deliver. */
 import { SegmentedControl } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import type { Deliverability } from '../../../src/operations/deliverability/schemas.ts';
@@ -18,15 +18,15 @@ const TIMES = [
   { percentile: 'p99', token: 'deferred', dash: [4, 3] },
 ] as const;
 
-interface CourseChartProps {
+interface RowChartProps {
   /** The name of the selected row. */
   readonly name: string;
-  /** The length of a step in words, such as `hour`. */
+  /** The duration of an interval in words, such as `hour`. */
   readonly step: string;
   readonly points: Deliverability['points'];
 }
 
-export function CourseChart({ name, step, points }: CourseChartProps) {
+export function RowChart({ name, step, points }: RowChartProps) {
   const [figure, setFigure] = useState('outcomes');
   const showsTimes = figure === 'times';
   const times = useMemo(() => points.map(({ at }) => at), [points]);

@@ -1,4 +1,7 @@
-/** The state of the page Deliverability, which the URL contains: grouping, range, filters, selected row and order. */
+/**
+ * The state of the Deliverability page, which is stored in the URL: grouping, range, filters, selected row and sort
+ * column.
+ */
 import type { DeliverabilityRange, Grouping } from '../../../src/operations/deliverability/schemas.ts';
 import { SEARCHABLE_PROVIDERS } from '../messages/filters';
 
@@ -32,7 +35,7 @@ export interface PageState {
   readonly sendingDomain: string | null;
   /** The key of the selected row; null for the total. */
   readonly key: string | null;
-  /** The column by which the rows are sorted, the greatest value first. */
+  /** The column by which the rows are sorted in descending order. */
   readonly sort: Sort;
 }
 
@@ -49,7 +52,7 @@ export function readState(parameters: URLSearchParams): PageState {
   };
 }
 
-/** Returns the URL of the list of the messages of a row, or null if the list has no filter for the row. */
+/** Returns the URL of the message list with the filter of a row; null if the list has no such filter. */
 export function buildMessagesUrl({ by, range, account }: PageState, key: string, state?: string): string | null {
   const filter = getMessageFilter(by, key);
   if (filter === null) return null;

@@ -1,4 +1,7 @@
-/** One row per key with its figures, each with the change against the period before. A row is selected for the chart. */
+/**
+ * One row per key with its figures and their changes from the previous period. A click on a row selects it for the
+ * chart.
+ */
 import { Anchor } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';
@@ -119,7 +122,7 @@ function readSortValue(figures: DeliverabilityFigures, sort: Sort): number | nul
   }
 }
 
-/** Links to the messages of the row, and to its figures by mailbox provider. */
+/** Links to the messages of the row, its figures by mailbox provider, and the limits of an account. */
 function RowLinks({
   row: { key, bounced },
   state,
@@ -163,25 +166,30 @@ interface FigureCellsProps {
 
 function FigureCells({ figures, lockThresholds }: FigureCellsProps) {
   const { accepted, previous, deferred, ended, bounced, bounces, complained } = figures;
-  const hasBefore = previous.accepted > 0;
+  const hasPrevious = previous.accepted > 0;
   return (
     <>
       <Figure
         label="Accepted"
         value={formatNumber(accepted)}
-        change={hasBefore ? compareCounts(accepted, previous.accepted) : null}
+        change={hasPrevious ? compareCounts(accepted, previous.accepted) : null}
       />
-      <ShareFigure label="Delivered" rate={figures.deliveredRate} before={previous.deliveredRate} isBetterUp />
+      <ShareFigure
+        label="Delivered"
+        rate={figures.deliveredRate}
+        previousRate={previous.deliveredRate}
+        isHigherBetter
+      />
       <ShareFigure
         label="Deferred"
         rate={figures.deferralRate}
-        before={previous.deferralRate}
+        previousRate={previous.deferralRate}
         title={`${formatNumber(deferred)} deferred attempts`}
       />
       <ShareFigure
         label="Bounced"
         rate={figures.bounceRate}
-        before={previous.bounceRate}
+        previousRate={previous.bounceRate}
         note={
           <>
             {bounced === 0 ? null : <div>{describeBounces(bounces)}</div>}
@@ -196,7 +204,7 @@ function FigureCells({ figures, lockThresholds }: FigureCellsProps) {
       <ShareFigure
         label="Complaints"
         rate={figures.complaintRate}
-        before={previous.complaintRate}
+        previousRate={previous.complaintRate}
         title={`${formatNumber(complained)} complaints`}
         note={<LockThreshold rate={figures.complaintRate} threshold={lockThresholds?.complaintRate ?? null} kind="" />}
       />
@@ -212,7 +220,7 @@ function FigureCells({ figures, lockThresholds }: FigureCellsProps) {
   );
 }
 
-/** Returns the classes of the bounces, such as `12 hard, 3 block`. */
+/** Returns the number of bounces of each class, such as `12 hard, 3 block`. */
 function describeBounces(bounces: DeliverabilityFigures['bounces']): string {
   return (['hard', 'soft', 'block'] as const)
     .filter((name) => bounces[name] > 0)
@@ -220,14 +228,14 @@ function describeBounces(bounces: DeliverabilityFigures['bounces']): string {
     .join(', ');
 }
 
-/** The share of the limit from which a rate is shown as a warning, as `account show` does. */
+/** The share of the threshold from which a rate is shown as a warning. `account show` uses the same share. */
 const WARNING_SHARE = 0.5;
 
 interface LockThresholdProps {
   readonly rate: number | null;
-  /** The rate at which the account is locked; 1 never locks it. Null for a row that is no account. */
+  /** The rate at which the account is locked; 1 disables the lock. Null if the row is not an account. */
   readonly threshold: number | null;
-  /** The kind of the counted messages, with a leading space; empty for all. */
+  /** The class of bounces that the threshold counts, with a leading space; empty for complaints. */
   readonly kind: string;
 }
 
@@ -267,22 +275,22 @@ function Figure({ label, value, change, title, note = null }: FigureProps) {
 
 interface ShareFigureProps extends Pick<FigureProps, 'label' | 'title' | 'note'> {
   readonly rate: number | null;
-  readonly before: number | null;
-  readonly isBetterUp?: boolean;
+  readonly previousRate: number | null;
+  readonly isHigherBetter?: boolean;
 }
 
-function ShareFigure({ rate, before, isBetterUp = false, ...figure }: ShareFigureProps) {
-  const [percent, percentBefore] = [toPercent(rate), toPercent(before)];
+function ShareFigure({ rate, previousRate, isHigherBetter = false, ...figure }: ShareFigureProps) {
+  const [percent, previousPercent] = [toPercent(rate), toPercent(previousRate)];
   return (
     <Figure
       {...figure}
       value={percent === null ? '–' : `${formatShare(percent)} %`}
-      change={compareShares(percent, percentBefore, isBetterUp)}
+      change={compareShares(percent, previousPercent, isHigherBetter)}
     />
   );
 }
 
-/** Converts a rate to percent. Later reports can make the rate of deliveries greater than 1. */
+/** Converts a rate to percent. Late reports can cause a rate greater than 1, which is shown as 100 %. */
 function toPercent(rate: number | null): number | null {
   return rate === null ? null : Math.min(100, 100 * rate);
 }

@@ -1,9 +1,9 @@
-/** Whether messages of the domain pass DMARC: DKIM, SPF and DMARC, each with what was found and what is expected. */
+/** Shows whether messages of the domain pass DMARC, with the found and the expected value of DKIM, SPF and DMARC. */
 import type { DomainAlignment } from '../../../src/operations/domains/schemas.ts';
 import { Card } from '../parts/card';
 
 const NAMES: Readonly<Record<DomainAlignment['method'], string>> = { dkim: 'DKIM', spf: 'SPF', dmarc: 'DMARC' };
-/** The class of the dot, and the word for a reader who does not see its color. */
+/** The CSS class of the dot, and the word that replaces its color for screen readers. */
 const STATES: Readonly<Record<DomainAlignment['state'], readonly [level: string, word: string]>> = {
   pass: ['ok', 'pass'],
   warning: ['warning', 'pass with a warning'],

@@ -1,4 +1,4 @@
-/** The actions in the header of the page of a domain: verify, rotate keys, cancel a rotation. */
+/** The actions in the header of the domain page: verify, rotate keys, cancel a rotation. */
 import { Button, Group } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';

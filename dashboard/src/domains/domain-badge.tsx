@@ -1,4 +1,4 @@
-/** Badges for the states of domains, of DNS records and of keys, and the names of the purposes of records. */
+/** Badges for the states of domains, DNS records and keys, and names for the purposes of records. */
 import type { DomainDetails, DomainRecord } from '../../../src/operations/domains/schemas.ts';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 

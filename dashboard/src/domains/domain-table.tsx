@@ -1,4 +1,4 @@
-/** A list of domains: state, records found with the missing ones, time of the last check. */
+/** A list of domains: state, found and missing records, time of the last check. */
 import { Link, useLocation } from 'wouter';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { path } from '../api/client';
@@ -9,7 +9,7 @@ import { DomainBadge, formatFoundRecords, PURPOSES } from './domain-badge';
 
 interface DomainTableProps {
   readonly domains: readonly DomainDetails[];
-  /** True for the domains of one account, whose name is then not repeated. */
+  /** True if all domains belong to one account. The name of the account is then omitted. */
   readonly oneAccount?: boolean;
 }
 
@@ -76,7 +76,7 @@ function Cells({ domain, oneAccount }: { readonly domain: DomainDetails; readonl
   );
 }
 
-/** Returns the records that are missing or wrong, and what follows for messages; empty if everything was found. */
+/** Names the records that are missing or wrong, and the consequence for messages. Empty if all records were found. */
 function describeReason({ records, sends, status, graceEnds }: DomainDetails): string {
   const listPurposes = (state: 'missing' | 'wrong') => {
     const purposes = [

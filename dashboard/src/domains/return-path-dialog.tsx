@@ -1,4 +1,4 @@
-/** Sets the return path of a domain, or removes it with an empty field. */
+/** Sets the return path of a domain. An empty field removes the return path. */
 import { TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';

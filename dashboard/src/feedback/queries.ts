@@ -3,12 +3,15 @@ import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { ReportDetails, ReportSummary } from '../../../src/operations/feedback/schemas.ts';
 import { get, path } from '../api/client';
 
-/** Live updates name the reports that this node stored. The list is also polled for reports of other nodes. */
+/**
+ * Live updates report only the reports that this node stored. The list is also polled, because other nodes store
+ * reports too.
+ */
 const POLL_INTERVAL_MS = 15_000;
 
 export const REPORT_PAGE_SIZE = 50;
 
-/** Loads one page and one report more. The additional report indicates that there are older reports. */
+/** Loads one page and one additional report. The additional report indicates that there are older reports. */
 export function useReports(before: string) {
   return useQuery({
     queryKey: ['feedback', 'list', before],

@@ -1,4 +1,4 @@
-/** Shows that the checks run, and for how long. */
+/** Shows that the checks are running, and the elapsed time. */
 import { Group, Loader, Text } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import { formatDuration } from '../parts/time';

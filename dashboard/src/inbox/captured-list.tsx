@@ -1,6 +1,6 @@
 /**
- * The list of captured messages, newest first, with two lines per row: recipient and subject. A search is applied by the
- * service. The keys `j` and `k` move through the list, and `Enter` opens the current row.
+ * The list of captured messages, newest first, with two lines per row: recipient and subject. The service applies the
+ * search. The keys `j` and `k` move through the list, and `Enter` opens the current row.
  */
 import { Button } from '@mantine/core';
 import { Link, useLocation, useSearch } from 'wouter';
@@ -15,7 +15,7 @@ interface CapturedListProps {
   /** Fetches the next page; null on the last page. */
   readonly loadMore: (() => void) | null;
   readonly busy: boolean;
-  /** True if the list has only messages that match a search. */
+  /** True if the list contains only the messages that match a search. */
   readonly isSearch: boolean;
 }
 

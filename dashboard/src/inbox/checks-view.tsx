@@ -27,8 +27,8 @@ export function ChecksView({ message: { checks, htmlBytes } }: { readonly messag
 }
 
 function Finding({ check: { level, title, code, reason, remedy, count, places } }: { readonly check: Check }) {
-  // Two places may be equal, so the key includes the position.
-  const rows = places.map((place, position) => ({ ...place, key: `${position} ${place.line}` }));
+  // Two places may have equal members, so the key includes the index.
+  const rows = places.map((place, index) => ({ ...place, key: `${index} ${place.line}` }));
   return (
     <li>
       <div className="inbox-check-head">

@@ -1,4 +1,6 @@
-/** Adds a rule of the inbox. Presets fill the fields with common replies, and a note names what the answer causes. */
+/**
+ * Adds a rule of the inbox. Presets fill the fields with common replies, and a note states the effect of the answer.
+ */
 import { Group, NativeSelect, NumberInput, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import type { InboxRuleEntry } from '../../../src/operations/inbox/rule-schemas.ts';
@@ -37,7 +39,7 @@ const PRESETS: readonly Preset[] = [
   createOther('unanswered', 'Connection lost after the final dot'),
 ];
 
-/** The consequence of each answer for which the code does not decide. */
+/** The effect of each kind of answer. */
 const EFFECTS: Readonly<Record<AnswerKind, string>> = {
   reply:
     'A 4xx reply defers the message. A 5xx reply bounces it; a reply for an unknown mailbox also adds the recipient to the suppression list of the account. The bounce counts toward the reputation of the account.',

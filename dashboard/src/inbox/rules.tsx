@@ -1,6 +1,6 @@
 /**
- * The rules of the inbox: each answers the next delivery attempts to an address or a domain. A row names the answer, what it
- * causes, its uses, and the suppression list on which the last recipient is.
+ * The rules of the inbox. Each rule answers the next delivery attempts to an address or a domain. A row shows the
+ * answer, its effect, its uses, and the suppression list that contains the last recipient.
  */
 import { Anchor, Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -50,7 +50,7 @@ export function Rules() {
           }
         >
           A rule answers the next delivery attempts to an address or a domain with a reply, a delay or a lost
-          connection. The message is then retried, suppressed and announced by webhooks as after a real failure.
+          connection. Retries, suppression and webhooks then work as after a real failure.
         </EmptyState>
       ) : null}
       {rules.data === undefined || rules.data.length === 0 ? null : (
@@ -155,7 +155,7 @@ function RuleRow({ rule }: { readonly rule: InboxRuleEntry }) {
   );
 }
 
-/** Removes the recipient from the suppression list to which the rule led. */
+/** Removes the recipient from the suppression list to which the answer of the rule added it. */
 function UnsuppressButton({ list, address }: { readonly list: string; readonly address: string }) {
   const removal = useApiMutation(
     () => remove(path`/accounts/${list}/suppressions/${address}`),

@@ -8,10 +8,7 @@ import type { CapturedMessage } from '../../../src/operations/inbox/schemas.ts';
 import { getText, path } from '../api/client';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
-/**
- * The maximum number of characters that are shown, because browsers render longer texts slowly. The download contains
- * the full text.
- */
+/** The maximum number of characters shown. Browsers render longer texts slowly. The download contains the full text. */
 const MAX_SHOWN_CHARS = 200_000;
 
 function TruncatedText({ text }: { readonly text: string }) {

@@ -3,7 +3,7 @@ import type { AttemptDetails as Attempt } from '../../../src/operations/messages
 import { formatCount } from '../parts/number';
 import { formatDuration } from '../parts/time';
 
-/** Shows the facts of an attempt in one line, and its transcript. `category` is the cause of its failure, or null. */
+/** Shows the facts of an attempt in one line, and its transcript. `category` is the cause of the failure, or null. */
 export function AttemptDetails({ attempt, category }: { readonly attempt: Attempt; readonly category: string | null }) {
   const { nextHop, stage, durationMs, outcome, transcript } = attempt;
   const facts = [
@@ -54,12 +54,12 @@ function Transcript({ attempt: { transcript, transcriptOffsetsMs, durationMs } }
   );
 }
 
-/** Formats the time of a line after the start of the attempt. Only the first line has the unit. */
+/** Formats the time of a line as an offset from the start of the attempt. Only the first line has the unit. */
 function formatOffset(offsetMs: number | null, withUnit: boolean): string {
   return offsetMs === null ? '' : `+${offsetMs}${withUnit ? ' ms' : ''}`;
 }
 
-/** Returns the kind of a line. A line without `C:` or `S:` is a remark, such as the start of TLS. */
+/** Returns the kind of a line. A line without `C:` or `S:` is a note, such as the start of TLS. */
 function getLineKind(line: string): 'client' | 'server' | 'secured' | 'remark' {
   if (line.startsWith('C:')) return 'client';
   if (line.startsWith('S:')) return 'server';

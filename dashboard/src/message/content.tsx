@@ -12,7 +12,7 @@ import { Card } from '../parts/card';
 import { HtmlFrame } from '../parts/html-frame';
 import { ErrorAlert, Loading } from '../parts/page-states';
 
-/** The number of characters that are shown initially. A body may have a million characters. */
+/** The number of characters shown initially. A body may have a million characters. */
 const MAX_INITIAL_CHARS = 20_000;
 
 const VIEWS = [
@@ -80,7 +80,7 @@ function HtmlContent({ id, subject, html, view }: HtmlContentProps) {
   }
 }
 
-/** The plain-text part, which the service derives from the HTML. The converter is loaded when it is needed. */
+/** The plain text that the service derives from the HTML. The code of the conversion is loaded on demand. */
 function DerivedText({ id, html }: { readonly id: string; readonly html: string }) {
   const text = useQuery({
     queryKey: ['derived-text', id],

@@ -9,7 +9,7 @@ import { ErrorAlert } from '../parts/page-states';
 import { formatTime } from '../parts/time';
 import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
 
-/** The interval of refreshes, which are necessary because the sentences contain the time until the next attempt. */
+/** The refresh interval. The sentences contain the time until the next attempt, so they become outdated. */
 const REFRESH_INTERVAL_MS = 20_000;
 
 /** Text in backticks, or the id of a message. */

@@ -1,4 +1,4 @@
-/** States in one sentence how the message ended or what it waits for, and in a second sentence what follows. */
+/** States in one sentence how the message ended or what it waits for, and in a second sentence the consequence. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
@@ -76,7 +76,7 @@ function describe(message: MessageDetails): Description {
       return { end: 'The message is being sent now.', follow: 'The result appears here.' };
     case 'queued': {
       const next =
-        due === null ? 'The next attempt has no time yet.' : `The next attempt is due at ${formatTime(due)}.`;
+        due === null ? 'The next attempt is not scheduled yet.' : `The next attempt is due at ${formatTime(due)}.`;
       return attempts.length === 0
         ? { end: 'The message waits for its first attempt.', follow: next }
         : { end: `Deferred after ${formatCount(attempts.length, 'attempt')}${cause}.`, follow: next };

@@ -29,7 +29,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
       <ol className="plain timeline">
         {entries.map(({ event, earlier }) => (
           <li key={event.sequence}>
-            <Mark type={event.type} />
+            <EventIcon type={event.type} />
             {earlier.length === 0 ? null : (
               <details className="earlier">
                 <summary>
@@ -53,7 +53,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
           .filter(({ source }) => source === message.id)
           .map(({ list, at }) => (
             <li key={list}>
-              <Mark type="suppressed" />
+              <EventIcon type="suppressed" />
               <Head type="recipient suppressed" at={at} acceptedAt={message.at} by={null} />
               <Text size="sm" className="wrap">
                 {message.to} was added to{' '}
@@ -68,9 +68,9 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
   );
 }
 
-/** The icon of an event. An event that is no state of a message has a neutral dot. */
-function Mark({ type }: { readonly type: string }) {
-  const [tone, Icon] = MARKS.get(type) ?? ['neutral', IconPoint];
+/** The icon of an event. An event that is not a message state has a neutral dot. */
+function EventIcon({ type }: { readonly type: string }) {
+  const [tone, Icon] = EVENT_ICONS.get(type) ?? ['neutral', IconPoint];
   return (
     <span className={`timeline-mark tone-${tone}`}>
       <Icon size={14} stroke={2} aria-hidden />
@@ -78,14 +78,14 @@ function Mark({ type }: { readonly type: string }) {
   );
 }
 
-const MARKS: ReadonlyMap<string, readonly [tone: string, Icon: TablerIcon]> = new Map([
+const EVENT_ICONS: ReadonlyMap<string, readonly [tone: string, Icon: TablerIcon]> = new Map([
   ...Object.entries(STATE_LOOKS),
   ['accepted', STATE_LOOKS.queued],
   ['deferred', STATE_LOOKS.expired],
 ]);
 
 /** The minimum number of successive deferrals that are collapsed. */
-const MIN_COLLAPSED = 3;
+const MIN_COLLAPSED_COUNT = 3;
 
 interface TimelineEntry {
   readonly event: EventDetails;
@@ -99,7 +99,7 @@ function groupDeferrals(events: readonly EventDetails[]): readonly TimelineEntry
   for (let index = 0; index < events.length; index += 1) {
     let end = index;
     while (events[index]?.type === 'deferred' && events[end + 1]?.type === 'deferred') end += 1;
-    if (end - index + 1 >= MIN_COLLAPSED) {
+    if (end - index + 1 >= MIN_COLLAPSED_COUNT) {
       const [last] = events.slice(end, end + 1);
       if (last !== undefined) entries.push({ event: last, earlier: events.slice(index, end) });
       index = end;

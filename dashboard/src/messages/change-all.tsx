@@ -1,7 +1,7 @@
 /**
- * Retries, cancels or resends every message of the filter. The dialog first counts the messages. The run proceeds in
- * batches and shows its progress. When the operator stops the run or closes the dialog, the run ends after the current
- * batch. Completed batches are not undone.
+ * Retries, cancels or resends every message that matches the filters. The dialog first counts the messages. The run
+ * proceeds in batches and shows its progress. When the operator stops the run or closes the dialog, the run ends after
+ * the current batch. Completed batches are not undone.
  */
 import { Button, Group, Modal, Progress, Radio, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
@@ -17,7 +17,7 @@ const ACTIONS = [
   {
     value: 'cancel',
     label: 'Cancel',
-    description: 'Queued and uncertain messages are withdrawn. You cannot undo this.',
+    description: 'Queued and uncertain messages are cancelled. You cannot undo this.',
   },
   {
     value: 'resend',

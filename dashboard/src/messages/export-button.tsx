@@ -1,4 +1,7 @@
-/** Downloads the messages of the filter as CSV. The request has the session header, so that the second factor of the session applies. */
+/**
+ * Downloads the messages that match the filters as CSV. The request has the session header, so that the second factor
+ * of the session applies.
+ */
 import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';

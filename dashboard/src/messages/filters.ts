@@ -5,7 +5,7 @@
 import { MAILBOX_PROVIDER_CODES } from '../../../src/model/mailbox-provider.ts';
 import { formatTime } from '../parts/time';
 
-/** The mailbox providers that the search accepts. The domains of `unknown` are not known. */
+/** The mailbox providers that the search accepts: all except `unknown`, which has no list of domains. */
 export const SEARCHABLE_PROVIDERS: readonly string[] = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
 export const FILTERS = [

@@ -14,7 +14,7 @@ const NARROW_SCREEN = '(max-width: 61.99em)';
 interface ResultsProps {
   readonly messages: readonly ShownMessage[];
   readonly columns: readonly Column[];
-  /** The id of the current row of the keyboard, or null. */
+  /** The id of the row to which the keyboard has moved, or null. */
   readonly current: string | null;
   readonly selected: ReadonlySet<string>;
   readonly onSelect: (id: string) => void;
@@ -128,7 +128,7 @@ function Cell({ column, message }: { readonly column: Column; readonly message: 
   }
 }
 
-/** The cause of the last failure, and the words of the next hop. The words are untrusted and shown literally. */
+/** The cause of the last failure, and the reply of the next hop. The reply is untrusted and shown literally. */
 function Reason({ message }: { readonly message: ShownMessage }) {
   const text = findReasonText(message);
   const category = message.reason?.category ?? null;

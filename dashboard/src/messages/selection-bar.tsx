@@ -1,7 +1,7 @@
 /**
  * Retries, cancels or resends the selected messages, one after the other. A stop ends the run after the current
- * message; completed actions are not undone. A message whose state no longer allows the action is refused by the
- * service and counted.
+ * message; completed actions are not undone. The service refuses a message whose state no longer allows the action. The
+ * run counts these refusals.
  */
 import { Button, Group, Paper, Progress, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
@@ -20,7 +20,7 @@ const ACTIONS: Readonly<Record<Action, { readonly button: string; readonly text:
   },
   cancel: {
     button: 'Cancel',
-    text: 'Queued and uncertain messages are withdrawn. You cannot undo this. Other messages are refused.',
+    text: 'Queued and uncertain messages are cancelled. You cannot undo this. Other messages are refused.',
     done: 'cancelled',
   },
   resend: {

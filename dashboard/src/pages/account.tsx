@@ -1,4 +1,4 @@
-/** The page of an account: limits, reputation, keys, domains, and the actions on it. */
+/** The account page: limits, reputation, keys, domains, and the actions on the account. */
 import { Anchor, Button, Group, Tabs, Text } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';

@@ -65,7 +65,7 @@ export function AuditPage() {
           </table>
           <OlderPages
             older={older}
-            note={isFiltered ? 'Newest first, of the newest 20,000 entries' : 'Newest first'}
+            note={isFiltered ? 'Matches among the newest 20,000 entries, newest first' : 'Newest first'}
             isLoading={log.isPlaceholderData}
           />
         </div>
@@ -128,7 +128,7 @@ function NoEntries({ isFiltered, isFirstPage }: { readonly isFiltered: boolean; 
   if (isFiltered)
     return (
       <EmptyState title="No entry matches">
-        A filter examines the newest 20,000 entries. Remove a filter to show all entries.
+        Filters examine only the newest 20,000 entries. Clear the filters to show all entries.
       </EmptyState>
     );
   return (

@@ -1,6 +1,6 @@
 /**
- * The page Deliverability: figures by mailbox provider, recipient domain, account or sending domain, compared with the
- * period before, and what changed.
+ * The Deliverability page: figures by mailbox provider, recipient domain, account or sending domain, compared with the
+ * previous period, and what changed.
  */
 import { Button, SegmentedControl } from '@mantine/core';
 import { IconChartBar } from '@tabler/icons-react';
@@ -11,14 +11,14 @@ import { useAccounts } from '../accounts/queries';
 import { get } from '../api/client';
 import { useUrlState } from '../api/url-state';
 import { Changes } from '../deliverability/changes';
-import { CourseChart } from '../deliverability/chart';
+import { RowChart } from '../deliverability/chart';
 import { GROUPINGS, type PageState, RANGES, readState, type Sort } from '../deliverability/state';
 import { FiguresTable } from '../deliverability/table';
 import { FilterChip, FilterChoice } from '../parts/filter-chip';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
-/** The interval at which the page refetches without an event, because intervals end. */
+/** The refetch interval. The figures also change without an event, when an interval of the chart ends. */
 const REFRESH_INTERVAL_MS = 30_000;
 const DEFAULT_SORT: Sort = 'accepted';
 
@@ -115,7 +115,7 @@ interface ContentProps {
 }
 
 function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentProps) {
-  const course = useRef<HTMLDivElement>(null);
+  const chart = useRef<HTMLDivElement>(null);
   const { range, key, by } = state;
   const { rows, total, changes, points } = figures;
   const { phrase = range, step = '' } = RANGES.find(({ value }) => value === range) ?? {};
@@ -141,7 +141,7 @@ function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentPro
   }
   const select = (newKey: string | null) => {
     onSelect(newKey);
-    if (newKey !== null) course.current?.scrollIntoView({ block: 'nearest' });
+    if (newKey !== null) chart.current?.scrollIntoView({ block: 'nearest' });
   };
   const name = key === null ? 'All messages' : (rows.find((row) => row.key === key)?.name ?? key);
   return (
@@ -152,13 +152,13 @@ function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentPro
         <div className="list-foot">
           <span className="sentence">
             {by === 'account'
-              ? 'The service locks an account by its rates of the last 7 days. The page of the account shows the counts.'
-              : 'The second line of a figure is its change against the period before. Select a row to see its course.'}
+              ? 'The service locks an account by its rates of the last 7 days. The account page shows the counts.'
+              : 'The second line of a figure is its change from the previous period. Select a row to see its figures over time.'}
           </span>
         </div>
       </section>
-      <div ref={course}>
-        <CourseChart name={name} step={step} points={points} />
+      <div ref={chart}>
+        <RowChart name={name} step={step} points={points} />
       </div>
     </div>
   );

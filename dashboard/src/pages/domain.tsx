@@ -1,4 +1,4 @@
-/** The page of a domain: the DNS records to publish with their states, and the actions on it. */
+/** The domain page: the DNS records to publish with their states, and the actions on the domain. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { formatZone } from '../../../src/domains/zone-file';
@@ -127,7 +127,10 @@ function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { re
   );
 }
 
-/** Names the records that an authenticated domain lacks. The note of the status names those of another domain. */
+/**
+ * Names the missing and wrong records of an authenticated domain. For a domain with another status, StatusNote explains
+ * the problem.
+ */
 function MissingRecords({ domain: { status, records } }: { readonly domain: DomainDetails }) {
   const missing = records.filter(({ found, type }) => (found === 'missing' || found === 'wrong') && type !== 'SES');
   const [first] = missing;

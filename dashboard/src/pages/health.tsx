@@ -27,7 +27,7 @@ const MAX_CHECK_MS = 120_000;
 export function HealthPage() {
   const queries = useQueryClient();
   const [startedAt, setStartedAt] = useState(() => Date.now());
-  // The checks take up to two minutes and use the relay, so only the operator repeats them.
+  // The checks use the relay and may take a minute, so the page does not repeat them automatically.
   const run = useQuery({
     queryKey: HEALTH_KEY,
     queryFn: async (): Promise<Run> => {

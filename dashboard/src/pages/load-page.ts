@@ -1,15 +1,17 @@
 /**
- * Loads the code of a page when it is first shown. If the file no longer exists, the service has a newer build: the dashboard then
- * reloads itself, once for each build, and only if the service answers.
+ * Loads the code of a page when it is first shown. If the file no longer exists, the service has a newer build. The
+ * dashboard then reloads itself, once for each build, and only if the service answers.
  */
 const RELOADED_KEY_PREFIX = 'postrider reloaded';
 
-/** Loads a page. It never resolves if the dashboard reloads, and rejects with a text for the operator. */
+/**
+ * Loads a page. The promise never resolves if the dashboard reloads, and rejects with an error text for the operator.
+ */
 export async function loadPage<T>(page: Promise<T>): Promise<T> {
   try {
     return await page;
   } catch (error) {
-    // The file was loaded, but its code fails.
+    // The file was loaded, but its code failed.
     if (!isMissingFileError(error)) throw error;
     if (!(await isServiceAvailable()))
       throw new Error('This page could not be loaded, because the service does not answer. Check that it is running.');
@@ -20,7 +22,7 @@ export async function loadPage<T>(page: Promise<T>): Promise<T> {
 }
 
 /**
- * Browsers report a missing file only by the wording of the error; the last wording is the error of Vite for style
+ * Browsers identify a missing file only by the wording of the error. The last wording is the error of Vite for style
  * sheets.
  */
 function isMissingFileError(error: unknown): boolean {

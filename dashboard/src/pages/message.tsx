@@ -1,4 +1,4 @@
-/** The page of a message: outcome, timeline, details, content, explanation, and the actions on it. */
+/** The message page: outcome, timeline, details, content, explanation, and the actions on the message. */
 import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -105,8 +105,8 @@ function Details({ message }: { readonly message: MessageDetails }) {
         {confirmedAt === null ? null : <Entry name="Confirmed">{formatTime(confirmedAt)}</Entry>}
         {message.message === null ? null : (
           <Entry name="Raw source">
-            Composed for each download with the present settings and keys. It equals the transmitted bytes if neither
-            changed since the last attempt.
+            Composed for each download with the current settings and keys. The source equals the transmitted bytes if
+            neither has changed since the last attempt.
           </Entry>
         )}
         {resendOf === null ? null : (

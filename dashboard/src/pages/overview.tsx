@@ -24,7 +24,7 @@ const RANGES: readonly { readonly value: Range; readonly label: string; readonly
   { value: '30d', label: '30 d', phrase: '30 days' },
 ];
 const DEFAULT_RANGE: Range = '24h';
-/** The interval at which the page refetches without an event, because ages grow and intervals end. */
+/** The refetch interval. Ages and figures also change without an event. */
 const REFRESH_INTERVAL_MS = 10_000;
 
 export function OverviewPage({ session }: PageProps) {
@@ -41,7 +41,8 @@ export function OverviewPage({ session }: PageProps) {
   // The checklist is expanded for an installation without a message, and after the operator asked for it.
   const [isExpanded, setExpanded] = useState(false);
   if (!isExpanded && overview.data?.everAccepted === false) setExpanded(true);
-  // The problems and the figures share the first screen, so a collapsed checklist gives its space to the problems.
+  // The problems and the figures share the first screen. If there are problems, a button in the header replaces the
+  // collapsed checklist.
   const hasProblems = (overview.data?.attention.length ?? 0) > 0;
   const isSetupInHeader = isSetupHidden || (!isExpanded && hasProblems);
   const showSetup = () => {
@@ -105,7 +106,7 @@ function SetupSection({ setup, session, isCollapsed, onHide }: SetupSectionProps
   );
 }
 
-/** `children` is the checklist. It stands below the problems, which it never hides. */
+/** `children` is the checklist, which is shown below the problems. */
 function Content({ overview, children }: { readonly overview: Overview; readonly children: ReactNode }) {
   const { everAccepted, attention, queue, health, range } = overview;
   const phrase = RANGES.find(({ value }) => value === range)?.phrase ?? range;

@@ -1,4 +1,4 @@
-/** The page of suppression lists: search, add, remove, import and export. */
+/** The Suppressions page: search, add, remove, import and export. */
 import { Anchor, Button, Group } from '@mantine/core';
 import { useState } from 'react';
 import { useAccounts } from '../accounts/queries';
@@ -117,7 +117,7 @@ function NoMatchingAddress({ list, search, isFiltered, onSelect }: NoMatchingAdd
   if (isFiltered)
     return (
       <EmptyState title={`No match on the suppression list of ${formatListOwner(list)}`}>
-        No entry has the search text and the filters. Remove a filter.
+        No entry matches the search text and the filters. Remove a filter.
       </EmptyState>
     );
   if (search === '')

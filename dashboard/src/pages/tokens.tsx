@@ -14,7 +14,7 @@ import { CreateTokenDialog } from '../tokens/create-dialog';
 
 type OpenDialog =
   | { readonly kind: 'create' }
-  | { readonly kind: 'made'; readonly made: CreatedToken }
+  | { readonly kind: 'created'; readonly newToken: CreatedToken }
   | { readonly kind: 'revoke'; readonly token: Credential };
 
 export function TokensPage() {
@@ -54,7 +54,7 @@ export function TokensPage() {
         />
       )}
       {dialog?.kind === 'create' ? (
-        <CreateTokenDialog onMade={(made) => setDialog({ kind: 'made', made })} onClose={closeDialog} />
+        <CreateTokenDialog onCreated={(newToken) => setDialog({ kind: 'created', newToken })} onClose={closeDialog} />
       ) : null}
       {dialog?.kind === 'revoke' ? (
         <RevokeDialog
@@ -66,15 +66,17 @@ export function TokensPage() {
           onClose={closeDialog}
         />
       ) : null}
-      {dialog?.kind === 'made' ? (
+      {dialog?.kind === 'created' ? (
         <SecretDialog
           title="New token"
-          secret={dialog.made.token}
+          secret={dialog.newToken.token}
           label="the token"
           text="Copy the token to the configuration of the program. It is shown only once; the service stores only a digest."
           onStored={closeDialog}
         >
-          {dialog.made.expires === null ? null : <Text>The token expires at {formatTime(dialog.made.expires)}.</Text>}
+          {dialog.newToken.expires === null ? null : (
+            <Text>The token expires at {formatTime(dialog.newToken.expires)}.</Text>
+          )}
         </SecretDialog>
       ) : null}
     </>

@@ -1,4 +1,4 @@
-/** The page of an endpoint: its state, its figures, the actions on it, and its deliveries. */
+/** The endpoint page: state, figures, actions on the endpoint, and deliveries. */
 import { Anchor, Space } from '@mantine/core';
 import { Link } from 'wouter';
 import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';

@@ -1,4 +1,4 @@
-/** The list of endpoints of webhooks with their states and figures. */
+/** The list of webhook endpoints with their states and figures. */
 import { Button, Code } from '@mantine/core';
 import { useState } from 'react';
 import { useLocation } from 'wouter';
@@ -18,7 +18,7 @@ const STATES = [
   { value: 'disabled', label: 'Disabled' },
 ];
 
-type OpenDialog = { readonly kind: 'create' } | { readonly kind: 'made'; readonly made: WebhookSecret };
+type OpenDialog = { readonly kind: 'create' } | { readonly kind: 'created'; readonly webhookSecret: WebhookSecret };
 
 export function WebhooksPage() {
   const [, navigate] = useLocation();
@@ -70,13 +70,16 @@ export function WebhooksPage() {
         </>
       )}
       {dialog?.kind === 'create' ? (
-        <CreateWebhookDialog onMade={(made) => setDialog({ kind: 'made', made })} onClose={() => setDialog(null)} />
+        <CreateWebhookDialog
+          onCreated={(webhookSecret) => setDialog({ kind: 'created', webhookSecret })}
+          onClose={() => setDialog(null)}
+        />
       ) : null}
-      {dialog?.kind === 'made' ? (
+      {dialog?.kind === 'created' ? (
         <SigningSecretDialog
-          made={dialog.made}
-          previous={null}
-          onStored={() => navigate(path`/webhooks/${dialog.made.id}`)}
+          webhookSecret={dialog.webhookSecret}
+          previousSecretText={null}
+          onStored={() => navigate(path`/webhooks/${dialog.webhookSecret.id}`)}
         />
       ) : null}
     </>

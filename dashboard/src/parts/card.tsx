@@ -7,7 +7,7 @@ interface CardProps {
   /** A short addition beside the title, such as `messages per 10 min`. */
   readonly secondary?: ReactNode;
   readonly link?: { readonly href: string; readonly text: string };
-  /** Other content at the top right, such as the key of a chart. */
+  /** Other content at the top right, such as a legend. */
   readonly aside?: ReactNode;
   /** True for a card whose content, such as a list, reaches its edges. */
   readonly flush?: boolean;

@@ -1,13 +1,13 @@
-/** The change of a figure against the period before: its size, its direction, and whether it is better or worse. */
+/** The change of a figure from the previous period: size, direction, and whether the change is an improvement. */
 import { formatNumber } from './number';
 import { formatDuration } from './time';
 
-/** The change against the period before. */
+/** The change from the previous period. */
 export interface Change {
   /** The absolute value of the change, such as `0.6 pt`. */
   readonly text: string;
   readonly direction: 'up' | 'down' | 'none';
-  /** Whether the change is an improvement, whatever its direction. */
+  /** Whether the change is an improvement, independent of its direction. */
   readonly meaning: 'better' | 'worse' | 'neutral';
 }
 
@@ -24,25 +24,28 @@ export function ChangeText({ change: { text, direction, meaning } }: { readonly 
   );
 }
 
-/** Formats a share with one digit after the point, or with two digits below 0.1 %. */
+/**
+ * Formats a share with at most one decimal place, with at most two below 1 %, and with two significant digits below 0.1
+ * %.
+ */
 export function formatShare(percent: number): string {
   if (percent === 0) return '0';
   return percent < 0.1 ? percent.toPrecision(2) : String(Number(percent.toFixed(percent < 1 ? 2 : 1)));
 }
 
-/** More or fewer accepted messages are neither better nor worse. */
+/** Compares two counts of accepted messages, whose change is neither better nor worse. */
 export function compareCounts(value: number, previous: number): Change {
   const percent = (100 * (value - previous)) / previous;
   const text = `${formatNumber(Number(Math.abs(percent).toPrecision(2)))} %`;
   return { text, direction: findDirection(percent, 0.05), meaning: 'neutral' };
 }
 
-export function compareShares(percent: number | null, previous: number | null, isBetterUp: boolean): Change | null {
+export function compareShares(percent: number | null, previous: number | null, isHigherBetter: boolean): Change | null {
   if (percent === null || previous === null) return null;
   const points = percent - previous;
   const direction = findDirection(points, 0.005);
   const text = `${formatShare(Math.abs(points))} pt`;
-  return { text, direction, meaning: (direction === 'up') === isBetterUp ? 'better' : 'worse' };
+  return { text, direction, meaning: (direction === 'up') === isHigherBetter ? 'better' : 'worse' };
 }
 
 export function compareTimes(ms: number | null, previous: number | null): Change | null {
@@ -51,7 +54,7 @@ export function compareTimes(ms: number | null, previous: number | null): Change
   return { text: formatDuration(Math.abs(ms - previous)), direction, meaning: direction === 'up' ? 'worse' : 'better' };
 }
 
-/** Returns the direction of a change. A change below `threshold` is none. */
+/** Returns the direction of a change: `none` below `threshold`. */
 function findDirection(change: number, threshold: number): Change['direction'] {
   if (Math.abs(change) < threshold) return 'none';
   return change > 0 ? 'up' : 'down';

@@ -1,4 +1,4 @@
-/** A text field that filters a list while the operator types. The key `/` moves the focus to it. */
+/** A text field that filters a list while the operator types. The key `/` moves the focus to the field. */
 import { TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 
@@ -22,7 +22,7 @@ export function FilterBox({ label, placeholder, value, onChange, isInline = fals
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
       onKeyDown={(event) => {
-        // The keys of the list then move between the rows.
+        // Without the focus in this field, the keys of the list move between the rows.
         if (event.key === 'Enter' && isInline) event.currentTarget.blur();
       }}
       autoComplete="off"

@@ -1,4 +1,4 @@
-/** A filter that opens its fields, and the values of a filter that can be chosen. */
+/** A filter chip, which opens the fields of a filter, and the fields for choosing values. */
 import { Checkbox, CloseButton, Group, Popover, Radio, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { formatLabel } from '../messages/labels';
@@ -40,11 +40,13 @@ interface FilterValuesProps {
   /** The chosen values, separated by commas. */
   readonly chosen: string | undefined;
   readonly onChange: (values: readonly string[]) => void;
-  /** True if the values are names, which have no label. */
+  /** True if the values are names, which are shown unchanged. */
   readonly isRaw?: boolean;
 }
 
-/** Several values of one filter. A value of the URL that does not exist stays chosen, so that the error can be corrected. */
+/**
+ * Chooses several values of one filter. An unknown value in the URL stays chosen, so that the operator can remove it.
+ */
 export function FilterValues({ label, values, chosen, onChange, isRaw = false }: FilterValuesProps) {
   const chosenValues = splitList(chosen);
   const shownValues = [...values, ...chosenValues.filter((value) => !values.includes(value))];
@@ -62,13 +64,13 @@ export function FilterValues({ label, values, chosen, onChange, isRaw = false }:
 interface FilterChoiceProps {
   readonly label: string;
   readonly options: readonly { readonly value: string; readonly label: string }[];
-  /** The label of the choice without a value. */
+  /** The label of the option without a value. */
   readonly anyLabel: string;
   readonly value: string | undefined;
   readonly onChange: (value: string) => void;
 }
 
-/** One value of a filter, or none. */
+/** Chooses one value of a filter, or none. */
 export function FilterChoice({ label, options, anyLabel, value = '', onChange }: FilterChoiceProps) {
   return (
     <Radio.Group label={label} value={value} onChange={onChange}>
@@ -81,7 +83,7 @@ export function FilterChoice({ label, options, anyLabel, value = '', onChange }:
   );
 }
 
-/** Returns the values of a list that is separated by commas. */
+/** Returns the values of a comma-separated list. */
 export function splitList(text: string | undefined): string[] {
   return (text ?? '').split(',').filter((value) => value !== '');
 }

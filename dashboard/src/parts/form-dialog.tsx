@@ -1,6 +1,6 @@
 /**
- * A dialog with a form. Its button names the action. An error is shown above the button, or at the field that causes it,
- * which then has the focus.
+ * A dialog with a form. Its button names the action. An error is shown above the button, or at the field that causes
+ * it, which then receives the focus.
  */
 import { Button, Group, Modal, Stack } from '@mantine/core';
 import { type ReactNode, useEffect, useRef } from 'react';

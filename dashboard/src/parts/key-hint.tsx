@@ -1,4 +1,4 @@
-/** A key of the keyboard, shown beside its action. */
+/** A keyboard key, shown beside its action. */
 export function KeyHint({ children }: { readonly children: string }) {
   return (
     <span className="key" aria-hidden="true">

@@ -1,4 +1,6 @@
-/** A link to a message in a list. It shows the end of the id, because ids of the same time have the same begin. */
+/**
+ * A link to a message in a list. It shows the end of the id, because ids from the same time have the same beginning.
+ */
 import { Link } from 'wouter';
 import { path } from '../api/client';
 

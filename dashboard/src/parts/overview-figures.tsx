@@ -103,15 +103,15 @@ function OtherCount({ label, value, href }: OtherCountProps) {
   );
 }
 
-/** Shows the delivery time, the reasons of bounces, and the table of all figures. */
+/** Shows the time to deliver, the bounce reasons, and the table of all figures. */
 export function OverviewDetails({ overview }: { readonly overview: Overview }) {
   const { points, totals, range } = overview;
   const times = useMemo(() => points.map(({ at }) => at), [points]);
-  const latencies = (percentile: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null);
+  const listLatencies = (percentile: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null);
   const confirmations = points.map(({ confirmationMs }) => confirmationMs?.p50 ?? null);
   const latency: readonly Line[] = [
-    { label: 'p50', colors: COLORS.accent, dash: [], values: latencies('p50') },
-    { label: 'p99', colors: COLORS.deferred, dash: [4, 3], values: latencies('p99') },
+    { label: 'p50', colors: COLORS.accent, dash: [], values: listLatencies('p50') },
+    { label: 'p99', colors: COLORS.deferred, dash: [4, 3], values: listLatencies('p99') },
     ...(totals.confirmed === 0
       ? []
       : [{ label: 'p50 until confirmed', colors: COLORS.delivered, dash: [2, 3], values: confirmations }]),
@@ -147,20 +147,20 @@ const STEP_NAMES: Readonly<Record<Range, string>> = {
   '30d': '6 hours',
 };
 
-/** Formats a time of the axis in one unit. The axis has powers of ten. */
+/** Formats a tick of the axis in one unit. The ticks are powers of ten. */
 function formatAxisTime(ms: number): string {
   return ms < 1_000 ? `${ms} ms` : `${formatNumber(ms / 1_000)} s`;
 }
 
-/** The counts that are also states of messages. */
+/** The counts that are also message states. */
 const STATE_COUNTS: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
 
-/** Returns the URL of the list of the counted messages; undefined without such a list. */
+/** Returns the URL of the message list with the counted messages; undefined if no filter matches them. */
 export function findList(name: Count, totals: Figures, range: Range): string | undefined {
   return STATE_COUNTS.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined;
 }
 
-/** Shows the figures as a table, newest interval first. It is rendered when the operator opens it. */
+/** Shows the figures as a table, newest interval first. The table is rendered when the operator opens it. */
 function FiguresTable({ overview }: { readonly overview: Overview }) {
   const [opened, setOpened] = useState(false);
   const { points, range } = overview;

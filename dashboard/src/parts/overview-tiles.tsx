@@ -1,4 +1,4 @@
-/** The tiles of the overview: totals of the range, their shares, and their changes against the period before. */
+/** The tiles of the overview: totals of the range, their shares, and their changes from the previous period. */
 import type { Figures, Overview } from '../../../src/operations/overview/schemas.ts';
 import { compareCounts, compareShares, compareTimes, formatShare } from './change';
 import { formatNumber } from './number';
@@ -24,9 +24,9 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
         change={hasPrevious ? compareCounts(totals.accepted, previous.accepted) : null}
         support={hasPrevious ? `vs. previous ${period}` : `in the last ${period}`}
         tone="accent"
-        course={points.map(({ accepted }) => accepted)}
+        sparkline={points.map(({ accepted }) => accepted)}
       />
-      {SHARES.map(({ name, label, isBetterUp, getShare }) => {
+      {SHARES.map(({ name, label, isHigherBetter, getShare }) => {
         const share = getShare(totals);
         const count = formatNumber(totals[name]);
         return (
@@ -35,11 +35,11 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
             label={label}
             value={share === null ? '–' : formatShare(share)}
             unit={share === null ? undefined : '%'}
-            change={compareShares(share, getShare(previous), isBetterUp)}
+            change={compareShares(share, getShare(previous), isHigherBetter)}
             support={`${count} ${totals[name] === 1 ? 'message' : 'messages'}`}
             href={findList(name, totals, range)}
             tone={name}
-            course={points.map((point) => point[name])}
+            sparkline={points.map((point) => point[name])}
           />
         );
       })}
@@ -50,7 +50,7 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
         change={compareTimes(latencyMs?.p50 ?? null, previous.latencyMs?.p50 ?? null)}
         support={latencyMs === null ? 'no delivery' : `p50 · p99 ${formatDuration(latencyMs.p99)}`}
         tone="accent"
-        course={points.map((point) => point.latencyMs?.p50 ?? null)}
+        sparkline={points.map((point) => point.latencyMs?.p50 ?? null)}
       />
     </dl>
   );
@@ -59,8 +59,8 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
 interface Share {
   readonly name: Extract<Count, 'delivered' | 'bounced' | 'complained'>;
   readonly label: string;
-  readonly isBetterUp: boolean;
-  /** Returns the share in percent; null if there is nothing of which it could be a share. */
+  readonly isHigherBetter: boolean;
+  /** Returns the share in percent; null if the denominator is zero. */
   readonly getShare: (figures: Figures) => number | null;
 }
 
@@ -68,25 +68,30 @@ const SHARES: readonly Share[] = [
   {
     name: 'delivered',
     label: 'Delivered',
-    isBetterUp: true,
-    getShare: (figures) => shareOfEnded(figures, 'delivered'),
+    isHigherBetter: true,
+    getShare: (figures) => computeShareOfEnded(figures, 'delivered'),
   },
-  { name: 'bounced', label: 'Bounced', isBetterUp: false, getShare: (figures) => shareOfEnded(figures, 'bounced') },
+  {
+    name: 'bounced',
+    label: 'Bounced',
+    isHigherBetter: false,
+    getShare: (figures) => computeShareOfEnded(figures, 'bounced'),
+  },
   {
     name: 'complained',
     label: 'Complained',
-    isBetterUp: false,
+    isHigherBetter: false,
     getShare: ({ complained, delivered }) => (delivered === 0 ? null : Math.min(100, (100 * complained) / delivered)),
   },
 ];
 
-/** Returns the share of the messages that ended in the range, which excludes messages that are still in the queue. */
-function shareOfEnded(figures: Figures, name: 'delivered' | 'bounced'): number | null {
+/** Returns the share among the messages that ended in the range. Queued messages are not counted. */
+function computeShareOfEnded(figures: Figures, name: 'delivered' | 'bounced'): number | null {
   const ended = figures.delivered + figures.bounced + figures.suppressed + figures.expired;
   return ended === 0 ? null : (100 * figures[name]) / ended;
 }
 
-/** Splits a duration into a figure and its unit. A duration of two units is not split. */
+/** Splits a duration into a number and its unit. A duration of one minute or more is not split. */
 function splitDuration(ms: number): { readonly value: string; readonly unit?: string } {
   if (ms < 1_000) return { value: formatNumber(Math.round(ms)), unit: 'ms' };
   if (ms < 60_000) return { value: formatNumber(ms / 1_000), unit: 's' };

@@ -1,4 +1,4 @@
-/** The title of a page, with the way back, a state, a secondary text, and its actions. Also sets the title of the document. */
+/** The title of a page, with a back link, a state, a secondary text, and the actions. Also sets the document title. */
 import { useDocumentTitle } from '@mantine/hooks';
 import type { ReactNode } from 'react';
 import { Link } from 'wouter';

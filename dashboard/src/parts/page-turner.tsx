@@ -1,4 +1,6 @@
-/** The foot of a list that the service returns page by page: a note, the way back to the first page, and the next page. */
+/**
+ * The footer of a list that the service returns page by page: a note, and buttons for the first page and the next page.
+ */
 import { Button, Group } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useUrlState } from '../api/url-state';
@@ -34,7 +36,7 @@ export function PageTurner({ note, first, next, isLoading = false }: PageTurnerP
   );
 }
 
-/** One page of a list that is requested with one row more than it shows. */
+/** One page of a list. The request asks for one row more than the page shows. */
 export interface CutPage<Row> {
   readonly rows: readonly Row[];
   /** The id of the last row if there are older rows; otherwise null. */
@@ -58,7 +60,7 @@ interface OlderPagesProps {
   readonly isLoading?: boolean;
 }
 
-/** The foot of a list in the order of time, whose position is the parameter `before` of the URL. */
+/** The footer of a list sorted by time. The query parameter `before` contains the position in the list. */
 export function OlderPages({ older, note = 'Newest first', isLoading = false }: OlderPagesProps) {
   const [urlState, setUrlState] = useUrlState();
   return (

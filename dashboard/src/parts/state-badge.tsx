@@ -25,7 +25,7 @@ export const STATE_LOOKS: Readonly<Record<State, readonly [tone: string, Icon: T
   uncertain: ['deferred', IconAlertTriangle],
 };
 
-/** `queued` is shown as `deferred` if the last attempt was deferred. The states of the API stay the same. */
+/** `queued` is shown as `deferred` if the last attempt was deferred. The state in the API remains `queued`. */
 const DEFERRED: readonly [tone: string, Icon: TablerIcon] = ['deferred', IconClock];
 
 interface StateBadgeProps {

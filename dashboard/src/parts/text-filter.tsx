@@ -1,4 +1,4 @@
-/** A text filter. It is applied after a pause in typing, and at once on Enter. */
+/** A text filter, which is applied after a pause in typing, and immediately on Enter. */
 import { TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
@@ -24,7 +24,7 @@ export function TextFilter(props: TextFilterProps) {
   const latestOnApply = useRef(onApply);
   latestOnApply.current = onApply;
 
-  // Another control has changed the value: a link, the Back button, or Clear all filters.
+  // The value may also be changed by a link, the Back button, or the button that clears the filters.
   useEffect(() => {
     if (value === appliedText.current) return;
     appliedText.current = value;
@@ -61,7 +61,7 @@ export function TextFilter(props: TextFilterProps) {
         if (event.key !== 'Enter') return;
         appliedText.current = draft.trim();
         latestOnApply.current(draft.trim());
-        // The keys of the list then move between the rows.
+        // Without the focus in this field, the keys of the list move between the rows.
         if (isInline) event.currentTarget.blur();
       }}
     />

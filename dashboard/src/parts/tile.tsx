@@ -1,4 +1,4 @@
-/** A tile: a figure with its unit, its change against the period before, a supporting figure, and its course over time as a sparkline. */
+/** A tile: a figure with its unit, its change from the previous period, a supporting figure, and a sparkline. */
 import { Link } from 'wouter';
 import { type Change, ChangeText } from './change';
 
@@ -10,15 +10,15 @@ interface TileProps {
   readonly change?: Change | null;
   /** A supporting figure below the value. */
   readonly support: string;
-  /** The page with the details; without it the tile is no link. */
+  /** The page with the details; if absent, the tile has no link. */
   readonly href?: string | undefined;
   readonly tone: string;
-  /** The course, oldest first; null without a value. */
-  readonly course?: readonly (number | null)[];
+  /** The values of the sparkline, oldest first; null for an interval without a value. */
+  readonly sparkline?: readonly (number | null)[];
 }
 
-/** Shows one term and its description. The parent is a `dl`. */
-export function Tile({ label, value, unit, change = null, support, href, tone, course }: TileProps) {
+/** Shows a figure as a term with descriptions. The parent must be a `dl`. */
+export function Tile({ label, value, unit, change = null, support, href, tone, sparkline }: TileProps) {
   return (
     <div className="tile">
       <dt className="tile-label">{label}</dt>
@@ -38,21 +38,21 @@ export function Tile({ label, value, unit, change = null, support, href, tone, c
           )}
         </span>
       </dd>
-      {course === undefined ? null : (
+      {sparkline === undefined ? null : (
         <dd className={`tile-spark tone-${tone}`}>
-          <Sparkline values={course} />
+          <Sparkline values={sparkline} />
         </dd>
       )}
     </div>
   );
 }
 
-const SPARK_HEIGHT = 28;
-const MAX_SPARK_POINTS = 40;
+const SPARKLINE_HEIGHT = 28;
+const MAX_SPARKLINE_POINTS = 40;
 
 /** Draws the values as a line without axes. The figures are on the page as text, so screen readers skip the line. */
 function Sparkline({ values }: { readonly values: readonly (number | null)[] }) {
-  const groupSize = Math.max(1, Math.ceil(values.length / MAX_SPARK_POINTS));
+  const groupSize = Math.max(1, Math.ceil(values.length / MAX_SPARKLINE_POINTS));
   const groups = Array.from({ length: Math.ceil(values.length / groupSize) }, (_, index) =>
     values.slice(index * groupSize, (index + 1) * groupSize).reduce<number>((sum, value) => sum + (value ?? 0), 0),
   );
@@ -60,18 +60,18 @@ function Sparkline({ values }: { readonly values: readonly (number | null)[] }) 
   const step = 100 / Math.max(1, groups.length - 1);
   const points = groups.map(
     (value, index) =>
-      `${(index * step).toFixed(1)} ${(SPARK_HEIGHT - 2 - (value / max) * (SPARK_HEIGHT - 4)).toFixed(1)}`,
+      `${(index * step).toFixed(1)} ${(SPARKLINE_HEIGHT - 2 - (value / max) * (SPARKLINE_HEIGHT - 4)).toFixed(1)}`,
   );
   const line = `M${points.join('L')}`;
   return (
     <svg
       className="spark"
-      viewBox={`0 0 100 ${SPARK_HEIGHT}`}
+      viewBox={`0 0 100 ${SPARKLINE_HEIGHT}`}
       preserveAspectRatio="none"
       aria-hidden="true"
       focusable="false"
     >
-      <path className="fill" d={`${line}L100 ${SPARK_HEIGHT}L0 ${SPARK_HEIGHT}Z`} />
+      <path className="fill" d={`${line}L100 ${SPARKLINE_HEIGHT}L0 ${SPARKLINE_HEIGHT}Z`} />
       <path className="line" d={line} />
     </svg>
   );

@@ -1,7 +1,7 @@
 /**
- * A card with a chart over time: lines, or stacked areas. Each line has its own color and dash pattern, so that lines are
- * distinguishable without color. A tooltip shows all values of an interval. The last interval is incomplete, so it is
- * washed out. With `hasTable`, the page has a table of the same figures below the chart.
+ * A card with a chart over time: lines, or stacked areas. Each line has its own color and dash pattern, so that lines
+ * are distinguishable without color. A tooltip shows all values of an interval. The last interval is incomplete, so it
+ * is faded. With `hasTable`, the page has a table of the same figures below the chart.
  */
 import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
@@ -35,7 +35,7 @@ export interface TimeChartProps {
   /** Formats values of the axis; `format` by default. */
   readonly formatAxis?: (value: number) => string;
   readonly logarithmic?: boolean;
-  /** If true, the areas are stacked. The values must be counts whose sum has a meaning. */
+  /** If true, the areas are stacked. The values must be counts that can be added. */
   readonly stacked?: boolean;
   /** False if the page has no table of the same figures below the chart. */
   readonly hasTable?: boolean;
@@ -43,11 +43,11 @@ export interface TimeChartProps {
   readonly children?: ReactNode;
 }
 
-const HEIGHT = 230;
-const STACKED_HEIGHT = 340;
+const HEIGHT_PX = 230;
+const STACKED_HEIGHT_PX = 340;
 /** The width of the tooltip in px, as in styles/parts.css, and its distance from the pointer. */
-const TIP_WIDTH = 176;
-const TIP_DISTANCE = 12;
+const TOOLTIP_WIDTH_PX = 176;
+const TOOLTIP_DISTANCE_PX = 12;
 const INCOMPLETE_LABEL = 'incomplete';
 const AXIS_COLORS = {
   light: { text: TOKENS.light.faint, grid: TOKENS.light.border, surface: TOKENS.light.surface },
@@ -123,10 +123,10 @@ export function TimeChart(props: TimeChartProps) {
           ref={canvas}
           role="img"
           aria-label={`${title}: ${describeLines(lines, format, props.hasTable ?? true)}`}
-          style={{ minHeight: stacked ? STACKED_HEIGHT : HEIGHT }}
+          style={{ minHeight: stacked ? STACKED_HEIGHT_PX : HEIGHT_PX }}
         />
         {hovered === null || at === undefined ? null : (
-          <div className="chart-tip" style={{ left: placeTip(hovered.left, width), top: 12 }}>
+          <div className="chart-tip" style={{ left: positionTooltip(hovered.left, width), top: 12 }}>
             <b>{formatMinute(at)}</b>
             {lines.map((line) => (
               <span key={line.label}>
@@ -161,9 +161,11 @@ function LineSample({ line, color }: { readonly line: Line; readonly color: stri
   );
 }
 
-/** Returns the left side of the tooltip, which stands beside the interval and inside the chart. */
-function placeTip(left: number, width: number): number {
-  return left + TIP_DISTANCE + TIP_WIDTH <= width ? left + TIP_DISTANCE : Math.max(0, left - TIP_DISTANCE - TIP_WIDTH);
+/** Returns the left side of the tooltip, which is beside the interval and inside the chart. */
+function positionTooltip(left: number, width: number): number {
+  return left + TOOLTIP_DISTANCE_PX + TOOLTIP_WIDTH_PX <= width
+    ? left + TOOLTIP_DISTANCE_PX
+    : Math.max(0, left - TOOLTIP_DISTANCE_PX - TOOLTIP_WIDTH_PX);
 }
 
 function formatValue(value: number | null | undefined, format: TimeChartProps['format']): string {
@@ -230,7 +232,7 @@ function toChartOptions({
   };
   return {
     width,
-    height: stacked ? STACKED_HEIGHT : HEIGHT,
+    height: stacked ? STACKED_HEIGHT_PX : HEIGHT_PX,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     tzDate: (seconds) =>
@@ -281,7 +283,7 @@ function toChartOptions({
           onHover({ index: idx, left: chart.valToPos(at, 'x') + chart.bbox.left / uPlot.pxRatio });
         },
       ],
-      draw: [(chart) => washOutLastInterval(chart, surface, text)],
+      draw: [(chart) => fadeLastInterval(chart, surface, text)],
     },
   };
 }
@@ -290,7 +292,7 @@ function toChartOptions({
 const AREA_OPACITY = 'a0';
 
 /** Covers the last interval, which is incomplete, with the color of the surface, and labels it. */
-function washOutLastInterval(chart: uPlot, surface: string, text: string): void {
+function fadeLastInterval(chart: uPlot, surface: string, text: string): void {
   const [from, until] = chart.data[0].slice(-2);
   if (from === undefined || until === undefined) return;
   const { ctx, bbox } = chart;
@@ -308,7 +310,7 @@ function washOutLastInterval(chart: uPlot, surface: string, text: string): void 
   ctx.restore();
 }
 
-/** The steps of the axis, which are whole numbers, because messages are counted. */
+/** The possible steps of the axis. Steps are whole numbers, because messages are counted. */
 const AXIS_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
 /** Returns the powers of ten that enclose the values. */
@@ -322,8 +324,8 @@ function isPowerOfTen(value: number): boolean {
 }
 
 /**
- * Returns the labels of times. A label is the hour, and the first hour of a day has the date below it. Steps of a day
- * have only the date.
+ * Returns the labels of times. A label is the hour. The first label of a day also has the date below the hour. If the
+ * steps are days, the labels are dates.
  */
 function formatTimeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   let day = '';

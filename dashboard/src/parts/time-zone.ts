@@ -5,7 +5,7 @@
 export type TimeZone = 'utc' | 'local';
 
 const STORAGE_KEY = 'postrider-time-zone';
-/** The choice if the browser forbids storage. It then ends with the page. */
+/** The choice if the browser forbids storage. The choice is then lost with the page. */
 let zoneInMemory: TimeZone = 'utc';
 const listeners = new Set<() => void>();
 
@@ -27,7 +27,7 @@ export function storeTimeZone(zone: TimeZone): void {
   for (const listener of listeners) listener();
 }
 
-/** Calls `listener` after each choice in this tab. The returned function ends the calls. */
+/** Calls `listener` after each choice in this tab. The returned function removes the listener. */
 export function observeTimeZone(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);

@@ -3,7 +3,7 @@ import { Text } from '@mantine/core';
 import { toPrintableLines } from '../../../src/printing/escape.ts';
 import { formatNumber } from './number';
 
-/** The maximum number of characters that are shown, because browsers render longer texts slowly. */
+/** The maximum number of characters shown. Browsers render longer texts slowly. */
 const MAX_SHOWN_CHARS = 200_000;
 
 /** Shows text of several lines. Long lines break, so that the block does not scroll. */

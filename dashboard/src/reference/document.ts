@@ -115,7 +115,7 @@ export interface ReferenceOperation {
   readonly errors: readonly OperationError[];
 }
 
-/** The levels of nested members that a table of fields shows. */
+/** The number of levels of nested members that a field table shows. */
 export const FIELD_DEPTH = 4;
 
 /** An error of the public listener. */
@@ -226,8 +226,8 @@ export function listHeaders(document: ApiDocument): readonly (readonly [name: st
 }
 
 /**
- * Returns the error of the registry that a response has, or null. The header `Postrider-Reason` contains the code of some
- * errors. The others are recognized by their message, up to its variable part.
+ * Returns the error of the registry that a response has, or null. The header `Postrider-Reason` contains the code of
+ * some errors. Other errors are recognized by their message, up to its variable part.
  */
 export function findPublicError(
   errors: readonly PublicError[],
@@ -238,10 +238,10 @@ export function findPublicError(
   const candidates = errors.filter((error) => error.status === status);
   const byReason = candidates.find(({ code }) => code === reason);
   if (byReason !== undefined) return byReason;
-  const begin = (text: string) => text.split(':')[0];
+  const getFixedPart = (text: string) => text.split(':')[0];
   return (
     candidates.find((error) => error.message === message) ??
-    candidates.find((error) => begin(error.message) === begin(message)) ??
+    candidates.find((error) => getFixedPart(error.message) === getFixedPart(message)) ??
     null
   );
 }

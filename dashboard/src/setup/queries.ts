@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { Setup } from '../../../src/operations/setup/schemas.ts';
 import { get } from '../api/client';
 
-/** A restart with other settings, and an event of a provider, publish no topic. */
+/** The refetch interval. A restart with changed settings and a provider event publish no topic. */
 const REFRESH_INTERVAL_MS = 10_000;
 
 export function useSetup() {

@@ -77,7 +77,10 @@ export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, 
   );
 }
 
-/** Returns the first open step that a command can begin. A step without a command waits for another step or for an account. */
+/**
+ * Returns the first open step that has a command, otherwise the first open step. A step without a command waits for
+ * another step or for an account.
+ */
 function findNextStep(steps: Setup['steps']): SetupStep | undefined {
   const openSteps = steps.filter(({ state }) => state === 'open');
   return openSteps.find(({ command }) => command !== null) ?? openSteps[0];
@@ -142,7 +145,10 @@ function StateIcon({ state }: Pick<SetupStep, 'state'>) {
   }
 }
 
-/** Shows what completes a step: the sentence, the command and the page. The step with a test message has its form. */
+/**
+ * Shows what completes a step: the sentence, the command and the page. The step `first-message` has the form for a test
+ * message.
+ */
 function Instructions({ step: { step, action, command, page }, session }: Pick<RowProps, 'step' | 'session'>) {
   return (
     <>

@@ -19,7 +19,7 @@ type Phase =
   | { readonly kind: 'done'; readonly result: Result };
 
 const REASONS = [
-  { value: '', label: 'manual, or that of the export' },
+  { value: '', label: 'manual, or the reason from the export' },
   { value: 'manual', label: 'manual' },
   { value: 'bounce', label: 'bounce' },
   { value: 'complaint', label: 'complaint' },

@@ -1,4 +1,4 @@
-/** The dialog that creates a token. `onMade` receives the new token, which is shown once. */
+/** The dialog that creates a token. `onCreated` receives the new token, which is shown once. */
 import { Switch } from '@mantine/core';
 import { useState } from 'react';
 import type { CreatedToken } from '../../../src/operations/tokens/schemas.ts';
@@ -13,11 +13,11 @@ import {
 import { FormDialog } from '../parts/form-dialog';
 
 interface CreateTokenDialogProps {
-  readonly onMade: (made: CreatedToken) => void;
+  readonly onCreated: (newToken: CreatedToken) => void;
   readonly onClose: () => void;
 }
 
-export function CreateTokenDialog({ onMade, onClose }: CreateTokenDialogProps) {
+export function CreateTokenDialog({ onCreated, onClose }: CreateTokenDialogProps) {
   const [values, setValues] = useState(NEW_CREDENTIAL);
   const [readOnly, setReadOnly] = useState(false);
   const create = useApiMutation(
@@ -33,7 +33,7 @@ export function CreateTokenDialog({ onMade, onClose }: CreateTokenDialogProps) {
       disabled={values.name.trim() === ''}
       error={create.error}
       hasFieldError={hasCredentialFieldError(create.error)}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onMade })}
+      onSubmit={() => create.mutate(undefined, { onSuccess: onCreated })}
       onClose={onClose}
     >
       <CredentialFields

@@ -12,11 +12,11 @@ import { EndpointFields, type EndpointValues, hasEndpointFieldError, isComplete 
 import { toEventsParameter } from './event-text';
 
 interface CreateWebhookDialogProps {
-  readonly onMade: (made: WebhookSecret) => void;
+  readonly onCreated: (webhookSecret: WebhookSecret) => void;
   readonly onClose: () => void;
 }
 
-export function CreateWebhookDialog({ onMade, onClose }: CreateWebhookDialogProps) {
+export function CreateWebhookDialog({ onCreated, onClose }: CreateWebhookDialogProps) {
   const accounts = useAccounts();
   const [values, setValues] = useState<EndpointValues>({ url: '', name: '', events: DEFAULT_WEBHOOK_EVENT_TYPES });
   const [account, setAccount] = useState<string | null>(null);
@@ -41,7 +41,7 @@ export function CreateWebhookDialog({ onMade, onClose }: CreateWebhookDialogProp
       disabled={!isComplete(values)}
       error={create.error}
       hasFieldError={hasEndpointFieldError(create.error)}
-      onSubmit={() => create.mutate(undefined, { onSuccess: onMade })}
+      onSubmit={() => create.mutate(undefined, { onSuccess: onCreated })}
       onClose={onClose}
     >
       <EndpointFields values={values} error={create.error} onChange={setValues}>

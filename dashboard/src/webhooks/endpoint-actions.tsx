@@ -16,7 +16,7 @@ import { TestDialog } from './test-dialog';
 
 type OpenDialog =
   | { readonly kind: 'test' | 'edit' | 'disable' | 'rotate' | 'delete' }
-  | { readonly kind: 'made'; readonly made: WebhookSecret; readonly previous: string };
+  | { readonly kind: 'created'; readonly webhookSecret: WebhookSecret; readonly previousSecretText: string };
 
 interface EndpointActionsProps {
   readonly webhook: WebhookEntry;
@@ -72,12 +72,18 @@ export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
       {dialog?.kind === 'rotate' ? (
         <RotateDialog
           webhook={webhook}
-          onMade={(made, previous) => setDialog({ kind: 'made', made, previous })}
+          onCreated={(webhookSecret, previousSecretText) =>
+            setDialog({ kind: 'created', webhookSecret, previousSecretText })
+          }
           onClose={closeDialog}
         />
       ) : null}
-      {dialog?.kind === 'made' ? (
-        <SigningSecretDialog made={dialog.made} previous={dialog.previous} onStored={closeDialog} />
+      {dialog?.kind === 'created' ? (
+        <SigningSecretDialog
+          webhookSecret={dialog.webhookSecret}
+          previousSecretText={dialog.previousSecretText}
+          onStored={closeDialog}
+        />
       ) : null}
       <ConfirmDialog
         opened={dialog?.kind === 'disable'}
@@ -96,7 +102,7 @@ export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
   );
 }
 
-/** The periods for which the previous secret signs too. */
+/** The grace periods during which the previous secret also signs. */
 const GRACE_PERIODS = [
   { value: '0s', label: 'Stops immediately', sentence: 'The previous secret no longer signs.' },
   { value: '1h', label: '1 hour', sentence: 'The previous secret also signs for 1 hour.' },
@@ -107,11 +113,11 @@ const GRACE_PERIODS = [
 
 interface RotateDialogProps {
   readonly webhook: WebhookEntry;
-  readonly onMade: (made: WebhookSecret, previous: string) => void;
+  readonly onCreated: (webhookSecret: WebhookSecret, previousSecretText: string) => void;
   readonly onClose: () => void;
 }
 
-function RotateDialog({ webhook, onMade, onClose }: RotateDialogProps) {
+function RotateDialog({ webhook, onCreated, onClose }: RotateDialogProps) {
   const [grace, setGrace] = useState('24h');
   const rotate = useApiMutation(
     () => post<WebhookSecret>(path`/webhooks/${webhook.id}/rotate`, { grace }),
@@ -125,7 +131,7 @@ function RotateDialog({ webhook, onMade, onClose }: RotateDialogProps) {
       action="Create new secret"
       busy={rotate.isPending}
       error={rotate.error}
-      onSubmit={() => rotate.mutate(undefined, { onSuccess: (made) => onMade(made, sentence) })}
+      onSubmit={() => rotate.mutate(undefined, { onSuccess: (webhookSecret) => onCreated(webhookSecret, sentence) })}
       onClose={onClose}
     >
       <Text>

@@ -1,4 +1,4 @@
-/** Selects types of events by group. */
+/** Selects event types by group. */
 import { Button, Checkbox, Group, Input, Stack } from '@mantine/core';
 import { DEFAULT_WEBHOOK_EVENT_TYPES, WEBHOOK_EVENT_TYPES, type WebhookEventType } from '../../../src/model/webhook.ts';
 import { EVENT_GROUPS } from './event-text';
@@ -6,7 +6,7 @@ import { EVENT_GROUPS } from './event-text';
 interface EventSelectProps {
   readonly selected: readonly WebhookEventType[];
   readonly onChange: (types: readonly WebhookEventType[]) => void;
-  /** The error of the API about the types. */
+  /** The API error about the types. */
   readonly error: string | null;
 }
 

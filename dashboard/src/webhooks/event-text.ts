@@ -1,4 +1,4 @@
-/** Describes subscriptions to types of events. The functions have no side effects. */
+/** Describes subscriptions to event types. The functions have no side effects. */
 import { DEFAULT_WEBHOOK_EVENT_TYPES, WEBHOOK_EVENT_TYPES, type WebhookEventType } from '../../../src/model/webhook.ts';
 
 const MAX_LISTED_TYPES = 2;
@@ -23,12 +23,12 @@ function isDefault(type: WebhookEventType): boolean {
   return DEFAULT_WEBHOOK_EVENT_TYPES.includes(type);
 }
 
-/** Returns a short text such as `All events`, `message.bounced` or `5 types of events`. */
+/** Returns a short text such as `All events`, `message.bounced` or `5 event types`. */
 export function describeEvents(types: readonly WebhookEventType[]): string {
   if (types.length === WEBHOOK_EVENT_TYPES.length) return 'All events';
   if (types.length === DEFAULT_WEBHOOK_EVENT_TYPES.length && types.every(isDefault))
     return 'All but accepted and deferred';
-  return types.length <= MAX_LISTED_TYPES ? types.join(', ') : `${types.length} types of events`;
+  return types.length <= MAX_LISTED_TYPES ? types.join(', ') : `${types.length} event types`;
 }
 
 /** Returns the value of the parameter `events`. */

@@ -22,7 +22,10 @@ export function useWebhook(id: string) {
   return useQuery({ queryKey: ['webhooks', id], queryFn: () => get<WebhookEntry>(path`/webhooks/${id}`) });
 }
 
-/** Loads the figures of every endpoint. Its key is no topic, because the store counts every pending delivery. */
+/**
+ * Loads the figures of every endpoint. The query key is not a topic, because each request counts all pending
+ * deliveries.
+ */
 export function useWebhookFigures() {
   return useQuery({
     queryKey: ['webhook-figures'],
@@ -32,7 +35,7 @@ export function useWebhookFigures() {
 }
 
 /**
- * Loads one page of deliveries and one delivery more. The additional delivery indicates that there are older
+ * Loads one page of deliveries and one additional delivery. The additional delivery indicates that there are older
  * deliveries.
  */
 export function useDeliveries(id: string, status: DeliveryStatus | '', before: string) {

@@ -4,22 +4,22 @@ import type { WebhookSecret } from '../../../src/operations/webhooks/schemas.ts'
 import { SecretDialog } from '../parts/secret-dialog';
 
 interface SigningSecretDialogProps {
-  readonly made: WebhookSecret;
+  readonly webhookSecret: WebhookSecret;
   /** A sentence about the previous secret; null for a new endpoint. */
-  readonly previous: string | null;
+  readonly previousSecretText: string | null;
   readonly onStored: () => void;
 }
 
-export function SigningSecretDialog({ made, previous, onStored }: SigningSecretDialogProps) {
+export function SigningSecretDialog({ webhookSecret, previousSecretText, onStored }: SigningSecretDialogProps) {
   return (
     <SecretDialog
-      title={`Signing secret of ${made.id}`}
-      secret={made.secret}
+      title={`Signing secret of ${webhookSecret.id}`}
+      secret={webhookSecret.secret}
       label="the secret"
       text="Copy the secret to the configuration of the receiver, which verifies the signature of each request with it. It is shown only once."
       onStored={onStored}
     >
-      {previous === null ? null : <Text>{previous}</Text>}
+      {previousSecretText === null ? null : <Text>{previousSecretText}</Text>}
     </SecretDialog>
   );
 }

@@ -11,18 +11,18 @@ import { useRowKeys } from '../parts/use-row-keys';
 import { EndpointBadge } from './badges';
 import { describeEvents } from './event-text';
 
-/** The number of rows that each step adds. An installation may have 10,000 endpoints. */
-const ROWS_STEP = 100;
+/** The number of rows that each click on Show more adds. An installation may have 10,000 endpoints. */
+const ROWS_PER_STEP = 100;
 
 interface WebhookTableProps {
   readonly webhooks: readonly WebhookEntry[];
-  /** The figures by id. Undefined while they are loaded. */
+  /** The figures by endpoint id. Undefined while the figures are loading. */
   readonly figures: ReadonlyMap<string, WebhookFigures> | undefined;
 }
 
 export function WebhookTable({ webhooks, figures }: WebhookTableProps) {
   const [, navigate] = useLocation();
-  const [rowCount, setRowCount] = useState(ROWS_STEP);
+  const [rowCount, setRowCount] = useState(ROWS_PER_STEP);
   const shownWebhooks = webhooks.slice(0, rowCount);
   const open = (id: string) => navigate(path`/webhooks/${id}`);
   const current = useRowKeys({ ids: shownWebhooks.map(({ id }) => id), onOpen: open });
@@ -46,7 +46,7 @@ export function WebhookTable({ webhooks, figures }: WebhookTableProps) {
       {webhooks.length > rowCount ? (
         <div className="list-foot">
           <span>{formatNumber(webhooks.length - rowCount)} more</span>
-          <Button variant="default" size="xs" onClick={() => setRowCount(rowCount + ROWS_STEP)}>
+          <Button variant="default" size="xs" onClick={() => setRowCount(rowCount + ROWS_PER_STEP)}>
             Show more
           </Button>
         </div>
