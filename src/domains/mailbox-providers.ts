@@ -7,7 +7,7 @@
  * `LOOKUPS_PER_SECOND` start per second, however many different domains are requested. The waiting domain with the most events is
  * looked up first, so a client that sends to random domains does not delay the lookup of a frequent domain. Memory is bounded.
  */
-import { type Clock, runEvery } from '../clock.ts';
+import type { Clock } from '../clock.ts';
 import { findMailboxProvider, type MailboxProvider, type StoredMailboxProvider } from '../model/mailbox-provider.ts';
 import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
 import type { DeliverabilityStore } from '../store/deliverability-store.ts';
@@ -62,9 +62,9 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   const lookups = new Set<Promise<void>>();
   let unstored: StoredMailboxProvider[] = [];
   let tokens = LOOKUP_BURST;
-  let isTicking = false;
   let currentTick: Promise<void> = Promise.resolve();
-  let cancelTicks: (() => void) | null = null;
+  /** Null if no tick is scheduled or running. */
+  let cancelTick: (() => void) | null = null;
   let isFailing = false;
   let isStopped = false;
 
@@ -96,30 +96,28 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
       waiting.clear();
       for (const [name, count] of kept) waiting.set(name, count);
     }
-    cancelTicks ??= runEvery(clock, TICK_MS, () => {
-      if (!isTicking) currentTick = tick();
-    });
+    cancelTick ??= clock.after(TICK_MS, startTick);
   }
 
+  function startTick(): void {
+    currentTick = tick();
+  }
+
+  /** Performs the lookups and writes that are due, and schedules the next tick while a domain waits. */
   async function tick(): Promise<void> {
-    isTicking = true;
     try {
       tokens = Math.min(LOOKUP_BURST, tokens + (LOOKUPS_PER_SECOND * TICK_MS) / 1_000);
       if (waitingForStore.size > 0) await readStore();
       startLookups();
       if (unstored.length > 0) await writeStore();
-      if (waitingForStore.size + waitingForDns.size + lookups.size + unstored.length === 0) {
-        cancelTicks?.();
-        cancelTicks = null;
-        tokens = LOOKUP_BURST;
-      }
       isFailing = false;
     } catch (error) {
       if (!isFailing) onError(error);
       isFailing = true;
-    } finally {
-      isTicking = false;
     }
+    const hasWork = waitingForStore.size + waitingForDns.size + lookups.size + unstored.length > 0;
+    if (!hasWork) tokens = LOOKUP_BURST;
+    cancelTick = hasWork && !isStopped ? clock.after(TICK_MS, startTick) : null;
   }
 
   async function readStore(): Promise<void> {
@@ -197,7 +195,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     find,
     async stop() {
       isStopped = true;
-      cancelTicks?.();
+      cancelTick?.();
       await currentTick;
       waitingForStore.clear();
       waitingForDns.clear();

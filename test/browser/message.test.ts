@@ -96,7 +96,7 @@ test('a message can be opened and cancelled with the keyboard alone', async () =
   const id = await submitMessage(toSimulatorAddress('defer'), 'Cancelled by keyboard');
   await waitForState(id, 'queued');
   const { page } = await browsers.openSignedIn(service, '/');
-  const focusByTab = async (name: string | RegExp, role: 'link' | 'button' | 'textbox') => {
+  const focusByTab = async (name: string | RegExp, role: 'link' | 'button' | 'searchbox') => {
     for (let n = 0; n < 80; n += 1) {
       await page.keyboard.press('Tab');
       const target = page.getByRole(role, { name, exact: true }).and(page.locator(':focus'));
@@ -107,7 +107,7 @@ test('a message can be opened and cancelled with the keyboard alone', async () =
   await focusByTab('Messages', 'link');
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
-  await focusByTab('Search', 'textbox');
+  await focusByTab('Search', 'searchbox');
   await page.keyboard.type('cancelled by keyboard');
   await page.getByText('All 1 shown').waitFor();
   await focusByTab('Cancelled by keyboard', 'link');
