@@ -1,6 +1,6 @@
 /**
- * Vitest: every `*.test.ts` under test/, each file in a process of its own, four at a time. What runs the whole service
- * runs twice, over either store. The suites of the store run over the oldest supported PostgreSQL as well.
+ * Configures Vitest: every `*.test.ts` below test/, each file in a separate process, four files at a time. The tests of
+ * the whole service run once with each store. The contract suites also run with the oldest supported PostgreSQL.
  */
 import { defineConfig } from 'vitest/config';
 import { LongestFirst } from './test/rig/longest-first.ts';
@@ -8,13 +8,15 @@ import { LongestFirst } from './test/rig/longest-first.ts';
 export default defineConfig({
   test: {
     pool: 'forks',
-    // More than cores: most of a test is waiting for a process, a disk or a clock. With two, a third of two cores was idle.
+    // More workers than processor cores, because a test waits most of the time for a process, a disk or a clock. With
+    // two workers, two cores were idle for a third of the time.
     maxWorkers: 4,
-    // Real processes, databases and slow machines: a test fails on a broken promise, not on time.
+    // The time limits are long, because the tests use real processes and databases on slow machines, and check
+    // guarantees, not durations.
     testTimeout: 120_000,
     hookTimeout: 120_000,
     expect: { poll: { timeout: 60_000 } },
-    // Node runs the TypeScript itself, as the service does. No test replaces a module.
+    // Node runs the TypeScript files directly, as for the service. No test replaces a module.
     experimental: { viteModuleRunner: false, nodeLoader: false },
     sequence: { sequencer: LongestFirst },
     watch: false,
@@ -25,7 +27,7 @@ export default defineConfig({
         test: {
           name: 'sqlite',
           include: ['test/**/*.test.ts'],
-          // Hours of counts: `npm run test:long` alone.
+          // These tests take hours, so only `npm run test:long` runs them.
           exclude: process.env.TEST_EXTENT === 'long' ? [] : ['test/long/**'],
           globalSetup: ['test/rig/postgres-setup.ts', 'test/rig/dashboard-setup.ts'],
         },
@@ -36,14 +38,14 @@ export default defineConfig({
           name: 'postgres',
           include: ['test/scenarios/*.test.ts', 'test/faults/kill.test.ts'],
           globalSetup: ['test/rig/postgres-setup.ts'],
-          // These test files name their stores themselves.
+          // These test files select their stores themselves.
           exclude: [
             'test/scenarios/backup-and-transfer.test.ts',
             'test/scenarios/nodes.test.ts',
             'test/scenarios/demo.test.ts',
-            // test/long/webhook-trial.test.ts runs it with two nodes.
+            // test/long/webhook-trial.test.ts runs this trial with two nodes.
             'test/scenarios/webhook-trial.test.ts',
-            // The store has no effect on what these check.
+            // The results of these tests do not depend on the store.
             ...(process.env.TEST_EXTENT === 'long'
               ? []
               : ['connections', 'https', 'terminal-output'].map((name) => `test/scenarios/${name}.test.ts`)),
@@ -57,7 +59,7 @@ export default defineConfig({
           name: 'postgres-15',
           include: ['test/contract/*.test.ts', 'test/unit/store/postgres-*.test.ts'],
           globalSetup: ['test/rig/postgres-setup.ts'],
-          // The tests of the transports use no store.
+          // The transport tests use no store.
           exclude: ['test/contract/transport.test.ts'],
           env: { TEST_POSTGRES_VERSION: 'oldest' },
         },
@@ -66,7 +68,8 @@ export default defineConfig({
         extends: true,
         test: {
           name: 'pooler',
-          // Two tests of the store suite create thousands of accounts, each in a transaction of its own.
+          // The store suite runs only with `npm run test:long`, because two of its tests create thousands of accounts,
+          // each in a separate transaction.
           include: [
             `test/contract/${process.env.TEST_EXTENT === 'long' ? '{store,feedback,search}' : '{feedback,search}'}.test.ts`,
           ],

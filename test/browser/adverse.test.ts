@@ -1,6 +1,6 @@
 /**
- * Tests the dashboard while the service stops answering, after the end of the session of an open page, and with a
- * filter that matches millions of messages: the page states what happened, and no change is half done.
+ * Tests the dashboard in adverse conditions: a service that stops answering, an ended session of an open page, and a
+ * filter that matches millions of messages. The page states the problem, and no change is partly done.
  */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await rig.serve(rig.createFolder());
 });
 
-/** Opens the list of accounts with a clock that the test advances, after the page of an account has been loaded. */
+/** Opens the list of accounts with a clock that the test advances, after the account page has been loaded. */
 async function openAccounts(account: string) {
   await browsers.callApi(service, 'POST', '/accounts', { name: account });
   const user = await browsers.openSignedIn(service, '/messages/no/page');
@@ -129,7 +129,7 @@ test('before a change of millions of messages the dialog states that it counted 
   expect(batches).toBe(2);
 });
 
-/** Makes the page hidden, as behind another tab or on a sleeping computer, or visible again. */
+/** Hides the page, as behind another tab or on a sleeping computer, or shows it again. */
 async function setVisibility(page: Page, state: 'hidden' | 'visible'): Promise<void> {
   await page.evaluate(
     `Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => '${state}' });

@@ -1,4 +1,4 @@
-/** Tests the page with the API reference and its console, which sends a test message. */
+/** Tests the API reference page and its console, which sends a test message. */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, waitForState } from '../rig/browser.ts';
 import {

@@ -39,7 +39,7 @@ test('with many problems the queue and the health stay on the first screen, and 
   expect(await findSeriousFaults(page)).toEqual([]);
 });
 
-test('the frame has the number of nodes if several are alive, and the page of the health lists the open problems', async () => {
+test('the frame shows the number of nodes if several are alive, and the Health page lists the open problems', async () => {
   const { page, visit } = await browsers.openSignedIn(service, '/settings');
   await page.getByText(/^v\d/).waitFor();
   const restore = await replaceResponses(page, '**/api/v1/overview?range=1h', async (route) => {
@@ -70,7 +70,7 @@ test('the total of a state links to its messages, unless it is zero', async () =
   expect(new URL(page.url()).search).toBe('?state=bounced&since=1h');
 });
 
-test('on a phone the top bar has the live updates as a status and the color scheme, and the menu has the sign-out', async () => {
+test('on a phone the top bar shows the status of live updates and the color scheme, and the menu contains the sign-out', async () => {
   // The sign-out ends the session of this service, which the other tests do not use.
   const ownService = await rig.serve(rig.createFolder());
   const { page, allowFaults } = await browsers.openSignedIn(ownService, '/messages', { width: 360 });

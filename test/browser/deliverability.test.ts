@@ -1,4 +1,6 @@
-/** Tests the page Deliverability with stored figures: what changed, the table, the selected row, and the links of a row. */
+/**
+ * Tests the Deliverability page with stored figures: what changed, the table, the selected row, and the links of a row.
+ */
 import { beforeAll, expect, test } from 'vitest';
 import {
   createKeyCounts,
@@ -18,7 +20,7 @@ const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 
-/** The messages of one key: how many, how many of them bounced and complained, and their delivery time. */
+/** The messages of one key: their number, the number of bounced and complained messages, and their delivery time. */
 interface Messages {
   readonly count: number;
   readonly bounced: number;
@@ -137,7 +139,7 @@ test('the row of an account shows the rates at which it is locked, and a row lea
   });
 });
 
-test('without messages the page states it, and an unknown account is an error with its remedy', async () => {
+test('without messages the page states that there are none, and an unknown account causes an error with its remedy', async () => {
   const { page, visit, allowFaults } = await browsers.openSignedIn(
     service,
     '/deliverability?sendingDomain=none.example',

@@ -1,4 +1,6 @@
-/** Checks every dialog: axe finds no serious fault in light and dark mode, and a phone does not scroll horizontally. */
+/**
+ * Checks every dialog: axe finds no serious violation in light and dark mode, and a phone does not scroll horizontally.
+ */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import { startFilledService } from '../rig/filled-service.ts';

@@ -1,4 +1,4 @@
-/** Tests the page of a domain (records with what DNS has, alignment, zone file), and the lists of domains and accounts. */
+/** Tests the domain page (published and found records, alignment, zone file), and the lists of domains and accounts. */
 import { readFileSync } from 'node:fs';
 import { expect, onTestFinished, test } from 'vitest';
 import type { Deliverability } from '../../src/operations/deliverability/schemas.ts';
@@ -13,7 +13,7 @@ const rig = createScenario();
 const browsers = createBrowserRig();
 const DOMAIN = 'shop.example.org';
 
-test('the page names the missing record, the alignment and what DNS has, and saves the records as a zone file', async () => {
+test('the page shows the missing record, the alignment and the content of DNS, and saves the records as a zone file', async () => {
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const service = await rig.serve(rig.createFolder(), { POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
@@ -35,7 +35,7 @@ test('the page names the missing record, the alignment and what DNS has, and sav
   await page.getByRole('button', { name: 'Verify now' }).click();
   const note = page.getByRole('note', { name: 'One record is missing: SPF' });
   await note.waitFor();
-  // The record of the policy is found with another value than the suggested one.
+  // The policy record is found, with a value that differs from the suggested value.
   await page.getByRole('row').filter({ hasText: '_dmarc' }).getByText('v=DMARC1; p=quarantine').waitFor();
   const alignment = page.getByRole('region', { name: 'Alignment' });
   for (const text of [`d=${DOMAIN}, aligned`, `no SPF record at ${DOMAIN}`, 'p=quarantine, passes with DKIM'])

@@ -34,7 +34,7 @@ test('after the first start the page shows a command, and the message that it su
   await page.getByText(/The attempt at .* succeeded/).waitFor();
 });
 
-test('the checklist marks a step as done while the page is open, can be hidden and shown again, and is free of serious faults', async () => {
+test('the checklist marks a step as done while the page is open, can be hidden and shown again, and has no serious accessibility violation', async () => {
   const service = await rig.serve(rig.createFolder());
   const { page } = await browsers.openSignedIn(service, '/');
   const checklist = page.getByRole('region', { name: 'Set up this installation' });
@@ -43,7 +43,7 @@ test('the checklist marks a step as done while the page is open, can be hidden a
   await checklist.getByText('POSTRIDER_TRANSPORT="smtp://').waitFor();
   expect(await findSeriousFaults(page)).toEqual([]);
   expect(await findHorizontalOverflow(page)).toEqual([]);
-  // The public listener refuses the first request, and the page shows its words.
+  // The public listener refuses the first request, and the page shows the text of its response.
   await checklist.getByRole('button', { name: /^Send a test message/ }).click();
   await checklist.getByRole('textbox', { name: 'Recipient' }).fill('nobody');
   await checklist.getByRole('button', { name: 'Send test message' }).click();
@@ -77,7 +77,7 @@ test('an empty inbox opens the first message when it arrives', async () => {
   await page.getByText('It works.').waitFor();
 });
 
-test('the page of an account shows the account after the overview has listed accounts for a first key', async () => {
+test('the account page shows the account after the overview has listed accounts for a first key', async () => {
   const folder = rig.createFolder();
   await (await rig.serve(folder)).stop();
   // The first key is no longer shown after a restart.
@@ -92,7 +92,8 @@ test('the page of an account shows the account after the overview has listed acc
 });
 
 /**
- * Runs the command in a shell if curl is installed, otherwise sends the same request; returns the status of the answer.
+ * Runs the command in a shell if curl is installed, otherwise sends the same request. Returns the status of the
+ * response.
  */
 async function runInShell(command: string): Promise<number> {
   try {

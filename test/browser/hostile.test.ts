@@ -1,4 +1,7 @@
-/** Checks that hostile content has no effect: no page executes it, loads it, follows its links, or is changed by it. */
+/**
+ * Checks that hostile content has no effect: no page runs its scripts, loads its resources, follows its links, or is
+ * changed by it.
+ */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
 import {
@@ -11,7 +14,7 @@ import { waitUntilSettled } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
-/** The lines of the browser about content that it blocked. The pages must cause no other line. */
+/** The console lines of the browser about content that it blocked. The pages must cause no other line. */
 const BLOCKED_CONTENT_LINE =
   /^(error|warning): .*(violates the following Content Security Policy|Blocked script execution|Blocked form submission|Unsafe attempt to initiate navigation|sandbox)/;
 
@@ -92,7 +95,7 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
   }
 });
 
-test('the page of a message shows hostile text literally and without effect', async () => {
+test('the message page shows hostile text literally and without effect', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
   for (const [index, subject] of texts.entries()) {
     await page.goto(`/messages/${ids[index]}`);
@@ -128,7 +131,7 @@ const CLICKS = [
 
 test('hostile HTML in the inbox runs no script and loads no resource, and a click in it does not navigate', async () => {
   const path = `/inbox/${htmlMessageId}`;
-  // Each click has a page of its own, so that the effect of one click cannot hide that of another.
+  // Each click uses a separate page, so that the effect of one click cannot hide the effect of another.
   const pages = await Promise.all(
     CLICKS.map(async ({ role, name }) => {
       const { page, allowFaults } = await browsers.openSignedIn(service, path);
@@ -142,7 +145,7 @@ test('hostile HTML in the inbox runs no script and loads no resource, and a clic
       return page;
     }),
   );
-  // Each page has time for any effect of its click, until live updates show a later message.
+  // Each page waits for any effect of its click until live updates show a later message.
   const subject = 'After the clicks';
   await submitAccepted(service.publicUrl, service.key, { subject });
   await Promise.all(pages.map((page) => page.getByRole('link', { name: subject }).waitFor()));
@@ -152,7 +155,7 @@ test('hostile HTML in the inbox runs no script and loads no resource, and a clic
   const { page, visit, allowFaults } = await browsers.openSignedIn(service, path);
   allowFaults(BLOCKED_CONTENT_LINE);
   const frame = page.frameLocator('iframe');
-  // The frame does not cover the page: the links of the page work.
+  // The frame does not cover the page, so the links of the page work.
   await page.getByRole('link', { name: 'History' }).click();
   await page.getByRole('heading', { level: 1, name: 'A hostile message' }).waitFor();
   // Outside the frame the source is served as plain text, because links would work there.

@@ -10,7 +10,7 @@ const HTML = `<!doctype html>
 <img src="https://example.com/x.png">
 <a href="/orders/1">Order <b>now</b></a>`;
 
-/** The line of the browser about the image of the message, which the frame must not load. */
+/** The console line of the browser about the image of the message, which the frame must not load. */
 const BLOCKED_IMAGE_LINE = /example\.com\/x\.png' violates the following Content Security Policy/;
 
 const rig = createScenario();
@@ -35,7 +35,7 @@ beforeAll(async () => {
   );
 });
 
-test('the keys /, j, k and Enter search, move and open, and the search is in the URL', async () => {
+test('the key / focuses the search, j and k move, Enter opens a message, and the URL contains the search', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, '/inbox');
   allowFaults(BLOCKED_IMAGE_LINE);
   await page.getByRole('link', { name: 'Your receipt' }).waitFor();
@@ -51,7 +51,7 @@ test('the keys /, j, k and Enter search, move and open, and the search is in the
   expect(new URL(page.url()).search).toContain('q=RECEIPT');
 });
 
-test('the tab Checks has the number of findings, and lists them with their places, errors first', async () => {
+test('the Checks tab shows the number of findings, and lists them with their places, errors first', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, `/inbox/${htmlMessageId}`);
   allowFaults(BLOCKED_IMAGE_LINE);
   await page.getByRole('tab', { name: 'Checks 3' }).click();

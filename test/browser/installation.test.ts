@@ -28,7 +28,7 @@ beforeAll(async () => {
   });
 });
 
-test('the page of the health shows each finding of doctor with its remedy, and runs the checks again on request', async () => {
+test('the Health page shows each finding of doctor with its remedy, and runs the checks again on request', async () => {
   const { page } = await browsers.openSignedIn(service, '/health');
   const region = page.getByRole('region', { name: /warning/ });
   await region.getByText('events postmark').waitFor();
@@ -49,14 +49,14 @@ test('the page of the health shows each finding of doctor with its remedy, and r
   await expect.poll(() => runCount).toBe(1);
   await page.getByText(/^Checked/).waitFor();
   restore();
-  // The result is kept while the operator reads other pages.
+  // The result remains while the operator visits other pages.
   await page.getByRole('link', { name: 'Settings' }).click();
   await page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
   await page.getByRole('link', { name: 'Health' }).click();
   await page.getByText(/^Checked/).waitFor();
 });
 
-test('the page of providers shows the URL to register and no secret, and refused requests appear', async () => {
+test('the Providers page shows the URL to register, refused requests and no secret', async () => {
   const { page } = await browsers.openSignedIn(service, '/providers');
   await page.getByRole('region', { name: 'Relay' }).getByText('capture', { exact: true }).waitFor();
   const postmark = page.getByRole('region', { name: 'Postmark' });
@@ -105,7 +105,7 @@ test('a report that was not understood is listed, and its hostile text is shown 
   }
 });
 
-test('a token is created by keyboard, is shown once, works, and is refused after its revocation', async () => {
+test('a token that is created by keyboard is shown once, is valid, and is refused after its revocation', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, '/tokens');
   allowFaults(/status of 409/);
   await page.getByText('No tokens').waitFor();
@@ -142,7 +142,7 @@ test('a token is created by keyboard, is shown once, works, and is refused after
   expect(await findSeriousFaults(page)).toEqual([]);
 });
 
-test('the page of settings shows the effective values with their sources, without secrets, and filters them', async () => {
+test('the Settings page shows the effective values with their sources, without secrets, and filters them', async () => {
   const { page } = await browsers.openSignedIn(service, '/settings');
   const row = page.getByRole('row', { name: /^POSTRIDER_FEEDBACK_URL/ });
   await row.getByText('https://feedback.example.com').last().waitFor();

@@ -1,4 +1,4 @@
-/** Tests that the five commonest tasks can be done with the keyboard alone, with a visible focus. */
+/** Tests that the five most common tasks can be done with the keyboard alone, with a visible focus. */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, waitForState } from '../rig/browser.ts';
 import { createKeyboardUser } from '../rig/keyboard.ts';
@@ -86,7 +86,7 @@ test('an operator adds a domain and copies its records', async () => {
   }
 });
 
-test('an operator creates an account with a key, and the copied key works', async () => {
+test('an operator creates an account with a key, and the copied key is valid', async () => {
   const { page, keyboard, readClipboard } = await openOverview();
   await keyboard.tabTo('link', 'Accounts');
   await keyboard.press('Enter');

@@ -15,7 +15,7 @@ beforeAll(async () => {
   });
 });
 
-/** Creates an account, and returns an active key of it. */
+/** Creates an account and returns an active key of the account. */
 async function createAccountWithKey(name: string): Promise<string> {
   await browsers.callApi(service, 'POST', '/accounts', { name });
   const { key } = await browsers.callApi<{ key: string }>(service, 'POST', `/accounts/${name}/keys`, { name: 'web' });
@@ -23,7 +23,7 @@ async function createAccountWithKey(name: string): Promise<string> {
   return key;
 }
 
-/** Waits until a submission with the key gets this status; every node applies a change within one second. */
+/** Waits until a submission with the key returns this status. Every node applies a change within one second. */
 async function waitForStatus(key: string, status: number): Promise<void> {
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(status);
 }
@@ -136,7 +136,7 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await page.getByRole('heading', { name: 'address29999@example.com is suppressed' }).waitFor();
 });
 
-test('a return path is set on the page of its domain, with its records and the reason of a refusal, and is removed', async () => {
+test('a return path is set and removed on the domain page, which shows its records and the reason of a refusal', async () => {
   await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: 'shop.example' });
   const { page, allowFaults } = await browsers.openSignedIn(service, '/domains/shop.example');
   allowFaults(/status of 400/);

@@ -1,4 +1,4 @@
-/** Tests the page of a message: explanation, timeline, actions, several operators at the same time. */
+/** Tests the message page: explanation, timeline, actions, several operators at the same time. */
 import { readFileSync } from 'node:fs';
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 test.each([
   ['01990000-0000-7000-8000-000000000001', 'No message has this id'],
   ['not-an-id', 'This is not a message id'],
-])('the page of an unknown message (%s) states the error and links to the search', async (id, title) => {
+])('the message page for an unknown id (%s) states the error and links to the search', async (id, title) => {
   const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/audit');
   allowFaults(/status of 40[04] .*\/messages\//);
   await visit(`/messages/${id}`);
@@ -38,7 +38,7 @@ test.each([
   ['complaint', 'complained', /recorded as complained/],
   ['suppressed', 'suppressed', /the simulator always suppresses this address/],
 ])(
-  'the page of a message to %s@simulator shows the state %s and its reason, in light and dark mode, on desktop and phone',
+  'for a message to %s@simulator, the message page shows the state %s and its reason, in light and dark mode, on desktop and phone',
   async (name, state, why) => {
     const id = await submitMessage(toSimulatorAddress(name), `To ${name}`);
     await waitForState(id, state);
@@ -54,7 +54,7 @@ test.each([
   },
 );
 
-test('the page of a suppressed message states why the address is suppressed and links to the list', async () => {
+test('for a suppressed message, the message page states why the address is suppressed and links to the list', async () => {
   const address = 'complainer@example.com';
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address, reason: 'complaint' });
   const id = await submitMessage('Complainer@Example.com', 'Never to be sent');
@@ -65,7 +65,7 @@ test('the page of a suppressed message states why the address is suppressed and 
   expect(await link.getAttribute('href')).toBe('/suppressions?list=default&search=Complainer%40Example.com');
 });
 
-test('the list of queued messages and the page of a message show what a message waits for, such as a locked account', async () => {
+test('the list of queued messages and the message page show what a message waits for, such as a locked account', async () => {
   await browsers.callApi(service, 'POST', '/accounts', { name: 'overdue' });
   const { key } = await browsers.callApi<{ key: string }>(service, 'POST', '/accounts/overdue/keys', {});
   const submit = () =>
@@ -129,7 +129,7 @@ test('a message can be opened and cancelled with the keyboard alone', async () =
   expect(await page.getByRole('button', { name: 'Retry now' }).count()).toBe(0);
 });
 
-test('when two operators cancel a message, the second operator gets an error and sees the cancelled message', async () => {
+test('when two operators cancel a message, the second operator receives an error and the cancelled message is shown', async () => {
   const id = await submitMessage(toSimulatorAddress('defer'), 'Cancelled by two');
   await waitForState(id, 'queued');
   const firstOperator = await browsers.openSignedIn(service, `/messages/${id}`);
@@ -180,7 +180,7 @@ test('an ended message is sent again from its page, and both pages name the othe
   await page.getByRole('region', { name: 'Timeline' }).getByRole('link', { name: newId }).waitFor();
 });
 
-test('a message shows its HTML in a sandboxed frame, the time of each line of a transcript, and its times in UTC or local time', async () => {
+test('the message page shows the HTML in a sandboxed frame, the time of each transcript line, and times in UTC or local time', async () => {
   const id = await submitAccepted(service.publicUrl, service.key, {
     to: toSimulatorAddress('success'),
     subject: 'With HTML',
@@ -210,7 +210,7 @@ test('a message shows its HTML in a sandboxed frame, the time of each line of a 
   await timeline.getByText(at.slice(11, 23)).waitFor();
 });
 
-test('the raw source and the header fields of a message are downloaded, and equal the source of the API', async () => {
+test('the downloaded raw source and header fields of a message equal the source that the API returns', async () => {
   const id = await submitMessage(toSimulatorAddress('success'), 'Downloaded');
   await waitForState(id, 'delivered');
   const { source } = await browsers.callApi<{ source: string }>(service, 'GET', `/messages/${id}/source`);

@@ -94,7 +94,7 @@ test('a long list is shown page by page without a gap', async () => {
   );
 });
 
-test('an id in the search box opens that message', async () => {
+test('an id in the search field opens the message with this id', async () => {
   const id = await submitMessage('ida@example.com', 'Found by its id');
   const { page } = await browsers.openSignedIn(service, '/messages');
   await findSearchBox(page).fill(` ${id.toUpperCase()} `);
@@ -107,7 +107,7 @@ test('a search that exceeds its time limit continues and shows its progress unti
   let isHeld = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
     const back = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
-    // The second answer waits until the test has seen the first.
+    // The second response waits until the test has checked the first.
     if (back > 1) await expect.poll(() => isHeld).toBe(false);
     const foundMessage = {
       id: `01990000-0000-7000-8000-00000000000${9 - back}`,
@@ -178,7 +178,7 @@ test('new messages are offered by a button and do not move the rows, and states 
   await reader.page.getByText('is cancelled: withdrawn by an operator').waitFor();
 });
 
-test('the list shows the cause and the words of the next hop, and is searched by them', async () => {
+test('the list shows the cause and the reply of the next hop, and can be searched by both', async () => {
   const id = await submitMessage(toSimulatorAddress('bounce'), 'Refused by the next hop');
   await waitForState(id, 'bounced');
   const { page } = await browsers.openSignedIn(service, '/messages?q=refused');
@@ -204,7 +204,7 @@ test('the list shows the cause and the words of the next hop, and is searched by
   expect(await findSeriousFaults(page)).toEqual([]);
 });
 
-test('the list is used by the keyboard alone: / searches, j and k move, x selects, Enter opens', async () => {
+test('the list can be used with the keyboard alone: / searches, j and k move, x selects, Enter opens', async () => {
   for (const name of ['one', 'two'])
     await waitForState(await submitMessage('keys@example.com', `Keys ${name}`), 'delivered');
   const { page } = await browsers.openSignedIn(service, '/messages');
@@ -212,7 +212,7 @@ test('the list is used by the keyboard alone: / searches, j and k move, x select
   await page.keyboard.press('/');
   await page.keyboard.type('keys');
   await page.getByText('All 2 shown').waitFor();
-  // The keys belong to the field while it has the focus.
+  // While the field has the focus, the keys enter text.
   await page.keyboard.press('j');
   await expect.poll(() => findSearchBox(page).inputValue()).toBe('keysj');
   await page.keyboard.press('Backspace');
@@ -229,7 +229,7 @@ test('the list is used by the keyboard alone: / searches, j and k move, x select
   await page.getByRole('heading', { level: 1, name: 'Keys two' }).waitFor();
 });
 
-test('selected messages are cancelled after a confirmation, and a message that ended before is refused and counted', async () => {
+test('selected messages are cancelled after a confirmation, and an ended message is refused and counted', async () => {
   const subjects = ['Selected first', 'Selected second'];
   const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));
@@ -246,7 +246,7 @@ test('selected messages are cancelled after a confirmation, and a message that e
   await waitForState(ids[1] ?? '', 'cancelled');
 });
 
-test('the filter is exported as CSV with the session header', async () => {
+test('the messages that match the filters are exported as CSV with the session header', async () => {
   await waitForState(await submitMessage('csv@example.com', '=1+1'), 'delivered');
   const { page } = await browsers.openSignedIn(service, '/messages?to=csv%40example.com');
   await findSubjectLinks(page).first().waitFor();
@@ -258,7 +258,7 @@ test('the filter is exported as CSV with the session header', async () => {
   expect(response.headers()['content-disposition']).toContain('messages.csv');
 });
 
-test('every message of a filter is cancelled after a preview of their number, and the audit log has one entry', async () => {
+test('every message that matches the filters is cancelled after a preview of their number, and the audit log has one entry', async () => {
   const subjects = ['Bulk first', 'Bulk second', 'Bulk third'];
   const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));
@@ -275,7 +275,7 @@ test('every message of a filter is cancelled after a preview of their number, an
   expect(JSON.stringify(audit)).toContain('q=bulk state=deferred');
 });
 
-test('hostile words of a reply are shown literally in the list and on the page of the message', async () => {
+test('hostile text of a reply is shown literally in the list and on the message page', async () => {
   const id = await submitMessage(toSimulatorAddress('bounce'), 'Hostile reply');
   await waitForState(id, 'bounced');
   const { page } = await browsers.openSignedIn(service, '/audit');

@@ -1,5 +1,5 @@
 /**
- * Checks every page with data: axe finds no serious fault in light and dark mode, and a phone does not scroll
+ * Checks every page with data: axe finds no serious violation in light and dark mode, and a phone does not scroll
  * horizontally. The pages are those of dashboard/src/pages/index.ts.
  */
 import { readFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ beforeAll(async () => {
   ({ service, id } = await startFilledService(rig, browsers));
 });
 
-/** The paths of the pages in the order of the file, such as `/accounts/:name`; `*` is the page of an unknown path. */
+/** The paths of the pages in the order of the file, such as `/accounts/:name`. `*` is the page for an unknown path. */
 const PAGE_PATHS = Array.from(
   readFileSync(join(ROOT, 'dashboard/src/pages/index.ts'), 'utf8').matchAll(/\bpath: '([^']+)'/g),
   ([, path = '']) => path,
@@ -35,7 +35,7 @@ const PAGE_PATHS = Array.from(
 /** The reference of the operator API without scripts, which is not part of the dashboard. */
 const REFERENCE_PATH = '/reference';
 
-/** The paths that a test visits for a page, if they are not the path of the page itself. */
+/** The paths that a test visits for a page, if they differ from the path of the page. */
 const VISITED_PATHS: Readonly<Record<string, () => readonly string[]>> = {
   '/messages': () => ['/messages', '/messages?since=2026-01-01T00:00Z&until=2126-01-01T00:00Z&state=queued'],
   '/messages/:id': () => [`/messages/${id}`],
@@ -79,7 +79,9 @@ test('every page of the menu is in the list of pages', async () => {
   expect(paths.length).toBeGreaterThan(10);
 });
 
-/** Returns the path of a page, which for `/accounts/:name` is the first link of the page `/accounts` to such a path. */
+/**
+ * Returns a path that shows the page: for `/accounts/:name`, the target of the first such link on the page `/accounts`.
+ */
 async function findPath(page: Page, pagePath: string): Promise<string> {
   const parentPath = pagePath.replace(/\/:\w+\??$/, '');
   if (parentPath === pagePath) return pagePath;

@@ -1,6 +1,6 @@
 /**
- * Tests that the rig of the browser tests detects each fault that it checks for. Otherwise the tests that use it would
- * prove nothing.
+ * Tests that the rig of the browser tests detects each fault that it checks for. Without these tests, a browser test
+ * could pass although the page has a fault.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -57,7 +57,7 @@ test.each<[string, (otherServerUrl: RecordingServer) => string, RegExp]>([
   browsers.clearFaults();
 });
 
-test('the rig detects a breach of the content security policy, which blocks the request', async () => {
+test('the rig detects a violation of the content security policy, which blocks the request', async () => {
   const policy = { 'Content-Security-Policy': "default-src 'none'; img-src data:" };
   const { listFaults, elsewhere: otherServerUrl } = await openTestPage(
     ({ url }) => `<img alt="" src="${url}/pixel">`,

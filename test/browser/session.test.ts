@@ -68,7 +68,7 @@ test('tabs share a session, and a sign-out in one tab ends the session in all ta
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('live updates show a change, and downloads are complete', async () => {
+test('with the session, live updates show a change, and downloads are complete', async () => {
   const service = await rig.serve(rig.createFolder());
   const { page, visit } = await browsers.openSignedIn(service, '/inbox');
   const html = '<!doctype html><p style="color: green">A green word</p>';

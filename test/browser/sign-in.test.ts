@@ -1,4 +1,7 @@
-/** Tests the sign-in: without a session only the sign-in page is shown, and with a session the pages until it ends. */
+/**
+ * Tests the sign-in. Without a session, the dashboard shows only the sign-in page. With a session, it shows every page
+ * until the session ends.
+ */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig, findSignInLink, replaceResponses } from '../rig/browser.ts';
 import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
@@ -34,12 +37,12 @@ test('the printed link signs in once, and every page of a signed-out browser sta
   await visitor.page.getByRole('textbox', { name: 'Operator password' }).waitFor();
   expect(await findSeriousFaults(visitor.page)).toEqual([]);
   expect(await findHorizontalOverflow(visitor.page)).toEqual([]);
-  // In a browser with a session the used link opens the overview.
+  // In a browser with a session, the link opens the overview although it has been used.
   await page.goto(findSignInLink(open));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 });
 
-test('an ended session shows the sign-in page with the reason, and signing in returns to the same page', async () => {
+test('after the end of a session the sign-in page states the reason, and the next sign-in returns to the same page', async () => {
   const { page, context, visit, allowFaults } = await browsers.openSignedOut(passwordService);
   allowFaults(UNAUTHORIZED);
   await visit('/messages?state=queued&to=rita%40example.com');
@@ -91,7 +94,7 @@ test('without a password the sign-out asks for confirmation and states how to si
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('with a password the sign-out asks for no confirmation, and shows an error if it fails', async () => {
+test('with a password the sign-out asks for no confirmation, and a failed sign-out shows an error', async () => {
   const { page, allowFaults } = await browsers.openSignedOut(passwordService);
   allowFaults(UNAUTHORIZED, /ERR_FAILED/);
   await page.goto('/messages');

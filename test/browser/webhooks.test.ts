@@ -37,7 +37,7 @@ const listDeliveries = (id: string) =>
   browsers.callApi<readonly Delivery[]>(service, 'GET', `/webhooks/${id}/deliveries`);
 const findReceived = (path: string) => receiver.received.filter((webhook) => webhook.path === path);
 
-/** Moves the focus with Tab until an element with this accessible text has it. */
+/** Presses Tab until an element whose accessible text begins with `text` has the focus. */
 async function tabTo(page: Page, text: string): Promise<void> {
   const readFocus = () =>
     page.evaluate<string>(
@@ -47,7 +47,7 @@ async function tabTo(page: Page, text: string): Promise<void> {
     if ((await readFocus()).startsWith(text)) return;
     await page.keyboard.press('Tab');
   }
-  throw new Error(`no element with the text ${text} can be reached with the keyboard`);
+  throw new Error(`no element with the text ${text} can be reached with Tab`);
 }
 
 test('an endpoint is created by keyboard only, its secret is shown once, and its first event is replayed', async () => {
@@ -96,7 +96,7 @@ test('an endpoint is created by keyboard only, its secret is shown once, and its
   await expect.poll(() => page.getByRole('listitem').filter({ hasText: 'duration' }).count()).toBe(2);
 });
 
-test('an error of the service is shown at the field that causes it, and the field has the focus', async () => {
+test('an error of the service is shown at the field that causes it, and this field receives the focus', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, '/webhooks');
   allowFaults(/status of 409/);
   await page.getByRole('button', { name: 'Create endpoint' }).click();
@@ -111,7 +111,7 @@ test('an error of the service is shown at the field that causes it, and the fiel
   expect(await findSeriousFaults(page)).toEqual([]);
 });
 
-test('a test shows the answer of the endpoint, literally and without effect', async () => {
+test('a test shows the response of the endpoint literally and without effect', async () => {
   const hostile = '<img src=x onerror=alert(1)><script>alert(2)</script>\u0000\u001b[31m\u202Egnp.exe';
   receiver.behave = ({ path }) => (path.startsWith('/hostile') ? { status: 500, body: hostile } : { status: 204 });
   const { id } = await createEndpoint('/hostile?name=%3Cscript%3Ealert(3)%3C/script%3E', {

@@ -63,7 +63,7 @@ describe('the database file', () => {
   });
 
   test.each([100, 8_192, 24_576, 0.5, 0.98])(
-    'truncated at %d bytes is refused in one line, or works',
+    'truncated at %d bytes is refused in one line, or can be used',
     async (cutPosition) => {
       const folder = createTemporaryFolder();
       const path = prepareDatabasePath(folder);
@@ -132,7 +132,7 @@ describe('the database file', () => {
   });
 });
 
-test('a port in use is named, for either listener, and the store is released and its first key is still created by the next start', async () => {
+test('a port in use is named, for either listener, and the next start opens the store and creates the first key', async () => {
   const portHolder = createServer();
   await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => portHolder.close(() => resolve())));

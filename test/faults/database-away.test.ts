@@ -120,7 +120,7 @@ test('while the server is down, each call fails within about two seconds with th
   expect(hasFailed).toBe(false);
 }, 120_000);
 
-test('watching the directory reports changes after a failure of the server', async () => {
+test('after a failure of the server, changes of the directory are reported again', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await openStoreAt(url);
@@ -158,7 +158,7 @@ test('no message is lost or stored twice when random connections are terminated 
   expect(storedCount - accepting.acknowledgedIds.length).toBeLessThanOrEqual(2 * accepting.faults.length);
 }, 120_000);
 
-test('a network path that drops packets blocks no call for longer than its time limit, and the store continues when the path works again', async () => {
+test('a network path that drops packets blocks no call for longer than its time limit, and the store continues after the path is restored', async () => {
   const url = new URL(await createTemporaryDatabase());
   await openStoreAt(url.href);
   const proxy = await startTcpProxy(Number(url.port));
@@ -211,7 +211,7 @@ test('no message is acknowledged while a required standby is down', async () => 
   await vi.waitFor(() => accept([newMessage()]), WAIT_OPTIONS);
 }, 120_000);
 
-test('at its start a service warns in one line about a server that runs with fsync=off', async () => {
+test('when it starts, a service warns in one line about a server that runs with fsync=off', async () => {
   const server = await startPostgres({ settings: { fsync: 'off' } });
   const url = await server.createDatabase();
   const lines: string[] = [];

@@ -1,4 +1,7 @@
-/** Each fault in the configuration of the database server or its pooler ends `serve` with one line that names the remedy. */
+/**
+ * Tests that each fault in the configuration of the database server or its pooler ends `serve` with one line that names
+ * the remedy.
+ */
 import { expect, onTestFinished, test } from 'vitest';
 import { EXIT_INVALID_SETTINGS } from '../../src/cli/failure.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
@@ -16,7 +19,7 @@ function changeUrl(url: string, change: (parts: URL) => void): string {
   return parts.href;
 }
 
-/** Returns the URL of a new database for a role without rights. */
+/** Returns the URL of a new database for a role that has only the privilege to log in. */
 async function createPlainRoleUrl(): Promise<string> {
   const admin = await createTemporaryDatabase();
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
@@ -31,7 +34,7 @@ async function createPlainRoleUrl(): Promise<string> {
 const FAULTS: readonly {
   readonly name: string;
   readonly url: () => Promise<string>;
-  /** The line after the name of the server. */
+  /** The text of the error line after the name of the server. */
   readonly line: RegExp;
 }[] = [
   {
@@ -129,7 +132,7 @@ test.each(FAULTS)('$name ends serve with one line that names the remedy', async 
   expect(stderr.trimEnd().replace(/^postrider: (?:PostgreSQL \S+: )?/, '')).toMatch(line);
 });
 
-test('options with pooler=transaction end serve with one line before it connects', async () => {
+test('options with pooler=transaction end serve with one line before any connection', async () => {
   const settings = { POSTRIDER_DATABASE: 'postgres://me@db.invalid/mail?pooler=transaction&options=-cjit%3Doff' };
   const { code, stderr } = await runCommand(createTemporaryFolder(), ['serve'], settings);
   expect(code).toBe(EXIT_INVALID_SETTINGS);

@@ -1,4 +1,4 @@
-/** Tests a full disk. The shell's limit on file sizes simulates it without root privileges. */
+/** Tests a full disk, which the file size limit of the shell simulates without root privileges. */
 import { expect, test } from 'vitest';
 import { createTemporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';

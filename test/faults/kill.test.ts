@@ -1,6 +1,6 @@
 /**
  * Tests a service under load that is killed repeatedly with SIGKILL. Every message answered with 201 is delivered. Only
- * messages whose outcome was not stored are delivered twice. The events of webhooks are those of the histories.
+ * messages whose outcome was not stored are delivered twice. The webhook events match the histories of the messages.
  */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -66,7 +66,7 @@ test('a wrong value of any setting ends the process with one line and exit code 
   const folder = createTemporaryFolder();
   for (const key of Object.keys(SETTINGS_TABLE) as SettingKey[]) {
     const { name, example } = SETTINGS_TABLE[key];
-    // The first form that is not blank is the example with a line break, which is wrong for every setting.
+    // The first value that is not blank is the example with a line break, which is wrong for every setting.
     const wrongForm = getWrongForms(key, example).find(({ value }) => /^[^\p{Cc}]+$/u.test(value.trim()));
     const settings = { [name]: wrongForm?.value ?? '' };
     const { stdout, stderr } = await expectRefusedStart(folder, settings, name, undefined, EXIT_INVALID_SETTINGS);

@@ -99,7 +99,7 @@ const DATABASE_STATES = {
   'on a new machine': () => undefined,
 } as const satisfies Record<string, (path: string) => void>;
 
-/** State, file system, and content of the old database. */
+/** State of the database, support for hard links, and accounts of the old database (null if it is damaged). */
 const CASES = [
   ['whose log is only in the -wal file', 'links', OLD],
   ['that is damaged', 'links', null],
@@ -113,7 +113,7 @@ const MORE_CASES = [
 describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
   'a restore of a database %s (%s), killed at every step',
   (databaseState, links, expectedAccounts) => {
-    // A kill before a step equals a kill after the previous step.
+    // A kill before a step has the same effect as a kill after the previous step.
     test('results in the complete old or new database, or in one line with the remedy', async () => {
       let refusals = 0;
       for (let step = 1; ; step += 1) {

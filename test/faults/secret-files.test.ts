@@ -1,4 +1,4 @@
-/** Tests that a running service shows the settings that its start read, even if the files change afterwards. */
+/** Tests that a running service shows the settings that it read at its start, even if the files change afterwards. */
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { signIn } from '../rig/session.ts';
 
 const PASSWORD = 'correct-horse-battery';
 
-test('GET /config shows the settings of the start, with secrets masked, after .env and the secret files are changed or removed', async () => {
+test('GET /config shows the settings read at the start, with secrets masked, after .env and the secret files are changed or removed', async () => {
   const folder = createTemporaryFolder();
   const getPath = (name: string) => join(folder, name);
   writeFileSync(getPath('password'), PASSWORD);

@@ -41,10 +41,10 @@ interface Pair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly database: string;
-  /** A URL that names both hosts. */
+  /** A database URL that names both hosts. */
   readonly url: string;
   readonly store: Store;
-  /** Cancels every wait for the standby. Resolves to their number. */
+  /** Cancels every wait for the standby. Resolves to the number of cancelled waits. */
   cancelWaits(backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend'): Promise<number>;
   /** Crashes the primary and promotes the standby. */
   failOver(): Promise<void>;
@@ -112,7 +112,7 @@ interface Operation {
   readonly repeatedResult: unknown;
 }
 
-/** Prepares, while the standby is up, every change that is acknowledged to a client, an operator or another server. */
+/** Prepares every change that is acknowledged to a client, an operator or another server. The standby is up. */
 async function prepareOperations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
@@ -325,7 +325,7 @@ test('after repeated cancelled waits and a failover, every 201, every suppressio
       return true;
     }),
   );
-  // Moves the events to deliveries during the faults.
+  // Creates deliveries from the recorded events during the faults.
   const mover = keepTrying(async (turn) => {
     await store.fanOutEvents(Date.now() + turn, randomBytes(8).toString('hex'), 50, 0).catch(() => null);
     return true;
@@ -392,8 +392,8 @@ test('while the standby is down, abandoned calls hold no server connection', asy
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
-  // A backend applies the reloaded setting at one of its next statements. After that, both calls wait and are
-  // abandoned.
+  // A backend applies the reloaded setting at one of its next statements. After the setting is applied, both calls wait
+  // and are abandoned.
   const readResults = async () => {
     const calls = [pool.sync(), pool.transaction((transaction) => forceDurableCommit(transaction))];
     return (await Promise.allSettled(calls)).map(({ status }) => status);

@@ -65,7 +65,7 @@ test('the client receives the 201 only after the sync', async () => {
   const findWaitingCommit = () =>
     existsSync(`${path}-waiting-commit`) ? readFileSync(`${path}-waiting-commit`, 'utf8') : null;
   await expect.poll(findWaitingCommit).toBe('2');
-  // The rows are written and only their sync is pending. A premature answer would arrive now.
+  // The rows are written and only their sync is pending. A premature response would arrive before the next check.
   for (let n = 0; n < 5; n += 1) expect((await fetch(`${url}/healthz`)).status).toBe(200);
   expect(isAnswered).toBe(false);
   setCommitMode('normal');

@@ -1,11 +1,11 @@
 /**
- * Executes the steps of the Dockerfile without a container engine: each stage is a folder, each RUN a `chroot`. Then it
- * starts the command of the last stage as its user, with a read-only root and a writable /data, and requests
- * `/healthz`.
+ * Executes the steps of the Dockerfile without a container engine: each stage is a folder, each RUN a `chroot`. Then
+ * starts the command of the last stage as the user of the image, with a read-only root and a writable /data, and
+ * requests `/healthz`.
  *
  * Usage: `sudo node test/image/run-dockerfile.ts ROOT`. ROOT is the folder of a root file system with Node and npm, for
- * example one that `mmdebstrap` creates. The temporary folder must have space for the copies of ROOT, one for each stage.
- * The exit code is 1 if a step fails.
+ * example one that `mmdebstrap` creates. The temporary folder must have space for the copies of ROOT, one for each
+ * stage. The exit code is 1 if a step fails.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,6 +1,6 @@
 /**
- * Runs the client library on Deno and Bun against the real service. The test installs both programs from the registry of npm,
- * about 200 MB, so it is not part of `npm test`.
+ * Runs the client library on Deno and Bun against the real service. The test installs both programs from the npm
+ * registry (about 200 MB), so it is not part of `npm test`.
  */
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -39,7 +39,7 @@ console.log(JSON.stringify({
 }));
 `;
 
-test('the client library works on Deno and Bun', async () => {
+test('on Deno and Bun, every part of the client library returns the same results as on Node', async () => {
   const folder = createTemporaryFolder();
   const installation = await installClient(folder);
   await runNpm(installation.folder, ['install', '--no-save', '--no-audit', '--no-fund', 'deno', 'bun']);

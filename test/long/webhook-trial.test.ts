@@ -1,5 +1,5 @@
 /**
- * Tests webhooks as an application sees them: 10,000 messages that end in every state, while the receiver and the nodes are
+ * Tests which webhooks a receiver gets. 10,000 messages end in every state, while the receiver and the nodes are
  * killed. test/rig/webhook-trial.ts describes the trial.
  */
 import { expect, test } from 'vitest';
@@ -14,7 +14,7 @@ test.each([
   { store: 'SQLite', nodeCount: 1, nodeKills: 6, seed: 1 },
   { store: 'PostgreSQL', nodeCount: 2, nodeKills: 10, seed: 2 },
 ])(
-  'a receiver gets each event of 10,000 messages that message show lists once by its id, with $nodeCount nodes on $store',
+  'a receiver that ignores repeated ids gets each event of 10,000 messages exactly once, with $nodeCount nodes on $store',
   {
     timeout: 3_600_000,
   },

@@ -32,12 +32,12 @@ const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'GrÃ
 const suiteFolder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
 let installation: InstalledClient;
 let library: typeof ClientLibrary;
-/** The package in one minified script, which sets the variable `postriderClient`. */
+/** The package as one minified script, which sets the variable `postriderClient`. */
 let bundle: string;
 let service: Service;
 let baseUrl: string;
 let store: Store;
-/** Called before each commit of messages. A test replaces it to delay the commit or to let it fail. */
+/** Called before each commit of messages. A test replaces this function to delay the commit or to make it fail. */
 let beforeAccept: () => Promise<void> = async () => undefined;
 
 beforeEach(() => {
@@ -92,7 +92,7 @@ async function bundleClient(main: string): Promise<string> {
   return result.output[0].code;
 }
 
-/** Creates a client of an account of its own. */
+/** Creates a client for a new account. */
 async function createClientOf(
   limits: Partial<AccountLimits> = {},
   options: Partial<ClientLibrary.ClientOptions> = {},
@@ -236,7 +236,7 @@ describe('the examples of the README', () => {
     expect(stdout.trim()).toMatch(UUID);
   });
 
-  test('the second example answers 204 to a signed event and 400 to a forged event', async () => {
+  test('the second example responds with 204 to a signed event and with 400 to a forged event', async () => {
     const secret = `whsec_${randomBytes(32).toString('base64')}`;
     process.env.WEBHOOK_SECRET = secret;
     onTestFinished(() => {
@@ -319,7 +319,7 @@ describe('with the real service', () => {
     expect(throttled).toHaveProperty('retryAfterMs', expect.any(Number));
   });
 
-  test('a message whose commit fails once is accepted by the repetition', async () => {
+  test('a message whose commit fails once is accepted when the request is repeated', async () => {
     const { client, accountId } = await createClientOf();
     let commits = 0;
     beforeAccept = async () => {

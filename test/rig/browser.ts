@@ -160,14 +160,15 @@ export async function replaceResponses(
   answer: (route: Route) => Promise<void>,
 ): Promise<() => void> {
   let isRestored = false;
-  // The route is not removed but forwards requests, because after an unroute a request in progress would never get a response.
+  // The route forwards requests instead of being removed, because a removal would leave requests in progress without a
+  // response.
   await page.route(addresses, (route) => (isRestored ? route.continue() : answer(route)));
   return () => {
     isRestored = true;
   };
 }
 
-/** Returns the storage of a signed-in browser: the cookie by host, the secret of the page by origin. */
+/** Returns the stored session of a signed-in browser: the cookie of the host and the session secret of the origin. */
 function toStorageState(operatorUrl: string, session: SessionHeaders): Required<BrowserContextOptions>['storageState'] {
   const [name = '', value = ''] = session.Cookie.split('=');
   const { hostname: domain, origin } = new URL(operatorUrl);

@@ -65,10 +65,7 @@ export async function unpackChromium(): Promise<string> {
   return folder;
 }
 
-/**
- * Returns the configuration of the fonts: the fonts of the system, then the fonts of the package for a machine without
- * fonts.
- */
+/** Returns the font configuration: the system fonts, then the fonts of the package for a machine without fonts. */
 function buildFontsConfig(folder: string): string {
   return `<?xml version="1.0"?>
 <!DOCTYPE fontconfig SYSTEM "fonts.dtd">

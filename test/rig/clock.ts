@@ -59,7 +59,8 @@ export function createVirtualClock(startAt: number): VirtualClock {
       const end = now + withinMs;
       await waitForTurns();
       while (!done()) {
-        if (!(await step(end))) throw new Error(`not reached within ${withinMs} ms of the virtual clock`);
+        if (!(await step(end)))
+          throw new Error(`the condition was not reached within ${withinMs} ms of the virtual clock`);
       }
     },
   };

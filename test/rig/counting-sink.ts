@@ -12,7 +12,7 @@ export interface CountingSink {
   readonly acceptCounts: ReadonlyMap<string, number>;
   /** The ids of the messages in the order of their first acceptance. */
   readonly acceptOrder: readonly string[];
-  /** Starts to reply to the final dot if the sink was started with `answerContent: false`. */
+  /** Starts to send replies to the final dot, if the sink was started with `answerContent: false`. */
   startAnswering(): void;
 }
 

@@ -1,7 +1,8 @@
 /**
- * A store thread whose COMMIT (the statement that syncs) depends on the content of the file `DATABASE-commit-mode`. With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails as in SQLite
- * when the sync to disk fails. The thread writes the number of messages that the waiting transaction reads to the file
- * `DATABASE-waiting-commit`.
+ * A store thread whose COMMIT (the statement that syncs) depends on the content of the file `DATABASE-commit-mode`.
+ * With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails as in SQLite when the sync to disk
+ * fails. Before the wait, the thread writes the number of messages in its transaction to the file
+ * `DATABASE-waiting-commit`. After a COMMIT, the thread writes the time to the file `DATABASE-synced`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';

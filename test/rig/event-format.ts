@@ -57,7 +57,7 @@ export function createBasicAuthorization(userAndPassword: string): string {
   return `Basic ${Buffer.from(userAndPassword).toString('base64')}`;
 }
 
-/** The secrets and the values of `Authorization` that do not authenticate a request by them. */
+/** Two secrets, and values of `Authorization` that neither of them authenticates. */
 export const BASIC_SECRETS = ['events:correct-password', 'rotated:second-password'] as const;
 export const WRONG_AUTHORIZATIONS: readonly (readonly [name: string, authorization: string | undefined])[] = [
   ['without Authorization', undefined],
@@ -66,7 +66,7 @@ export const WRONG_AUTHORIZATIONS: readonly (readonly [name: string, authorizati
   ['with the wrong password', createBasicAuthorization('events:wrong-password')],
   ['with the wrong user name', createBasicAuthorization('other:correct-password')],
   ['with the password of another secret', createBasicAuthorization('events:second-password')],
-  ['with a part of the password', createBasicAuthorization('events:correct-passwor')],
+  ['with only a part of the password', createBasicAuthorization('events:correct-passwor')],
   ['with a longer password', createBasicAuthorization('events:correct-password1')],
   ['with the user name and the password not encoded', 'Basic events:correct-password'],
   ['with another scheme', createBasicAuthorization('events:correct-password').replace('Basic', 'Bearer')],

@@ -1,11 +1,11 @@
-/** Starts a service whose pages of the dashboard have data: long texts, failures, locks and findings. */
+/** Starts a service whose dashboard pages contain long texts, failures, locks and findings. */
 import { createHash } from 'node:crypto';
 import { expect, vi } from 'vitest';
 import type { RunningService, Scenario } from '../scenarios/running-service.ts';
 import type { BrowserRig } from './browser.ts';
 import { submitAccepted } from './service.ts';
 
-/** A recipient whose address has the length of long addresses in use. */
+/** A recipient with a long but realistic address. */
 export const LONG_ADDRESS = `a.long.name.as.they.are.given.in.some.companies@${'subsidiary.'.repeat(6)}example.com`;
 
 export interface FilledService {
@@ -18,7 +18,7 @@ export interface FilledService {
 export async function startFilledService(scenario: Scenario, { callApi }: BrowserRig): Promise<FilledService> {
   const folder = scenario.createFolder();
   const service = await scenario.serve(folder, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
-  // Nothing listens at this port, so that the attempts fail.
+  // No process listens on this port, so the attempts fail.
   const url = `http://127.0.0.1:9/${'long/'.repeat(30)}end`;
   await callApi(service, 'POST', '/webhooks', { url, name: 'the shop', events: 'all' });
   await callApi(service, 'POST', '/webhooks', { url, account: 'default' });

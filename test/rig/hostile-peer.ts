@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** The way in which the peer disconnects. `finish` half-closes and waits until the server closes the connection. */
+/** How the peer disconnects. `finish` half-closes and waits until the server closes the connection. */
 export type Disconnect = 'reset' | 'finish' | 'destroy';
 export const DISCONNECTS: readonly Disconnect[] = ['reset', 'finish', 'destroy'];
 
@@ -16,7 +16,8 @@ const MAX_HALF_CLOSED_MS = 2_000;
 
 /**
  * Sends the first `byteCount` bytes of `content` and disconnects. Resolves when the connection is closed. With
- * `waitForResponse` it disconnects after the first bytes of a response, or when the server closes the connection.
+ * `waitForResponse`, the peer disconnects after the first bytes of a response, or when the server closes the
+ * connection.
  */
 export function sendAndDisconnect(
   target: Target,
@@ -49,7 +50,7 @@ export function sendAndDisconnect(
       if (waitForResponse) disconnectOnce();
     });
     appSocket.once(target.tls ? 'secureConnect' : 'connect', () => {
-      // The kernel has the bytes, so it sends them before the reset.
+      // The kernel has already received the bytes, so it sends them before the reset.
       appSocket.write(content.subarray(0, byteCount), () => {
         if (!waitForResponse) disconnectOnce();
       });

@@ -1,4 +1,6 @@
-/** Operates a page with the keyboard alone, and requires that the focus is visible wherever it stops. */
+/**
+ * Operates a page with the keyboard alone, and checks that the focus is visible on each element that a test reaches.
+ */
 import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 
@@ -14,7 +16,7 @@ export interface KeyboardUser {
   tabTo(role: FocusableRole, name: string | RegExp): Promise<void>;
 }
 
-/** No page has more elements that Tab reaches before the wanted element. */
+/** The maximum number of Tab presses to reach an element. Every page needs fewer. */
 const MAX_TABS = 120;
 
 /**

@@ -8,7 +8,7 @@ import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 import { ROOT } from '../house/source.ts';
 
-/** The folders whose test files start processes or databases, from the longest to the shortest files. */
+/** The folders whose test files start processes or databases, ordered by the duration of their files, longest first. */
 const SLOW_FOLDERS = ['browser', 'faults', 'image', 'package', 'contract', 'scenarios'];
 
 export class LongestFirst extends BaseSequencer {

@@ -1,14 +1,14 @@
 /**
- * The place of the temporary files of tests: in memory where the machine has enough, because syncs to a disk need a
- * third of the processor time of a test run. A killed process loses no file there either. `npm run test:long` uses the
- * disk.
+ * Creates folders for the temporary files of tests. The folders are in memory if the machine has enough, because syncs
+ * to a disk need a third of the processor time of a test run. Files in memory also survive the kill of a process. `npm
+ * run test:long` uses the disk.
  */
 import { mkdtempSync, readFileSync, statfsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { IS_LONG_RUN } from './sample.ts';
 
-/** The file system in memory of Linux. */
+/** The in-memory file system of Linux. */
 const MEMORY_FOLDER = '/dev/shm';
 /** The files of a test run need less than 2 GB. */
 const MIN_FREE_BYTES = 6_000_000_000;

@@ -37,16 +37,19 @@ export const REFUSED: TargetResult = {
 
 export interface NotifierRig {
   readonly clock: VirtualClock;
-  /** The current items. The test replaces them. */
+  /** The current alarms, which the test replaces. */
   items: readonly Attention[];
-  /** The item of a database that does not commit, or null. While it is not null, every call of the store fails. */
+  /**
+   * The alarm about a database that does not commit, or null. While this member is not null, every call of the store
+   * fails.
+   */
   outage: Attention | null;
-  /** True if every call of the store fails, although the nodes do not find the outage. */
+  /** True if every call of the store fails while the nodes do not detect the outage. */
   isStoreFailing: boolean;
   /** The attempts of all nodes, in order. */
   readonly attempts: Delivered[];
   readonly events: ServiceEvent[];
-  /** Returns the result of an attempt. A promise that never resolves is a target that does not answer. */
+  /** Returns the result of an attempt. A promise that never resolves simulates a target that does not answer. */
   answer: (attempt: Delivered) => TargetResult | Promise<TargetResult>;
   startNode(name: string): Notifier;
   /** Advances the clock in steps of one second, and waits after each step until the nodes are idle. */

@@ -73,7 +73,7 @@ export function compareSqliteEvents(path: string): EventComparison {
   }
 }
 
-/** Does the same for a PostgreSQL database, in one snapshot, so that services may use the database. */
+/** Compares the same rows of a PostgreSQL database in one snapshot, so that services may use the database. */
 export async function comparePostgresEvents(url: string): Promise<EventComparison> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

@@ -28,8 +28,8 @@ const PASSWORD = 'postrider';
 const USER = 'postrider';
 const DATA_PREFIX = 'postrider-postgres-data-';
 /**
- * The settings of the server. The settings of durability are the same as in production. The memory is small, because
- * many tests share one machine.
+ * The settings of the server. The durability settings are the same as in production. The memory settings are small,
+ * because many tests share one machine.
  */
 const SETTINGS: Readonly<Record<string, string>> = {
   listen_addresses: '127.0.0.1',

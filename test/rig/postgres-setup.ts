@@ -24,7 +24,9 @@ export async function setup(): Promise<(() => Promise<void>) | undefined> {
   };
 }
 
-/** Creates the template: the database of an opened store without data. Nothing connects to it afterwards. */
+/**
+ * Creates the template: the database of an opened store without data. No client connects to the template afterwards.
+ */
 async function createTemplate(server: Server): Promise<void> {
   await server.run(`CREATE DATABASE ${TEMPLATE_DATABASE}`);
   const setting = parseDatabaseUrl(server.url(TEMPLATE_DATABASE));

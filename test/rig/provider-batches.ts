@@ -1,17 +1,17 @@
-/** The forms in which each provider sends several events in one request, and the event in a sample file. */
+/** The forms of a request with several events, by provider, and functions that extract the event from a sample file. */
 import type { EventProviderName } from '../../src/providers/provider.ts';
 
-/** A form of a body with a list of events. */
+/** A form of a body that contains several events. */
 export interface BatchForm {
   readonly title: string;
-  /** Returns the body. The members are JSON values, which need not be events. */
+  /** Returns the body with these elements, which may be any JSON values. */
   readonly create: (members: readonly unknown[]) => Buffer;
 }
 
 const JSON_ARRAY: BatchForm = { title: 'a JSON array', create: (members) => Buffer.from(JSON.stringify(members)) };
 const EVENTS_FIELD = 'mandrill_events';
 
-/** The list is empty if the provider sends one event in each request. */
+/** The forms by provider. The list is empty if the provider sends one event in each request. */
 export const BATCH_FORMS: Readonly<Record<EventProviderName, readonly BatchForm[]>> = {
   postmark: [],
   sendgrid: [JSON_ARRAY],

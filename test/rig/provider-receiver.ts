@@ -22,7 +22,7 @@ import { createTemporaryFolder } from './folder.ts';
 import { NO_LIMITS, newAttempt, newMessage, newSettlement } from './messages.ts';
 import { createReference, type EventRequest } from './provider-events.ts';
 
-/** The maximum number of reports in one commit. A small number, so that one request has several commits. */
+/** The maximum number of reports in one commit. The number is small, so that one request has several commits. */
 const MAX_BATCH_REPORTS = 4;
 
 export interface ReceiverRig {
@@ -39,7 +39,7 @@ export interface ReceiverRig {
   readonly faults: readonly string[];
 }
 
-/** Starts the listener with the endpoint of one provider. The listener ends with the test. */
+/** Starts the listener with the endpoint of one provider. The listener is closed at the end of the test. */
 export async function startReceiver(
   name: EventProviderName,
   secret: string,
@@ -51,7 +51,7 @@ export async function startReceiver(
   }: {
     readonly format?: Partial<EventFormat>;
     readonly timeLimits?: RequestTimeLimits;
-    /** Replaces the reader of bodies that are not small. */
+    /** Replaces the thread that reads large bodies. */
     readonly readBody?: BodyReader['read'];
   } = {},
 ): Promise<ReceiverRig> {
@@ -118,7 +118,7 @@ export async function startReceiver(
   return { port, url: `http://127.0.0.1:${port}${path}`, publicUrl, events, listRefusals, faults };
 }
 
-/** Opens an SQLite store with the account `default`. The store closes with the test. */
+/** Opens an SQLite store with the account `default`. The store is closed at the end of the test. */
 export async function createReceiverStore(): Promise<Store> {
   const store = await openReceiverStore(createTemporaryFolder());
   onTestFinished(() => store.close());
@@ -176,7 +176,7 @@ export interface RawConnection {
   readonly closed: Promise<void>;
 }
 
-/** Opens a TCP connection to the listener. The connection ends with the test. */
+/** Opens a TCP connection to the listener. The connection is closed at the end of the test. */
 export function openConnection({ port }: Pick<ReceiverRig, 'port'>): RawConnection {
   const socket = connect(port, '127.0.0.1');
   const chunks: Buffer[] = [];

@@ -24,8 +24,8 @@ export interface ServiceProcess {
 const databases = new Map<string, Promise<string>>();
 
 /**
- * Returns the database setting of this Vitest project. It is empty for the embedded database. For PostgreSQL it names a
- * database for `folder`, which the first call creates as a store without data.
+ * Returns the database setting of this Vitest project. The setting is empty for the embedded database. For PostgreSQL,
+ * it names a database for `folder`, which the first call creates as a store without data.
  */
 export async function getStoreSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};

@@ -140,7 +140,7 @@ export async function startTransactionPooler(
       upstream.client?.socket.destroy();
     });
     client.socket.on('close', () => {
-      // The pooler ends the server connection of a client that leaves within a transaction.
+      // The pooler ends the server connection of a client that disconnects within a transaction.
       client.upstream?.socket.destroy();
       const waiting = getList(waitingByDatabase, key);
       if (waiting.includes(client)) waiting.splice(waiting.indexOf(client), 1);

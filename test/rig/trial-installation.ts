@@ -1,6 +1,6 @@
 /**
  * The installation of a trial of webhooks: one or several nodes, a relay, an operator with a token, a provider, and a
- * receiver in a process of its own. Nodes and the receiver can be killed with SIGKILL and started again.
+ * receiver in a separate process. Nodes and the receiver can be killed with SIGKILL and started again.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -41,7 +41,7 @@ export interface TrialInstallation {
   readReceived(): ReceivedWebhook[];
   /** Submits a message, with repetitions under one idempotency key. Resolves to its id. */
   submit(recipient: string, idempotencyKey: string): Promise<string>;
-  /** Calls an operation of the operator API. @throws Error if the status is another than `statuses` */
+  /** Calls an operation of the operator API. @throws Error if `statuses` does not contain the status */
   call<T>(method: 'GET' | 'POST', path: string, statuses?: readonly number[]): Promise<T>;
   runJson<T>(...args: readonly string[]): Promise<T>;
   /** Sends an event of the provider from a sample file, until it is answered with 200. */
@@ -51,7 +51,8 @@ export interface TrialInstallation {
 }
 
 /**
- * Starts the installation. `settings` are those of the database. The endpoint is `wh_1`, and it subscribes to all types.
+ * Starts the installation. `settings` are the database settings. The endpoint is `wh_1`, and it subscribes to all
+ * types.
  */
 export async function startTrialInstallation(
   nodeCount: number,

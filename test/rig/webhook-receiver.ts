@@ -54,7 +54,7 @@ export interface WebhookReceiver {
 
 const ENDLESS_BODY_BYTES = 10 * 1_048_576;
 
-/** Starts a receiver. With `certificate` it uses HTTPS. */
+/** Starts a receiver. With `certificate`, the receiver uses HTTPS. */
 export async function startWebhookReceiver(
   options: {
     readonly host?: string;

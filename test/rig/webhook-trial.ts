@@ -1,7 +1,7 @@
 /**
- * A trial of webhooks as an application sees them: messages that end in every state, while nodes and the receiver are
- * killed with SIGKILL and started again. The result contains every difference between the received events and
- * `message show --json`.
+ * A trial of webhooks with a receiver in the role of an application. Messages end in every state, while nodes and the
+ * receiver are killed with SIGKILL and started again. The result contains every difference between the received events
+ * and `message show --json`.
  */
 import { expect } from 'vitest';
 import {
@@ -85,8 +85,11 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
   };
 }
 
-/** Calls `takeStepOf` for each task until it resolves to true. Several calls run at a time. */
-async function runTasks(tasks: readonly TrialTask[], takeStepOf: (task: TrialTask) => Promise<boolean>): Promise<void> {
+/** Calls `advanceTask` for each task until the call resolves to true. Several calls run concurrently. */
+async function runTasks(
+  tasks: readonly TrialTask[],
+  advanceTask: (task: TrialTask) => Promise<boolean>,
+): Promise<void> {
   const queue = [...tasks];
   let openCount = queue.length;
   const work = async () => {
@@ -97,7 +100,7 @@ async function runTasks(tasks: readonly TrialTask[], takeStepOf: (task: TrialTas
         await new Promise((resolve) => setTimeout(resolve, IDLE_DELAY_MS));
         continue;
       }
-      if (await takeStepOf(task)) openCount -= 1;
+      if (await advanceTask(task)) openCount -= 1;
       else queue.push(task);
     }
   };
@@ -132,7 +135,7 @@ async function takeStep(installation: TrialInstallation, task: TrialTask, maxAge
     case 'events':
       for (const event of step.events) {
         await installation.sendEvent(TRIAL_EVENTS[event], { id, recipient });
-        // Every seventh message gets each event twice.
+        // For every seventh message, the provider sends each event twice.
         if (index % 7 === 0) await installation.sendEvent(TRIAL_EVENTS[event], { id, recipient });
       }
       return false;

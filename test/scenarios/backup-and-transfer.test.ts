@@ -131,7 +131,7 @@ test.each([
   expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
 });
 
-test('after a transfer to PostgreSQL, all data is present, the key is valid, and queued messages are delivered', async () => {
+test('a transfer to PostgreSQL copies all data, the key remains valid, and queued messages are delivered', async () => {
   const folder = createTemporaryFolder();
   const url = await createTemporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
@@ -165,7 +165,7 @@ test('after a transfer to PostgreSQL, all data is present, the key is valid, and
   const listedMessages = await listMessages(folder, EMBEDDED);
   const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
-  // The events of webhooks are complete, also those that were not delivered before the transfer.
+  // The webhooks are complete, including those that were not delivered before the transfer.
   expect(compareSqliteEvents(database).differences).toEqual([]);
   expect(await comparePostgresEvents(url)).toEqual(compareSqliteEvents(database));
   expect(await listMessages(folder, postgres)).toEqual(listedMessages);

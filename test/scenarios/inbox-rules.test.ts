@@ -83,7 +83,7 @@ test('a rule for an unknown mailbox bounces the message, suppresses the recipien
   }
 });
 
-test('a lost connection after the final dot is sent again, and a rule with a delay holds back its message', async () => {
+test('a message whose connection was lost after the final dot is sent again, and a rule with a delay delays its message', async () => {
   await addRule({ match: 'lost.example', answer: 'unanswered' });
   await addRule({ match: 'lost.example', answer: 'delay', delay: '50ms' });
   const id = await submit('ada@lost.example');

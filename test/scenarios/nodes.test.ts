@@ -197,7 +197,7 @@ test('a message that a node without the role deliver accepts is sent by a node w
   await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);
 });
 
-test('a node whose clock is days wrong and is then changed accepts and sends messages by the time of the database', async () => {
+test('a node whose clock is wrong by days, and then changes, accepts and sends messages by the time of the database', async () => {
   const sink = await startCountingSink();
   const url = await createTemporaryDatabase();
   const folder = createTemporaryFolder();

@@ -142,7 +142,7 @@ describe('imports', () => {
     ]);
   });
 
-  test('an answer of the API of a provider is imported as JSON, and a dry run has the same counts and adds nothing', async () => {
+  test('an API response of a provider is imported as JSON, and a dry run has the same counts and adds nothing', async () => {
     const list = await createAccount('json');
     const body = JSON.stringify({
       object: 'list',
@@ -215,7 +215,7 @@ describe('imports', () => {
     ],
     ['/accounts/default/suppressions/import', { Authorization: 'Bearer po_no' }, 401, /^The token is unknown/],
     ['/accounts/default/suppressions', {}, 415, /Unsupported Media Type/],
-  ])('to %s with %j is %s', async (path, headers, status, message) => {
+  ])('to %s with %j are refused with %s', async (path, headers, status, message) => {
     const response = await fetch(getUrl(path), {
       method: 'POST',
       headers: { ...createBearerHeader(), 'Content-Type': 'text/csv', ...headers },
@@ -476,7 +476,7 @@ function sendRaw(
     );
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString();
-      // The service still reads from the connection for some time.
+      // The service reads the rest of the request for some time before it closes the connection.
       if (text.endsWith('}')) socket.destroy();
     });
     socket.on('error', reject);

@@ -13,7 +13,8 @@ import { createScenario, type RunningService, sendRequest } from './running-serv
 
 const PUBLIC_URL = 'https://events.example.org';
 const rig = createScenario();
-// The way of an event to PostgreSQL does not depend on its provider, so `npm test` tests two providers there.
+// How an event is stored in PostgreSQL does not depend on the provider, so `npm test` tests only two providers with
+// PostgreSQL.
 const SENDERS = IS_LONG_RUN || process.env.TEST_STORE !== 'postgres' ? EVENT_SENDERS : EVENT_SENDERS.slice(0, 2);
 const senders = new Map(SENDERS.map(({ name, createSender }) => [name, createSender()]));
 let folder = '';
@@ -57,7 +58,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   const path = `/events/${name}`;
   let key = '';
 
-  // Each provider has an account of its own, because an account with many bounces is locked.
+  // Each provider has a separate account, because an account with many bounces is locked.
   beforeAll(async () => {
     await runJsonCommand(folder, ['account', 'create', name]);
     ({ key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', name]));
@@ -115,7 +116,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(relay.receivedMessages).toHaveLength(received);
   });
 
-  test('the same event with another secret gets 401, is counted and changes nothing', async () => {
+  test('the same event with another secret is refused with 401, is counted and changes nothing', async () => {
     const to = `forged@${name}.example.com`;
     const id = await sendDelivered(to);
     const before = await readAll(id);
@@ -151,7 +152,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(await readAll(id)).toEqual(before);
   });
 
-  test('an event about another recipient or an unknown message gets 200, is counted and changes nothing', async () => {
+  test('an event about another recipient or an unknown message is answered with 200, is counted and changes nothing', async () => {
     const to = `victim@${name}.example.com`;
     const id = await sendDelivered(to);
     const before = await readAll(id);
@@ -168,7 +169,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(await readMetric(metric)).toBe(unrelated + (row.metadata === null ? 1 : 2));
   });
 
-  test('HEAD and GET of the endpoint get 200, and another method gets 405', async () => {
+  test('the endpoint responds to HEAD and GET with 200, and to any other method with 405', async () => {
     const answers = await Promise.all(
       ['HEAD', 'GET', 'PUT'].map((method) => sendRequest(getEventsUrl(path), { method })),
     );
@@ -177,7 +178,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   });
 });
 
-test('the path of an unknown provider gets 404', async () => {
+test('the path of an unknown provider responds with 404', async () => {
   const paths = ['/events/unknown', '/events', '/events/', '/events/postmark/', '/ses', '/'];
   for (const path of paths)
     expect((await sendRequest(getEventsUrl(path), { method: 'POST', body: '{}' })).status).toBe(404);

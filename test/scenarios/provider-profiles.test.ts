@@ -13,7 +13,8 @@ import { createScenario, sendRequest } from './running-service.ts';
 const PUBLIC_URL = 'https://events.example.org';
 const OTHER_MESSAGE = '01990000-0000-7000-8000-000000000002';
 const rig = createScenario();
-// The way of an event to PostgreSQL does not depend on its provider, so `npm test` tests two providers there.
+// How an event is stored in PostgreSQL does not depend on the provider, so `npm test` tests only two providers with
+// PostgreSQL.
 const isShortRun = !IS_LONG_RUN && process.env.TEST_STORE === 'postgres';
 const SENDERS = EVENT_SENDERS.filter(({ name }) => !isShortRun || ['mailgun', 'mailersend'].includes(name));
 

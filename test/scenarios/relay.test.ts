@@ -141,7 +141,7 @@ test('a relay that is down receives only probes, and receives every message afte
   expect(proxy.connections).toBeLessThanOrEqual(12);
   proxy.down = false;
   const senderStore = await rig.openStore(separateFolder);
-  // Messages with a failed attempt are due in a minute. The others are sent after the successful probe.
+  // Messages with a failed attempt are due in a minute. The other messages are sent after the successful probe.
   await expect.poll(() => sink.acceptCounts.size).toBeGreaterThanOrEqual(ids.length - proxy.connections);
   for (const id of ids) await senderStore.retryMessage(id, Date.now());
   await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);

@@ -1,7 +1,7 @@
 /**
- * Tests return paths of sending domains with two accounts: SPF aligns for each of them by the judgment of mailauth, the
- * listener receives their bounces, and no message uses a return path without its records. On PostgreSQL, the listener
- * is on a node with only the role `feedback`.
+ * Tests return paths of sending domains with two accounts: mailauth finds SPF aligned for each of them, the listener
+ * receives their bounces, and no message uses a return path without its records. On PostgreSQL, the listener is on a
+ * node with only the role `feedback`.
  */
 import { Resolver } from 'node:dns/promises';
 import { authenticate } from 'mailauth';
@@ -89,8 +89,8 @@ async function send(domain: string): Promise<{ readonly id: string; readonly rec
 const readReturnPath = async (domain: string) => (await send(domain)).received.from.split('@')[1];
 
 /**
- * Returns the judgment of mailauth as a server that receives the message from the relay. The DKIM signatures are removed,
- * as by a server that changes the message, so that DMARC depends on SPF alone.
+ * Returns the result of mailauth in the role of a server that receives the message from the relay. The DKIM signatures
+ * are removed, as by a server that changes the message, so that DMARC depends on SPF alone.
  */
 async function judge({ from, data }: ReceivedMessage) {
   const resolver = new Resolver();
@@ -176,7 +176,7 @@ test('the listener accepts role mailboxes at every return path, and refuses all 
   client.close();
 });
 
-test('after its MX record is gone, messages use the default, and doctor and the log of changes show it', async () => {
+test('after the MX record of a return path is removed, messages use the default, and doctor and the audit log show the loss', async () => {
   const name = 'bounces.one.example';
   dns.zone[name] = { TXT: [SPF] };
   expect(await runJson<DetailedAnswer>('domain', 'verify', 'one.example', '--details')).toMatchObject({

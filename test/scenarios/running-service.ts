@@ -41,7 +41,10 @@ export interface Scenario {
   createFolder(): string;
   /** Opens the store of the service in `folder` as a command does. A call of the store is faster than a process. */
   openStore(folder: string): Promise<Store>;
-  /** Starts `serve --json` in `folder`. Rejects with the standard error of the process if the process ends. */
+  /**
+   * Starts `serve --json` in `folder`. Rejects with the standard error of the process if the process ends before it
+   * listens.
+   */
   serve(folder: string, settings?: Record<string, string>): Promise<RunningService>;
   /** Starts `serve` without `--json`. `banner` is its complete output. */
   serveWithBanner(folder: string, settings?: Record<string, string>): Promise<RunningService & { banner: string }>;

@@ -153,11 +153,11 @@ test('a delivery that failed is sent again about five seconds later', async () =
   const [first, second] = receiver.received;
   if (first === undefined || second === undefined) throw new Error('no webhook was received');
   expect(second.headers['webhook-id']).toBe(first.headers['webhook-id']);
-  // The delay is 5 s less its jitter of one tenth, or longer.
+  // The jitter shortens the delay of 5 s by at most one tenth.
   expect(second.at - first.at).toBeGreaterThanOrEqual(4_400);
 });
 
-test('webhooks that cannot be signed because the secret of the installation is lost fail with the remedy, and a rotation is one', async () => {
+test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with the remedy, and are sent after a rotation', async () => {
   const receiver = await startReceiver();
   const lostFolder = rig.createFolder();
   const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any', POSTRIDER_SECRET: 'cd'.repeat(32) };

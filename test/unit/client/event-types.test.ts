@@ -1,4 +1,4 @@
-/** Compares the types of events in the client library with the schemas from which the service builds its webhooks. */
+/** Compares the event types in the client library with the schemas from which the service builds its webhooks. */
 import type { Static } from 'typebox';
 import { expect, test } from 'vitest';
 import type { WebhookDataByType, WebhookEvent, WebhookEventType } from '../../../clients/typescript/src/index.ts';
@@ -6,14 +6,14 @@ import { WEBHOOK_DATA_SCHEMAS } from '../../../src/model/webhook-payload.ts';
 
 type ServiceData = { [Type in keyof typeof WEBHOOK_DATA_SCHEMAS]: Static<(typeof WEBHOOK_DATA_SCHEMAS)[Type]> };
 
-/** `readonly` of an array is part of its type in the client library only. */
+/** Removes `readonly`, which only the client library uses for arrays. */
 type Mutable<T> = T extends readonly (infer Item)[]
   ? Mutable<Item>[]
   : T extends object
     ? { -readonly [Key in keyof T]: Mutable<T[Key]> }
     : T;
 
-/** The keys whose types differ, or that only one of both has. Otherwise `never`. */
+/** The keys whose types differ, or that only one of the two types has. `never` if the types are equal. */
 type Difference<A, B> = { [Key in keyof A | keyof B]: Compare<A, B, Key> }[keyof A | keyof B];
 type Compare<A, B, Key> = Key extends keyof A & keyof B
   ? [A[Key], B[Key]] extends [B[Key], A[Key]]
@@ -21,11 +21,11 @@ type Compare<A, B, Key> = Key extends keyof A & keyof B
     : Key
   : Key;
 
-/** This function compiles only if no type of event differs. */
+/** A call of this function compiles only if its type argument is `never`. */
 function requireNone<_Type extends never>(): void {}
 
-test('the data of each type of event has the type of its schema', () => {
-  // The type check of this file fails with the names of the types that differ.
+test('the data of each event type has the type of its schema', () => {
+  // If types differ, the type check of this file fails with the names of these event types.
   requireNone<Difference<Mutable<WebhookDataByType>, Mutable<ServiceData>>>();
   const isKnown = (type: WebhookEventType): type is WebhookEvent['type'] => type in WEBHOOK_DATA_SCHEMAS;
   expect(isKnown('message.bounced')).toBe(true);

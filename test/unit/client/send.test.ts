@@ -1,4 +1,6 @@
-/** Tests `send` of the client library with scripted responses and a clock that only its own pauses advance. */
+/**
+ * Tests `send` of the client library with scripted responses and a clock that only the pauses of the client advance.
+ */
 import { describe, expect, test } from 'vitest';
 import {
   type ClientOptions,
@@ -26,7 +28,7 @@ const accept = (headers?: Record<string, string>) => answer(201, { result: { id:
 const refuse = (status: number, message: string, headers?: Record<string, string>) =>
   answer(status, { result: 'error', message }, headers);
 const reset: Step = () => Promise.reject(new TypeError('fetch failed'));
-/** Never answers, and ignores the abort of the request. */
+/** Never responds, and ignores the abort of the request. */
 const neverRespond: Step = () => new Promise(() => undefined);
 
 interface Rig {
@@ -36,7 +38,10 @@ interface Rig {
   send(fields?: object, options?: SendOptions): Promise<Awaited<ReturnType<ReturnType<typeof createClient>['send']>>>;
 }
 
-/** Resolves after some turns of the event loop, more than the client needs to read a scripted response. */
+/**
+ * Resolves after this number of turns of the event loop. `TURNS` is more than the client needs to read a scripted
+ * response.
+ */
 async function waitTurns(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
@@ -340,7 +345,7 @@ describe('send', () => {
     }
   });
 
-  test('works with the system clock: a pause ends after its time, and at once when the signal is aborted', async () => {
+  test('with the system clock, a pause ends after its time, and immediately when the signal is aborted', async () => {
     let requests = 0;
     const client = createClient({
       baseUrl: 'http://127.0.0.1:1',

@@ -31,7 +31,10 @@ function signAs(secret: string, body: string = BODY, timeMs: number = NOW_MS, id
   return { 'webhook-id': id, 'webhook-timestamp': String(Math.floor(timeMs / 1000)), 'webhook-signature': signature };
 }
 
-/** Returns the `kind` of the error with which the verification rejects. Throws any other error, and if the event is accepted. */
+/**
+ * Returns the `kind` of the error with which the verification rejects. Throws any other error, and throws if the event
+ * is accepted.
+ */
 async function catchRefusal(verification: Promise<unknown>): Promise<string> {
   const error: unknown = await verification.then(
     () => new Error('the event was accepted'),
@@ -125,7 +128,7 @@ describe('verifyWebhook', () => {
   test('refuses a timestamp that differs from the clock by more than the tolerance, in both directions', async () => {
     const verifyAt = (offsetMs: number) =>
       verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS + offsetMs), SECRET, { now });
-    // The timestamp has whole seconds; the clock is half a second later.
+    // The timestamp has whole seconds, and the clock is half a second later.
     for (const offsetMs of [-299_500, 300_000]) expect((await verifyAt(offsetMs)).id).toBe(ID);
     for (const offsetMs of [-300_000, 301_000, -1_790_000_000_000])
       expect(await catchRefusal(verifyAt(offsetMs))).toBe('expired');

@@ -1,8 +1,9 @@
 /**
- * The commands of the manual work as printed. A shell runs each code block after a line `<!-- run -->`, in the order of
- * the page, in one folder with one running service per page. The folder of a page about moving from a provider has the
- * sample exports of that provider, and no service. The addresses and the key are replaced by those of the service.
- * test/unit/cli/printed-commands.test.ts compares the other printed commands with the definitions of the commands.
+ * Tests that the commands of the manual succeed as printed. A shell runs each code block after a line `<!-- run -->`,
+ * in the order of the page, in one folder with one running service per page. The folder of a page about moving from a
+ * provider has the sample exports of that provider, and no service. The addresses and the key are replaced with those
+ * of the service. test/unit/cli/printed-commands.test.ts compares the other printed commands with the definitions of
+ * the commands.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -37,7 +38,7 @@ function copyExports(page: string, folder: string): void {
   cpSync(join(ROOT, 'test/corpus/exports', provider), folder, { recursive: true });
 }
 
-/** Runs a block. The first command that fails ends it. */
+/** Runs a block. The first command that fails ends the block. */
 function runBlock(block: string, folder: string, service: ServiceProcess | null) {
   const binFolder = join(folder, 'tools');
   mkdirSync(binFolder, { recursive: true });
@@ -48,7 +49,7 @@ function runBlock(block: string, folder: string, service: ServiceProcess | null)
     .replaceAll('http://127.0.0.1:8080', service?.publicUrl ?? '')
     .replaceAll('http://127.0.0.1:8081', service?.operatorUrl ?? '')
     .replaceAll('pr_…', service?.key ?? '')
-    // `curl` exits with 0 after an error status. With this option it fails.
+    // `curl` exits with 0 after an error status. With this option, `curl` fails.
     .replaceAll(/\bcurl /g, 'curl --fail-with-body -sS ');
   const address = service === null ? {} : { POSTRIDER_LISTEN: new URL(service.publicUrl).host };
   const { PATH = '' } = process.env;

@@ -1,6 +1,7 @@
 /**
- * The clients in docs/examples. docs/sending.md contains each file unchanged, and each works with a running service as
- * the page describes. A client whose interpreter is not installed is not run; an annotation of the test lists it.
+ * Tests the clients in docs/examples. docs/sending.md contains each file unchanged, and each client sends messages to a
+ * running service as the page describes. A client whose interpreter is not installed is not run; an annotation of the
+ * test lists it.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,4 +1,4 @@
-/** The links of the documentation have existing files and headings as targets. */
+/** Tests that the links of the documentation have existing files and headings as targets. */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';

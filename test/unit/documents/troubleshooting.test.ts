@@ -1,4 +1,7 @@
-/** docs/troubleshooting.md quotes the output of the service and the commands. Each quotation must be in the source. */
+/**
+ * Tests that the source contains each text that docs/troubleshooting.md quotes from the output of the service and the
+ * commands.
+ */
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { expect, it } from 'vitest';
