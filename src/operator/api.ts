@@ -268,8 +268,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /**
-   * Returns the cookie of a request that contains a valid ticket for its path, or null. Only routes for files and
-   * frames accept tickets.
+   * Returns the cookie of a request that contains a valid ticket for its path, or null. Only routes for frames
+   * accept tickets.
    */
   function findSessionFromTicket({ headers, method, url, routeOptions }: FastifyRequest): string | null {
     if (method !== 'GET' || !TICKET_ROUTES.has(routeOptions.url ?? '')) return null;
@@ -335,15 +335,10 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 }
 
-/** Routes for frames and downloads, which a browser requests without headers of the page. */
-const TICKET_ROUTES: ReadonlySet<string> = new Set([
-  `${API_PATH}/accounts/:account/suppressions/export`,
-  `${API_PATH}/inbox/:id/source`,
-  `${API_PATH}/inbox/:id/html`,
-  `${API_PATH}/messages/:id/html`,
-]);
+/** Routes for frames, which a browser requests without headers of the page. */
+const TICKET_ROUTES: ReadonlySet<string> = new Set([`${API_PATH}/inbox/:id/html`, `${API_PATH}/messages/:id/html`]);
 
-/** Returns the allowed query parameters of a route. Routes for frames and downloads accept a ticket. */
+/** Returns the allowed query parameters of a route. Routes for frames accept a ticket. */
 function getAllowedQueryParameters({ routeOptions }: FastifyRequest): readonly string[] {
   return TICKET_ROUTES.has(routeOptions.url ?? '') ? [TICKET] : [];
 }

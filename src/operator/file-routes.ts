@@ -6,7 +6,7 @@ import { exportMessages } from '../operations/message-export.ts';
 import { exportSuppressions, importSuppressions } from '../operations/suppression-files.ts';
 import { addWarningsToSchema, describeParameters, type RouteInput } from './operation-route.ts';
 import { AUTHENTICATION_ERRORS, BODY_ERRORS, type RouteDescription, type Success } from './route-description.ts';
-import { ErrorBody, TICKET_PARAMETER } from './schemas.ts';
+import { ErrorBody } from './schemas.ts';
 
 interface FileRoute extends RouteDescription {
   readonly operation: UploadOperation | DownloadOperation;
@@ -36,7 +36,6 @@ export const EXPORT_ROUTE = createFileRoute(
   'Suppressions',
   exportSuppressions,
   {
-    acceptsTicket: true,
     type: exportSuppressions.downloadType,
     schema: { type: 'string', description: `CSV; the first line is \`${exportSuppressions.header.trim()}\`.` },
     notes: 'The columns are `address`, `reason`, `at`, `source`.',
@@ -57,12 +56,7 @@ function createFileRoute(
   path: string,
   group: RouteDescription['group'],
   operation: FileRoute['operation'],
-  {
-    requestType,
-    notes,
-    acceptsTicket = false,
-    ...success
-  }: Pick<RouteDescription, 'requestType' | 'notes'> & Partial<Success> & { readonly acceptsTicket?: boolean },
+  { requestType, notes, ...success }: Pick<RouteDescription, 'requestType' | 'notes'> & Partial<Success>,
 ): FileRoute {
   const { id, summary, input, errors } = operation;
   const routeInput = { path, preset: {}, input, otherLocation: 'query' } as const;
@@ -72,7 +66,7 @@ function createFileRoute(
     group,
     operationId: id,
     summary,
-    parameters: [...describeParameters(routeInput), ...(acceptsTicket ? [TICKET_PARAMETER] : [])],
+    parameters: describeParameters(routeInput),
     success: [{ schema: { type: 'string' }, ...success }],
     errors: [
       ...AUTHENTICATION_ERRORS,

@@ -20,25 +20,33 @@ const createInboxFileRoute = (
   operationId: string,
   summary: string,
   mediaTypes: readonly string[],
+  parameters: RouteDescription['parameters'],
 ): RouteDescription => ({
   method: 'GET',
   path: `/inbox/{id}${path}`,
   operationId,
   group: 'Inbox',
   summary,
-  parameters: [MESSAGE_PARAMETER, TICKET_PARAMETER],
+  parameters,
   success: mediaTypes.map((type) => ({ type, schema: Type.String() })),
   errors: [...AUTHENTICATION_ERRORS, 404],
 });
 
 /** The descriptions of the routes. */
 export const INBOX_FILE_ROUTES: readonly RouteDescription[] = [
-  createInboxFileRoute('/source', 'showInboxSource', 'Get the source of a captured message', ['text/plain']),
+  createInboxFileRoute(
+    '/source',
+    'showInboxSource',
+    'Get the source of a captured message',
+    ['text/plain'],
+    [MESSAGE_PARAMETER],
+  ),
   createInboxFileRoute(
     '/html',
     'showInboxHtml',
     'Get the HTML of a captured message for a sandboxed frame, or its source outside a frame',
     ['text/html', 'text/plain'],
+    [MESSAGE_PARAMETER, TICKET_PARAMETER],
   ),
 ];
 

@@ -21,7 +21,6 @@ import type { BodyTimeouts } from './body-timeouts.ts';
 import { EXPORT_ROUTE, IMPORT_ROUTE, MESSAGE_EXPORT_ROUTE } from './file-routes.ts';
 import { readRequestInput, toErrorResponse } from './operation-route.ts';
 import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
-import { TICKET } from './schemas.ts';
 
 /** The maximum size of an upload, which can contain several million addresses. */
 const MAX_UPLOAD_BYTES = 200 * 1024 * 1024;
@@ -65,8 +64,8 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
   app.get<ListRequest>(toUrl(EXPORT_ROUTE.path), async (request, reply) => {
     const authentication = await admit(request);
     if (authentication.kind === 'refused') return refuse(reply, authentication);
-    const { [TICKET]: _, ...query } = request.query;
-    const input = readRequestInput(EXPORT_ROUTE.routeInput, { params: request.params, query, body: {} });
+    const { params, query } = request;
+    const input = readRequestInput(EXPORT_ROUTE.routeInput, { params, query, body: {} });
     if (!input.ok) return reply.code(400).send(input.body);
     const download = await performDownload(exportSuppressions, input.members, createContext(authentication.actor));
     if (!download.ok) return sendError(reply, download.error);

@@ -38,7 +38,7 @@ export const Ticket = Type.Object({
 });
 export type Ticket = Static<typeof Ticket>;
 
-/** The query parameter that replaces the secret of the page in the URL of a frame or a download. */
+/** The query parameter that replaces the secret of the page in the URL of a frame. */
 export const TICKET = 'ticket';
 export const TICKET_PARAMETER: Parameter = {
   name: TICKET,

@@ -39,7 +39,7 @@ export const SESSION_ROUTES: readonly RouteDescription[] = [
     path: '/ticket',
     operationId: 'createTicket',
     group: 'Sign-in',
-    summary: 'Create a ticket that authenticates the URL of one frame or download',
+    summary: 'Create a ticket that authenticates the URL of one frame',
     parameters: [
       {
         name: 'path',

@@ -37,8 +37,8 @@ export interface Sessions {
   /** Returns the expiry of a valid cookie, in milliseconds since the epoch. */
   getExpiry(cookie: string): number;
   /**
-   * Creates a ticket. A ticket replaces the secret of the page in the URL of a frame or a download, which a browser
-   * requests without headers of the page. A ticket is valid for TICKET_LIFETIME_MS, for this path, and together with
+   * Creates a ticket. A ticket replaces the secret of the page in the URL of a frame, which a browser requests without
+   * headers of the page. A ticket is valid for TICKET_LIFETIME_MS, for this path, and together with
    * the cookie.
    */
   createTicket(cookie: string, path: string, now: number): string;

@@ -246,6 +246,41 @@ test('selected messages are cancelled after a confirmation, and an ended message
   await waitForState(ids[1] ?? '', 'cancelled');
 });
 
+test('an action on selected messages ends after the current message when the operator leaves the list', async () => {
+  const subjects = ['Leaving first', 'Leaving second', 'Leaving third'];
+  const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
+  await Promise.all(ids.map((id) => waitForState(id, 'queued')));
+  const { page } = await browsers.openSignedIn(service, '/messages?q=leaving');
+  const boxes = page.getByRole('table').getByRole('checkbox');
+  await expect.poll(() => boxes.count()).toBe(3);
+  for (const box of await boxes.all()) await box.check();
+  const cancelled: string[] = [];
+  let release = () => undefined as unknown;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await replaceResponses(page, /\/messages\/[^/]+\/cancel$/, async (route) => {
+    cancelled.push(route.request().url());
+    await released;
+    await route.continue();
+  });
+  await page.getByRole('button', { name: 'Cancel…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3 messages' }).click();
+  await expect.poll(() => cancelled.length).toBe(1);
+  await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Accounts' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Accounts' }).waitFor();
+  const answered = page.waitForResponse(/\/messages\/[^/]+\/cancel$/);
+  release();
+  await answered;
+  // The page has time to send another request until this message is delivered.
+  await waitForState(await submitMessage(toSimulatorAddress('success'), 'Leaving last'), 'delivered');
+  expect(cancelled).toHaveLength(1);
+  const states = await Promise.all(
+    ids.map(async (id) => (await browsers.callApi<{ state: string }>(service, 'GET', `/messages/${id}`)).state),
+  );
+  expect(states.toSorted()).toEqual(['cancelled', 'queued', 'queued']);
+});
+
 test('the messages that match the filters are exported as CSV with the session header', async () => {
   await waitForState(await submitMessage('csv@example.com', '=1+1'), 'delivered');
   const { page } = await browsers.openSignedIn(service, '/messages?to=csv%40example.com');

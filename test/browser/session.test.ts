@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { Request } from 'playwright-core';
 import { expect, onTestFinished, test } from 'vitest';
 import { createBrowserRig, findSignInLink } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
@@ -68,9 +69,13 @@ test('tabs share a session, and a sign-out in one tab ends the session in all ta
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('with the session, live updates show a change, and downloads are complete', async () => {
+test('live updates show a change, and downloads send the header of the session and are complete', async () => {
   const service = await rig.serve(rig.createFolder());
   const { page, visit } = await browsers.openSignedIn(service, '/inbox');
+  const fileRequests: Request[] = [];
+  page.on('request', (request) => {
+    if (/\/(?:source|export)\b/.test(request.url())) fileRequests.push(request);
+  });
   const html = '<!doctype html><p style="color: green">A green word</p>';
   await submitAccepted(service.publicUrl, service.key, { subject: 'Shown by live updates', message: html });
   await page.getByRole('link', { name: 'Shown by live updates' }).click();
@@ -85,4 +90,34 @@ test('with the session, live updates show a change, and downloads are complete',
   const file = await list;
   expect(file.suggestedFilename()).toBe('suppressions-default.csv');
   expect(readFileSync(await file.path(), 'utf8')).toMatch(/^address,reason,at,source\nada@example\.com,manual,/);
+  expect(fileRequests.map((request) => new URL(request.url()).search)).toEqual(['', '']);
+  for (const request of fileRequests) expect((await request.allHeaders())['postrider-session']).toMatch(/^.{20,}/);
+});
+
+test('a download whose connection is lost before its end is reported, and no file is saved', async () => {
+  const service = await rig.serve(rig.createFolder());
+  await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
+  const { page, context } = await browsers.openSignedIn(service, '/audit');
+  // The body of the response fails after its first part, as after a lost connection.
+  await context.addInitScript(`
+    const send = window.fetch;
+    window.fetch = async (...request) => {
+      const response = await send(...request);
+      if (!response.url.endsWith('/export')) return response;
+      const parts = [new TextEncoder().encode('address,reason')];
+      const body = new ReadableStream({
+        pull(controller) {
+          const part = parts.pop();
+          if (part === undefined) controller.error(new TypeError('network error'));
+          else controller.enqueue(part);
+        },
+      });
+      return new Response(body, { headers: response.headers });
+    };`);
+  await page.goto('/suppressions?list=default');
+  const downloads: string[] = [];
+  page.on('download', (file) => downloads.push(file.suggestedFilename()));
+  await page.getByRole('button', { name: /^Export the suppression list/ }).click();
+  await page.getByText('The download ended before the file was complete.').waitFor();
+  expect(downloads).toEqual([]);
 });

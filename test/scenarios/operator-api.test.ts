@@ -169,30 +169,30 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('together with the cookie, a ticket replaces the secret of the page in the URL of one file, and for no other request', async () => {
+  test('together with the cookie, a ticket replaces the secret of the page in the URL of one frame, and for no other request', async () => {
     const newService = await rig.serve(rig.createFolder());
     const session = await signInToService(newService);
     const get = (path: string, headers: Record<string, string>) =>
       sendJson('GET', path, undefined, headers, newService.operatorUrl);
     const cookie = { Cookie: session.Cookie };
-    const path = '/api/v1/accounts/default/suppressions/export';
-    const createTicket = async (downloadPath: string) => {
+    const message = '<!doctype html><p>In a frame</p>';
+    const id = await submitAccepted(newService.publicUrl, newService.key, { message });
+    const path = `/api/v1/messages/${id}/html`;
+    const createTicket = async (framePath: string) => {
       const headers = { ...session, Origin: newService.operatorUrl };
-      const { body } = await sendJson(
-        'POST',
-        '/api/v1/ticket',
-        { path: downloadPath },
-        headers,
-        newService.operatorUrl,
-      );
+      const { body } = await sendJson('POST', '/api/v1/ticket', { path: framePath }, headers, newService.operatorUrl);
       return encodeURIComponent((body as { ticket: string }).ticket);
     };
     const ticket = await createTicket(path);
-    expect((await get(`${path}?ticket=${ticket}`, cookie)).body).toBe('address,reason,at,source\n');
+    expect(await get(`${path}?ticket=${ticket}`, cookie)).toMatchObject({
+      status: 200,
+      body: expect.stringContaining('In a frame'),
+    });
     expect((await get(`${path}?ticket=${ticket}`, {})).status).toBe(401);
     expect((await get(`${path}?ticket=x${ticket}`, cookie)).status).toBe(401);
-    expect((await get(`/api/v1/accounts/*/suppressions/export?ticket=${ticket}`, cookie)).status).toBe(401);
-    expect((await get(`/api/v1/accounts?ticket=${await createTicket('/api/v1/accounts')}`, cookie)).status).toBe(401);
+    expect((await get(`/api/v1/inbox/${id}/html?ticket=${ticket}`, cookie)).status).toBe(401);
+    for (const other of ['/accounts', '/accounts/default/suppressions/export', `/inbox/${id}/source`])
+      expect((await get(`/api/v1${other}?ticket=${await createTicket(`/api/v1${other}`)}`, cookie)).status).toBe(401);
     expect((await sendJson('POST', '/api/v1/sign-out', undefined, { ...session }, newService.operatorUrl)).status).toBe(
       200,
     );

@@ -46,10 +46,17 @@ export async function getText(apiPath: string): Promise<string> {
   return response.text();
 }
 
-/** Requests a file with the session header. */
+/** Requests a file with the session header. Rejects if the connection ends before the file is complete. */
 export async function getBlob(apiPath: string, query: Query = {}): Promise<Blob> {
   const response = await send('GET', withQuery(apiPath, query));
-  return response.blob();
+  try {
+    return await response.blob();
+  } catch {
+    throw new ApiError(
+      0,
+      'The download ended before the file was complete. Check that the service is running, and try again.',
+    );
+  }
 }
 
 export function post<T>(apiPath: string, body: object = {}): Promise<T> {
@@ -64,7 +71,7 @@ export function remove<T>(apiPath: string): Promise<T> {
   return request<T>('DELETE', apiPath);
 }
 
-/** Returns the URL of a file that the browser opens or downloads. */
+/** Returns the URL of a route of the operator API. */
 export function url(apiPath: string, query: Query = {}): string {
   return API + withQuery(apiPath, query);
 }

@@ -14,17 +14,9 @@ export async function signOut(): Promise<void> {
   storeSessionSecret(null);
 }
 
-/** Returns a URL that the browser loads without headers, for a frame or a download. The URL is valid for 30 s. */
+/** Returns a URL that the browser loads without headers, for a frame. The URL is valid for 30 s. */
 export async function createTicketedUrl(apiPath: string): Promise<string> {
   const path = url(apiPath);
   const { ticket } = await post<Ticket>('/ticket', { path });
   return `${path}?${new URLSearchParams({ ticket })}`;
-}
-
-/** Starts a download by the browser; the page does not load the file into memory. */
-export async function download(apiPath: string, name: string): Promise<void> {
-  const anchor = document.createElement('a');
-  anchor.href = await createTicketedUrl(apiPath);
-  anchor.download = name;
-  anchor.click();
 }

@@ -1,11 +1,11 @@
 /**
  * Retries, cancels or resends the selected messages, one after the other. A stop ends the run after the current
- * message; completed actions are not undone. The service refuses a message whose state no longer allows the action. The
- * run counts these refusals.
+ * message, as does another page or another filter. Completed actions are not undone. The service refuses a message whose
+ * state no longer allows the action. The run counts these refusals.
  */
 import { Button, Group, Paper, Progress, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
-import { useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { ApiError, path, post } from '../api/client';
 import { ConfirmDialog } from '../parts/confirm-dialog';
 import { formatCount } from '../parts/number';
@@ -49,6 +49,13 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
   const [asked, setAsked] = useState<Action | null>(null);
   const [run, setRun] = useState<Run | null>(null);
   const isStopped = useRef(false);
+  // A run whose progress and stop button are no longer shown must not continue.
+  useEffect(
+    () => () => {
+      isStopped.current = true;
+    },
+    [],
+  );
 
   async function start(action: Action): Promise<void> {
     const ids = [...selected];

@@ -1,22 +1,23 @@
 /**
- * Downloads a file. A download by the browser sends no session header, so the page requests a ticket first. A failure is
- * shown as a notification. `saveFile` saves content that the page has loaded itself.
+ * Downloads a file. The page requests the file with the session header, because a download by the browser sends no headers
+ * of the page, and saves it when it is complete. A failure is shown as a notification.
  */
 import { Anchor, Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
-import { download } from '../api/session';
+import { getBlob, type Query } from '../api/client';
 
 interface DownloadProps {
   /** The path of the operator API. */
   readonly apiPath: string;
+  readonly query?: Query;
   /** The name of the file. */
   readonly name: string;
 }
 
-function useDownload({ apiPath, name }: DownloadProps) {
+export function useDownload({ apiPath, query = {}, name }: DownloadProps) {
   return useMutation({
-    mutationFn: () => download(apiPath, name),
+    mutationFn: async () => saveFile(await getBlob(apiPath, query), name),
     onError: ({ message }) =>
       notifications.show({ color: 'red', message, closeButtonProps: { 'aria-label': 'Close' } }),
   });
