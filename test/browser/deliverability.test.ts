@@ -26,10 +26,12 @@ interface Messages {
   readonly bounced: number;
   readonly complained: number;
   readonly deliveryMs: number;
+  /** The time after which the provider confirmed each delivery, or null without confirmations. */
+  readonly confirmationMs: number | null;
 }
 
-const USUAL: Messages = { count: 2_000, bounced: 10, complained: 0, deliveryMs: 500 };
-const SLOW: Messages = { count: 2_000, bounced: 200, complained: 2, deliveryMs: 90_000 };
+const USUAL: Messages = { count: 2_000, bounced: 10, complained: 0, deliveryMs: 500, confirmationMs: 4_000 };
+const SLOW: Messages = { count: 2_000, bounced: 200, complained: 2, deliveryMs: 90_000, confirmationMs: null };
 
 beforeAll(async () => {
   const folder = rig.createFolder();
@@ -78,11 +80,15 @@ beforeAll(async () => {
   );
 });
 
-function toCounts({ count, bounced, complained, deliveryMs }: Messages): MutableKeyCounts {
+function toCounts({ count, bounced, complained, deliveryMs, confirmationMs }: Messages): MutableKeyCounts {
   const counts = createKeyCounts();
   const delivered = count - bounced;
   Object.assign(counts, { accepted: count, delivered, ended: count, bounced, hard: bounced, complained });
   counts.latencies.set(getLatencyBucket(deliveryMs), delivered);
+  if (confirmationMs !== null) {
+    counts.confirmed = delivered;
+    counts.confirmations.set(getLatencyBucket(confirmationMs), delivered);
+  }
   return counts;
 }
 
@@ -115,6 +121,16 @@ test('the page states which mailbox provider became slower, and shows its figure
   await emulateDarkPhone(page);
   expect(await findSeriousFaults(page)).toEqual([]);
   expect(await findHorizontalOverflow(page)).toEqual([]);
+});
+
+test('a row shows how many deliveries the provider confirmed and after which time, if the provider confirms them', async () => {
+  const { page } = await browsers.openSignedIn(service, '/deliverability');
+  const findRow = (name: string) => page.getByRole('row').filter({ has: page.getByRole('button', { name }) });
+  expect(await findRow('Google').textContent()).toMatch(/1,990 confirmed.*(?:confirmed [34](?:\.\d+)? s.*){2}/);
+  expect(await findRow('Microsoft').textContent()).not.toContain('confirmed');
+  await page.getByRole('button', { name: 'Google' }).click();
+  await page.getByText('Time to deliver', { exact: true }).click();
+  await page.getByRole('img', { name: /^Google: p50: .*p50 until confirmed: / }).waitFor();
 });
 
 test('the row of an account shows the rates at which it is locked, and a row leads to its messages', async () => {

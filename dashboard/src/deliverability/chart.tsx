@@ -18,6 +18,19 @@ const TIMES = [
   { percentile: 'p99', token: 'deferred', dash: [4, 3] },
 ] as const;
 
+/** Returns the line of the time until the provider confirmed a delivery, or no line without a confirmation. */
+function createConfirmationLines(points: Deliverability['points']): readonly Line[] {
+  if (points.every(({ confirmationMs }) => confirmationMs === null)) return [];
+  return [
+    {
+      label: 'p50 until confirmed',
+      colors: [TOKENS.light.delivered, TOKENS.dark.delivered],
+      dash: [2, 3],
+      values: points.map(({ confirmationMs }) => confirmationMs?.p50 ?? null),
+    },
+  ];
+}
+
 interface RowChartProps {
   /** The name of the selected row. */
   readonly name: string;
@@ -33,12 +46,17 @@ export function RowChart({ name, step, points }: RowChartProps) {
   const lines = useMemo<readonly Line[]>(
     () =>
       showsTimes
-        ? TIMES.map(({ percentile, token, dash }) => ({
-            label: percentile,
-            colors: [TOKENS.light[token], TOKENS.dark[token]],
-            dash,
-            values: points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null),
-          }))
+        ? [
+            ...TIMES.map(
+              ({ percentile, token, dash }): Line => ({
+                label: percentile,
+                colors: [TOKENS.light[token], TOKENS.dark[token]],
+                dash,
+                values: points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null),
+              }),
+            ),
+            ...createConfirmationLines(points),
+          ]
         : OUTCOMES.map((outcome) => ({
             label: outcome.label,
             colors: [TOKENS.light[outcome.name], TOKENS.dark[outcome.name]],

@@ -179,6 +179,7 @@ function FigureCells({ figures, lockThresholds }: FigureCellsProps) {
         rate={figures.deliveredRate}
         previousRate={previous.deliveredRate}
         isHigherBetter
+        note={figures.confirmed === 0 ? null : `${formatNumber(figures.confirmed)} confirmed`}
       />
       <ShareFigure
         label="Deferred"
@@ -214,6 +215,9 @@ function FigureCells({ figures, lockThresholds }: FigureCellsProps) {
           label={percentile}
           value={figures.latencyMs === null ? '–' : formatDuration(figures.latencyMs[percentile])}
           change={compareTimes(figures.latencyMs?.[percentile] ?? null, previous.latencyMs?.[percentile] ?? null)}
+          note={
+            figures.confirmationMs === null ? null : `confirmed ${formatDuration(figures.confirmationMs[percentile])}`
+          }
         />
       ))}
     </>
