@@ -22,8 +22,8 @@ const attack = JSON.parse(process.argv[2] ?? '{}') as Attack;
 const counts = {
   resets: 0,
   pipelines: 0,
-  idle: 0,
-  smtpIdle: 0,
+  idleConnections: 0,
+  smtpIdleConnections: 0,
   recipientLoops: 0,
   reports: 0,
   closedByService: 0,
@@ -32,13 +32,13 @@ const RESETS_PER_SECOND = 100;
 const REPORTS_PER_SECOND = 2;
 const MAX_PIPELINES = 20;
 const PIPELINED_REQUESTS = 500;
-const IDLE_PER_LISTENER = 500;
-const SMTP_IDLE = 150;
+const IDLE_CONNECTIONS_PER_LISTENER = 500;
+const SMTP_IDLE_CONNECTIONS = 150;
 const MAX_RECIPIENT_LOOPS = 5;
 /** The time after which a connection that the service closed is reopened. */
-const REOPEN_MS = 250;
+const REOPEN_DELAY_MS = 250;
 /** The interval between two bursts of resets. */
-const TICK_MS = 50;
+const RESET_INTERVAL_MS = 50;
 
 let state = attack.seed >>> 0 || 1;
 /** Returns the next number of an xorshift generator, which generates the same sequence for the same seed. */
@@ -72,7 +72,7 @@ function openSocket(port: number, onConnected: (socket: Socket) => void, reopen:
     sockets.delete(socket);
     if (isEnded || reopen === null) return;
     counts.closedByService += 1;
-    setTimeout(reopen, REOPEN_MS).unref();
+    setTimeout(reopen, REOPEN_DELAY_MS).unref();
   });
 }
 
@@ -103,18 +103,18 @@ function openPipeline(): void {
   );
 }
 
-function openIdle(port: number): void {
-  counts.idle += 1;
+function openIdleConnection(port: number): void {
+  counts.idleConnections += 1;
   openSocket(
     port,
     (socket) => socket.resume(),
-    () => openIdle(port),
+    () => openIdleConnection(port),
   );
 }
 
-function openSmtpIdle(): void {
-  counts.smtpIdle += 1;
-  openSocket(attack.smtpPort, (socket) => socket.resume(), openSmtpIdle);
+function openIdleSmtpConnection(): void {
+  counts.smtpIdleConnections += 1;
+  openSocket(attack.smtpPort, (socket) => socket.resume(), openIdleSmtpConnection);
 }
 
 /** Opens a connection that repeats the same recipient while the service replies. */
@@ -172,9 +172,9 @@ function sendReport(): void {
         'QUIT\r\n',
       ];
       socket.on('data', () => {
-        const next = commands.shift();
-        if (next === undefined) socket.end();
-        else if (socket.writable) socket.write(next, 'latin1');
+        const nextCommand = commands.shift();
+        if (nextCommand === undefined) socket.end();
+        else if (socket.writable) socket.write(nextCommand, 'latin1');
       });
     },
     null,
@@ -182,14 +182,14 @@ function sendReport(): void {
 }
 
 for (let index = 0; index < MAX_PIPELINES; index += 1) openPipeline();
-for (let index = 0; index < IDLE_PER_LISTENER; index += 1)
-  for (const port of [attack.publicPort, attack.operatorPort]) openIdle(port);
-for (let index = 0; index < SMTP_IDLE; index += 1) openSmtpIdle();
+for (let index = 0; index < IDLE_CONNECTIONS_PER_LISTENER; index += 1)
+  for (const port of [attack.publicPort, attack.operatorPort]) openIdleConnection(port);
+for (let index = 0; index < SMTP_IDLE_CONNECTIONS; index += 1) openIdleSmtpConnection();
 for (let index = 0; index < MAX_RECIPIENT_LOOPS; index += 1) openRecipientLoop();
 const timers = [
   setInterval(() => {
-    for (let index = 0; index < (RESETS_PER_SECOND * TICK_MS) / 1000; index += 1) resetConnection();
-  }, TICK_MS),
+    for (let index = 0; index < (RESETS_PER_SECOND * RESET_INTERVAL_MS) / 1000; index += 1) resetConnection();
+  }, RESET_INTERVAL_MS),
   setInterval(sendReport, 1000 / REPORTS_PER_SECOND),
 ];
 setTimeout(() => {

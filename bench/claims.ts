@@ -13,34 +13,35 @@ import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
 import { createBenchFolder, removeFolder } from './postrider.ts';
 
-const ACCOUNTS = 1_000;
-const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+const ACCOUNT_COUNT = 1_000;
+const NO_LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 /** The limits of one claim of the dispatcher. */
 const CLAIM_LIMITS = { messages: 512, bytes: 16_777_216 };
-const BATCH = 10_000;
+const BATCH_SIZE = 10_000;
 
 export interface ClaimRates {
-  /** The numbers of messages that are claimed and settled, or claimed and released, per second. */
-  readonly settled: number;
-  readonly released: number;
+  /** The number of messages that are claimed and settled per second. */
+  readonly settledPerSecond: number;
+  /** The number of messages that are claimed and released per second. */
+  readonly releasedPerSecond: number;
   /** The number of bytes per message that a claim and its release write to the write-ahead log. */
-  readonly bytes: number;
+  readonly writtenBytesPerMessage: number;
 }
 
-/** Fills the database at `path` with `queued` messages, which are due. */
-export function seedQueue(path: string, queued: number): void {
+/** Fills the database at `path` with `queuedCount` due messages. */
+export function seedQueue(path: string, queuedCount: number): void {
   const database = openDatabase(path);
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;
-  for (let n = 1; n <= ACCOUNTS; n += 1) operations.createAccount(`account-${n}`, LIMITS, now);
+  for (let n = 1; n <= ACCOUNT_COUNT; n += 1) operations.createAccount(`account-${n}`, NO_LIMITS, now);
   const ids = createMessageIdGenerator(null, randomUUID);
-  for (let offset = 0; offset < queued; offset += BATCH) {
-    const batch = Array.from({ length: Math.min(BATCH, queued - offset) }, (_, index): NewMessage => {
+  for (let offset = 0; offset < queuedCount; offset += BATCH_SIZE) {
+    const batch = Array.from({ length: Math.min(BATCH_SIZE, queuedCount - offset) }, (_, index): NewMessage => {
       const to = `reader.${offset + index}@example.net`;
       return {
         id: ids.next(now + offset + index),
-        accountId: ((offset + index) % ACCOUNTS) + 1,
+        accountId: ((offset + index) % ACCOUNT_COUNT) + 1,
         keyId: 1,
         acceptedAt: now + offset + index,
         to,
@@ -96,14 +97,14 @@ export function measureClaimRates(path: string, messages: number): ClaimRates {
     }
     return (claimed * 1000) / (performance.now() - startedAt - checkpointMs);
   };
-  const released = measureRate((leasedMessages, now) =>
+  const releasedPerSecond = measureRate((leasedMessages, now) =>
     store.release(
       leasedMessages.map(({ id, attempts }) => ({ id, owner: lease.owner, attempts })),
       now,
     ),
   );
-  const bytes = writtenBytes / messages;
-  const settled = measureRate((leasedMessages, now) => {
+  const writtenBytesPerMessage = writtenBytes / messages;
+  const settledPerSecond = measureRate((leasedMessages, now) => {
     const event = { at: now, verb: 'delivered', by: 'bench', detail: null, failure: null, attempt: null };
     store.settle(
       packSettlements(
@@ -118,7 +119,7 @@ export function measureClaimRates(path: string, messages: number): ClaimRates {
     );
   });
   database.close();
-  return { settled, released, bytes };
+  return { settledPerSecond, releasedPerSecond, writtenBytesPerMessage };
 }
 
 /** Fills a store and records the rates and the written bytes of claims. */
@@ -126,9 +127,9 @@ export function benchClaims(record: (measure: string, value: number, unit: strin
   const folder = createBenchFolder();
   const path = join(folder, 'postrider.db');
   seedQueue(path, 1_000_000);
-  const { settled, released, bytes } = measureClaimRates(path, 50_000);
-  record('claims with settlement on the embedded store, 1,000,000 queued', settled, '/s');
-  record('claims with release on the embedded store, 1,000,000 queued', released, '/s');
-  record('written to the log per message by a claim with release', bytes / 1024, 'KB');
+  const { settledPerSecond, releasedPerSecond, writtenBytesPerMessage } = measureClaimRates(path, 50_000);
+  record('claims with settlement on the embedded store, 1,000,000 queued', settledPerSecond, '/s');
+  record('claims with release on the embedded store, 1,000,000 queued', releasedPerSecond, '/s');
+  record('written to the log per message by a claim with release', writtenBytesPerMessage / 1024, 'KB');
   removeFolder(folder);
 }

@@ -1,8 +1,8 @@
 /**
- * Measures the requests of the dashboard to a service with 1,000,000 messages on each store: for each request the
- * median and the maximum of several calls, from the request to the last byte of the response. A search and an export
- * return their first part in one call and continue in further calls. `BENCH_MESSAGES` sets another number of messages;
- * then only the embedded store is measured.
+ * Measures the requests of the dashboard to a service with 1,000,000 messages on each store. The figures of a request
+ * are the median and the maximum of several calls, measured until the last byte of the response. A search and an
+ * export return their first part in one call and continue in further calls. `BENCH_MESSAGES` sets another number of
+ * messages; then only the embedded store is measured.
  */
 import { join } from 'node:path';
 import pg from 'pg';
@@ -19,8 +19,8 @@ import { seedPostgres, seedSqlite } from './search-seed.ts';
 const MILLION = 1_000_000;
 const ROUNDS = 9;
 const PASSWORD = 'the password of the benchmark';
-const SUPPRESSIONS = 500_000;
-const AUDIT_ENTRIES = 200_000;
+const SUPPRESSION_COUNT = 500_000;
+const AUDIT_ENTRY_COUNT = 200_000;
 
 type RecordFigure = (measure: string, value: number, unit: string, target?: string | null) => void;
 
@@ -76,13 +76,13 @@ const REQUESTS: readonly (readonly [interaction: string, path: string])[] = [
   ['start of an export', '/messages/export?since=60d'],
 ];
 
-/** The statement that lists numbers from 1 to `count` in a table `number (n)`. */
-const listNumbers = (count: number) =>
+/** Returns the WITH clause of a table `number (n)` with the numbers from 1 to `count`. */
+const formatNumberTable = (count: number) =>
   `WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ${count})`;
 const INSERT_SUPPRESSIONS = `INSERT INTO suppression (recipient, account_id, reason, source, at)
-  ${listNumbers(SUPPRESSIONS)} SELECT 'person' || n || '@d' || (n % 300) || '.example', 1 + n % 2, 'bounce', NULL, n FROM number`;
+  ${formatNumberTable(SUPPRESSION_COUNT)} SELECT 'person' || n || '@d' || (n % 300) || '.example', 1 + n % 2, 'bounce', NULL, n FROM number`;
 const INSERT_AUDIT = `INSERT INTO audit (at, who, action, subject, before, after)
-  ${listNumbers(AUDIT_ENTRIES)} SELECT n, 'session ' || (n % 50), 'suppression.add', 'a1 person' || n || '@example.com', NULL, '{}' FROM number`;
+  ${formatNumberTable(AUDIT_ENTRY_COUNT)} SELECT n, 'session ' || (n % 50), 'suppression.add', 'a1 person' || n || '@example.com', NULL, '{}' FROM number`;
 
 export async function benchDashboard(record: RecordFigure): Promise<void> {
   const count = Number(process.env.BENCH_MESSAGES ?? MILLION);
@@ -137,8 +137,8 @@ async function measureRequests(name: string, database: string, folder: string, r
   try {
     const origin = `http://127.0.0.1:${service.operatorPort}`;
     const headers = await signIn(origin, { password: PASSWORD });
-    const bounced = await request(`${origin}/api/v1/messages?state=bounced&limit=1`, headers);
-    const id = (JSON.parse(bounced) as { messages: readonly { id: string }[] }).messages[0]?.id ?? '';
+    const bouncedList = await fetchText(`${origin}/api/v1/messages?state=bounced&limit=1`, headers);
+    const id = (JSON.parse(bouncedList) as { messages: readonly { id: string }[] }).messages[0]?.id ?? '';
     let worstMs = 0;
     for (const [interaction, path] of REQUESTS) {
       const url = `${origin}/api/v1${path.replace('ID', id)}`;
@@ -146,7 +146,7 @@ async function measureRequests(name: string, database: string, folder: string, r
       const durations: number[] = [];
       for (let round = 0; round < ROUNDS; round += 1) {
         const startedAt = performance.now();
-        await (isExport ? requestStart(url, headers) : request(url, headers));
+        await (isExport ? fetchFirstBytes(url, headers) : fetchText(url, headers));
         durations.push(performance.now() - startedAt);
       }
       const firstMs = durations[0] ?? 0;
@@ -163,7 +163,7 @@ async function measureRequests(name: string, database: string, folder: string, r
   }
 }
 
-async function request(url: string, headers: SessionHeaders): Promise<string> {
+async function fetchText(url: string, headers: SessionHeaders): Promise<string> {
   const response = await fetch(url, { headers });
   const text = await response.text();
   if (!response.ok) throw new Error(`${url}: ${response.status} ${text}`);
@@ -171,7 +171,7 @@ async function request(url: string, headers: SessionHeaders): Promise<string> {
 }
 
 /** Reads the first bytes of a response, and then aborts the request. */
-async function requestStart(url: string, headers: SessionHeaders): Promise<void> {
+async function fetchFirstBytes(url: string, headers: SessionHeaders): Promise<void> {
   const abort = new AbortController();
   const response = await fetch(url, { headers, signal: abort.signal });
   if (!response.ok || response.body === null) throw new Error(`${url}: ${response.status}`);

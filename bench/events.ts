@@ -4,7 +4,6 @@
  */
 import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { NewMessage } from '../src/model/message.ts';
@@ -12,7 +11,7 @@ import { createMessageIdGenerator } from '../src/model/submission.ts';
 import { packSettlements } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { createEngine } from '../src/store/sqlite/thread.ts';
-import { type BenchService, createBenchFolder, startPostrider } from './postrider.ts';
+import { type BenchService, createBenchFolder, findFreePort, startPostrider } from './postrider.ts';
 import { startScript } from './script.ts';
 
 const EVENTS_PER_BATCH = 1_000;
@@ -51,16 +50,16 @@ export async function startEventBench(messages: number): Promise<EventBench> {
     POSTRIDER_EVENTS_SPARKPOST: 'bench:bench-password',
     POSTRIDER_ROLES: 'api,feedback',
   };
-  const firstStart = await startPostrider(settings, folder);
-  await firstStart.stop();
-  const sent = seedDelivered(join(folder, 'data/postrider.db'), messages);
-  const service = { ...(await startPostrider(settings, folder)), key: firstStart.key };
+  const firstService = await startPostrider(settings, folder);
+  await firstService.stop();
+  const seededMessages = seedDelivered(join(folder, 'data/postrider.db'), messages);
+  const service = { ...(await startPostrider(settings, folder)), key: firstService.key };
   let firstUnused = 0;
   return {
     service,
     async start(count, eventsPerSecond) {
       const file = join(folder, `events-${firstUnused}.jsonl`);
-      writeFileSync(file, formatBatches(sent.slice(firstUnused, firstUnused + count)));
+      writeFileSync(file, formatBatches(seededMessages.slice(firstUnused, firstUnused + count)));
       firstUnused += count;
       const load = { port, connections: CONNECTIONS, file, eventsPerBatch: EVENTS_PER_BATCH, eventsPerSecond };
       const generator = startScript('event-load.ts', JSON.stringify(load));
@@ -151,15 +150,4 @@ function formatBatches(messages: readonly Pick<NewMessage, 'id' | 'to'>[]): stri
     lines.push(JSON.stringify(events));
   }
   return lines.join('\n');
-}
-
-function findFreePort(): Promise<number> {
-  return new Promise((resolve, reject) => {
-    const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
-    });
-  });
 }

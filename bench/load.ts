@@ -1,9 +1,9 @@
 /**
  * A load generator with raw sockets in a separate process. Both services of a ratio are measured with this generator.
- * Each connection has one request in progress. The generator sends a fixed number of requests. `rate` limits the
- * requests per second.
+ * Each connection has one request in progress. The generator sends a fixed number of requests. `requestsPerSecond`
+ * limits the rate.
  *
- *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"bytes":2048,"rate":null}'
+ *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"messageBytes":2048,"requestsPerSecond":null}'
  *
  * Prints one JSON line: statuses, time of the first connection (ms since the epoch), seconds, rate and latencies in ms.
  */
@@ -15,16 +15,16 @@ interface Load {
   readonly connections: number;
   readonly requests: number;
   /** Size of the message member. */
-  readonly bytes: number;
-  /** Requests per second; null for no limit. */
-  readonly rate: number | null;
+  readonly messageBytes: number;
+  /** Null for no limit. */
+  readonly requestsPerSecond: number | null;
 }
 
 const load = JSON.parse(process.argv[2] ?? '{}') as Load;
 const HEADER_END = Buffer.from('\r\n\r\n');
 const message = 'Thank you for your order. It is on its way to you.\n'
-  .repeat(Math.ceil(load.bytes / 51))
-  .slice(0, load.bytes);
+  .repeat(Math.ceil(load.messageBytes / 51))
+  .slice(0, load.messageBytes);
 const REQUEST_HEADER =
   `POST /api/v1/send-mail HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${load.key}\r\n` +
   'Content-Type: application/json\r\nContent-Length: ';
@@ -68,7 +68,7 @@ function openConnection(): void {
     requestStartedAt = performance.now();
     socket.write(buildRequest(sentCount++), 'latin1');
   };
-  socket.on('connect', () => (load.rate === null ? sendNext() : idleConnections.push(sendNext)));
+  socket.on('connect', () => (load.requestsPerSecond === null ? sendNext() : idleConnections.push(sendNext)));
   socket.on('data', (chunk) => {
     // A response of the usual length with the status 201 is not parsed.
     const isUsualResponse =
@@ -84,7 +84,7 @@ function openConnection(): void {
     statuses[status] = (statuses[status] ?? 0) + 1;
     latencies[answeredCount++] = performance.now() - requestStartedAt;
     if (answeredCount === load.requests) finish();
-    else if (load.rate === null) sendNext();
+    else if (load.requestsPerSecond === null) sendNext();
     else idleConnections.push(sendNext);
   });
   socket.on('error', (error) => {
@@ -96,14 +96,14 @@ function openConnection(): void {
 const loadStartedAt = performance.now();
 const startedAt = performance.timeOrigin + loadStartedAt;
 for (let n = 0; n < load.connections; n += 1) openConnection();
-const paceTimer = load.rate === null ? null : setInterval(sendDue, 1);
+const paceTimer = load.requestsPerSecond === null ? null : setInterval(sendDue, 1);
 
 /**
- * Sends as many requests as the rate allows. If no connection is idle, a request waits. This wait
+ * Sends as many requests as `requestsPerSecond` allows. If no connection is idle, a request waits. This wait
  * reduces the rate. The latencies do not include it.
  */
 function sendDue(): void {
-  const due = Math.min(load.requests, ((performance.now() - loadStartedAt) / 1000) * (load.rate ?? 0));
+  const due = Math.min(load.requests, ((performance.now() - loadStartedAt) / 1000) * (load.requestsPerSecond ?? 0));
   while (sentCount < due) {
     const sendNext = idleConnections.shift();
     if (sendNext === undefined) return;
@@ -123,9 +123,9 @@ function finish(): void {
       startedAt,
       seconds,
       perSecond: Math.round(answeredCount / seconds),
-      p50: findPercentile(0.5),
-      p99: findPercentile(0.99),
-      max: findPercentile(1),
+      p50Ms: findPercentile(0.5),
+      p99Ms: findPercentile(0.99),
+      maxMs: findPercentile(1),
     }),
   );
   process.exit(0);

@@ -25,9 +25,9 @@ export interface NodeBenchParts {
    * start time.
    */
   load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<LoadRate>;
-  withSink<T>(run: (port: number, receivedCount: () => Promise<number>) => Promise<T>): Promise<T>;
+  withSink<T>(run: (port: number, readReceivedCount: () => Promise<number>) => Promise<T>): Promise<T>;
   measureSecondsUntilReceived(
-    receivedCount: () => Promise<number>,
+    readReceivedCount: () => Promise<number>,
     count: number,
     startLoad: () => Promise<LoadRate>,
   ): Promise<number>;
@@ -36,11 +36,11 @@ export interface NodeBenchParts {
 /** Starts nodes on a new database. All nodes use the key of the first node. */
 async function startNodes(server: Server, count: number, settings: Record<string, string>): Promise<BenchService[]> {
   const url = await server.createDatabase();
-  const shared = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET, ...settings };
-  const first = await startPostrider(shared);
-  await runCommand(first.folder, shared, 'account', 'set', 'default', '--volume', '1000000000');
-  const nodes = [first];
-  while (nodes.length < count) nodes.push({ ...(await startPostrider(shared)), key: first.key });
+  const sharedSettings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET, ...settings };
+  const firstNode = await startPostrider(sharedSettings);
+  await runCommand(firstNode.folder, sharedSettings, 'account', 'set', 'default', '--volume', '1000000000');
+  const nodes = [firstNode];
+  while (nodes.length < count) nodes.push({ ...(await startPostrider(sharedSettings)), key: firstNode.key });
   return nodes;
 }
 
@@ -74,12 +74,12 @@ export async function benchNodes({
     }
     await stopNodes([embedded]);
 
-    await withSink(async (port, receivedCount) => {
+    await withSink(async (port, readReceivedCount) => {
       const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${port}` };
       const embeddedNode = await startPostrider(relaySettings);
       const measureEndToEnd = async (nodes: readonly BenchService[], minMessages: number) => {
         const messages = minMessages - (minMessages % nodes.length);
-        return messages / (await secondsUntilReceived(receivedCount, messages, () => load(nodes, messages)));
+        return messages / (await secondsUntilReceived(readReceivedCount, messages, () => load(nodes, messages)));
       };
       await measureEndToEnd([embeddedNode], 3_000);
       for (const count of [1, 2, 3]) {
@@ -133,10 +133,10 @@ async function measureClaimRate(server: Server, queued: number): Promise<number>
   if (!setting.ok) throw new Error(setting.fault);
   const store = await openStore(setting.value, { exclusive: true });
   const database = new URL(url).pathname.slice(1);
-  const id = `lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 1000000 + n), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0')`;
+  const idExpression = `lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 1000000 + n), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0')`;
   await server.run(
     `INSERT INTO account (name, created_at, revision) SELECT 'a' || n, 1, 1 FROM generate_series(1, 1000) n;
-     CREATE TEMP TABLE seed AS SELECT (${id})::uuid AS id, 1 + n % 1000 AS account_id FROM generate_series(1, ${queued}) n;
+     CREATE TEMP TABLE seed AS SELECT (${idExpression})::uuid AS id, 1 + n % 1000 AS account_id FROM generate_series(1, ${queued}) n;
      INSERT INTO mail_request (id, account_id, key_id, accepted_at, "to", "from", subject)
        SELECT id, account_id, 1, 1, 'r' || account_id || '@example.com', 's@example.org', 'Subject' FROM seed;
      INSERT INTO body (id, account_id, message) SELECT id, account_id, repeat('x', 200) FROM seed;
@@ -171,6 +171,6 @@ async function claimAndSettle(store: Store): Promise<number> {
       changes: [{ to: 'delivered', dueAt: null, event, suppress: null }] as const,
     })),
   );
-  if (leasedMessages.length === 0) throw new Error('no message was due');
+  if (leasedMessages.length === 0) throw new Error('the queue contains no due message; seed more messages');
   return leasedMessages.length;
 }

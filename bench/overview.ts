@@ -1,6 +1,7 @@
 /**
- * Measures the overview operation of the dashboard on a store with 1,000,000 messages and 30 days of traffic figures of
- * three nodes: the first response for each range, and the median and the maximum of the later responses.
+ * Measures the overview operation of the dashboard on a store with 1,000,000 messages and 30 days of traffic figures
+ * of three nodes. The figures are the duration of the first response for each range, and the median and the maximum
+ * of the later responses.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -17,14 +18,14 @@ const RANGES = ['1h', '24h', '7d', '30d'];
 const NODES = ['one', 'two', 'three'];
 const ROUNDS = 9;
 const DAY_MS = 24 * HOUR_MS;
-const BATCH = 500;
+const BATCH_SIZE = 500;
 
 /** Writes the traffic figures and measures the overview operation. */
 export async function measureOverview(name: string, store: Store, now: number, record: RecordFigure): Promise<void> {
   for (const node of NODES) {
     const rows = [...createTrafficRows(MINUTE_MS, 2 * DAY_MS, now), ...createTrafficRows(HOUR_MS, 30 * DAY_MS, now)];
-    for (let offset = 0; offset < rows.length; offset += BATCH)
-      await store.writeTraffic(node, rows.slice(offset, offset + BATCH));
+    for (let offset = 0; offset < rows.length; offset += BATCH_SIZE)
+      await store.writeTraffic(node, rows.slice(offset, offset + BATCH_SIZE));
   }
   const settings = loadSettings({}, null);
   const getStatus = () => ({ node: 'bench', version: '0', storeFault: null, refusedReports: [], delivery: null });

@@ -5,11 +5,12 @@
  */
 import { isPgBouncerInstalled, launchPgBouncer } from '../test/rig/pgbouncer.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
+import { calculateMedian } from './median.ts';
 import { type BenchService, createBenchFolder, removeFolder, runCommand, startPostrider } from './postrider.ts';
 
 const SECRET = '5e'.repeat(32);
 const ROUNDS = 5;
-const REQUESTS = 30_000;
+const REQUESTS_PER_ROUND = 30_000;
 
 export interface PoolerBenchParts {
   record(measure: string, value: number, unit: string, target?: string | null): void;
@@ -29,28 +30,33 @@ export async function benchPooler({ record, measureAcceptRate }: PoolerBenchPart
     pooledUrl.searchParams.set('pooler', 'transaction');
     const startNode = (database: string) =>
       startPostrider({ POSTRIDER_ROLES: 'api', POSTRIDER_SECRET: SECRET, POSTRIDER_DATABASE: database });
-    const direct = await startNode(directUrl);
+    const directNode = await startNode(directUrl);
     const { version } = pgBouncer;
-    await compare('', pooledUrl.href);
+    await compareWithDirect('', pooledUrl.href);
     if (pgBouncer.tracksStatements) {
       pooledUrl.searchParams.set('prepared', 'yes');
-      await compare(' with prepared=yes', pooledUrl.href);
+      await compareWithDirect(' with prepared=yes', pooledUrl.href);
     }
-    await stopNode(direct);
+    await stopNode(directNode);
 
-    async function compare(variant: string, url: string): Promise<void> {
+    async function compareWithDirect(variant: string, url: string): Promise<void> {
       const pooled = await startNode(url);
       const pooledNode = { ...pooled, key: pooled.key === '' ? await createKey(pooled, url) : pooled.key };
-      for (const node of [direct, pooledNode]) await measureAcceptRate(node, REQUESTS / 2);
+      for (const node of [directNode, pooledNode]) await measureAcceptRate(node, REQUESTS_PER_ROUND / 2);
       const rounds: { readonly directRate: number; readonly pooledRate: number }[] = [];
       while (rounds.length < ROUNDS) {
-        const directRate = await measureAcceptRate(direct, REQUESTS);
-        rounds.push({ directRate, pooledRate: await measureAcceptRate(pooledNode, REQUESTS) });
+        const directRate = await measureAcceptRate(directNode, REQUESTS_PER_ROUND);
+        rounds.push({ directRate, pooledRate: await measureAcceptRate(pooledNode, REQUESTS_PER_ROUND) });
       }
       const ratios = rounds.map(({ directRate, pooledRate }) => pooledRate / directRate);
-      record('durable accept on PostgreSQL, direct', findMedian(rounds.map(({ directRate }) => directRate)), '/s');
-      record(`through ${version}${variant}`, findMedian(rounds.map(({ pooledRate }) => pooledRate)), '/s');
-      record(`through ${version}${variant}, over direct`, findMedian(ratios), 'ratio', variant === '' ? null : '0.8');
+      record('durable accept on PostgreSQL, direct', calculateMedian(rounds.map(({ directRate }) => directRate)), '/s');
+      record(`through ${version}${variant}`, calculateMedian(rounds.map(({ pooledRate }) => pooledRate)), '/s');
+      record(
+        `through ${version}${variant}, over direct`,
+        calculateMedian(ratios),
+        'ratio',
+        variant === '' ? null : '0.8',
+      );
       await stopNode(pooled);
     }
   } finally {
@@ -69,8 +75,4 @@ async function createKey(node: BenchService, url: string): Promise<string> {
 async function stopNode(node: BenchService): Promise<void> {
   await node.stop();
   removeFolder(node.folder);
-}
-
-function findMedian(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

@@ -2,6 +2,7 @@
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -15,7 +16,6 @@ export interface BenchService {
   readonly operatorPort: number;
   readonly key: string;
   readonly folder: string;
-  readonly startedMs: number;
   /** Returns the resident size in MB. */
   readResidentMb(): number;
   /** Returns the processor time used so far, in ms. */
@@ -45,7 +45,6 @@ export async function startPostrider(
     POSTRIDER_LOG: 'warn',
     ...settings,
   };
-  const startedAt = performance.now();
   const child = spawn(process.execPath, [...NODE_FLAGS, LAUNCHER, 'serve', '--json'], {
     cwd: folder,
     env,
@@ -57,7 +56,6 @@ export async function startPostrider(
     operatorUrl: string | null;
     key: string | null;
   };
-  const startedMs = performance.now() - startedAt;
   const key = startLine.key ?? '';
   const pid = child.pid ?? 0;
   return {
@@ -65,7 +63,6 @@ export async function startPostrider(
     operatorPort: Number(new URL(startLine.operatorUrl ?? 'http://x:0').port),
     key,
     folder,
-    startedMs,
     readResidentMb: () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? 0) / 1024,
     readCpuMs: () => {
       const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? [];
@@ -102,11 +99,23 @@ export function readFirstLine(child: ChildProcess): Promise<string> {
     if (child.stdout === null) return reject(new Error('the process has no standard output'));
     const lines = createInterface(child.stdout);
     lines.once('line', resolve);
-    child.once('exit', (code) => reject(new Error(`ended with ${code} before it was ready`)));
+    child.once('exit', (code) => reject(new Error(`the process ended with ${code} before it printed a line`)));
   });
 }
 
 /** Removes the folder of a run. */
 export function removeFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Returns a port of the loopback interface on which no process listens. */
+export function findFreePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0));
+    });
+  });
 }

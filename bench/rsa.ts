@@ -4,17 +4,17 @@
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 
-const SECONDS = 3;
+const DURATION_SECONDS = 3;
 const CONCURRENCY = 8;
 
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
-const data = Buffer.alloc(512, 'x');
+const signedBytes = Buffer.alloc(512, 'x');
 const startedAt = performance.now();
 let signatures = 0;
 
 function signNext(): void {
-  if (performance.now() - startedAt >= SECONDS * 1000) return;
-  sign('sha256', data, privateKey, () => {
+  if (performance.now() - startedAt >= DURATION_SECONDS * 1000) return;
+  sign('sha256', signedBytes, privateKey, () => {
     signatures += 1;
     signNext();
   });

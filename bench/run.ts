@@ -18,6 +18,7 @@ import { benchClaims } from './claims.ts';
 import { benchDashboard } from './dashboard.ts';
 import { startEventBench } from './events.ts';
 import { runHostile } from './hostile.ts';
+import { calculateMedian } from './median.ts';
 import { benchNodes } from './nodes.ts';
 import { benchPooler } from './pooler.ts';
 import { isPostfixInstalled, startPostfix } from './postfix.ts';
@@ -62,9 +63,9 @@ interface LoadResult {
   readonly startedAt: number;
   readonly seconds: number;
   readonly perSecond: number;
-  readonly p50: number;
-  readonly p99: number;
-  readonly max: number;
+  readonly p50Ms: number;
+  readonly p99Ms: number;
+  readonly maxMs: number;
 }
 
 interface Figure {
@@ -92,13 +93,13 @@ async function load(
   key: string,
   connections: number,
   requests: number,
-  rate: number | null = null,
+  requestsPerSecond: number | null = null,
 ): Promise<LoadResult> {
-  const child = startScript(
+  const generator = startScript(
     'load.ts',
-    JSON.stringify({ port, key, connections, requests, bytes: MESSAGE_BYTES, rate }),
+    JSON.stringify({ port, key, connections, requests, messageBytes: MESSAGE_BYTES, requestsPerSecond }),
   );
-  const result = JSON.parse(await readFirstLine(child)) as LoadResult;
+  const result = JSON.parse(await readFirstLine(generator)) as LoadResult;
   const createdCount = result.statuses['201'] ?? 0;
   if (createdCount !== requests)
     throw new Error(`expected ${requests} responses with status 201: ${JSON.stringify(result.statuses)}`);
@@ -124,20 +125,20 @@ async function stopAndRemove(service: BenchService): Promise<void> {
 async function calculateMedianRatio(count: number, measureRatio: () => Promise<number>): Promise<number> {
   const ratios: number[] = [];
   for (let n = 0; n < count; n += 1) ratios.push(await measureRatio());
-  return ratios.sort((a, b) => a - b)[Math.floor(count / 2)] ?? 0;
+  return calculateMedian(ratios);
 }
 
 /** Resolves to the seconds from the first request of `startLoad` until the sink has received `count` more messages. */
 async function measureSecondsUntilReceived(
-  receivedCount: () => Promise<number>,
+  readReceivedCount: () => Promise<number>,
   count: number,
   startLoad: () => Promise<StartedLoad>,
 ): Promise<number> {
-  const targetCount = (await receivedCount()) + count;
+  const targetCount = (await readReceivedCount()) + count;
   const loadResult = startLoad();
-  while ((await receivedCount()) < targetCount) await new Promise((resolve) => setTimeout(resolve, 20));
-  const ended = performance.timeOrigin + performance.now();
-  return (ended - (await loadResult).startedAt) / 1000;
+  while ((await readReceivedCount()) < targetCount) await new Promise((resolve) => setTimeout(resolve, 20));
+  const endedAt = performance.timeOrigin + performance.now();
+  return (endedAt - (await loadResult).startedAt) / 1000;
 }
 
 async function benchAccept(): Promise<void> {
@@ -147,19 +148,19 @@ async function benchAccept(): Promise<void> {
   await load(port, 'none', 64, 10_000);
   await load(service.port, service.key, 64, 10_000);
   for (const connections of [64, 256]) {
-    const lastRound = { bare: 0, accept: 0, cpu: 0 };
+    const lastRound = { barePerSecond: 0, acceptPerSecond: 0, cpuUs: 0 };
     const ratio = await calculateMedianRatio(3, async () => {
       const bareResult = await load(port, 'none', connections, 40_000);
-      const cpu = service.readCpuMs();
+      const cpuBeforeMs = service.readCpuMs();
       const acceptResult = await load(service.port, service.key, connections, 40_000);
-      lastRound.bare = bareResult.perSecond;
-      lastRound.accept = acceptResult.perSecond;
-      lastRound.cpu = ((service.readCpuMs() - cpu) * 1000) / 40_000;
+      lastRound.barePerSecond = bareResult.perSecond;
+      lastRound.acceptPerSecond = acceptResult.perSecond;
+      lastRound.cpuUs = ((service.readCpuMs() - cpuBeforeMs) * 1000) / 40_000;
       return acceptResult.perSecond / bareResult.perSecond;
     });
-    record(`bare Fastify, ${connections} connections (last round)`, lastRound.bare, '/s');
-    record(`durable accept, ${connections} connections (last round)`, lastRound.accept, '/s');
-    record(`processor time of one durable accept`, lastRound.cpu, 'µs');
+    record(`bare Fastify, ${connections} connections (last round)`, lastRound.barePerSecond, '/s');
+    record(`durable accept, ${connections} connections (last round)`, lastRound.acceptPerSecond, '/s');
+    record(`processor time of one durable accept`, lastRound.cpuUs, 'µs');
     record(
       `durable accept over bare Fastify, ${connections} connections`,
       ratio,
@@ -169,13 +170,13 @@ async function benchAccept(): Promise<void> {
   }
   bareServer.stdin?.end();
   if (isPostfixInstalled()) {
-    await withSink(async (sinkPort, receivedCount) => {
+    await withSink(async (sinkPort, readReceivedCount) => {
       const postfix = startPostfix(sinkPort, POSTFIX_PORT);
       try {
         // Waits until Postfix has relayed all messages, before Postrider is measured.
         const measureAcknowledged = async (count: number) => {
           let rate = 0;
-          await measureSecondsUntilReceived(receivedCount, count, async () => {
+          await measureSecondsUntilReceived(readReceivedCount, count, async () => {
             const startedAt = Date.now();
             rate = postfix.measureAcknowledged(count, 64, MESSAGE_BYTES);
             return { startedAt };
@@ -199,10 +200,10 @@ async function benchAccept(): Promise<void> {
 }
 
 async function benchRelay(): Promise<void> {
-  await withSink(async (sinkPort, receivedCount) => {
+  await withSink(async (sinkPort, readReceivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     const deliver = (count: number) =>
-      measureSecondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
+      measureSecondsUntilReceived(readReceivedCount, count, () => load(service.port, service.key, 64, count));
     await deliver(5_000);
     if (!isPostfixInstalled()) {
       record('end to end, relay, 10,000 messages', 10_000 / (await deliver(10_000)), '/s');
@@ -210,7 +211,7 @@ async function benchRelay(): Promise<void> {
     }
     const postfix = startPostfix(sinkPort, POSTFIX_PORT);
     const deliverWithPostfix = (count: number) =>
-      measureSecondsUntilReceived(receivedCount, count, async () => {
+      measureSecondsUntilReceived(readReceivedCount, count, async () => {
         const startedAt = Date.now();
         postfix.measureAcknowledged(count, 64, MESSAGE_BYTES);
         return { startedAt };
@@ -234,7 +235,7 @@ async function benchRelay(): Promise<void> {
 }
 
 /** Adds an authenticated domain with both keys to the account `default`, without DNS. */
-async function authenticate(folder: string, name: string): Promise<void> {
+async function addAuthenticatedDomain(folder: string, name: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   const now = Date.now();
   const sealingKey = deriveKey(loadOrCreateSecret(join(folder, 'data/secret')), 'dkim');
@@ -274,19 +275,19 @@ async function authenticate(folder: string, name: string): Promise<void> {
 }
 
 async function benchSigned(): Promise<void> {
-  await withSink(async (sinkPort, receivedCount) => {
+  await withSink(async (sinkPort, readReceivedCount) => {
     const transport = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}`, POSTRIDER_SENDERS: 'authenticated' };
     const service = await setLimits(await startPostrider(transport));
-    await authenticate(service.folder, 'example.org');
+    await addAuthenticatedDomain(service.folder, 'example.org');
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const deliver = (count: number) =>
-      measureSecondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
+      measureSecondsUntilReceived(readReceivedCount, count, () => load(service.port, service.key, 64, count));
     // A warm-up burst of this size causes V8 to compile the code.
     await deliver(10_000);
     let [postriderRate, baselineRate] = [0, 0];
     const ratio = await calculateMedianRatio(3, async () => {
-      const rsa = startScript('rsa.ts');
-      baselineRate = (JSON.parse(await readFirstLine(rsa)) as { perSecond: number }).perSecond;
+      const signer = startScript('rsa.ts');
+      baselineRate = (JSON.parse(await readFirstLine(signer)) as { perSecond: number }).perSecond;
       postriderRate = 10_000 / (await deliver(10_000));
       return postriderRate / baselineRate;
     });
@@ -298,18 +299,18 @@ async function benchSigned(): Promise<void> {
 }
 
 async function benchLatency(): Promise<void> {
-  await withSink(async (sinkPort, receivedCount) => {
+  await withSink(async (sinkPort, readReceivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
-    await measureSecondsUntilReceived(receivedCount, 10_000, () => load(service.port, service.key, 64, 10_000));
+    await measureSecondsUntilReceived(readReceivedCount, 10_000, () => load(service.port, service.key, 64, 10_000));
     // Measures the maximum sustainable rate, at which messages are delivered at the rate at which they are accepted.
-    const seconds = await measureSecondsUntilReceived(receivedCount, 30_000, () =>
+    const seconds = await measureSecondsUntilReceived(readReceivedCount, 30_000, () =>
       load(service.port, service.key, 256, 30_000),
     );
     const maxRate = 30_000 / seconds;
     const halfRateResult = await load(service.port, service.key, 256, Math.round(maxRate / 2) * 10, maxRate / 2);
     record('maximum rate accepted and delivered', maxRate, '/s');
-    record('accept latency at half of this rate, p50', halfRateResult.p50, 'ms');
-    record('accept latency at half of this rate, p99', halfRateResult.p99, 'ms', 'under 25');
+    record('accept latency at half of this rate, p50', halfRateResult.p50Ms, 'ms');
+    record('accept latency at half of this rate, p99', halfRateResult.p99Ms, 'ms', 'under 25');
     await stopAndRemove(service);
   });
 }
@@ -323,12 +324,12 @@ async function benchGrowth(): Promise<void> {
     POSTRIDER_SENDERS: 'authenticated',
   };
   const emptyService = await setLimits(await startPostrider(acceptSettings));
-  await authenticate(emptyService.folder, 'example.org');
+  await addAuthenticatedDomain(emptyService.folder, 'example.org');
   const folder = createBenchFolder();
   const seededService = await startPostrider(acceptSettings, folder);
-  await authenticate(folder, 'example.org');
+  await addAuthenticatedDomain(folder, 'example.org');
   await seededService.stop();
-  const seed = { accounts: 1_000, messages: MILLION, queued: MILLION, suppressions: MILLION };
+  const seed = { accountCount: 1_000, messageCount: MILLION, queuedCount: MILLION, suppressionCount: MILLION };
   seedStore(join(folder, 'data/postrider.db'), seed, showProgress);
 
   const startedAt = performance.now();
@@ -367,9 +368,9 @@ function showProgress(done: number, total: number): void {
 async function benchIdle(): Promise<void> {
   const service = await startPostrider({});
   await new Promise((resolve) => setTimeout(resolve, 3_000));
-  const before = service.readCpuMs();
+  const cpuBeforeMs = service.readCpuMs();
   await new Promise((resolve) => setTimeout(resolve, 20_000));
-  record('processor time of an idle node', (service.readCpuMs() - before) / 200, '%', 'under 1');
+  record('processor time of an idle node', (service.readCpuMs() - cpuBeforeMs) / 200, '%', 'under 1');
   await stopAndRemove(service);
 }
 
@@ -377,7 +378,7 @@ async function benchIdle(): Promise<void> {
 async function benchSes(): Promise<void> {
   for (const latencyMs of [0, 100]) {
     await withSink(
-      async (port, receivedCount) => {
+      async (port, readReceivedCount) => {
         const service = await setLimits(
           await startPostrider({
             POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=http://127.0.0.1:${port}`,
@@ -387,16 +388,16 @@ async function benchSes(): Promise<void> {
           }),
         );
         const deliver = (count: number) =>
-          measureSecondsUntilReceived(receivedCount, count, () => load(service.port, service.key, 64, count));
+          measureSecondsUntilReceived(readReceivedCount, count, () => load(service.port, service.key, 64, count));
         await deliver(5_000);
         const rates: number[] = [];
-        const cpu = service.readCpuMs();
+        const cpuBeforeMs = service.readCpuMs();
         for (let n = 0; n < 3; n += 1) rates.push(10_000 / (await deliver(10_000)));
-        const cpuUs = ((service.readCpuMs() - cpu) * 1_000) / 30_000;
+        const cpuUs = ((service.readCpuMs() - cpuBeforeMs) * 1_000) / 30_000;
         const delay = latencyMs === 0 ? 'answers at once' : `answers after ${latencyMs} ms`;
         record(
           `end to end, ses:, the API ${delay} (median)`,
-          rates.sort((a, b) => a - b)[1] ?? 0,
+          calculateMedian(rates),
           '/s',
           latencyMs === 0 ? '1,500' : null,
         );
@@ -413,21 +414,21 @@ async function benchSes(): Promise<void> {
 async function benchEvents(): Promise<void> {
   const rounds = 5;
   const maxEventsPerRound = 60_000;
-  const bench = await startEventBench(120_000 + rounds * maxEventsPerRound);
-  const service = await setLimits(bench.service);
-  await (await bench.start(20_000, null)).result;
-  const { perSecond } = await (await bench.start(100_000, null)).result;
+  const eventBench = await startEventBench(120_000 + rounds * maxEventsPerRound);
+  const service = await setLimits(eventBench.service);
+  await (await eventBench.start(20_000, null)).result;
+  const { perSecond } = await (await eventBench.start(100_000, null)).result;
   record('provider events recorded, in batches of 1,000', perSecond, '/s', '20,000');
   await load(service.port, service.key, 64, 10_000);
   const ratio = await calculateMedianRatio(rounds, async () => {
-    const alone = await load(service.port, service.key, 64, 30_000);
+    const aloneResult = await load(service.port, service.key, 64, 30_000);
     // The stream of events lasts longer than the load, even if the load takes twice as long as before.
-    const eventSeconds = Math.ceil(alone.seconds * 2 + 2);
-    const events = await bench.start(Math.min(maxEventsPerRound, eventSeconds * 5_000), 5_000);
-    const duringEvents = await load(service.port, service.key, 64, 30_000);
+    const eventSeconds = Math.ceil(aloneResult.seconds * 2 + 2);
+    const events = await eventBench.start(Math.min(maxEventsPerRound, eventSeconds * 5_000), 5_000);
+    const duringEventsResult = await load(service.port, service.key, 64, 30_000);
     if (!events.isRunning()) throw new Error('the stream of events ended before the load; increase maxEventsPerRound');
     await events.result;
-    return duringEvents.perSecond / alone.perSecond;
+    return duringEventsResult.perSecond / aloneResult.perSecond;
   });
   record('accept rate with 5,000 provider events per second over without', ratio, 'ratio', '0.9');
   await stopAndRemove(service);
@@ -435,25 +436,31 @@ async function benchEvents(): Promise<void> {
 
 /** Measures a steady load with and without hostile clients. */
 async function benchHostile(): Promise<void> {
-  const windows = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
+  const windowCount = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
   const printProgress = (line: string) => process.stderr.write(`${line}\n`);
   const perSecond = 1_000;
-  const result = await runHostile({ windows, windowSeconds: 60, perSecond, kills: true, progress: printProgress });
-  const computeMedian = (member: 'acceptedPerSecond' | 'p99', windowsOfKind: typeof result.calm) =>
-    windowsOfKind.map((window) => window[member]).sort((a, b) => a - b)[Math.floor(windowsOfKind.length / 2)] ?? 0;
+  const result = await runHostile({
+    windowCount,
+    windowSeconds: 60,
+    perSecond,
+    isServiceKilled: true,
+    onProgress: printProgress,
+  });
+  const computeMedian = (member: 'acceptedPerSecond' | 'p99Ms', windowsOfKind: typeof result.calmWindows) =>
+    calculateMedian(windowsOfKind.map((window) => window[member]));
   record(
     `accepted without hostile clients, ${perSecond}/s offered`,
-    computeMedian('acceptedPerSecond', result.calm),
+    computeMedian('acceptedPerSecond', result.calmWindows),
     '/s',
   );
-  record('accepted with hostile clients and a kill', computeMedian('acceptedPerSecond', result.hostile), '/s');
-  record('accept p99 without hostile clients', computeMedian('p99', result.calm), 'ms');
-  record('accept p99 with hostile clients and a kill', computeMedian('p99', result.hostile), 'ms');
+  record('accepted with hostile clients and a kill', computeMedian('acceptedPerSecond', result.hostileWindows), '/s');
+  record('accept p99 without hostile clients', computeMedian('p99Ms', result.calmWindows), 'ms');
+  record('accept p99 with hostile clients and a kill', computeMedian('p99Ms', result.hostileWindows), 'ms');
   record('accept rate with hostile clients over without', result.acceptRatio, 'ratio', '0.9');
-  record('delivery rate with hostile clients over without', result.deliverRatio, 'ratio', '0.9');
-  record(`acknowledged and lost, of ${result.acknowledged}`, result.lost.length, 'messages', '0');
-  record('acknowledged and not delivered', result.undelivered.length, 'messages', '0');
-  record('crashes of the service', result.crashes, '', '0');
+  record('delivery rate with hostile clients over without', result.deliveryRatio, 'ratio', '0.9');
+  record(`acknowledged and lost, of ${result.acknowledgedCount}`, result.lostIds.length, 'messages', '0');
+  record('acknowledged and not delivered', result.undeliveredIds.length, 'messages', '0');
+  record('crashes of the service', result.crashCount, '', '0');
 }
 
 async function measureAcceptRate({ port, key }: BenchService, requests: number): Promise<number> {
@@ -463,9 +470,9 @@ async function measureAcceptRate({ port, key }: BenchService, requests: number):
 /** Measures PostgreSQL with 1, 2 and 3 nodes, which share the load. */
 function runNodes(): Promise<void> {
   const loadAllNodes = async (targets: readonly { port: number; key: string }[], requests: number) => {
-    const share = Math.floor(requests / targets.length);
+    const requestsPerNode = Math.floor(requests / targets.length);
     const connections = Math.floor(192 / targets.length);
-    const results = await Promise.all(targets.map(({ port, key }) => load(port, key, connections, share)));
+    const results = await Promise.all(targets.map(({ port, key }) => load(port, key, connections, requestsPerNode)));
     const startedAt = Math.min(...results.map((result) => result.startedAt));
     return { startedAt, perSecond: results.reduce((sum, { perSecond }) => sum + perSecond, 0) };
   };
@@ -495,17 +502,17 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
       measureSecondsUntilReceived,
     }),
 };
-const requested = process.argv.slice(2);
-const unknown = requested.filter((name) => !PARTS.some((part) => part === name));
-if (unknown.length > 0) {
-  console.error(`bench: unknown part ${unknown.join(', ')}; the parts are ${PARTS.join(', ')}`);
+const requestedParts = process.argv.slice(2);
+const unknownParts = requestedParts.filter((name) => !PARTS.some((part) => part === name));
+if (unknownParts.length > 0) {
+  console.error(`bench: unknown part ${unknownParts.join(', ')}; the parts are ${PARTS.join(', ')}`);
   process.exit(2);
 }
 console.log(
   `Node ${process.versions.node}, ${cpus().length} cores, ${cpus()[0]?.model ?? 'unknown processor'}${isPostfixInstalled() ? '' : '; Postfix is not installed, so its ratios are omitted'}`,
 );
 for (const part of PARTS) {
-  if (requested.length === 0 || requested.includes(part)) await RUN_PART[part]();
+  if (requestedParts.length === 0 || requestedParts.includes(part)) await RUN_PART[part]();
 }
 const RESULTS_FILE = new URL('results.json', import.meta.url);
 const earlierFigures = (JSON.parse(readFileSync(RESULTS_FILE, 'utf8')) as { readonly figures: readonly Figure[] })

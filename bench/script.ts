@@ -28,13 +28,13 @@ export async function withSink<T>(
   const sink = startScript(script, ...args);
   const { port } = JSON.parse(await readFirstLine(sink)) as { port: number };
   const lines = createInterface(sink.stdout ?? process.stdin);
-  const receivedCount = () =>
+  const readReceivedCount = () =>
     new Promise<number>((resolve) => {
       lines.once('line', (line) => resolve((JSON.parse(line) as { receivedCount: number }).receivedCount));
       sink.stdin?.write('?\n');
     });
   try {
-    return await run(port, receivedCount);
+    return await run(port, readReceivedCount);
   } finally {
     sink.stdin?.end();
   }

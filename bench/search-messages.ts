@@ -73,14 +73,14 @@ export function* generateMessages(count: number, accounts: number, now: number):
     // A tenth of the accounts have about half of the messages.
     const accountId = 1 + Math.floor(random() ** 3 * accounts);
     const recipient = Math.floor(random() ** 1.5 * recipientCount);
-    const first = FIRST_NAMES[recipient % FIRST_NAMES.length] as string;
-    const last = LAST_NAMES[Math.floor(recipient / FIRST_NAMES.length) % LAST_NAMES.length] as string;
+    const firstName = FIRST_NAMES[recipient % FIRST_NAMES.length] as string;
+    const lastName = LAST_NAMES[Math.floor(recipient / FIRST_NAMES.length) % LAST_NAMES.length] as string;
     const domain = recipient % 3 === 0 ? `firm-${recipient % 20_000}.example` : PROVIDERS[recipient % PROVIDERS.length];
     const subject = pickByShare(SUBJECTS)
       .replace('#N', `#${1_000_000 + n}`)
       .replace('N', String(1_000_000 + n))
       .replace('C', String(Math.floor(random() * 900_000) + 100_000))
-      .replace('F', first);
+      .replace('F', firstName);
     const isOpen = n >= count - openCount;
     const state = isOpen ? pick<State>(['queued', 'queued', 'queued', 'queued', 'sending']) : pickByShare(END_STATES);
     yield {
@@ -89,7 +89,7 @@ export function* generateMessages(count: number, accounts: number, now: number):
       state: isOpen && n % 1_000 === 7 ? 'uncertain' : state,
       acceptedAt,
       endedAt: isOpen ? null : acceptedAt + 1_000,
-      to: `${first}.${last}${recipient}@${domain}`,
+      to: `${firstName}.${lastName}${recipient}@${domain}`,
       from: `${accountId % 7 === 0 ? 'noreply' : 'orders'}@${SHOP_NAMES[accountId % SHOP_NAMES.length]}-${accountId}.example.com`,
       subject,
     };

@@ -6,7 +6,7 @@ import { generateMessages, type SeededMessage } from './search-messages.ts';
 
 export const SEEDED_ACCOUNTS = 1_000;
 export const DAY_MS = 86_400_000;
-const BATCH = 5_000;
+const BATCH_SIZE = 5_000;
 
 export function seedSqlite(path: string, count: number, now: number): void {
   const database = openDatabase(path);
@@ -47,7 +47,7 @@ export async function seedPostgres(client: pg.Client, count: number, now: number
     [SEEDED_ACCOUNTS],
   );
   let batch: SeededMessage[] = [];
-  const write = async () => {
+  const writeBatch = async () => {
     const getColumn = <K extends keyof SeededMessage>(name: K) => batch.map((message) => message[name]);
     await client.query(
       `WITH seed AS (SELECT * FROM unnest($1::uuid[], $2::int[], $3::text[], $4::bigint[], $5::bigint[], $6::text[], $7::text[], $8::text[])
@@ -72,7 +72,7 @@ export async function seedPostgres(client: pg.Client, count: number, now: number
   };
   for (const message of generateMessages(count, SEEDED_ACCOUNTS, now)) {
     batch.push(message);
-    if (batch.length === BATCH) await write();
+    if (batch.length === BATCH_SIZE) await writeBatch();
   }
   await client.query(SET_FAILURES);
   await client.query(INSERT_EVENTS_POSTGRES);

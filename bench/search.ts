@@ -16,13 +16,13 @@ import { measureOverview } from './overview.ts';
 import { createBenchFolder, removeFolder } from './postrider.ts';
 import { DAY_MS, SEEDED_ACCOUNTS, seedPostgres, seedSqlite } from './search-seed.ts';
 
-const MESSAGES = 1_000_000;
-const ACCOUNTS = SEEDED_ACCOUNTS;
+const MESSAGE_COUNT = 1_000_000;
+const ACCOUNT_COUNT = SEEDED_ACCOUNTS;
 const ROUNDS = 9;
 /** The time limit that the operator API sets for one call. */
-const BUDGET_MS = 60;
+const CALL_LIMIT_MS = 60;
 
-type RecordFigure = (measureSearch: string, value: number, unit: string, target?: string | null) => void;
+type RecordFigure = (measure: string, value: number, unit: string, target?: string | null) => void;
 
 interface SearchInput extends Partial<Omit<MessageSearch, 'wants'>> {
   readonly q?: string;
@@ -31,7 +31,7 @@ interface SearchInput extends Partial<Omit<MessageSearch, 'wants'>> {
   readonly subject?: string;
 }
 
-function searchCases(now: number): readonly (readonly [name: string, input: SearchInput])[] {
+function createSearchCases(now: number): readonly (readonly [name: string, input: SearchInput])[] {
   return [
     ['no filter', {}],
     ['rare recipient', { to: 'rita.jensen123457@firm-3457.example' }],
@@ -79,10 +79,10 @@ function searchCases(now: number): readonly (readonly [name: string, input: Sear
         reply: { words: parseReplyWords('zebra') ?? [], code: null },
       },
     ],
-    ['small account', { accountIds: [ACCOUNTS] }],
+    ['small account', { accountIds: [ACCOUNT_COUNT] }],
     ['large account', { accountIds: [1] }],
-    ['account and state', { accountIds: [ACCOUNTS - 3], states: ['complained'] }],
-    ['account and word', { accountIds: [ACCOUNTS - 3], q: 'suspension' }],
+    ['account and state', { accountIds: [ACCOUNT_COUNT - 3], states: ['complained'] }],
+    ['account and word', { accountIds: [ACCOUNT_COUNT - 3], q: 'suspension' }],
     ['account, word and frequent state, no match', { accountIds: [500], q: 'verification zoe', states: ['delivered'] }],
     ['a day', { since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
     ['a word in a day', { q: 'suspension', since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
@@ -96,7 +96,7 @@ export async function benchSearch(record: RecordFigure): Promise<void> {
   try {
     const path = join(folder, 'postrider.db');
     await (await openStore({ kind: 'sqlite', path }, { exclusive: true })).close();
-    seedSqlite(path, MESSAGES, now);
+    seedSqlite(path, MESSAGE_COUNT, now);
     const store = await openStore({ kind: 'sqlite', path }, { exclusive: true });
     await measureSearch('SQLite', store, now, record);
     await measureOverview('SQLite', store, now, record);
@@ -114,7 +114,7 @@ export async function benchSearch(record: RecordFigure): Promise<void> {
     await (await openStore(setting.value, { exclusive: true })).close();
     const client = new pg.Client({ connectionString: url });
     await client.connect();
-    await seedPostgres(client, MESSAGES, now);
+    await seedPostgres(client, MESSAGE_COUNT, now);
     const store = await openStore(setting.value, { exclusive: true });
     await measureSearch('PostgreSQL', store, now, record);
     await measureOverview('PostgreSQL', store, now, record);
@@ -142,14 +142,14 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
   record(`${name}: indexing 1,000,000 messages without a pause`, (performance.now() - startedAt) / 1_000, 's');
   record(
     `${name}: processor time of indexing one message, of this process`,
-    (cpuUsage.user + cpuUsage.system) / MESSAGES,
+    (cpuUsage.user + cpuUsage.system) / MESSAGE_COUNT,
     'µs',
   );
   record(`${name}: longest step of indexing`, longestMs, 'ms');
   // Starts the reader thread or connection, which a running service has already started.
   await store.readQueueStatistics();
   let [worstCallMs, worstSearchMs] = [0, 0];
-  for (const [caseName, input] of searchCases(now)) {
+  for (const [caseName, input] of createSearchCases(now)) {
     const durations: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
       const { completeMs, callMs } = await completeSearch(store, input);
@@ -192,11 +192,11 @@ async function completeSearch(store: Store, input: SearchInput): Promise<{ compl
   let before: string | null = null;
   for (let found = 0; found < search.limit; ) {
     const callStartedAt = performance.now();
-    const answer = await store.searchMessages({ ...search, before, limit: search.limit - found }, BUDGET_MS);
+    const result = await store.searchMessages({ ...search, before, limit: search.limit - found }, CALL_LIMIT_MS);
     callMs = Math.max(callMs, performance.now() - callStartedAt);
-    found += answer.messages.length;
-    if (answer.searchedTo === null) break;
-    before = answer.searchedTo;
+    found += result.messages.length;
+    if (result.searchedTo === null) break;
+    before = result.searchedTo;
   }
   return { completeMs: performance.now() - startedAt, callMs };
 }

@@ -37,7 +37,7 @@ const server = createServer({ noDelay: true }, (socket) => {
       if (verb === 'EHLO' || verb === 'HELO') reply += EHLO;
       else if (verb === 'DATA') {
         inContent = true;
-        reply += '354 go\r\n';
+        reply += '354 End data with <CR><LF>.<CR><LF>\r\n';
       } else if (verb === 'QUIT') {
         socket.end(`${reply}221 bye\r\n`);
         return;

@@ -2,7 +2,7 @@
  * A client in a separate process that submits at a fixed rate for a fixed time and continues when the service restarts. A failed
  * submission is counted and not repeated. The message ids in all 201 responses are appended to a file.
  *
- *   node bench/steady.ts '{"port":8080,"key":"pr_…","perSecond":2000,"seconds":20,"bytes":2048,"idsFile":"/tmp/ids"}'
+ *   node bench/steady.ts '{"port":8080,"key":"pr_…","perSecond":2000,"seconds":20,"messageBytes":2048,"idsFile":"/tmp/ids"}'
  *
  * Prints one JSON line: the numbers of due, accepted and failed submissions, and the latencies of the accepted ones in ms.
  */
@@ -15,7 +15,7 @@ interface SteadyLoad {
   readonly perSecond: number;
   readonly seconds: number;
   /** Size of the message member. */
-  readonly bytes: number;
+  readonly messageBytes: number;
   readonly idsFile: string;
 }
 
@@ -25,8 +25,8 @@ const MAX_IN_PROGRESS = 512;
 const TIMEOUT_MS = 10_000;
 const agent = new Agent({ keepAlive: true, maxSockets: MAX_IN_PROGRESS });
 const message = 'Thank you for your order. It is on its way to you.\n'
-  .repeat(Math.ceil(load.bytes / 51))
-  .slice(0, load.bytes);
+  .repeat(Math.ceil(load.messageBytes / 51))
+  .slice(0, load.messageBytes);
 const headers = { Authorization: load.key, 'Content-Type': 'application/json' };
 const latencies: number[] = [];
 const ids: string[] = [];
@@ -99,9 +99,9 @@ function finish(): void {
       due,
       accepted: ids.length,
       failed,
-      p50: findPercentile(0.5),
-      p99: findPercentile(0.99),
-      max: findPercentile(1),
+      p50Ms: findPercentile(0.5),
+      p99Ms: findPercentile(0.99),
+      maxMs: findPercentile(1),
     }),
   );
 }

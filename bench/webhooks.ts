@@ -1,19 +1,21 @@
 /**
- * Measures webhooks: how many a node sends per second to a receiver in a process of its own, and what an endpoint that
- * subscribes to all types costs the acceptance and the delivery of messages. Two services, with and without an endpoint,
- * are measured in alternating rounds with the same load. The processor time does not depend on other load of the machine.
+ * Measures the number of webhooks that a node sends per second to a receiver in a process of its own. Also measures
+ * how much an endpoint that subscribes to all types reduces the rates of accepting and delivering. Two services, with
+ * and without an endpoint, are measured in alternating rounds with the same load. The processor time depends less on
+ * other load of the machine than the rates.
  */
+import { calculateMedian } from './median.ts';
 import { type BenchService, removeFolder, runCommand, startPostrider } from './postrider.ts';
 import { withSink } from './script.ts';
 
 const ROUNDS = 5;
-const MESSAGES = 10_000;
+const MESSAGES_PER_ROUND = 10_000;
 /** The events of one delivered message: accepted and delivered. */
 const EVENTS_PER_MESSAGE = 2;
-const TARGETS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
+const TARGET_SETTINGS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
 const CONNECTIONS = 64;
 
-type ReceivedCount = () => Promise<number>;
+type ReadReceivedCount = () => Promise<number>;
 
 export interface WebhookBenchParts {
   readonly record: (measure: string, value: number, unit: string, target?: string | null) => void;
@@ -25,7 +27,7 @@ export interface WebhookBenchParts {
   ) => Promise<{ readonly startedAt: number; readonly perSecond: number }>;
   readonly setLimits: (service: BenchService) => Promise<BenchService>;
   readonly measureSecondsUntilReceived: (
-    receivedCount: ReceivedCount,
+    readReceivedCount: ReadReceivedCount,
     count: number,
     startLoad: () => Promise<{ readonly startedAt: number }>,
   ) => Promise<number>;
@@ -38,63 +40,69 @@ interface Medians {
 }
 
 export async function benchWebhooks(parts: WebhookBenchParts): Promise<void> {
-  await withSink((port, receivedCount) => benchWithReceiver(parts, port, receivedCount), 'webhook-sink.ts');
+  await withSink((port, readReceivedCount) => benchWithReceiver(parts, port, readReceivedCount), 'webhook-sink.ts');
 }
 
-async function benchWithReceiver(parts: WebhookBenchParts, port: number, receivedCount: ReceivedCount): Promise<void> {
+async function benchWithReceiver(
+  parts: WebhookBenchParts,
+  port: number,
+  readReceivedCount: ReadReceivedCount,
+): Promise<void> {
   const { record, load, setLimits } = parts;
   const url = `http://127.0.0.1:${port}/`;
-  const start = async (settings: Record<string, string>, isSubscribed: boolean): Promise<BenchService> => {
-    const service = await setLimits(await startPostrider({ ...TARGETS, ...settings }));
-    if (isSubscribed) await runCommand(service.folder, TARGETS, 'webhook', 'create', url, '--events', 'all');
+  const startService = async (settings: Record<string, string>, isSubscribed: boolean): Promise<BenchService> => {
+    const service = await setLimits(await startPostrider({ ...TARGET_SETTINGS, ...settings }));
+    if (isSubscribed) await runCommand(service.folder, TARGET_SETTINGS, 'webhook', 'create', url, '--events', 'all');
     return service;
   };
 
   // Measures the acceptance without webhooks. Nodes with the role `deliver` send the webhooks.
-  const api = { POSTRIDER_ROLES: 'api' };
-  const acceptors = [await start(api, false), await start(api, true)] as const;
-  const accepting = await measurePairs(acceptors, 4 * MESSAGES, async (service) => {
-    return (await load(service, CONNECTIONS, 4 * MESSAGES)).perSecond;
+  const apiSettings = { POSTRIDER_ROLES: 'api' };
+  const acceptors = [await startService(apiSettings, false), await startService(apiSettings, true)] as const;
+  const acceptMedians = await measurePairs(acceptors, 4 * MESSAGES_PER_ROUND, async (service) => {
+    return (await load(service, CONNECTIONS, 4 * MESSAGES_PER_ROUND)).perSecond;
   });
-  recordRatios(record, 'accept', accepting);
+  recordRatios(record, 'accept', acceptMedians);
   for (const service of acceptors) await stopAndRemove(service);
 
-  await withSink(async (sinkPort, deliveredCount) => {
-    const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` };
-    const services = [await start(relay, false), await start(relay, true)] as const;
+  await withSink(async (sinkPort, readDeliveredCount) => {
+    const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` };
+    const services = [await startService(relaySettings, false), await startService(relaySettings, true)] as const;
     const [, subscribed] = services;
-    let expectedWebhooks = await receivedCount();
-    const delivering = await measurePairs(services, MESSAGES, async (service) => {
-      const seconds = await parts.measureSecondsUntilReceived(deliveredCount, MESSAGES, () =>
-        load(service, CONNECTIONS, MESSAGES),
+    let expectedWebhooks = await readReceivedCount();
+    const deliveryMedians = await measurePairs(services, MESSAGES_PER_ROUND, async (service) => {
+      const seconds = await parts.measureSecondsUntilReceived(readDeliveredCount, MESSAGES_PER_ROUND, () =>
+        load(service, CONNECTIONS, MESSAGES_PER_ROUND),
       );
       // The processor time of a message includes its webhooks.
-      if (service === subscribed) expectedWebhooks += MESSAGES * EVENTS_PER_MESSAGE;
-      await waitForCount(receivedCount, expectedWebhooks);
-      return MESSAGES / seconds;
+      if (service === subscribed) expectedWebhooks += MESSAGES_PER_ROUND * EVENTS_PER_MESSAGE;
+      await waitForCount(readReceivedCount, expectedWebhooks);
+      return MESSAGES_PER_ROUND / seconds;
     });
-    recordRatios(record, 'end to end', delivering);
+    recordRatios(record, 'end to end', deliveryMedians);
     await stopAndRemove(services[0]);
 
     // Measures the sending of webhooks. A disabled endpoint keeps the events of all messages, and is then enabled.
     const rates: number[] = [];
     const cpuUs: number[] = [];
     for (let round = 0; round < ROUNDS; round += 1) {
-      await runCommand(subscribed.folder, TARGETS, 'webhook', 'disable', 'wh_1');
-      await parts.measureSecondsUntilReceived(deliveredCount, MESSAGES, () => load(subscribed, CONNECTIONS, MESSAGES));
+      await runCommand(subscribed.folder, TARGET_SETTINGS, 'webhook', 'disable', 'wh_1');
+      await parts.measureSecondsUntilReceived(readDeliveredCount, MESSAGES_PER_ROUND, () =>
+        load(subscribed, CONNECTIONS, MESSAGES_PER_ROUND),
+      );
       await new Promise((resolve) => setTimeout(resolve, 3_000));
-      const count = MESSAGES * EVENTS_PER_MESSAGE;
-      const cpuBefore = subscribed.readCpuMs();
-      const seconds = await parts.measureSecondsUntilReceived(receivedCount, count, async () => {
+      const count = MESSAGES_PER_ROUND * EVENTS_PER_MESSAGE;
+      const cpuBeforeMs = subscribed.readCpuMs();
+      const seconds = await parts.measureSecondsUntilReceived(readReceivedCount, count, async () => {
         const startedAt = performance.timeOrigin + performance.now();
-        await runCommand(subscribed.folder, TARGETS, 'webhook', 'enable', 'wh_1');
+        await runCommand(subscribed.folder, TARGET_SETTINGS, 'webhook', 'enable', 'wh_1');
         return { startedAt };
       });
       rates.push(count / seconds);
-      cpuUs.push(((subscribed.readCpuMs() - cpuBefore) * 1_000) / count);
+      cpuUs.push(((subscribed.readCpuMs() - cpuBeforeMs) * 1_000) / count);
     }
-    record('webhooks sent to one endpoint', findMedian(rates), '/s');
-    record('processor time of one webhook, with fan-out and record', findMedian(cpuUs), 'µs');
+    record('webhooks sent to one endpoint', calculateMedian(rates), '/s');
+    record('processor time of one webhook, with fan-out and record', calculateMedian(cpuUs), 'µs');
     await stopAndRemove(subscribed);
   });
 }
@@ -112,16 +120,16 @@ async function measurePairs(
   for (let round = 0; round <= ROUNDS; round += 1) {
     for (const index of [0, 1] as const) {
       const service = services[index];
-      const cpuBefore = service.readCpuMs();
+      const cpuBeforeMs = service.readCpuMs();
       const rate = await measure(service);
       if (round === 0) continue;
       rates[index].push(rate);
-      cpuUs[index].push(((service.readCpuMs() - cpuBefore) * 1_000) / messages);
+      cpuUs[index].push(((service.readCpuMs() - cpuBeforeMs) * 1_000) / messages);
     }
   }
   const toMedians = (index: 0 | 1): Medians => ({
-    perSecond: findMedian(rates[index]),
-    cpuUs: findMedian(cpuUs[index]),
+    perSecond: calculateMedian(rates[index]),
+    cpuUs: calculateMedian(cpuUs[index]),
   });
   return [toMedians(0), toMedians(1)];
 }
@@ -129,29 +137,25 @@ async function measurePairs(
 function recordRatios(
   record: WebhookBenchParts['record'],
   measure: string,
-  [without, all]: readonly [Medians, Medians],
+  [withoutEndpoint, subscribed]: readonly [Medians, Medians],
 ): void {
-  record(`${measure} without an endpoint`, without.perSecond, '/s');
-  record(`${measure} with a subscription to all events`, all.perSecond, '/s');
+  record(`${measure} without an endpoint`, withoutEndpoint.perSecond, '/s');
+  record(`${measure} with a subscription to all events`, subscribed.perSecond, '/s');
   record(
     `${measure} with a subscription to all events over without`,
-    all.perSecond / without.perSecond,
+    subscribed.perSecond / withoutEndpoint.perSecond,
     'ratio',
     '0.9',
   );
-  record(`processor time of one message, ${measure}, without an endpoint`, without.cpuUs, 'µs');
-  record(`processor time of one message, ${measure}, with a subscription to all events`, all.cpuUs, 'µs');
+  record(`processor time of one message, ${measure}, without an endpoint`, withoutEndpoint.cpuUs, 'µs');
+  record(`processor time of one message, ${measure}, with a subscription to all events`, subscribed.cpuUs, 'µs');
 }
 
-async function waitForCount(receivedCount: ReceivedCount, count: number): Promise<void> {
-  while ((await receivedCount()) < count) await new Promise((resolve) => setTimeout(resolve, 50));
+async function waitForCount(readReceivedCount: ReadReceivedCount, count: number): Promise<void> {
+  while ((await readReceivedCount()) < count) await new Promise((resolve) => setTimeout(resolve, 50));
 }
 
 async function stopAndRemove(service: BenchService): Promise<void> {
   await service.stop();
   removeFolder(service.folder);
-}
-
-function findMedian(values: readonly number[]): number {
-  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0;
 }

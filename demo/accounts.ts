@@ -16,31 +16,31 @@ export interface Application {
   readonly domain: string;
   /** The number of messages in the history, without the messages of incidents. */
   readonly messageCount: number;
-  readonly messageKinds: Readonly<Partial<Record<MessageKind, number>>>;
-  readonly behaviors: Readonly<Partial<Record<Behavior, number>>>;
+  readonly messageKindWeights: Readonly<Partial<Record<MessageKind, number>>>;
+  readonly behaviorWeights: Readonly<Partial<Record<Behavior, number>>>;
   readonly limits: Partial<AccountLimits>;
   /** The weight of the application in the live traffic. */
   readonly liveWeight: number;
 }
 
 /** The usual distribution of recipient behaviors. */
-const USUAL_BEHAVIORS: Readonly<Partial<Record<Behavior, number>>> = {
-  fine: 890,
+const USUAL_BEHAVIOR_WEIGHTS: Readonly<Partial<Record<Behavior, number>>> = {
+  accepting: 890,
   greylisted: 32,
-  busy: 14,
-  full: 7,
-  'full-for-hours': 7,
+  'server-busy': 14,
+  'mailbox-full': 7,
+  'mailbox-full-for-hours': 7,
   unreachable: 4,
   'broken-tls': 4,
   'cut-off': 1,
-  gone: 9,
-  disabled: 3,
+  'mailbox-unknown': 9,
+  'mailbox-disabled': 3,
   policy: 2,
   spam: 2,
   'too-large': 1,
   'bounces-later': 4,
-  'full-later': 3,
-  away: 8,
+  'mailbox-full-later': 3,
+  'out-of-office': 8,
 };
 
 export const APPLICATIONS: readonly Application[] = [
@@ -49,8 +49,8 @@ export const APPLICATIONS: readonly Application[] = [
     from: 'orders@lumen-shop.example',
     domain: 'lumen-shop.example',
     messageCount: 2_900,
-    messageKinds: { order: 5, shipped: 4, invoice: 2 },
-    behaviors: USUAL_BEHAVIORS,
+    messageKindWeights: { order: 5, shipped: 4, invoice: 2 },
+    behaviorWeights: USUAL_BEHAVIOR_WEIGHTS,
     limits: { rate: { limit: 2_000, periodMs: HOUR_MS }, throttle: { perSecond: 50, burst: 200 } },
     liveWeight: 5,
   },
@@ -59,8 +59,8 @@ export const APPLICATIONS: readonly Application[] = [
     from: 'no-reply@id.lumen.example',
     domain: 'id.lumen.example',
     messageCount: 1_900,
-    messageKinds: { code: 6, reset: 3, welcome: 1 },
-    behaviors: USUAL_BEHAVIORS,
+    messageKindWeights: { code: 6, reset: 3, welcome: 1 },
+    behaviorWeights: USUAL_BEHAVIOR_WEIGHTS,
     limits: { rate: { limit: 1_200, periodMs: HOUR_MS }, throttle: { perSecond: 20, burst: 60 } },
     liveWeight: 5,
   },
@@ -69,8 +69,8 @@ export const APPLICATIONS: readonly Application[] = [
     from: 'billing@billing.lumen.example',
     domain: 'billing.lumen.example',
     messageCount: 660,
-    messageKinds: { receipt: 3, invoice: 2 },
-    behaviors: USUAL_BEHAVIORS,
+    messageKindWeights: { receipt: 3, invoice: 2 },
+    behaviorWeights: USUAL_BEHAVIOR_WEIGHTS,
     limits: {},
     liveWeight: 1,
   },
@@ -79,8 +79,8 @@ export const APPLICATIONS: readonly Application[] = [
     from: 'forum@community.example.org',
     domain: 'community.example.org',
     messageCount: 760,
-    messageKinds: { reply: 1 },
-    behaviors: { ...USUAL_BEHAVIORS, gone: 0, 'bounces-later': 0 },
+    messageKindWeights: { reply: 1 },
+    behaviorWeights: { ...USUAL_BEHAVIOR_WEIGHTS, 'mailbox-unknown': 0, 'bounces-later': 0 },
     limits: {},
     liveWeight: 2,
   },
@@ -89,8 +89,8 @@ export const APPLICATIONS: readonly Application[] = [
     from: 'hello@market.example',
     domain: 'market.example',
     messageCount: 240,
-    messageKinds: { sold: 3, welcome: 1 },
-    behaviors: { ...USUAL_BEHAVIORS, gone: 0, 'bounces-later': 0 },
+    messageKindWeights: { sold: 3, welcome: 1 },
+    behaviorWeights: { ...USUAL_BEHAVIOR_WEIGHTS, 'mailbox-unknown': 0, 'bounces-later': 0 },
     limits: {},
     liveWeight: 0,
   },

@@ -6,25 +6,25 @@
 import type { Stage } from '../src/model/outcome.ts';
 
 export type Behavior =
-  | 'fine'
+  | 'accepting'
   | 'slow'
   | 'greylisted'
-  | 'busy'
-  | 'full'
-  | 'full-for-hours'
+  | 'server-busy'
+  | 'mailbox-full'
+  | 'mailbox-full-for-hours'
   | 'unreachable'
   | 'broken-tls'
   | 'cut-off'
-  | 'gone'
-  | 'disabled'
+  | 'mailbox-unknown'
+  | 'mailbox-disabled'
   | 'policy'
   | 'spam'
   | 'too-large'
   | 'bounces-later'
-  | 'full-later'
+  | 'mailbox-full-later'
   | 'complains'
-  | 'away'
-  | 'odd-report';
+  | 'out-of-office'
+  | 'not-understood-report';
 
 /** The failure of one attempt. */
 export type AttemptFailure =
@@ -54,7 +54,7 @@ export interface BehaviorScript {
   readonly tookMs: readonly [number, number];
   /** The report about a delivered message, and its delay in minutes. */
   readonly report: {
-    readonly kind: 'bounce' | 'full' | 'complaint' | 'away' | 'odd';
+    readonly kind: 'bounce' | 'mailbox-full' | 'complaint' | 'out-of-office' | 'not-understood';
     readonly afterMinutes: readonly [number, number];
   } | null;
 }
@@ -89,12 +89,12 @@ const SERVER_BUSY = reply('rcpt', '451 4.7.500 Server busy. Please try again lat
 const TLS_FAILED = createConnectionLoss('starttls', 'the TLS handshake with {host} failed: certificate has expired');
 
 export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
-  fine: createScript(),
+  accepting: createScript(),
   slow: createScript({ tookMs: [15_000, 50_000] }),
   greylisted: createScript({ failures: [GREYLISTED], tookMs: [200, 1_500] }),
-  busy: createScript({ failures: [SERVER_BUSY, SERVER_BUSY] }),
-  full: createScript({ failures: [MAILBOX_FULL], repeatsLast: true }),
-  'full-for-hours': createScript({ failures: [MAILBOX_FULL, MAILBOX_FULL, MAILBOX_FULL, MAILBOX_FULL] }),
+  'server-busy': createScript({ failures: [SERVER_BUSY, SERVER_BUSY] }),
+  'mailbox-full': createScript({ failures: [MAILBOX_FULL], repeatsLast: true }),
+  'mailbox-full-for-hours': createScript({ failures: [MAILBOX_FULL, MAILBOX_FULL, MAILBOX_FULL, MAILBOX_FULL] }),
   unreachable: createScript({
     failures: [createConnectionLoss('connect', '{host} did not answer in time; waited for the connection')],
     repeatsLast: true,
@@ -105,7 +105,7 @@ export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
     failures: [createConnectionLoss('content', '{host} closed the connection')],
     tookMs: [2_000, 9_000],
   }),
-  gone: createScript({
+  'mailbox-unknown': createScript({
     failures: [
       reply(
         'rcpt',
@@ -115,7 +115,7 @@ export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
       ),
     ],
   }),
-  disabled: createScript({
+  'mailbox-disabled': createScript({
     failures: [reply('rcpt', '550 5.2.1 The email account that you tried to reach is disabled.')],
   }),
   policy: createScript({
@@ -137,10 +137,10 @@ export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
     failures: [reply('mail', '552 5.3.4 Message size exceeds fixed maximum message size')],
   }),
   'bounces-later': createScript({ report: { kind: 'bounce', afterMinutes: [1, 30] } }),
-  'full-later': createScript({ report: { kind: 'full', afterMinutes: [2, 40] } }),
+  'mailbox-full-later': createScript({ report: { kind: 'mailbox-full', afterMinutes: [2, 40] } }),
   complains: createScript({ report: { kind: 'complaint', afterMinutes: [20, 300] } }),
-  away: createScript({ report: { kind: 'away', afterMinutes: [0, 1] } }),
-  'odd-report': createScript({ report: { kind: 'odd', afterMinutes: [5, 90] } }),
+  'out-of-office': createScript({ report: { kind: 'out-of-office', afterMinutes: [0, 1] } }),
+  'not-understood-report': createScript({ report: { kind: 'not-understood', afterMinutes: [5, 90] } }),
 };
 
 /** Returns the failure of an attempt, or null if the attempt succeeds. The first attempt has the number 1. */

@@ -37,7 +37,7 @@ export interface DemoOptions {
   /** A fixed time in ms since the epoch, with the same keys on every run; null for the clock of the machine. */
   readonly now: number | null;
   /** True if live traffic starts after the history is written. */
-  readonly live: boolean;
+  readonly hasLiveTraffic: boolean;
 }
 
 export interface Demo {
@@ -56,17 +56,17 @@ export interface History {
 
 export const VISITOR_ACCOUNT = 'shop';
 /** The number of newest messages of the history that the inbox contains. */
-const CAPTURED_MESSAGES = 80;
+const CAPTURED_MESSAGE_COUNT = 80;
 /** The drain time of the demo, which is short because its shutdown aborts delivery attempts. */
 const DRAIN_MS = 2_000;
 
-export async function startDemo(options: DemoOptions, progress: (share: number) => void): Promise<Demo> {
+export async function startDemo(options: DemoOptions, onProgress: (share: number) => void): Promise<Demo> {
   const disposers: (() => unknown)[] = [];
   const stop = async () => {
     for (const dispose of disposers.splice(0).reverse()) await dispose();
   };
   try {
-    return { ...(await createDemo(options, progress, disposers)), stop };
+    return { ...(await createDemo(options, onProgress, disposers)), stop };
   } catch (error) {
     await stop();
     throw error;
@@ -74,8 +74,8 @@ export async function startDemo(options: DemoOptions, progress: (share: number) 
 }
 
 async function createDemo(
-  { listen, operatorListen, seed, now, live }: DemoOptions,
-  progress: (share: number) => void,
+  { listen, operatorListen, seed, now, hasLiveTraffic }: DemoOptions,
+  onProgress: (share: number) => void,
   disposers: (() => unknown)[],
 ): Promise<Omit<Demo, 'stop'>> {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-demo-'));
@@ -114,7 +114,7 @@ async function createDemo(
   const service = await startService(settings, {
     clock,
     openStore: () => Promise.resolve(pausedStore.store),
-    wrapTransport: demoTransport.wrap,
+    wrapTransport: demoTransport.wrapTransport,
     drainMs: DRAIN_MS,
     operatorApi: {
       version: readVersion(),
@@ -137,7 +137,7 @@ async function createDemo(
 
   async function createHistory(): Promise<History | null> {
     const returnPath = loadReturnPathKey(settings);
-    if (returnPath === null) throw new Error('the return path is not set');
+    if (returnPath === null) throw new Error('the demo has no return path; set POSTRIDER_RETURN_PATH_DOMAIN in its environment');
     const plan = planHistory(startedAt, recipients, random);
     const messageCounts = new Map<string, number>();
     for (const { application } of plan)
@@ -168,16 +168,16 @@ async function createDemo(
       onAttempt(message, { outcome: { kind } }) {
         if (kind === 'deferred') attemptCounts.set(message.id, message.attempts);
         else attemptCounts.delete(message.id);
-        if (kind === 'delivered') delivered = [...delivered.slice(1 - CAPTURED_MESSAGES), message];
+        if (kind === 'delivered') delivered = [...delivered.slice(1 - CAPTURED_MESSAGE_COUNT), message];
       },
-      progress,
+      onProgress,
       isStopped: () => isStopped,
     });
     await captureHistory(delivered);
     if (isStopped) return null;
     pausedStore.resume();
     const { publicUrl, feedback } = service;
-    if (live && publicUrl !== null && feedback.smtp !== null) {
+    if (hasLiveTraffic && publicUrl !== null && feedback.smtp !== null) {
       const getKey = (account: string) => keys.get(account)?.key;
       traffic = startTraffic({ publicUrl, feedback: feedback.smtp, getKey, recipients, random, clock });
     }

@@ -1,6 +1,6 @@
 /**
  * Counts the messages of the history by mailbox provider, recipient domain, account and sending domain, like
- * observability/deliverability.ts, but by the time of each event. The demo has few keys, so each row contains all of them.
+ * observability/deliverability.ts, but by the time of each event. The demo has few keys, so each row contains all keys.
  */
 import {
   createKeyCounts,
@@ -14,7 +14,7 @@ import {
 import type { MailboxProvider, StoredMailboxProvider } from '../src/model/mailbox-provider.ts';
 import type { LeasedMessage } from '../src/model/message.ts';
 
-/** The mailbox providers of the recipient domains that have one of the known mailbox providers. */
+/** The mailbox providers by recipient domain. Any other domain has the mailbox provider `other`. */
 const PROVIDERS: Readonly<Record<string, MailboxProvider>> = {
   'bigmail.example': 'google',
   'outpost.example': 'microsoft',
@@ -34,7 +34,7 @@ export class HistoryDeliverability {
   readonly #rows = new Map<string, RowSums>();
   readonly #changed = new Set<RowSums>();
 
-  /** `now` is the end of the history. Rows that the service would have purged by then are not written. */
+  /** `now` is the end of the history. Rows that the service would have purged by this time are not written. */
   constructor(now: number) {
     this.#now = now;
   }
@@ -65,7 +65,7 @@ export class HistoryDeliverability {
   }
 
   /** Returns the rows that have changed since the last call. */
-  takeChanged(): readonly DeliverabilityRow[] {
+  collectChangedRows(): readonly DeliverabilityRow[] {
     const rows = [...this.#changed].map(({ keys, ...row }) => ({
       ...row,
       counts: formatKeyCounts([...keys, [REMAINDER_KEY, createKeyCounts()]]),

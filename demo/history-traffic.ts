@@ -52,7 +52,7 @@ export class HistoryTraffic {
   }
 
   /** Returns the rows that have changed since the last call. */
-  takeChanged(): readonly TrafficRow[] {
+  collectChangedRows(): readonly TrafficRow[] {
     const rows = [...this.#changed];
     this.#changed.clear();
     return rows;

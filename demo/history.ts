@@ -32,7 +32,7 @@ import { BEHAVIORS } from './behaviors.ts';
 import { HistoryDeliverability, listStoredProviders } from './history-deliverability.ts';
 import { HistoryTraffic } from './history-traffic.ts';
 import type { OperatorAction } from './operators.ts';
-import { DAYS, type PlannedMessage } from './plan.ts';
+import { HISTORY_DAYS, type PlannedMessage } from './plan.ts';
 import type { Random } from './random.ts';
 import type { Recipients } from './recipients.ts';
 import { composeReport, type ReportKind } from './reports.ts';
@@ -52,12 +52,12 @@ export interface HistoryParts {
   /** Called with every delivery attempt. */
   readonly onAttempt: (message: LeasedMessage, attempt: Attempt) => void;
   /** Called with the progress, from 0 to 1. */
-  readonly progress: (share: number) => void;
+  readonly onProgress: (share: number) => void;
   readonly isStopped: () => boolean;
 }
 
 /** The name of the node of the history, which no longer runs. */
-const NODE = 'mail-1-2841-7c0d3e';
+const NODE_NAME = 'mail-1-2841-7c0d3e';
 const CLAIM_LIMITS = { messages: 2_000, bytes: 1 << 30 };
 /** Maximum number of claims in one slice. A message may be retried several times in a slice. */
 const MAX_CLAIMS_PER_SLICE = 12;
@@ -74,7 +74,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   const accounts = new Map<string, number>();
   const dueAt = new Map<string, number>();
   const keyLastUsedAt = new Map<number, number>();
-  const figures = new HistoryTraffic();
+  const traffic = new HistoryTraffic();
   const deliverability = new HistoryDeliverability(now);
   let reports: DueReport[] = [];
   let [plannedIndex, actionIndex] = [0, 0];
@@ -86,11 +86,12 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     plannedIndex += batch.length;
     await settle(await accept(batch), until);
     for (let round = 0; round < MAX_CLAIMS_PER_SLICE && (await attemptDue(until)); round += 1);
-    for (const _ of await store.expire(until - policy.maxAgeMs, until, 500, NODE)) figures.countEnd('expired', until);
+    for (const _ of await store.expire(until - policy.maxAgeMs, until, 500, NODE_NAME))
+      traffic.countEnd('expired', until);
     await recordReports(until);
-    await store.writeTraffic(NODE, figures.takeChanged());
-    await store.writeDeliverability(NODE, deliverability.takeChanged());
-    parts.progress(plannedIndex / plan.length);
+    await store.writeTraffic(NODE_NAME, traffic.collectChangedRows());
+    await store.writeDeliverability(NODE_NAME, deliverability.collectChangedRows());
+    parts.onProgress(plannedIndex / plan.length);
   }
   await store.writeMailboxProviders(listStoredProviders(RECIPIENT_DOMAINS, now));
   await store.updateKeysLastUsed([...keyLastUsedAt].map(([id, at]) => ({ id, at })));
@@ -117,7 +118,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
         subject,
         message,
         idempotency: null,
-        lease: { owner: NODE, until: at + LEASE_MS },
+        lease: { owner: NODE_NAME, until: at + LEASE_MS },
         suppressedBy: null,
       };
     });
@@ -127,13 +128,13 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     return messages.flatMap((message, at) => {
       const result = results[at];
       if (result?.kind === 'accepted') {
-        figures.count('accepted', message.acceptedAt);
+        traffic.count('accepted', message.acceptedAt);
         deliverability.count(message, message.acceptedAt, (counts) => {
           counts.accepted += 1;
         });
       }
       if (result?.kind === 'accepted' && result.state === 'suppressed')
-        figures.countEnd('suppressed', message.acceptedAt);
+        traffic.countEnd('suppressed', message.acceptedAt);
       if (result?.kind !== 'accepted' || result.state !== 'sending' || message.lease === null) return [];
       return [{ ...message, attempts: 1, lease: message.lease }];
     });
@@ -141,14 +142,14 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   /** Makes the attempts that are due before `until`. Returns false if no attempt is due. */
   async function attemptDue(until: number): Promise<boolean> {
-    const { messages: mails, suppressed } = await store.claim(
+    const { messages: dueMessages, suppressed } = await store.claim(
       CLAIM_LIMITS,
-      { owner: NODE, until: until + LEASE_MS },
+      { owner: NODE_NAME, until: until + LEASE_MS },
       until,
     );
-    for (const _ of suppressed) figures.countEnd('suppressed', until);
-    await settle(mails, until);
-    return mails.length > 0;
+    for (const _ of suppressed) traffic.countEnd('suppressed', until);
+    await settle(dueMessages, until);
+    return dueMessages.length > 0;
   }
 
   async function settle(messages: readonly LeasedMessage[], until: number): Promise<void> {
@@ -160,12 +161,18 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     // An operator may have changed the due time to an earlier time.
     const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.pickInteger(2, 40));
     if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
-      figures.countEnd('expired', startedAt);
-      return { id, owner: NODE, attempts, changes: [createExpiryBeforeAttempt(NODE, startedAt)], refundAttempt: true };
+      traffic.countEnd('expired', startedAt);
+      return {
+        id,
+        owner: NODE_NAME,
+        attempts,
+        changes: [createExpiryBeforeAttempt(NODE_NAME, startedAt)],
+        refundAttempt: true,
+      };
     }
     const attempt = attemptDelivery(
       {
-        behavior: recipients.findBehavior(message.to) ?? 'fine',
+        behavior: recipients.findBehavior(message.to) ?? 'accepting',
         attemptNumber: attempts,
         envelopeFrom: `${createReturnPathToken(returnPath.key, id, message.acceptedAt)}@${returnPath.domain}`,
         to: message.to,
@@ -180,23 +187,23 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       attempt,
       classifyOutcome(attempt.outcome),
       policy,
-      NODE,
+      NODE_NAME,
       endedAt,
       random.next(),
     );
     if (change.dueAt !== null) dueAt.set(id, change.dueAt);
     if (change.to === 'delivered') scheduleReport(message, endedAt);
     countChange(message, attempt, change);
-    return { id, owner: NODE, attempts, changes: [change], refundAttempt: false };
+    return { id, owner: NODE_NAME, attempts, changes: [change], refundAttempt: false };
   }
 
   function countChange(message: LeasedMessage, attempt: Attempt, { to, event }: StateChange): void {
     parts.onAttempt(message, attempt);
-    if (raisesAlarm(attempt.outcome)) figures.count('alarmed', event.at);
-    if (to === 'queued') figures.count('deferred', event.at);
-    else if (to === 'delivered') figures.countEnd(to, event.at, event.at - message.acceptedAt);
-    else if (to === 'bounced' || to === 'expired') figures.countEnd(to, event.at);
-    if (to === 'bounced' && event.failure !== null) figures.countBounce(event.failure, event.at);
+    if (raisesAlarm(attempt.outcome)) traffic.count('alarmed', event.at);
+    if (to === 'queued') traffic.count('deferred', event.at);
+    else if (to === 'delivered') traffic.countEnd(to, event.at, event.at - message.acceptedAt);
+    else if (to === 'bounced' || to === 'expired') traffic.countEnd(to, event.at);
+    if (to === 'bounced' && event.failure !== null) traffic.countBounce(event.failure, event.at);
     deliverability.count(message, event.at, (counts) => {
       if (to === 'queued') counts.deferred += 1;
       if (to === 'delivered' || to === 'bounced') {
@@ -211,7 +218,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   }
 
   function scheduleReport(message: LeasedMessage, from: number): void {
-    const report = BEHAVIORS[recipients.findBehavior(message.to) ?? 'fine'].report;
+    const report = BEHAVIORS[recipients.findBehavior(message.to) ?? 'accepting'].report;
     if (report === null) return;
     reports.push({
       at: from + random.pickInteger(...report.afterMinutes) * MINUTE_MS + random.pickInteger(1, 50_000),
@@ -227,11 +234,11 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     reports = reports.filter(({ at }) => at >= until);
     const results = await store.recordFeedback(
       arrivedReports.map(({ at, message, kind }) => {
-        const path = `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
-        const raw = composeReport(kind, { ...message, returnPath: path });
+        const returnPathAddress = `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
+        const rawReport = composeReport(kind, { ...message, returnPath: returnPathAddress });
         const from = kind === 'bounce' ? '' : message.to;
         return createSmtpReport(
-          { raw, events: readFeedbackEvents(raw), messageRef: { id: message.id }, from },
+          { raw: rawReport, events: readFeedbackEvents(rawReport), messageRef: { id: message.id }, from },
           returnPath,
           at,
         );
@@ -241,7 +248,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       const report = arrivedReports[at];
       if (result.kind !== 'applied' || report === undefined) continue;
       const { to } = result;
-      figures.count(to, report.at);
+      traffic.count(to, report.at);
       if (to === 'bounced' || to === 'complained')
         deliverability.count(report.message, report.at, (counts) => {
           counts[to] += 1;
@@ -256,7 +263,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
  */
 function listSliceEnds(now: number): readonly number[] {
   const ends: number[] = [];
-  let age = (DAYS + 3) * DAY_MS;
+  let age = (HISTORY_DAYS + 3) * DAY_MS;
   while (age > 0) {
     age -=
       age > 3 * DAY_MS ? 6 * HOUR_MS : age > DAY_MS ? HOUR_MS : age > 30 * MINUTE_MS ? 10 * MINUTE_MS : 2 * MINUTE_MS;

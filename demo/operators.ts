@@ -48,11 +48,11 @@ const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: nu
 
 /** Returns the actions in chronological order. */
 export async function createOperatorActions(context: ActionContext): Promise<readonly OperatorAction[]> {
-  const dkim = await createDkimKeys(context);
+  const dkimKeysByDomain = await createDkimKeys(context);
   const actions = [
     ...APPLICATIONS.flatMap((application, at) => createAccountActions(context, application, at)),
     ...APPLICATIONS.flatMap((application) =>
-      createDomainActions(context, application, dkim.get(application.domain) ?? []),
+      createDomainActions(context, application, dkimKeysByDomain.get(application.domain) ?? []),
     ),
     ...createKeyActions(context),
     ...createSuppressionActions(context),
@@ -63,7 +63,7 @@ export async function createOperatorActions(context: ActionContext): Promise<rea
 
 function requireDone<T>(changed: ChangeResult<T> | { readonly kind: 'used' }): T {
   if (changed.kind === 'done') return changed.value;
-  throw new Error(`a change of the demo failed: ${changed.kind}`);
+  throw new Error(`an operator action of the demo failed: ${changed.kind}`);
 }
 
 const createAction = (
@@ -143,25 +143,29 @@ function createDomainActions(
   const checkAction = (ageMs: number) =>
     createAction(context, ageMs, '', (_store, at) => checkDomain(serviceStore, domain, settings, resolver, at));
   const ageMs = getDomainAgeMs(domain);
-  const add = createAction(context, ageMs, CLI_ACTOR, async (store, at) => {
+  const addDomainAction = createAction(context, ageMs, CLI_ACTOR, async (store, at) => {
     const subdomains = account === 'shop';
     const addedDomain = requireDone(await store.addDomain(account, { name: domain, subdomains, keys }, at));
     publishRecords(zone, addedDomain, settings, ({ purpose }) => domain !== PENDING_DOMAIN || purpose !== 'dkim');
   });
   if (domain === FAILING_DOMAIN) {
     const removeRecords = createAction(context, 5 * HOUR_MS, '', async () => {
-      const found = await serviceStore.findDomain(domain);
-      if (found !== null) publishRecords(zone, found, settings, ({ purpose }) => purpose !== 'dkim');
+      const foundDomain = await serviceStore.findDomain(domain);
+      if (foundDomain !== null) publishRecords(zone, foundDomain, settings, ({ purpose }) => purpose !== 'dkim');
     });
     return [
-      add,
+      addDomainAction,
       checkAction(ageMs - 3 * HOUR_MS),
       removeRecords,
       checkAction(5 * HOUR_MS - 1),
       checkAction(4 * MINUTE_MS),
     ];
   }
-  return [add, checkAction(ageMs - HOUR_MS), checkAction(domain === PENDING_DOMAIN ? 2 * MINUTE_MS : 4 * HOUR_MS)];
+  return [
+    addDomainAction,
+    checkAction(ageMs - HOUR_MS),
+    checkAction(domain === PENDING_DOMAIN ? 2 * MINUTE_MS : 4 * HOUR_MS),
+  ];
 }
 
 /**

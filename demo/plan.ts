@@ -15,7 +15,7 @@ export interface PlannedMessage extends MessageText {
   readonly behavior: Behavior;
 }
 
-export const DAYS = 30;
+export const HISTORY_DAYS = 30;
 /** The fraction of the messages that are accepted on the last day. */
 const LAST_DAY_SHARE = 0.3;
 /** The fraction of these messages that belongs to the current traffic peak. */
@@ -26,21 +26,26 @@ const PEAK_MEAN_AGE_MS = 80 * MINUTE_MS;
 /** Returns all messages before `now`, in chronological order. */
 export function planHistory(now: number, recipients: Recipients, random: Random): readonly PlannedMessage[] {
   const messages: PlannedMessage[] = [];
-  const add = (application: Application, at: number, behavior: Behavior, kind: MessageKind) => {
+  const addMessage = (application: Application, at: number, behavior: Behavior, kind: MessageKind) => {
     const to = recipients.pick(behavior);
     messages.push({ at, application, to: to.address, behavior, ...composeMessage(kind, to, random) });
   };
   for (const application of APPLICATIONS) {
     for (let n = 0; n < application.messageCount; n += 1) {
       const at = now - Math.round(pickAge(random));
-      add(application, at, random.pickWeighted(application.behaviors), random.pickWeighted(application.messageKinds));
+      addMessage(
+        application,
+        at,
+        random.pickWeighted(application.behaviorWeights),
+        random.pickWeighted(application.messageKindWeights),
+      );
     }
   }
-  for (const { account, kind, count, startAgeMs: from, endAgeMs: to, behaviors } of INCIDENTS) {
+  for (const { account, kind, messageCount, startAgeMs: from, endAgeMs: to, behaviorWeights } of INCIDENTS) {
     const application = APPLICATIONS.find((candidate) => candidate.account === account);
     if (application === undefined) continue;
-    for (let n = 0; n < count; n += 1) {
-      add(application, now - random.pickInteger(to, from), random.pickWeighted(behaviors), kind);
+    for (let n = 0; n < messageCount; n += 1) {
+      addMessage(application, now - random.pickInteger(to, from), random.pickWeighted(behaviorWeights), kind);
     }
   }
   return [...messages, ...messages.flatMap((message) => planRepeatedMessage(message, now, recipients, random))].sort(
@@ -62,63 +67,69 @@ function planRepeatedMessage(
   if (recipient === null || !SUPPRESSING_BEHAVIORS.includes(message.behavior) || random.next() > 0.6) return [];
   const at = message.at + random.pickInteger(2 * HOUR_MS, 40 * HOUR_MS);
   return at < now
-    ? [{ ...message, at, ...composeMessage(random.pickWeighted(message.application.messageKinds), recipient, random) }]
+    ? [
+        {
+          ...message,
+          at,
+          ...composeMessage(random.pickWeighted(message.application.messageKindWeights), recipient, random),
+        },
+      ]
     : [];
 }
 
-const SUPPRESSING_BEHAVIORS: readonly Behavior[] = ['gone', 'bounces-later', 'complains'];
+const SUPPRESSING_BEHAVIORS: readonly Behavior[] = ['mailbox-unknown', 'bounces-later', 'complains'];
 
 interface Incident {
   readonly account: string;
   readonly kind: MessageKind;
-  readonly count: number;
+  readonly messageCount: number;
   /** The ages of the start and of the end of the incident, in ms. */
   readonly startAgeMs: number;
   readonly endAgeMs: number;
-  readonly behaviors: Readonly<Partial<Record<Behavior, number>>>;
+  readonly behaviorWeights: Readonly<Partial<Record<Behavior, number>>>;
 }
 
 const INCIDENTS: readonly Incident[] = [
   {
     account: 'marketplace',
     kind: 'relaunch',
-    count: 170,
+    messageCount: 170,
     startAgeMs: 4 * HOUR_MS,
     endAgeMs: 2.5 * HOUR_MS,
-    behaviors: { fine: 50, gone: 30, greylisted: 12, full: 3 },
+    behaviorWeights: { accepting: 50, 'mailbox-unknown': 30, greylisted: 12, 'mailbox-full': 3 },
   },
   {
     account: 'community',
     kind: 'reply',
-    count: 30,
+    messageCount: 30,
     startAgeMs: 9 * HOUR_MS,
     endAgeMs: 15 * MINUTE_MS,
-    behaviors: { gone: 1 },
+    behaviorWeights: { 'mailbox-unknown': 1 },
   },
   {
     account: 'shop',
     kind: 'order',
-    count: 4,
+    messageCount: 4,
     startAgeMs: 20 * HOUR_MS,
     endAgeMs: 3 * HOUR_MS,
-    behaviors: { complains: 1 },
+    behaviorWeights: { complains: 1 },
   },
   {
     account: 'sign-in',
     kind: 'welcome',
-    count: 3,
+    messageCount: 3,
     startAgeMs: 9 * DAY_MS,
     endAgeMs: 2 * DAY_MS,
-    behaviors: { 'odd-report': 1 },
+    behaviorWeights: { 'not-understood-report': 1 },
   },
   // Messages that are in the queue now, because their servers have temporary failures.
   {
     account: 'shop',
     kind: 'shipped',
-    count: 12,
+    messageCount: 12,
     startAgeMs: 50 * MINUTE_MS,
     endAgeMs: 2 * MINUTE_MS,
-    behaviors: { unreachable: 1, full: 2, greylisted: 2 },
+    behaviorWeights: { unreachable: 1, 'mailbox-full': 2, greylisted: 2 },
   },
 ];
 
@@ -129,7 +140,7 @@ function pickAge(random: Random): number {
     return 2_000 + Math.abs(random.next() * DAY_MS - (random.next() < 0.4 ? 8 * HOUR_MS : 0));
   }
   // Recent days are more likely. The time of day is near the current time of day.
-  const day = 1 + Math.floor((DAYS - 1) * random.next() ** 1.8);
-  const offset = (random.next() + random.next() + random.next() - 1.5) * 8 * HOUR_MS;
-  return Math.max(2_000, day * DAY_MS + offset);
+  const ageDays = 1 + Math.floor((HISTORY_DAYS - 1) * random.next() ** 1.8);
+  const offsetMs = (random.next() + random.next() + random.next() - 1.5) * 8 * HOUR_MS;
+  return Math.max(2_000, ageDays * DAY_MS + offsetMs);
 }

@@ -34,7 +34,7 @@ export function createSeededRandom(seed: number): Random {
     pickInteger: (min, max) => min + Math.floor(next() * (max - min + 1)),
     pick(items) {
       const picked = items[Math.floor(next() * items.length)];
-      if (picked === undefined) throw new RangeError('the list to pick from is empty');
+      if (picked === undefined) throw new RangeError('cannot pick from an empty list');
       return picked;
     },
     pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
@@ -45,7 +45,7 @@ export function createSeededRandom(seed: number): Random {
         if (remaining < 0) return key;
       }
       const last = entries.at(-1);
-      if (last === undefined) throw new RangeError('the list to pick from is empty');
+      if (last === undefined) throw new RangeError('cannot pick from an empty list');
       return last[0];
     },
     generateUuid() {

@@ -46,7 +46,7 @@ const NAMES: Readonly<Record<Language, readonly (readonly [given: string, family
   ar: [['ليلى', 'حداد', 'layla.haddad']],
 };
 
-const LANGUAGES = { en: 70, de: 12, fr: 6, ja: 6, he: 3, ar: 3 } as const;
+const LANGUAGE_WEIGHTS = { en: 70, de: 12, fr: 6, ja: 6, he: 3, ar: 3 } as const;
 
 /** Stores the behavior of each recipient, so that all attempts to a recipient have the same behavior. */
 export class Recipients {
@@ -63,13 +63,13 @@ export class Recipients {
     this.#random = random;
   }
 
-  /** Returns a recipient with this behavior. For the behavior `fine`, often returns an existing recipient. */
+  /** Returns a recipient with this behavior. For the behavior `accepting`, often returns an existing recipient. */
   pick(behavior: Behavior): Recipient {
     const reusableCount = this.#reusable.length;
-    if (behavior === 'fine' && reusableCount > 40 && this.#random.next() < 0.5)
+    if (behavior === 'accepting' && reusableCount > 40 && this.#random.next() < 0.5)
       return this.#random.pick(this.#reusable);
     const recipient = this.#create(behavior);
-    if (behavior === 'fine') this.#reusable.push(recipient);
+    if (behavior === 'accepting') this.#reusable.push(recipient);
     return recipient;
   }
 
@@ -83,7 +83,7 @@ export class Recipients {
   }
 
   #create(behavior: Behavior): Recipient {
-    const language = this.#random.pickWeighted(LANGUAGES);
+    const language = this.#random.pickWeighted(LANGUAGE_WEIGHTS);
     const [given, family, local] = this.#random.pick(NAMES[language]);
     const domain = this.#random.pick(RECIPIENT_DOMAINS);
     const sameNameCount = (this.#sameNameCounts.get(local + domain) ?? 0) + 1;

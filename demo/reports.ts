@@ -27,7 +27,7 @@ const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => re
       '5.1.1',
       `550 5.1.1 <${message.to}>: Recipient address rejected: User unknown in virtual mailbox table`,
     ),
-  full: (message) => composeDsn(message, '5.2.2', `552 5.2.2 <${message.to}>: user is over quota`),
+  'mailbox-full': (message) => composeDsn(message, '5.2.2', `552 5.2.2 <${message.to}>: user is over quota`),
   complaint: (message) => [
     `From: feedback-loop@${getDomain(message)}`,
     `To: <${message.returnPath}>`,
@@ -51,7 +51,7 @@ const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => re
     '',
     ...composeOriginalMessage(message),
   ],
-  away: (message) => [
+  'out-of-office': (message) => [
     `From: <${message.to}>`,
     `To: <${message.returnPath}>`,
     'Subject: Automatic reply: out of office until Monday',
@@ -61,7 +61,7 @@ const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => re
     'Thank you for your message. I am away and will read it on Monday.',
     '',
   ],
-  odd: (message) => [
+  'not-understood': (message) => [
     `From: <${message.to}>`,
     `To: <${message.returnPath}>`,
     'Subject: who are you?',

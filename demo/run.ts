@@ -45,7 +45,7 @@ async function run(): Promise<void> {
       operatorListen: values['operator-listen'],
       seed: Number(values.seed),
       now: null,
-      live: true,
+      hasLiveTraffic: true,
     },
     (share) => status.show(`Writing thirty days of messages: ${Math.floor(share * 100)} %`),
   );

@@ -11,7 +11,7 @@ import { describeError } from '../src/printing/error-line.ts';
 import { launchChromium } from '../test/rig/chromium.ts';
 import { type Demo, startDemo } from './demo.ts';
 
-const FOLDER = fileURLToPath(new URL('../docs/screenshots', import.meta.url));
+const SCREENSHOTS_FOLDER = fileURLToPath(new URL('../docs/screenshots', import.meta.url));
 const NOW = Date.UTC(2026, 10, 20, 14, 32);
 const SEED = 1;
 const DESKTOP = { width: 1280, height: 800 };
@@ -33,13 +33,13 @@ interface Screenshot {
   /** A text that the frame in the page must show. */
   readonly frameText?: string;
   /** The text of an element that is clicked before the screenshot, such as the title of a collapsed section. */
-  readonly click?: string | RegExp;
+  readonly clickText?: string | RegExp;
   /** The accessible name of a chart over which the pointer rests. */
-  readonly hover?: RegExp;
+  readonly hoverChart?: RegExp;
   /** The height in px; by default the height of `DESKTOP`. */
   readonly height?: number;
-  readonly dark?: boolean;
-  readonly phone?: boolean;
+  readonly isDark?: boolean;
+  readonly isPhone?: boolean;
 }
 
 type GetJson = <T>(path: string) => Promise<T>;
@@ -53,19 +53,19 @@ interface MessageDetails {
 }
 
 const SCREENSHOTS: readonly Screenshot[] = [
-  { name: 'overview', path: '/', text: 'marketplace', hover: /^Outcomes: /, height: 1_240 },
-  { name: 'overview-dark', path: '/', text: 'marketplace', dark: true, height: 1_240 },
-  { name: 'overview-phone', path: '/', text: 'marketplace', phone: true },
+  { name: 'overview', path: '/', text: 'marketplace', hoverChart: /^Outcomes: /, height: 1_240 },
+  { name: 'overview-dark', path: '/', text: 'marketplace', isDark: true, height: 1_240 },
+  { name: 'overview-phone', path: '/', text: 'marketplace', isPhone: true },
   { name: 'messages', path: '/messages?state=bounced', text: 'bounced' },
-  { name: 'message', path: findGreylistedMessage, text: 'Greylisted', click: /^SMTP transcript/, height: 1_150 },
-  { name: 'message-dark', path: findGreylistedMessage, text: 'Greylisted', dark: true },
-  { name: 'message-phone', path: findGreylistedMessage, text: 'Greylisted', phone: true },
+  { name: 'message', path: findGreylistedMessage, text: 'Greylisted', clickText: /^SMTP transcript/, height: 1_150 },
+  { name: 'message-dark', path: findGreylistedMessage, text: 'Greylisted', isDark: true },
+  { name: 'message-phone', path: findGreylistedMessage, text: 'Greylisted', isPhone: true },
   { name: 'deliverability', path: '/deliverability', text: 'Microsoft', height: 1_100 },
-  { name: 'deliverability-phone', path: '/deliverability?by=account', text: 'marketplace', phone: true },
+  { name: 'deliverability-phone', path: '/deliverability?by=account', text: 'marketplace', isPhone: true },
   { name: 'inbox', path: findOrderInInbox, text: /^Your order/, frameText: 'Total' },
   { name: 'account', path: '/accounts/marketplace', text: /hard bounces/i },
   { name: 'domain', path: '/domains/market.example', text: /_domainkey/, height: 1_000 },
-  { name: 'suppressions-dark', path: '/suppressions?list=shop', text: 'complaint', dark: true },
+  { name: 'suppressions-dark', path: '/suppressions?list=shop', text: 'complaint', isDark: true },
   { name: 'providers', path: '/providers', text: 'Postmark' },
   { name: 'health', path: '/health', text: /database/i },
 ];
@@ -76,14 +76,14 @@ async function findGreylistedMessage(getJson: GetJson): Promise<string> {
     const { attempts } = await getJson<MessageDetails>(`/messages/${id}`);
     if (attempts[0]?.reason === 'greylisted' && attempts.at(-1)?.outcome === 'delivered') return `/messages/${id}`;
   }
-  throw new Error('no message was greylisted and then delivered');
+  throw new Error('no message was greylisted and then delivered; set another SEED');
 }
 
 async function findOrderInInbox(getJson: GetJson): Promise<string> {
   const { messages } = await getJson<MessageList>('/inbox');
-  const order = messages.find(({ subject }) => /^Your order [0-9]+$/.test(subject));
-  if (order === undefined) throw new Error('no order is in the inbox');
-  return `/inbox/${order.id}`;
+  const orderMessage = messages.find(({ subject }) => /^Your order [0-9]+$/.test(subject));
+  if (orderMessage === undefined) throw new Error('the inbox contains no order; set another SEED');
+  return `/inbox/${orderMessage.id}`;
 }
 
 /** Creates a browser context that is signed in. */
@@ -102,12 +102,12 @@ async function takeScreenshot(
   screenshot: Screenshot,
   baseUrl: string,
 ): Promise<void> {
-  const { name, path, text, frameText, click, hover, height = DESKTOP.height, dark, phone } = screenshot;
+  const { name, path, text, frameText, clickText, hoverChart, height = DESKTOP.height, isDark, isPhone } = screenshot;
   const context = await browser.newContext({
     baseURL: baseUrl,
-    viewport: phone === true ? PHONE : { ...DESKTOP, height },
+    viewport: isPhone === true ? PHONE : { ...DESKTOP, height },
     deviceScaleFactor: 1,
-    colorScheme: dark === true ? 'dark' : 'light',
+    colorScheme: isDark === true ? 'dark' : 'light',
     reducedMotion: 'reduce',
     locale: 'en-GB',
     timezoneId: 'UTC',
@@ -128,10 +128,10 @@ async function takeScreenshot(
     await page.goto(typeof path === 'string' ? path : await path(getJson));
     await waitForText(page, name, text);
     if (frameText !== undefined) await page.frameLocator('iframe').getByText(frameText).waitFor();
-    if (click !== undefined) await page.getByText(click).first().click();
-    if (hover !== undefined) await restPointer(page, hover);
+    if (clickText !== undefined) await page.getByText(clickText).first().click();
+    if (hoverChart !== undefined) await restPointer(page, hoverChart);
     const png = await page.screenshot({ animations: 'disabled', caret: 'hide' });
-    writeFileSync(join(FOLDER, getFileName(name)), await compress(context, png));
+    writeFileSync(join(SCREENSHOTS_FOLDER, getFileName(name)), await convertToWebp(context, png));
   } finally {
     await context.close();
   }
@@ -140,14 +140,14 @@ async function takeScreenshot(
 /** Rests the pointer over the chart, so that its tooltip is shown. */
 async function restPointer(page: Page, chartName: RegExp): Promise<void> {
   const chart = page.getByRole('img', { name: chartName });
-  const box = await chart.boundingBox();
-  if (box === null) throw new Error(`no chart has the name ${String(chartName)}`);
-  await page.mouse.move(box.x + box.width * HOVER_SHARE, box.y + box.height / 2);
+  const bounds = await chart.boundingBox();
+  if (bounds === null) throw new Error(`the page has no chart with the name ${String(chartName)}; correct hoverChart`);
+  await page.mouse.move(bounds.x + bounds.width * HOVER_SHARE, bounds.y + bounds.height / 2);
   await page.locator('.chart-tip').waitFor();
 }
 
 /** Converts a PNG file to WebP, which is less than half as large. */
-async function compress(context: BrowserContext, png: Buffer): Promise<Buffer> {
+async function convertToWebp(context: BrowserContext, png: Buffer): Promise<Buffer> {
   const page = await context.newPage();
   // The expression runs in the browser. It is text, because the types of this file are those of Node.
   const dataUrl = await page.evaluate<string>(`(async () => {
@@ -174,18 +174,18 @@ async function waitForText(page: Page, name: string, text: string | RegExp): Pro
   }
 }
 
-async function run(): Promise<void> {
+async function takeScreenshots(): Promise<void> {
   const anyPort = '127.0.0.1:0';
   const demo = await startDemo(
-    { listen: anyPort, operatorListen: anyPort, seed: SEED, now: NOW, live: false },
+    { listen: anyPort, operatorListen: anyPort, seed: SEED, now: NOW, hasLiveTraffic: false },
     () => undefined,
   );
   try {
     await demo.history;
     const browser = await launchChromium();
     try {
-      rmSync(FOLDER, { recursive: true, force: true });
-      mkdirSync(FOLDER, { recursive: true });
+      rmSync(SCREENSHOTS_FOLDER, { recursive: true, force: true });
+      mkdirSync(SCREENSHOTS_FOLDER, { recursive: true });
       const signedInContext = await signIn(browser, demo);
       for (const screenshot of SCREENSHOTS)
         await takeScreenshot(browser, signedInContext, screenshot, demo.service.operatorUrl ?? '');
@@ -195,13 +195,16 @@ async function run(): Promise<void> {
   } finally {
     await demo.stop();
   }
-  const sizes = SCREENSHOTS.map(({ name }) => ({ name, bytes: statSync(join(FOLDER, getFileName(name))).size }));
+  const sizes = SCREENSHOTS.map(({ name }) => ({
+    name,
+    bytes: statSync(join(SCREENSHOTS_FOLDER, getFileName(name))).size,
+  }));
   const bytes = sizes.reduce((sum, file) => sum + file.bytes, 0);
   for (const file of sizes) process.stdout.write(`${file.name.padEnd(20)} ${String(file.bytes).padStart(8)}\n`);
-  if (bytes > MAX_TOTAL_BYTES) throw new Error(`the screenshots have ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}`);
+  if (bytes > MAX_TOTAL_BYTES) throw new Error(`the screenshots have ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}; remove a screenshot or reduce WEBP_QUALITY`);
 }
 
-run().then(
+takeScreenshots().then(
   () => process.exit(0),
   (error: unknown) => {
     process.stderr.write(`screenshots: ${describeError(error)}\n`);

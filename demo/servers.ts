@@ -16,7 +16,7 @@ interface Server {
   readonly address: string;
   readonly greeting: string;
   readonly tls: string | null;
-  readonly pipelining: boolean;
+  readonly hasPipelining: boolean;
   /** The reply to an accepted message, in which `{n}` is replaced by a queue id. */
   readonly acceptReply: string;
 }
@@ -27,35 +27,35 @@ const SERVERS: Readonly<Record<string, Server>> = {
     address: '192.0.2.25',
     greeting: 'ESMTP {n}.24 - bigsmtp',
     tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
-    pipelining: true,
+    hasPipelining: true,
     acceptReply: '250 2.0.0 OK {n} - bigsmtp',
   },
   'outpost.example': {
     address: '192.0.2.60',
     greeting: 'Outpost ESMTP MAIL Service ready',
     tls: 'TLSv1.2 ECDHE-RSA-AES256-GCM-SHA384',
-    pipelining: true,
+    hasPipelining: true,
     acceptReply: '250 2.6.0 <{n}@outpost.example> Queued mail for delivery',
   },
   'webpost.example.net': {
     address: '203.0.113.12',
     greeting: 'ESMTP Postfix',
     tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
-    pipelining: true,
+    hasPipelining: true,
     acceptReply: '250 2.0.0 Ok: queued as {n}',
   },
   'uni.example.org': {
     address: '203.0.113.80',
     greeting: 'ESMTP Exim 4.98',
     tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256',
-    pipelining: true,
+    hasPipelining: true,
     acceptReply: '250 OK id={n}',
   },
   'studio.example.com': {
     address: '198.51.100.44',
     greeting: 'ESMTP ready',
     tls: null,
-    pipelining: false,
+    hasPipelining: false,
     acceptReply: '250 2.0.0 Message accepted for delivery',
   },
 };
@@ -82,20 +82,20 @@ export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Atte
   const server = SERVERS[domain] ?? FALLBACK_SERVER;
   const script = BEHAVIORS[behavior];
   const host = `mx.${domain}:25`;
-  const { outcome, lines, getOffsetsMs } = simulate(
+  const { outcome, lines, getOffsetsMs } = simulateSession(
     attempt,
     server,
     `mx.${domain}`,
     findAttemptFailure(script, attemptNumber),
     createQueueId(random),
   );
-  const reached = outcome.reply.stage !== 'connect';
+  const isConnected = outcome.reply.stage !== 'connect';
   const tookMs = random.pickInteger(...script.tookMs);
   return {
     outcome,
     startedAt,
     tookMs,
-    remote: reached ? host : null,
+    remote: isConnected ? host : null,
     conversation: lines,
     lineOffsetsMs: getOffsetsMs(tookMs),
   };
@@ -105,11 +105,17 @@ const FALLBACK_SERVER: Server = {
   address: '192.0.2.200',
   greeting: 'ESMTP',
   tls: 'TLSv1.3 TLS_AES_256_GCM_SHA384',
-  pipelining: true,
+  hasPipelining: true,
   acceptReply: '250 2.0.0 Ok: queued as {n}',
 };
 
-function simulate(attempt: SimulatedAttempt, server: Server, name: string, failure: AttemptFailure | null, id: string) {
+function simulateSession(
+  attempt: SimulatedAttempt,
+  server: Server,
+  name: string,
+  failure: AttemptFailure | null,
+  id: string,
+) {
   // The number of round trips to the server. The time of a line is its share of the duration of the attempt.
   let roundTrips = 0;
   const transcript = new Transcript({ monotonic: () => roundTrips });
@@ -117,7 +123,7 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
   const fillTemplate = (text: string) => text.replace('{to}', attempt.to).replace('{host}', host).replace('{n}', id);
   const getOffsetsMs = (tookMs: number) =>
     transcript.offsetsMs.map((roundTrip) => Math.round((tookMs * roundTrip) / Math.max(1, roundTrips)));
-  const finish = (outcome: Outcome) => ({ outcome, lines: transcript.lines, getOffsetsMs });
+  const createResult = (outcome: Outcome) => ({ outcome, lines: transcript.lines, getOffsetsMs });
   const respond = (...lines: readonly string[]) => {
     roundTrips += 1;
     for (const line of lines) transcript.addServerLine(fillTemplate(line));
@@ -131,33 +137,35 @@ function simulate(attempt: SimulatedAttempt, server: Server, name: string, failu
     const reply = toReply(stage, { kind: 'reply', code: Number(lines[0]?.slice(0, 3)), lines: text });
     return classify(reply);
   };
-  const isAt = (stage: Reply['stage']) => (failure?.stage === stage ? failure : null);
+  const findFailureAt = (stage: Reply['stage']) => (failure?.stage === stage ? failure : null);
 
-  const atConnect = isAt('connect');
-  if (atConnect?.kind === 'lost') return finish(toConnectionOutcome('connect', fillTemplate(atConnect.text)));
+  const connectFailure = findFailureAt('connect');
+  if (connectFailure?.kind === 'lost')
+    return createResult(toConnectionOutcome('connect', fillTemplate(connectFailure.text)));
   transcript.addRemark(`${host} [${server.address}], clear text`);
-  const atGreeting = isAt('greeting');
-  if (atGreeting?.kind === 'reply') {
-    respond(...atGreeting.lines);
-    return finish(classifyReply('greeting', atGreeting.lines));
+  const greetingFailure = findFailureAt('greeting');
+  if (greetingFailure?.kind === 'reply') {
+    respond(...greetingFailure.lines);
+    return createResult(classifyReply('greeting', greetingFailure.lines));
   }
   respond(`220 ${name} ${server.greeting}`);
-  const ehloLines = [name, ...(server.pipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
+  const ehloLines = [name, ...(server.hasPipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
   exchangeEhlo([...ehloLines, ...(server.tls === null ? [] : ['STARTTLS'])]);
   if (server.tls !== null) {
     transcript.addClientLine('STARTTLS');
     respond('220 2.0.0 Ready to start TLS');
-    const atTls = isAt('starttls');
-    if (atTls?.kind === 'lost') return finish(toConnectionOutcome('starttls', fillTemplate(atTls.text)));
+    const tlsFailure = findFailureAt('starttls');
+    if (tlsFailure?.kind === 'lost')
+      return createResult(toConnectionOutcome('starttls', fillTemplate(tlsFailure.text)));
     // The TLS handshake.
     roundTrips += 1;
     transcript.addRemark(`${host} [${server.address}], ${server.tls}`);
     exchangeEhlo([...ehloLines, 'SMTPUTF8']);
   }
-  return finish(transact(attempt, server, failure, { transcript, respond, fillTemplate, classifyReply }));
+  return createResult(transact(attempt, server, failure, { transcript, respond, fillTemplate, classifyReply }));
 }
 
-interface Dialog {
+interface SessionParts {
   readonly transcript: Transcript;
   readonly respond: (...lines: readonly string[]) => void;
   readonly fillTemplate: (text: string) => string;
@@ -168,18 +176,23 @@ interface Dialog {
  * Writes MAIL, RCPT, DATA and the message to the transcript. The commands are in one group if the server supports
  * PIPELINING.
  */
-function transact(attempt: SimulatedAttempt, server: Server, failure: AttemptFailure | null, dialog: Dialog): Outcome {
-  const { transcript, respond, fillTemplate, classifyReply } = dialog;
+function transact(
+  attempt: SimulatedAttempt,
+  server: Server,
+  failure: AttemptFailure | null,
+  session: SessionParts,
+): Outcome {
+  const { transcript, respond, fillTemplate, classifyReply } = session;
   const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
   const replies = ['250 2.1.0 Ok', '250 2.1.5 Ok', '354 End data with <CR><LF>.<CR><LF>'];
   const refusedAt = failure?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(failure.stage) : -1;
-  if (server.pipelining) for (const command of commands) transcript.addClientLine(command);
+  if (server.hasPipelining) for (const command of commands) transcript.addClientLine(command);
   for (const [at, command] of commands.entries()) {
-    if (!server.pipelining) transcript.addClientLine(command);
+    if (!server.hasPipelining) transcript.addClientLine(command);
     if (failure?.kind === 'reply' && at === refusedAt) {
       respond(...failure.lines);
       // The server also refuses the remaining commands of the group.
-      if (server.pipelining) respond(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
+      if (server.hasPipelining) respond(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
       return classifyReply(failure.stage, failure.lines);
     }
     respond(replies[at] ?? '');

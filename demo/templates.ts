@@ -1,4 +1,4 @@
-/** Contains the templates of messages.ts. The HTML uses tables and inline styles, which all mail clients support. */
+/** Contains the templates of messages.ts. The HTML uses tables and inline styles, which most mail clients support. */
 
 import type { MessageText } from './messages.ts';
 import type { Random } from './random.ts';
@@ -22,7 +22,7 @@ export function pickItem(random: Random): Item {
   return random.pick(ITEMS);
 }
 
-interface Words {
+interface LocalizedTexts {
   readonly direction: 'ltr' | 'rtl';
   readonly hello: string;
   readonly order: string;
@@ -33,7 +33,7 @@ interface Words {
   readonly resetButton: string;
 }
 
-const WORDS: Readonly<Record<Language, Words>> = {
+const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
   en: {
     direction: 'ltr',
     hello: 'Hello',
@@ -97,13 +97,13 @@ const WORDS: Readonly<Record<Language, Words>> = {
 };
 
 export function composeOrder(to: Recipient, number: number, items: readonly Item[]): MessageText {
-  const { hello, order: title, orderText } = WORDS[to.language];
+  const { hello, order: title, orderText } = LOCALIZED_TEXTS[to.language];
   return {
     subject: `${title} ${number}`,
     message: renderPage(to.language, `${title} ${number}`, [
       renderParagraph(`${hello} ${to.name},`),
       renderParagraph(orderText),
-      renderBill(items, WORDS[to.language].total),
+      renderBill(items, LOCALIZED_TEXTS[to.language].total),
       renderButton('See your order', `https://lumen-shop.example/orders/${number}`),
     ]),
   };
@@ -143,7 +143,7 @@ export function composeReceipt(to: Recipient, number: number, cents: number): Me
 }
 
 export function composeReset(to: Recipient, word: string): MessageText {
-  const { hello, reset: title, resetText, resetButton } = WORDS[to.language];
+  const { hello, reset: title, resetText, resetButton } = LOCALIZED_TEXTS[to.language];
   return {
     subject: title,
     message: renderPage(to.language, title, [
@@ -173,7 +173,7 @@ export function composeWelcome(to: Recipient): MessageText {
 }
 
 function renderPage(language: Language, title: string, parts: readonly string[]): string {
-  const { direction } = WORDS[language];
+  const { direction } = LOCALIZED_TEXTS[language];
   return `<!doctype html>
 <html lang="${language}" dir="${direction}">
 <head><meta charset="utf-8"><title>${title}</title></head>
@@ -197,11 +197,11 @@ function renderParagraph(text: string): string {
 }
 
 function renderBill(items: readonly Item[], total: string): string {
-  const cell = 'style="padding:6px 0;border-bottom:1px solid #e6dfd2"';
+  const cellStyle = 'style="padding:6px 0;border-bottom:1px solid #e6dfd2"';
   const formatLine = ({ name, cents }: Item) =>
-    `<tr><td ${cell}>${name}</td><td ${cell} align="right">${formatMoney(cents)}</td></tr>`;
-  const sum = items.reduce((all, { cents }) => all + cents, 0);
-  return `<table width="100%" cellspacing="0">${items.map(formatLine).join('')}<tr><td style="padding-top:8px"><b>${total}</b></td><td align="right" style="padding-top:8px"><b>${formatMoney(sum)}</b></td></tr></table>`;
+    `<tr><td ${cellStyle}>${name}</td><td ${cellStyle} align="right">${formatMoney(cents)}</td></tr>`;
+  const totalCents = items.reduce((sum, { cents }) => sum + cents, 0);
+  return `<table width="100%" cellspacing="0">${items.map(formatLine).join('')}<tr><td style="padding-top:8px"><b>${total}</b></td><td align="right" style="padding-top:8px"><b>${formatMoney(totalCents)}</b></td></tr></table>`;
 }
 
 function renderButton(text: string, link: string): string {

@@ -32,25 +32,25 @@ export interface Traffic {
 }
 
 /** The minimum and the maximum pause between two submissions, in ms. */
-const PAUSE_MS = [400, 2_600] as const;
+const PAUSE_RANGE_MS = [400, 2_600] as const;
 /** The minimum and the maximum delay of a report, in ms, which are shorter than in the history. */
-const REPORT_MS = [4_000, 40_000] as const;
+const REPORT_DELAY_RANGE_MS = [4_000, 40_000] as const;
 const SIMULATOR_LOCAL_PARTS = ['success', 'bounce', 'defer', 'complaint', 'suppressed'] as const;
 /** The number of messages to slow servers at the start, so that some messages are always in the state `sending`. */
-const INITIAL_SLOW_MESSAGES = 4;
+const INITIAL_SLOW_MESSAGE_COUNT = 4;
 
-const LIVE_BEHAVIORS: Readonly<Partial<Record<Behavior, number>>> = {
-  fine: 82,
+const LIVE_BEHAVIOR_WEIGHTS: Readonly<Partial<Record<Behavior, number>>> = {
+  accepting: 82,
   slow: 7,
   greylisted: 4,
-  busy: 2,
-  full: 1,
-  gone: 0.6,
-  'full-later': 0.5,
+  'server-busy': 2,
+  'mailbox-full': 1,
+  'mailbox-unknown': 0.6,
+  'mailbox-full-later': 0.5,
   'bounces-later': 0.3,
-  away: 1,
+  'out-of-office': 1,
   policy: 0.3,
-  'odd-report': 0.1,
+  'not-understood-report': 0.1,
 };
 
 export function startTraffic(parts: TrafficParts): Traffic {
@@ -68,10 +68,10 @@ export function startTraffic(parts: TrafficParts): Traffic {
     });
     timers.add(cancel);
   };
-  const track = (request: Promise<unknown>) => {
+  const trackRequest = (request: Promise<unknown>) => {
     // Failures are ignored, because a request may fail while the service is busy or stopping.
-    const settled = request.catch(() => undefined).finally(() => requests.delete(settled));
-    requests.add(settled);
+    const trackedRequest = request.catch(() => undefined).finally(() => requests.delete(trackedRequest));
+    requests.add(trackedRequest);
   };
 
   const submit = (key: string, body: object): Promise<unknown> =>
@@ -81,46 +81,48 @@ export function startTraffic(parts: TrafficParts): Traffic {
       body: JSON.stringify(body),
     }).then((response) => response.text());
 
-  function send(application: Application, behavior: Behavior): void {
+  function sendMessage(application: Application, behavior: Behavior): void {
     const key = parts.getKey(application.account);
     if (key === undefined) return;
     const to = recipients.pick(behavior);
-    const message = composeMessage(random.pickWeighted(application.messageKinds), to, random);
-    track(submit(key, { to: to.address, from: application.from, ...message }));
+    const message = composeMessage(random.pickWeighted(application.messageKindWeights), to, random);
+    trackRequest(submit(key, { to: to.address, from: application.from, ...message }));
   }
 
   function submitNext(): void {
     const application = APPLICATIONS.find(({ account }) => account === random.pickWeighted(weights));
-    const selector = random.next();
+    const share = random.next();
     const key = application === undefined ? undefined : parts.getKey(application.account);
-    if (application !== undefined && key !== undefined && selector < 0.06) {
+    if (application !== undefined && key !== undefined && share < 0.06) {
       const to = `${random.pick(SIMULATOR_LOCAL_PARTS)}+${random.pickInteger(1, 99)}@simulator.postrider.test`;
-      track(
+      trackRequest(
         submit(key, { to, from: application.from, subject: 'Delivery test', message: 'A message to the simulator.' }),
       );
-    } else if (application !== undefined && selector < 0.08) {
-      track(submit(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }));
+    } else if (application !== undefined && share < 0.08) {
+      trackRequest(
+        submit(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }),
+      );
     } else if (application !== undefined) {
       for (let n = random.next() < 0.15 ? random.pickInteger(2, 5) : 1; n > 0; n -= 1) {
-        send(application, random.pickWeighted(LIVE_BEHAVIORS));
+        sendMessage(application, random.pickWeighted(LIVE_BEHAVIOR_WEIGHTS));
       }
     }
-    if (!isStopped) schedule(random.pickInteger(...PAUSE_MS), submitNext);
+    if (!isStopped) schedule(random.pickInteger(...PAUSE_RANGE_MS), submitNext);
   }
 
-  for (let n = 0; n < INITIAL_SLOW_MESSAGES; n += 1)
-    send(random.pick(APPLICATIONS.filter(({ liveWeight }) => liveWeight > 0)), 'slow');
+  for (let n = 0; n < INITIAL_SLOW_MESSAGE_COUNT; n += 1)
+    sendMessage(random.pick(APPLICATIONS.filter(({ liveWeight }) => liveWeight > 0)), 'slow');
   schedule(0, submitNext);
   return {
     onDelivered(message, behavior) {
       const { report } = BEHAVIORS[behavior];
       if (report === null || isStopped) return;
-      schedule(random.pickInteger(...REPORT_MS), () => {
+      schedule(random.pickInteger(...REPORT_DELAY_RANGE_MS), () => {
         const { id, envelope } = message;
         const [from, subject] = ['service@lumen.example', 'Your message'];
-        const raw = composeReport(report.kind, { id, to: envelope.to, from, subject, returnPath: envelope.from });
-        const reportMessage = { id, envelope: { from: '', to: envelope.from, smtputf8: false }, data: raw };
-        track(reportTransport.attempt(reportMessage, null));
+        const rawReport = composeReport(report.kind, { id, to: envelope.to, from, subject, returnPath: envelope.from });
+        const reportMessage = { id, envelope: { from: '', to: envelope.from, smtputf8: false }, data: rawReport };
+        trackRequest(reportTransport.attempt(reportMessage, null));
       });
     },
     async stop() {
@@ -134,12 +136,12 @@ export function startTraffic(parts: TrafficParts): Traffic {
 
 /** Creates the transport that sends the reports. */
 function createReportTransport(address: string, clock: MonotonicClock): Transport {
-  const colon = address.lastIndexOf(':');
+  const colonIndex = address.lastIndexOf(':');
   return createSmtpTransport(
     {
       kind: 'smtp',
-      host: address.slice(0, colon),
-      port: Number(address.slice(colon + 1)),
+      host: address.slice(0, colonIndex),
+      port: Number(address.slice(colonIndex + 1)),
       tls: 'never',
       auth: null,
       connections: 1,

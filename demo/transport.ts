@@ -25,7 +25,7 @@ export interface DemoTransportParts {
 const CONCURRENCY = 64;
 
 export interface DemoTransport {
-  readonly wrap: (inner: Transport) => Transport;
+  readonly wrapTransport: (inner: Transport) => Transport;
   /** Writes a message of the history into the inbox. */
   capture(message: OutgoingMessage): Promise<void>;
   /** Aborts the attempts that wait for a reply. */
@@ -42,7 +42,7 @@ export function createDemoTransport({
   const aborted = Promise.withResolvers<'ended'>();
   let captureTransport: Transport | null = null;
 
-  async function simulate(
+  async function simulateAttempt(
     inner: Transport,
     message: OutgoingMessage,
     behavior: Behavior,
@@ -76,7 +76,7 @@ export function createDemoTransport({
   }
 
   return {
-    wrap(inner) {
+    wrapTransport(inner) {
       captureTransport = inner;
       return {
         concurrency: CONCURRENCY,
@@ -86,7 +86,7 @@ export function createDemoTransport({
           const behavior = recipients.findBehavior(message.envelope.to);
           return behavior === null
             ? inner.attempt(message, beforeCompletion)
-            : simulate(inner, message, behavior, beforeCompletion);
+            : simulateAttempt(inner, message, behavior, beforeCompletion);
         },
       };
     },

@@ -13,16 +13,16 @@ test('no acknowledged message is lost and the service does not crash under hosti
   timeout: 3_600_000,
 }, async () => {
   const result = await runHostile({
-    windows: WINDOW_COUNT,
+    windowCount: WINDOW_COUNT,
     windowSeconds: WINDOW_SECONDS,
     perSecond: 1_000,
-    kills: true,
-    progress: (line) => process.stderr.write(`${line}\n`),
+    isServiceKilled: true,
+    onProgress: (line) => process.stderr.write(`${line}\n`),
   });
   process.stderr.write(
-    `accepting ${result.acceptRatio.toFixed(3)}, delivering ${result.deliverRatio.toFixed(3)} of the rate without hostile clients; ${result.acknowledged} acknowledged\n`,
+    `accepting ${result.acceptRatio.toFixed(3)}, delivering ${result.deliveryRatio.toFixed(3)} of the rate without hostile clients; ${result.acknowledgedCount} acknowledged\n`,
   );
-  expect(result.lost).toEqual([]);
-  expect(result.undelivered).toEqual([]);
-  expect(result.crashes).toBe(0);
+  expect(result.lostIds).toEqual([]);
+  expect(result.undeliveredIds).toEqual([]);
+  expect(result.crashCount).toBe(0);
 });

@@ -68,7 +68,7 @@ export interface Message {
 
 /** Options of one call of `send`. */
 export interface SendOptions {
-  /** Ends the attempts when it is aborted. The message may be accepted nevertheless. */
+  /** When this signal is aborted, the attempts end. The message may be accepted nevertheless. */
   readonly signal?: AbortSignal;
 }
 

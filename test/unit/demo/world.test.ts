@@ -31,25 +31,25 @@ test('every message of the history is valid for the public interface and has a t
 });
 
 const EXPECTED_OUTCOMES: Readonly<Record<Behavior, string>> = {
-  fine: 'delivered',
+  accepting: 'delivered',
   slow: 'delivered',
   greylisted: 'deferred greylisted',
-  busy: 'deferred unavailable',
-  full: 'deferred mailbox-full',
-  'full-for-hours': 'deferred mailbox-full',
+  'server-busy': 'deferred unavailable',
+  'mailbox-full': 'deferred mailbox-full',
+  'mailbox-full-for-hours': 'deferred mailbox-full',
   unreachable: 'deferred connection',
   'broken-tls': 'deferred connection',
   'cut-off': 'unanswered',
-  gone: 'bounced recipient-unknown suppressed',
-  disabled: 'bounced recipient-disabled suppressed',
+  'mailbox-unknown': 'bounced recipient-unknown suppressed',
+  'mailbox-disabled': 'bounced recipient-disabled suppressed',
   policy: 'bounced policy',
   spam: 'bounced content',
   'too-large': 'bounced size',
   'bounces-later': 'delivered',
-  'full-later': 'delivered',
+  'mailbox-full-later': 'delivered',
   complains: 'delivered',
-  away: 'delivered',
-  'odd-report': 'delivered',
+  'out-of-office': 'delivered',
+  'not-understood-report': 'delivered',
 };
 
 test('the reply of a simulated server has the outcome of its behavior', () => {
@@ -116,10 +116,10 @@ test('every report is parsed as its kind', () => {
       failure: { class: 'hard', category: 'mailbox-unknown' },
       recipient: message.to,
     },
-    full: { kind: 'bounce', failure: { class: 'soft', category: 'mailbox-full' }, recipient: message.to },
+    'mailbox-full': { kind: 'bounce', failure: { class: 'soft', category: 'mailbox-full' }, recipient: message.to },
     complaint: { kind: 'complaint', feedbackType: 'abuse', recipient: message.to },
-    away: { kind: 'auto-reply' },
-    odd: { kind: 'unknown' },
+    'out-of-office': { kind: 'auto-reply' },
+    'not-understood': { kind: 'unknown' },
   };
   for (const [kind, event] of Object.entries(kinds)) {
     expect(readFeedbackEvents(composeReport(kind as ReportKind, message)), kind).toEqual([
