@@ -3,12 +3,29 @@
  * use this reader. The functions are pure and never throw.
  */
 import type { MemberResult } from './batch.ts';
-import { createFact, type Diagnosis, type EventMeaning, type ProviderFact, type ProviderListReason } from './event.ts';
-import { computeDigest, findPostriderId, findRow, type Json, parseTime, toId, toObject, toText } from './json.ts';
+import {
+  createFact,
+  type Diagnosis,
+  type EventMeaning,
+  type ProviderFact,
+  type ProviderListReason,
+  UNREADABLE_RECIPIENT,
+} from './event.ts';
+import {
+  computeDigest,
+  findPostriderId,
+  findRow,
+  getMember,
+  type Json,
+  parseTime,
+  toId,
+  toObject,
+  toText,
+} from './json.ts';
 
 /**
- * The position of a value in an event. A text is the path of a member: `a.b` is the member `b` of the object `a`. A function
- * computes a value that is not a member.
+ * The position of a value in an event. A text is the path of a member: `a.b` is the member `b` of the object `a`. An array of one
+ * element counts as its element. A function computes a value that is not a member.
  */
 export type Source = string | ((event: Json) => unknown);
 
@@ -60,6 +77,7 @@ export function createEventReader({ sources, meanings, listReason, requiredObjec
   const readMessageId = createReader(sources.messageId, findPostriderId);
   const readReference = createReader(sources.reference, toId);
   const readRecipient = createReader(sources.recipient, toText);
+  const hasRecipient = createReader(sources.recipient, (value) => (isAbsent(value) ? null : true));
   const readTime = createReader(sources.at, parseTime);
   const readStatus = createReader(sources.status, toText);
   const readDiagnostic = createReader(sources.diagnostic, toText);
@@ -86,7 +104,7 @@ export function createEventReader({ sources, meanings, listReason, requiredObjec
       key,
       messageId: readMessageId(event),
       reference: readReference(event),
-      recipient: readRecipient(event),
+      recipient: readRecipient(event) ?? (hasRecipient(event) === null ? null : UNREADABLE_RECIPIENT),
       at: readTime(event),
       fact,
     };
@@ -95,6 +113,11 @@ export function createEventReader({ sources, meanings, listReason, requiredObjec
 
 /** Reads one event. */
 export type ReadEvent = (event: Json) => MemberResult;
+
+/** Returns true for a value that names nothing: undefined, null, an empty text and an empty array. */
+function isAbsent(value: unknown): boolean {
+  return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
+}
 
 /** Creates the function that returns the first value of the sources that `convert` accepts, or null. */
 function createReader<Value>(
@@ -116,11 +139,7 @@ function createGetter(source: Source): (event: Json) => unknown {
   const names = source.split('.');
   return (event) => {
     let value: unknown = event;
-    for (const name of names) {
-      const object = toObject(value);
-      if (object === null || !Object.hasOwn(object, name)) return undefined;
-      value = object[name];
-    }
+    for (const name of names) value = getMember(value, name);
     return value;
   };
 }

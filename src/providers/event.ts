@@ -79,6 +79,9 @@ export function createFact(
   }
 }
 
+/** The recipient of an event whose recipient cannot be read. It equals the recipient of no message. */
+export const UNREADABLE_RECIPIENT = '?';
+
 export interface ProviderEvent {
   /** The type as the provider writes it, for example `Bounce/HardBounce`. It is untrusted text. */
   readonly type: string;
@@ -91,7 +94,10 @@ export interface ProviderEvent {
   readonly messageId: string | null;
   /** The provider's id of the message, or null. Postrider uses it only if `messageId` is null. */
   readonly reference: string | null;
-  /** The recipient as the provider writes it, or null if the event names no recipient. */
+  /**
+   * The recipient as the provider writes it, or null if the event names no recipient. `UNREADABLE_RECIPIENT` if the member of the
+   * recipient is not one text.
+   */
   readonly recipient: string | null;
   /** The time of the event in milliseconds since the epoch, or null. */
   readonly at: number | null;

@@ -56,24 +56,38 @@ export function toList(value: unknown): readonly unknown[] {
   return value === undefined || value === null ? [] : [value];
 }
 
+/** Returns the element of an array of one element, otherwise the value itself. Some providers put single values into an array. */
+export function unwrapSingle(value: unknown): unknown {
+  return Array.isArray(value) && value.length === 1 ? value[0] : value;
+}
+
+/** Returns the member of an object. Returns undefined if the value is not an object or has no such member of its own. */
+export function getMember(value: unknown, name: string): unknown {
+  const object = toObject(value);
+  return object !== null && Object.hasOwn(object, name) ? unwrapSingle(object[name]) : undefined;
+}
+
 /**
  * Returns a non-empty text, or null. Numbers are converted to text, because providers write ids and codes both as
  * numbers and as text.
  */
-export function toText(value: unknown): string | null {
+export function toText(wrapped: unknown): string | null {
+  const value = unwrapSingle(wrapped);
   if (typeof value === 'number' && Number.isFinite(value)) return String(value);
   return typeof value === 'string' && value !== '' ? value : null;
 }
 
 /** Returns a number, or null. Text such as `"605"` is converted to a number. */
-export function toNumber(value: unknown): number | null {
+export function toNumber(wrapped: unknown): number | null {
+  const value = unwrapSingle(wrapped);
   if (typeof value === 'number') return Number.isFinite(value) ? value : null;
   if (typeof value !== 'string' || value.length > 32 || !/^-?\d+(?:\.\d+)?$/.test(value)) return null;
   return Number(value);
 }
 
 /** Returns a boolean, or null. The numbers and texts that mean true or false are converted to a boolean. */
-export function toBoolean(value: unknown): boolean | null {
+export function toBoolean(wrapped: unknown): boolean | null {
+  const value = unwrapSingle(wrapped);
   if (typeof value === 'boolean') return value;
   if (value === 1 || value === '1' || value === 'true' || value === 'True') return true;
   if (value === 0 || value === '0' || value === 'false' || value === 'False') return false;
@@ -110,8 +124,7 @@ export function parseTime(value: unknown): number | null {
 
 /**
  * Returns the id of the message of Postrider that the value identifies, or null. The value is the id, the Message-ID of the
- * message, a metadata object with the member `postrider-id`, or such an object as JSON text. Some providers put the value into
- * an array.
+ * message, a metadata object with the member `postrider-id`, or such an object as JSON text. Of an array, the first element counts.
  */
 export function findPostriderId(value: unknown): string | null {
   const [found] = toList(value);

@@ -6,7 +6,7 @@
 import { createAuthenticateBy, parseTextSecret } from '../authentication.ts';
 import { readObject } from '../batch.ts';
 import { createEventReader } from '../event-shape.ts';
-import { type Json, parseJson, toId, toObject, toText } from '../json.ts';
+import { getMember, type Json, parseJson, toId, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 import { authenticateBySignature, isEndpointTest } from './signature.ts';
 
@@ -81,14 +81,14 @@ export const MAILERSEND_EVENTS: EventFormat = {
 };
 
 /** Returns the key of an event with an id, or null. The events of one message have the same `data.id`. */
-function createKey({ type, data }: Json): string | null {
-  const id = toId(toObject(data)?.id);
-  return id === null ? null : `${toText(type)}/${id}`;
+function createKey(event: Json): string | null {
+  const id = toId(getMember(getMember(event, 'data'), 'id'));
+  return id === null ? null : `${toText(event.type)}/${id}`;
 }
 
 /** Returns the reason in `data.meta`, or null. `data.meta` is an empty array if there is no reason. */
-function joinReason({ data }: Json): string | null {
-  const meta = toObject(toObject(data)?.meta);
+function joinReason(event: Json): string | null {
+  const meta = toObject(getMember(getMember(event, 'data'), 'meta'));
   const reason = REASON_MEMBERS.map((member) => toText(meta?.[member])).find((text) => text !== null) ?? null;
   const code = toText(meta?.bounce_code);
   return code === null || reason?.startsWith(code) === true ? reason : [code, reason ?? ''].join(' ').trim();

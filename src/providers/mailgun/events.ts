@@ -24,7 +24,7 @@ import {
   type ReadResult,
 } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { findRow, type Json, parseJson, toId, toObject, toText } from '../json.ts';
+import { findRow, getMember, type Json, parseJson, toId, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 import { type FormFields, findLast, isForm, readForm } from './form.ts';
 import { readLegacyEvent } from './legacy.ts';
@@ -216,11 +216,11 @@ function createSignedBody(signature: Json, content: SignedBody['content']): Sign
 
 function decideFailureMeaning(event: Json, diagnosis: Diagnosis): EventMeaning {
   if (findListReasonOfEvent(event) !== undefined) return 'provider-suppressed';
-  return event.severity === 'permanent' ? decidePermanentMeaning(event, diagnosis) : 'deferred';
+  return toText(event.severity) === 'permanent' ? decidePermanentMeaning(event, diagnosis) : 'deferred';
 }
 
 function findListReasonOfEvent(event: Json): ProviderListReason | undefined {
-  return findRow(LIST_REASONS, toText(event.reason)) ?? findListReasonByCode(toObject(event['delivery-status'])?.code);
+  return findRow(LIST_REASONS, toText(event.reason)) ?? findListReasonByCode(readDelivery(event)?.code);
 }
 
 /**
@@ -228,11 +228,11 @@ function findListReasonOfEvent(event: Json): ProviderListReason | undefined {
  * the sender, or if the message is too old. Mailgun reports the class of most bounces in `bounce-type`.
  */
 function decidePermanentMeaning(event: Json, { status }: Diagnosis): EventMeaning {
-  const delivery = toObject(event['delivery-status']);
+  const delivery = readDelivery(event);
   const reason = toText(event.reason);
   if (reason === 'old' || isTooOld(delivery?.code)) return 'soft';
   if (reason === 'espblock') return 'block';
-  switch (delivery?.['bounce-type']) {
+  switch (toText(delivery?.['bounce-type'])) {
     case 'hard':
       return 'hard';
     case 'soft':
@@ -242,17 +242,21 @@ function decidePermanentMeaning(event: Json, { status }: Diagnosis): EventMeanin
   }
 }
 
+function readDelivery(event: Json): Json | null {
+  return toObject(getMember(event, 'delivery-status'));
+}
+
 /** Returns the reply of the receiving server, or the description of Mailgun, or null. */
 function formatDeliveryStatus(event: Json): string | null {
-  const delivery = toObject(event['delivery-status']);
+  const delivery = readDelivery(event);
   return formatReply(delivery?.code, toText(delivery?.message) ?? toText(delivery?.description));
 }
 
 /**
- * Returns the address in `To`, or null if the value is not an address without a display name. The event of a rejected
- * message has no member `recipient`. Postrider writes one address without a display name to `To`.
+ * Returns the value of `To`, or null if the value contains more than an address. The event of a rejected message has no member
+ * `recipient`. Postrider writes one address without a display name to `To`.
  */
-function findBareAddress({ message }: Json): string | null {
-  const text = toText(toObject(toObject(message)?.headers)?.to);
-  return text !== null && [' ', ',', '<', ';'].every((character) => !text.includes(character)) ? text : null;
+function findBareAddress(event: Json): unknown {
+  const to = getMember(getMember(getMember(event, 'message'), 'headers'), 'to');
+  return typeof to === 'string' && [' ', ',', '<', ';'].some((character) => to.includes(character)) ? null : to;
 }

@@ -6,7 +6,7 @@ import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } f
 import { readObjectOrArray } from '../batch.ts';
 import type { EventMeaning, ProviderListReason } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { findRow, type Json, parseJson, toBoolean, toText } from '../json.ts';
+import { findRow, getMember, type Json, parseJson, toBoolean, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /**
@@ -131,6 +131,7 @@ function joinErrorTexts(event: Json): string | null {
 /**
  * Returns `MessageID`, or null if it has lost digits. Most of its values exceed the greatest safe integer of JavaScript.
  */
-function readExactMessageId({ MessageID: id }: Json): unknown {
+function readExactMessageId(event: Json): unknown {
+  const id = getMember(event, 'MessageID');
   return typeof id === 'number' && !Number.isSafeInteger(id) ? null : id;
 }

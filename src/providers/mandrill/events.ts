@@ -9,7 +9,7 @@ import { readBatch } from '../batch.ts';
 import type { ReadResult } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
 import { findField, parseForm } from '../form.ts';
-import { type Json, parseJson, toList, toObject } from '../json.ts';
+import { getMember, type Json, parseJson, toList, toObject, unwrapSingle } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 import { authenticateByUrlAndForm, EVENTS_FIELD, isEndpointTest } from './signature.ts';
 
@@ -80,6 +80,6 @@ function readMandrillEvents(body: Buffer): ReadResult {
   return readBatch(list, readMandrillEvent);
 }
 
-function findLastSession({ msg }: Json): Json | null {
-  return toObject(toList(toObject(msg)?.smtp_events).at(-1));
+function findLastSession(event: Json): Json | null {
+  return toObject(unwrapSingle(toList(getMember(getMember(event, 'msg'), 'smtp_events')).at(-1)));
 }

@@ -17,7 +17,7 @@ import {
 import { type MemberResult, readObject } from '../batch.ts';
 import type { AuthenticationResult, ProviderRequest } from '../event.ts';
 import { createEventReader, findListReason } from '../event-shape.ts';
-import { computeDigest, findRow, type Json, parseJson, toObject, toText } from '../json.ts';
+import { computeDigest, findRow, getMember, type Json, parseJson, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /** The type of event for each `status` of a bare payload. */
@@ -113,17 +113,18 @@ function authenticateBySignature({ headers, body }: ProviderRequest, keys: reado
 }
 
 function readPostalEvent(body: Json): MemberResult {
-  const payload = toObject(body.payload) ?? body;
-  const message = toObject(payload.message) ?? toObject(payload.original_message) ?? {};
+  const payload = toObject(getMember(body, 'payload')) ?? body;
+  const message = toObject(getMember(payload, 'message')) ?? toObject(getMember(payload, 'original_message')) ?? {};
   const event = readEvent({ body, type: toText(body.event) ?? findPayloadType(payload), payload, message });
   if (typeof event === 'string') return event;
   // Postal identifies a message only by its Message-ID. A Message-ID without a message id of Postrider is from another
   // program.
-  return event.messageId === null || message.direction === 'incoming' ? 'ignored' : event;
+  return event.messageId === null || toText(message.direction) === 'incoming' ? 'ignored' : event;
 }
 
 function findPayloadType(payload: Json): string | null {
-  if (toObject(payload.original_message) !== null && toObject(payload.bounce) !== null) return 'MessageBounced';
+  const members = [getMember(payload, 'original_message'), getMember(payload, 'bounce')];
+  if (members.every((member) => toObject(member) !== null)) return 'MessageBounced';
   return findRow(EVENTS_BY_STATUS, toText(payload.status)) ?? null;
 }
 

@@ -134,12 +134,16 @@ function decideSubscriptionMeaning({
   SuppressSending: suppressSending,
   SuppressionReason: reason,
 }: Json): EventMeaning {
-  if (toBoolean(suppressSending) === false) return 'reactivated';
-  switch (reason) {
+  const isSuppressed = toBoolean(suppressSending);
+  if (isSuppressed === false) return 'reactivated';
+  switch (toText(reason)) {
     case 'HardBounce':
       return 'hard';
     case 'SpamComplaint':
       return 'complaint';
+    case null:
+      // Without both members, the event can also be a reactivation.
+      return isSuppressed === true ? 'unsubscribed' : 'ignored';
     default:
       return 'unsubscribed';
   }

@@ -7,7 +7,7 @@ import { createAuthenticateBy } from '../authentication.ts';
 import { type MemberResult, readObject } from '../batch.ts';
 import type { EventMeaning } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { findRow, type Json, parseJson, toId, toList, toObject, toText } from '../json.ts';
+import { findRow, getMember, type Json, parseJson, toId, toList, toObject, toText, unwrapSingle } from '../json.ts';
 import type { EventFormat, EventTableRow } from '../provider.ts';
 import { ID_FIELD } from './profile.ts';
 import { authenticateBySvix, parseWebhookSecret } from './signature.ts';
@@ -28,10 +28,10 @@ const readEvent = createEventReader({
     subtypes: ['data.bounce.type'],
     messageId: [findIdField, 'data.message_id'],
     reference: ['data.email_id'],
-    recipient: [({ data }) => toList(toObject(data)?.to)[0]],
+    recipient: [(event) => toList(getMember(getMember(event, 'data'), 'to'))[0]],
     at: ['created_at'],
     diagnostic: [
-      ({ data }) => toList(toObject(toObject(data)?.bounce)?.diagnosticCode)[0],
+      (event) => toList(readBounce(event)?.diagnosticCode)[0],
       'data.bounce.message',
       'data.failed.reason',
       'data.suppressed.message',
@@ -114,20 +114,26 @@ function readResendEvent(body: Json, webhookId: string | null): MemberResult {
   if (typeof event === 'string') return event;
   // Each message of Postrider has one recipient. An event with several recipients does not name the recipient that it
   // concerns.
-  if (toList(toObject(body.data)?.to).length > 1) return 'ignored';
+  if (toList(getMember(getMember(body, 'data'), 'to')).length > 1) return 'ignored';
   // A repeated webhook has the same id. https://resend.com/docs/webhooks/retries-and-replays
   return webhookId === null ? event : { ...event, key: webhookId };
 }
 
 /** Returns the value of the header field `X-Postrider-Id`, or null. Not every event contains the header fields. */
-function findIdField({ data }: Json): unknown {
-  const fields = toList(toObject(data)?.headers).map(toObject);
+function findIdField(event: Json): unknown {
+  const fields = toList(getMember(getMember(event, 'data'), 'headers'))
+    .map(unwrapSingle)
+    .map(toObject);
   return fields.find((field) => toText(field?.name)?.toLowerCase() === ID_FIELD.toLowerCase())?.value;
 }
 
+function readBounce(event: Json): Json | null {
+  return toObject(getMember(getMember(event, 'data'), 'bounce'));
+}
+
 /** Returns the meaning of a bounce. https://resend.com/docs/webhooks/emails/bounced */
-function decideBounceMeaning({ data }: Json): EventMeaning {
-  const bounce = toObject(toObject(data)?.bounce);
+function decideBounceMeaning(event: Json): EventMeaning {
+  const bounce = readBounce(event);
   if (LIST_SUB_TYPES.includes(toText(bounce?.subType))) return 'provider-suppressed';
   const type = toText(bounce?.type);
   return type === null

@@ -53,7 +53,7 @@ const readSendgridEvent = createEventReader({
   sources: {
     type: ['event'],
     // Other events can have a member `type` that does not concern the delivery.
-    subtypes: [({ event, type }) => (event === 'bounce' ? type : null)],
+    subtypes: [({ event, type }) => (toText(event) === 'bounce' ? type : null)],
     key: ['sg_event_id'],
     // The event of a bounce that returned by mail can lack the unique arguments.
     messageId: [MESSAGE_ID_TAG, 'unique_args', 'smtp-id'],

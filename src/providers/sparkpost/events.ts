@@ -7,7 +7,7 @@ import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } f
 import { type MemberResult, readBatch } from '../batch.ts';
 import type { Diagnosis, EventMeaning, ReadResult } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
-import { findRow, type Json, parseJson, toList, toObject, toText } from '../json.ts';
+import { findRow, getMember, type Json, parseJson, toList, toObject, toText, unwrapSingle } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
 
 /**
@@ -56,14 +56,14 @@ const INBOUND_CLASS = 'relay_message';
  * The types of events in which `ip_address` is the address of the receiving server. In events that the recipient causes, it is
  * the address of the recipient.
  */
-const SERVER_TYPES: ReadonlySet<unknown> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
+const SERVER_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
+/** The types of events that have a `bounce_class`. */
+const BOUNCE_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band']);
 
 const readEvent = createEventReader({
   sources: {
     type: ['type'],
-    subtypes: [
-      ({ type, bounce_class: bounceClass }) => (type === 'bounce' || type === 'out_of_band' ? bounceClass : null),
-    ],
+    subtypes: [({ type, bounce_class: bounceClass }) => (BOUNCE_TYPES.has(toText(type)) ? bounceClass : null)],
     key: ['event_id'],
     messageId: ['rcpt_meta'],
     reference: ['message_id'],
@@ -72,7 +72,7 @@ const readEvent = createEventReader({
     at: ['timestamp'],
     // `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as addresses, from `reason`.
     diagnostic: ['raw_reason', 'reason', 'fbtype'],
-    host: [({ type, ip_address: address }) => (SERVER_TYPES.has(type) ? address : null)],
+    host: [({ type, ip_address: address }) => (SERVER_TYPES.has(toText(type)) ? address : null)],
   },
   // A type without a row is ignored.
   meanings: {
@@ -173,11 +173,11 @@ function readSparkPostEvents(value: unknown): ReadResult {
 
 /** Reads one member of the batch. The member of a webhook test contains an empty `msys`. */
 function readSparkPostEvent(member: Json): MemberResult {
-  const msys = toObject(member.msys);
+  const msys = toObject(getMember(member, 'msys'));
   if (msys === null) return 'broken';
   const [entry] = Object.entries(msys);
   if (entry === undefined || entry[0] === INBOUND_CLASS) return 'ignored';
-  const event = toObject(entry[1]);
+  const event = toObject(unwrapSingle(entry[1]));
   return event === null ? 'broken' : readEvent(event);
 }
 

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { EventMeaning, ProviderEvent, ProviderRequest, ReadResult } from '../../../src/providers/event.ts';
+import { UNREADABLE_RECIPIENT } from '../../../src/providers/event.ts';
 import type { Provider } from '../../../src/providers/provider.ts';
 import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.ts';
 
@@ -45,6 +46,36 @@ function listMutations(value: unknown): unknown[] {
     Object.fromEntries(entries.filter(([other]) => other !== name)),
     ...listMutations(member).map((changed) => ({ ...value, [name]: changed })),
   ]);
+}
+
+/**
+ * Returns JSON values that differ from `value` in one member, which is in an array of one element. The elements of batches and
+ * the members of signatures are not changed.
+ */
+function listWrapped(value: unknown): unknown[] {
+  if (Array.isArray(value))
+    return value.flatMap((item, at) => listWrapped(item).map((changed) => value.with(at, changed)));
+  if (typeof value !== 'object' || value === null) return [];
+  return Object.entries(value).flatMap(([name, member]) => {
+    const isWrapped = !Array.isArray(member) && !CONTAINERS.has(name);
+    const changes = name === 'signature' ? [] : [...(isWrapped ? [[member]] : []), ...listWrapped(member)];
+    return changes.map((changed) => ({ ...value, [name]: changed }));
+  });
+}
+
+/** The members that contain an event or events. */
+const CONTAINERS: ReadonlySet<string> = new Set(['event-data', 'events', 'msys']);
+
+/** Applies `change` to the JSON of a sample, or to the JSON in each field of a form. */
+function changeJson(name: string, body: Buffer, change: (value: unknown) => unknown[]): Buffer[] {
+  const changeText = (text: string) => change(JSON.parse(text)).map((value) => JSON.stringify(value));
+  if (!name.endsWith('.form')) return changeText(body.toString()).map((text) => Buffer.from(text));
+  const fields = [...new URLSearchParams(body.toString())];
+  return fields.flatMap(([field, text], at) =>
+    (/^[[{]/.test(text) ? changeText(text) : []).map((changed) =>
+      Buffer.from(new URLSearchParams(fields.with(at, [field, changed])).toString()),
+    ),
+  );
 }
 
 /**
@@ -121,6 +152,36 @@ for (const provider of PROVIDERS) {
             }
           }
         }
+      });
+
+      it('an array of one element is read as its element', () => {
+        const readFacts = (sample: string, body: Buffer) => {
+          const result = read(provider, sample, body);
+          if (result.kind !== 'events') return result;
+          return { ...result, events: result.events.map(({ key: _, ...members }) => members) };
+        };
+        for (const { sample } of events.table) {
+          const body = readSample(provider, sample);
+          for (const changed of changeJson(sample, body, listWrapped))
+            expect(readFacts(sample, changed), changed.toString()).toEqual(readFacts(sample, body));
+        }
+      });
+
+      it('a recipient that is not one text equals the recipient of no message', () => {
+        const replaceRecipient = (recipient: unknown) => (value: unknown) => [
+          JSON.parse(JSON.stringify(value), (_name, member) => (member === SAMPLE_RECIPIENT ? recipient : member)),
+        ];
+        const recipients = [[SAMPLE_RECIPIENT, 'other@example.com'], { address: SAMPLE_RECIPIENT }, true];
+        // A field of a form is always one text.
+        const isField = (sample: string) =>
+          sample.endsWith('.form') && readSample(provider, sample).includes(`=${encodeURIComponent(SAMPLE_RECIPIENT)}`);
+        for (const { sample } of events.table.filter((row) => !isField(row.sample)))
+          for (const recipient of recipients)
+            for (const changed of changeJson(sample, readSample(provider, sample), replaceRecipient(recipient))) {
+              const result = read(provider, sample, changed);
+              const found = result.kind === 'events' ? result.events : [];
+              for (const event of found) expect(event.recipient, changed.toString()).toBe(UNREADABLE_RECIPIENT);
+            }
       });
 
       it('a sample with a deeply nested member or a member named __proto__ is read without an exception', () => {

@@ -1,0 +1,28 @@
+/** Tests changes of the suppression list of Postmark that lack a member. */
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, it } from 'vitest';
+import { POSTMARK_EVENTS } from '../../../src/providers/postmark/events.ts';
+
+const SAMPLES = join(import.meta.dirname, '../../../src/providers/postmark/samples');
+
+/** Returns the kinds of the facts of a sample whose members `changes` replaces. */
+function readKinds(sample: string, changes: Record<string, unknown>): string[] {
+  const event: Record<string, unknown> = JSON.parse(readFileSync(join(SAMPLES, sample), 'utf8'));
+  const body = Buffer.from(JSON.stringify({ ...event, ...changes }));
+  const result = POSTMARK_EVENTS.read({ method: 'POST', headers: {}, body, url: null });
+  return result.kind === 'events' ? result.events.map(({ fact }) => fact.kind) : [result.kind];
+}
+
+it('a change that does not name its direction or its reason suppresses no recipient', () => {
+  const sample = 'subscription-change-reactivated.json';
+  expect(readKinds(sample, {})).toEqual(['reactivated']);
+  expect(readKinds(sample, { SuppressSending: undefined })).toEqual([]);
+  expect(readKinds(sample, { SuppressSending: null })).toEqual([]);
+});
+
+it('a change with one of the two members has the meaning of this member', () => {
+  const sample = 'subscription-change-hard-bounce.json';
+  expect(readKinds(sample, { SuppressSending: undefined })).toEqual(['bounce']);
+  expect(readKinds(sample, { SuppressionReason: undefined })).toEqual(['unsubscribed']);
+});
