@@ -165,7 +165,7 @@ function describeUnmatched({ provider, refused }: ProviderEventsParts): string |
   const reasons = sources.map(formatUnmatchedReason);
   const count = refused.filter(({ reason }) => reasons.includes(reason)).reduce((sum, entry) => sum + entry.count, 0);
   if (count === 0) return null;
-  return `${count === 1 ? 'one event' : `${count} events`} without a message of this installation since the start`;
+  return `${count === 1 ? 'one event' : `${count} events`} without a message of this installation to the same recipient since the start`;
 }
 
 /** Returns the requests below `/events` that received the response 404 as a text. They may be of any provider. Null if there are none. */

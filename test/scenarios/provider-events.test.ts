@@ -161,7 +161,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     const answer = await send(createBody(hardBounce, id, `other@${name}.example.com`));
     expect([answer.status, JSON.parse(answer.text).message]).toEqual([
       200,
-      '1 event without a message of this installation',
+      '1 event without a message of this installation to the same recipient',
     ]);
     expect(await post(createBody(hardBounce, newIdAt(Date.now()), to))).toBe(200);
     expect(await readAll(id)).toEqual(before);

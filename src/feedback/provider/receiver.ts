@@ -77,6 +77,9 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       if (refusal !== null) return refusal;
       connections.markAuthenticated(request.socket);
     }
+    // The limit of the body and the signature apply to the bytes as they are sent.
+    if (hasContentEncoding(request))
+      return refuse('broken', 415, 'the request has a Content-Encoding; send the body without an encoding');
     const body = await bodies.read(request, MAX_BODY_BYTES);
     switch (body.kind) {
       case 'aborted':
@@ -247,7 +250,7 @@ interface MemberResults {
 function describeResult({ recorded, unmatched, ignored, broken }: MemberResults): string {
   const parts = [
     [recorded, 'recorded'],
-    [unmatched, 'without a message of this installation'],
+    [unmatched, 'without a message of this installation to the same recipient'],
     [ignored, 'ignored'],
     [broken, 'not in the format of the provider'],
   ] as const;
@@ -260,6 +263,11 @@ function describeResult({ recorded, unmatched, ignored, broken }: MemberResults)
 /** Returns the response to GET and HEAD. Some providers request the URL when an operator registers it. */
 function answerGet(provider: EventProviderName): HttpAnswer {
   return { status: 200, message: `the endpoint for events of ${provider}` };
+}
+
+function hasContentEncoding({ headers }: IncomingMessage): boolean {
+  const encoding = headers['content-encoding'] ?? '';
+  return encoding !== '' && encoding.toLowerCase() !== 'identity';
 }
 
 function readHeaders({ headers }: IncomingMessage): ProviderRequest['headers'] {

@@ -342,7 +342,7 @@ describe('provider events', () => {
 
   it('the finding contains the events without a message, and they are no refusal', () => {
     const unmatched = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
-    const text = '2 events without a message of this installation since the start';
+    const text = '2 events without a message of this installation to the same recipient since the start';
     expect(checkProviderEvents(createParts(unmatched))).toMatchObject({
       result: 'ok',
       detail: expect.stringContaining(text),

@@ -3,6 +3,7 @@
  * a request that failed because of the store is applied once when it is repeated.
  */
 import { once } from 'node:events';
+import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import type { ReadResult } from '../../../../src/providers/event.ts';
 import type { EventFormat } from '../../../../src/providers/provider.ts';
@@ -67,6 +68,18 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     await closed;
     expect(sentBytes).toBeLessThan(MAX_BODY_BYTES + MAX_BUFFER_BYTES);
     expect(receiver.listRefusals()).toEqual([`${name}-too-large`]);
+  });
+
+  test('a request with a content encoding gets 415 and is counted, and `identity` is no encoding', async () => {
+    const { receiver, store, id, request } = await createRig();
+    const postEncoded = async (encoding: string, body: Buffer) =>
+      (await postEvents(receiver, { headers: { ...request.headers, 'content-encoding': encoding }, body })).status;
+    expect(await postEncoded('gzip', gzipSync(request.body))).toBe(415);
+    expect(await postEncoded('br', request.body)).toBe(415);
+    expect(receiver.listRefusals()).toEqual([`${name}-broken`, `${name}-broken`]);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
+    expect(await postEncoded('Identity', request.body)).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
   });
 
   test.each(DISCONNECTS)(
