@@ -102,11 +102,8 @@ const OTHER_CAUSE_PHRASES: readonly string[] = [
   ...FAILED_LOOKUP_PHRASES,
 ];
 
-/** Phrases of a domain that does not exist, or that accepts no mail (a null MX record, RFC 7505). */
+/** Phrases of a domain that does not exist, or that accepts no mail. */
 const DOMAIN_PHRASES: readonly string[] = [
-  'null mx',
-  'nullmx',
-  'null-mx',
   'does not accept mail',
   'does not accept email',
   'does not accept any mail',
@@ -126,6 +123,13 @@ const DOMAIN_PHRASES: readonly string[] = [
   'host unknown',
   'unknown host',
   'host not found',
+];
+
+/** The codes of a reply about the domain of a recipient. */
+const DOMAIN_CODES: readonly number[] = [550, 551, 552, 553, 554, 556];
+const DOMAIN_ENHANCED_CODES: readonly string[] = [
+  ...['', '5.0.0', '5.1.0', '5.1.1', '5.1.2', '5.1.3', '5.1.10'],
+  ...['5.4.0', '5.4.4', '5.4.310', '5.5.0'],
 ];
 
 /** Phrases of another subject in a reply about a domain. */
@@ -465,18 +469,32 @@ export const RULES: readonly ReplyRule[] = [
     samples: ['rcpt 550 5.1.2 <a@b.example>... Host unknown (Name server: b.example.: host not found)'],
   },
   {
-    name: 'recipient’s domain accepts no mail',
+    // A null MX record is an answer of DNS, so the reply can contain the word (RFC 7505).
+    name: 'recipient’s domain has a null MX record',
     stages: MAILBOX_STAGES,
-    codes: [550, 551, 552, 553, 554, 556],
-    enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.1', '5.1.2', '5.1.3', '5.1.10', '5.4.0', '5.4.4', '5.4.310', '5.5.0'],
-    phrases: DOMAIN_PHRASES,
-    exceptPhrases: [...OTHER_CAUSE_PHRASES, ...OTHER_DOMAIN_PHRASES],
+    codes: DOMAIN_CODES,
+    enhancedCodes: DOMAIN_ENHANCED_CODES,
+    phrases: ['null mx', 'nullmx', 'null-mx'],
+    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'dns*'), ...OTHER_DOMAIN_PHRASES],
     result: RECIPIENT_UNKNOWN,
     category: 'domain',
     samples: [
       'rcpt 556 5.1.10 Recipient address has null MX',
       'rcpt 556 5.1.10 <a@b.example>: Recipient address rejected: Domain b.example does not accept mail (nullMX)',
       'rcpt 550 The domain b.example has a null MX record',
+      'rcpt 550 5.1.10 Recipient domain has a null MX DNS record',
+    ],
+  },
+  {
+    name: 'recipient’s domain accepts no mail',
+    stages: MAILBOX_STAGES,
+    codes: DOMAIN_CODES,
+    enhancedCodes: DOMAIN_ENHANCED_CODES,
+    phrases: DOMAIN_PHRASES,
+    exceptPhrases: [...OTHER_CAUSE_PHRASES, ...OTHER_DOMAIN_PHRASES],
+    result: RECIPIENT_UNKNOWN,
+    category: 'domain',
+    samples: [
       'rcpt 550 an MX or SRV record indicated no SMTP service',
       'rcpt 550 5.1.2 <a@b.example>: Recipient address rejected: Domain not found',
       'rcpt 550 unrouteable mail domain "b.example"',
