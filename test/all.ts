@@ -76,10 +76,10 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
     }
     counts.passed += report.numPassedTests;
     // Skipped tests and files that could not be loaded count as failed.
-    const notLoaded = report.testResults.filter(
+    const unloadedFiles = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((assertion) => assertion.status === 'failed'),
     );
-    const failedCount = report.numFailedTests + report.numPendingTests + report.numTodoTests + notLoaded.length;
+    const failedCount = report.numFailedTests + report.numPendingTests + report.numTodoTests + unloadedFiles.length;
     counts.failed += failedCount;
     if (report.numPassedTests === 0) record(counts, 'vitest', ['no test passed'], null);
     else if (failedCount === 0 && vitestRun.status !== 0) {

@@ -1,4 +1,4 @@
-/** The sign-in page: the password, or a hint where to find the one-time link. */
+/** The sign-in page: the password field, or the instructions for finding the one-time link. */
 import { Button, Center, Group, Loader, Paper, PasswordInput, Stack, Text, Title } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';

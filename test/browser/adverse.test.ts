@@ -31,7 +31,7 @@ async function openAccounts(account: string) {
 
 const findHeading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 
-test('while the service does not answer, a page states this after its time limit, and it works afterwards', async () => {
+test('while the service does not answer, a page states this after its time limit, and loads when the service answers again', async () => {
   const { page, allowFaults } = await openAccounts('silent');
   allowFaults(/ERR_ABORTED|Failed to load/);
   service.child.kill('SIGSTOP');

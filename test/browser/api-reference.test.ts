@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await rig.serve(rig.createFolder());
 });
 
-test('the reference shows the fields, programs and errors with remedies of the public interface', async () => {
+test('the reference shows the fields, the example programs, and the errors with remedies of the public interface', async () => {
   const { page } = await browsers.openSignedIn(service, '/api-reference');
   const fields = page.getByRole('table', { name: 'Fields and headers of the request' });
   for (const name of ['Authorization', 'Content-Type', 'Idempotency-Key', 'to', 'from', 'subject', 'message'])
@@ -55,7 +55,7 @@ test('the console sends a message through the public listener, and explains a re
   expect(await browsers.callApi(service, 'GET', `/messages/${id}`)).toMatchObject({ message: 'one\ntwo' });
 });
 
-test('the operations of the operator API are found by words, and are opened by keyboard', async () => {
+test('the operations of the operator API can be searched by words and opened with the keyboard', async () => {
   const { page } = await browsers.openSignedIn(service, '/api-reference?tab=operator');
   await page.getByText(/^[0-9]+ operations$/).waitFor();
   await page.keyboard.press('/');

@@ -42,7 +42,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
     expect(loads()).toBe(1);
   });
 
-  test('that is still missing after the reload is reported in place of the page, and the other pages work', async () => {
+  test('that is still missing after the reload is reported in place of the page, and the other pages are shown', async () => {
     const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
     const loads = countLoads(page);
@@ -73,7 +73,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
   });
 });
 
-test('a page that fails to render shows an error in its place, and the other pages work', async () => {
+test('an error replaces a page that fails to render, and the other pages are shown', async () => {
   const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/messages');
   allowFaults(EXPECTED_ERRORS);
   const restore = await replaceResponses(page, '**/api/v1/accounts*', (route) =>

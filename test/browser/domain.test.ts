@@ -13,7 +13,7 @@ const rig = createScenario();
 const browsers = createBrowserRig();
 const DOMAIN = 'shop.example.org';
 
-test('the page shows the missing record, the alignment and the content of DNS, and saves the records as a zone file', async () => {
+test('the page shows the missing record, the alignment and the records found in DNS, and saves the records as a zone file', async () => {
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const service = await rig.serve(rig.createFolder(), { POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
@@ -62,7 +62,7 @@ test('the page shows the missing record, the alignment and the content of DNS, a
   expect(await findHorizontalOverflow(page)).toEqual([]);
 });
 
-test('the lists of domains and accounts keep the reason of a state on a phone, and their keys open a row', async () => {
+test('on a phone the lists of domains and accounts show the reason of a state, and the keyboard opens a row', async () => {
   const service = await rig.serve(rig.createFolder());
   await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: DOMAIN });
   await browsers.callApi(service, 'POST', '/accounts', { name: 'late' });

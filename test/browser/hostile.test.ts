@@ -108,7 +108,7 @@ test('the message page shows hostile text literally and without effect', async (
   await page.goto(`/messages/${htmlMessageId}`);
   const frame = page.frameLocator('iframe');
   await frame.getByText('A hostile message').waitFor();
-  // The link is opened by the keyboard, because Playwright does not scroll inside a sandboxed frame.
+  // The link is opened with the keyboard, because Playwright does not scroll inside a sandboxed frame.
   await frame.getByRole('link', { name: 'a link in its place', exact: true }).press('Enter');
   await page.getByText('Source', { exact: true }).click();
   expect(await page.getByRole('region', { name: 'Content' }).locator('pre').textContent()).toContain('<script');
@@ -155,10 +155,10 @@ test('hostile HTML in the inbox runs no script and loads no resource, and a clic
   const { page, visit, allowFaults } = await browsers.openSignedIn(service, path);
   allowFaults(BLOCKED_CONTENT_LINE);
   const frame = page.frameLocator('iframe');
-  // The frame does not cover the page, so the links of the page work.
+  // The frame does not cover the page, so the links of the page can be clicked.
   await page.getByRole('link', { name: 'History' }).click();
   await page.getByRole('heading', { level: 1, name: 'A hostile message' }).waitFor();
-  // Outside the frame the source is served as plain text, because links would work there.
+  // Outside the frame the source is served as plain text, because links would not be disabled there.
   await visit(path);
   await frame.getByText('A hostile message').waitFor();
   const source = (await page.locator('iframe').getAttribute('src')) ?? '';

@@ -105,7 +105,7 @@ test('a report that was not understood is listed, and its hostile text is shown 
   }
 });
 
-test('a token that is created by keyboard is shown once, is valid, and is refused after its revocation', async () => {
+test('a token that is created with the keyboard is shown once, is valid, and is refused after its revocation', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, '/tokens');
   allowFaults(/status of 409/);
   await page.getByText('No tokens').waitFor();

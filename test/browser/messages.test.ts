@@ -139,7 +139,7 @@ test('a search that exceeds its time limit continues and shows its progress unti
   await page.getByText('All 4 shown').waitFor();
 });
 
-test('an invalid filter in the URL shows the error of the service, and the page still works', async () => {
+test('an invalid filter in the URL shows the error of the service, and the filter can be removed on the page', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, '/audit');
   allowFaults(/status of 40[04] .*\/messages\?/);
   for (const [query, line] of [

@@ -50,7 +50,7 @@ async function tabTo(page: Page, text: string): Promise<void> {
   throw new Error(`no element with the text ${text} can be reached with Tab`);
 }
 
-test('an endpoint is created by keyboard only, its secret is shown once, and its first event is replayed', async () => {
+test('an endpoint is created with the keyboard alone, its secret is shown once, and its first event is replayed', async () => {
   const { page } = await browsers.openSignedIn(service, '/webhooks');
   await page.getByText('No endpoints').waitFor();
   await tabTo(page, 'Create endpoint');
@@ -138,7 +138,7 @@ test('a test shows the response of the endpoint literally and without effect', a
   await browsers.callApi(service, 'DELETE', `/webhooks/${id}`);
 });
 
-test('a replay of failed deliveries names their number, and sends exactly these', async () => {
+test('a replay of failed deliveries states their number, and sends exactly these deliveries', async () => {
   const { id } = await createEndpoint('/replayed', { events: 'message.bounced' });
   receiver.behave = ({ path }) => ({ status: path === '/replayed' ? 503 : 204 });
   for (let count = 0; count < 3; count += 1)

@@ -8,7 +8,7 @@ import type { NewWebhook } from '../../src/model/webhook.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newIdAt, newMessage } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 
@@ -89,7 +89,7 @@ async function prepareStore(store: Store) {
   const createdKey = await store.createKey('acme', { name: 'web', ...createSecret('a'), expiresAt: null }, NOW);
   const keyId = createdKey.kind === 'done' ? createdKey.value.id : 0;
   const messages = ['retried@example.com', 'cancelled@example.com', 'ended@example.com'].map((to) =>
-    newMessage({ accountId, keyId, to, lease: null }),
+    createMessage({ accountId, keyId, to, lease: null }),
   );
   await store.accept(messages);
   await store.cancelMessage(messages[2]?.id ?? '', NOW);
@@ -154,10 +154,10 @@ const CHANGES: Readonly<
   'message.retry': (store, { retriedId }, actor) => store.retryMessage(retriedId, NOW + 60_000, actor),
   'message.cancel': (store, { cancelledId }, actor) => store.cancelMessage(cancelledId, NOW, actor),
   'message.resend': (store, { endedId }, actor) =>
-    store.resendMessage({ id: endedId, newId: newIdAt(NOW) }, NOW, actor),
+    store.resendMessage({ id: endedId, newId: createMessageIdAt(NOW) }, NOW, actor),
   'message.change': async (store, { retriedId }, actor) => {
     const step = { action: 'cancel', filter: 'state=queued', refused: 0, entry: null, isLast: true } as const;
-    await store.changeMessages({ ...step, targets: [{ id: retriedId, newId: newIdAt(NOW) }] }, NOW, actor);
+    await store.changeMessages({ ...step, targets: [{ id: retriedId, newId: createMessageIdAt(NOW) }] }, NOW, actor);
     return { kind: 'done' };
   },
   'token.create': (store, _prepared, actor) =>
@@ -167,7 +167,7 @@ const CHANGES: Readonly<
   'webhook.update': (store, { webhookId }, actor) => store.updateWebhook(webhookId, { name: 'crm' }, actor),
   'webhook.rotate': (store, { webhookId }, actor) =>
     store.rotateWebhookSecret(webhookId, createSecret('f').hash, NOW + 5, actor),
-  'webhook.test': (store, { webhookId }, actor) => store.addTestDelivery(webhookId, newIdAt(NOW), NOW, actor),
+  'webhook.test': (store, { webhookId }, actor) => store.addTestDelivery(webhookId, createMessageIdAt(NOW), NOW, actor),
   'webhook.replay': (store, { webhookId }, actor) =>
     store.replayDeliveries(webhookId, { since: NOW, includesDelivered: true }, null, NOW, 10, actor),
   'webhook.disable': (store, { webhookId }, actor) => store.disableWebhook(webhookId, NOW, actor),

@@ -1,7 +1,7 @@
 /** Tests on every store the batches of an action on many messages: outcomes, the audit log entry, and two runs at once. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { BulkAction, BulkStep } from '../../src/model/message.ts';
-import { NO_LIMITS, newIdAt, newMessage } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
@@ -12,13 +12,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await open();
     onTestFinished(() => store.close());
     await store.createAccount('acme', limits, NOW);
-    const messages = Array.from({ length: count }, (_, index) => newMessage({ acceptedAt: NOW + index }));
+    const messages = Array.from({ length: count }, (_, index) => createMessage({ acceptedAt: NOW + index }));
     await store.accept(messages);
     return { store, ids: messages.map(({ id }) => id) };
   }
   const createStep = (action: BulkAction, ids: readonly string[], step: Partial<BulkStep> = {}): BulkStep => ({
     action,
-    targets: ids.map((id) => ({ id, newId: newIdAt(NOW + 9_000) })),
+    targets: ids.map((id) => ({ id, newId: createMessageIdAt(NOW + 9_000) })),
     filter: 'state=queued',
     refused: 0,
     entry: null,
@@ -28,7 +28,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('each batch reports the outcome of every message, and the run has one audit log entry with its counts', async () => {
     const { store, ids } = await createStoreWith(3);
-    const unknown = newIdAt(NOW);
+    const unknown = createMessageIdAt(NOW);
     const first = await store.changeMessages(createStep('cancel', [...ids.slice(0, 2), unknown]), NOW, PAGE);
     expect(first.outcomes).toEqual([
       { kind: 'done', id: ids[0], resent: null },

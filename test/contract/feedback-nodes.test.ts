@@ -6,7 +6,7 @@ import type { FeedbackReport } from '../../src/model/feedback.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
@@ -52,10 +52,10 @@ test.each(['sqlite', 'postgres'] as const)(
     const nodes = await openNodes(kind);
     const [store] = nodes;
     const messages = Array.from({ length: MESSAGE_COUNT }, (_, n) =>
-      newMessage({ to: `r${n}@example.com`, lease: LEASE }),
+      createMessage({ to: `r${n}@example.com`, lease: LEASE }),
     );
     await store.accept(messages);
-    await store.settle(messages.map((message) => newSettlement({ ...message, attempts: 1, lease: LEASE })));
+    await store.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE })));
     const batch = messages.map(({ id }) => createBounce(id));
     const orders = [batch, batch.toReversed(), [...batch.slice(20), ...batch.slice(0, 20)], batch];
     const results = await Promise.all(orders.map((order, n) => nodes[n % 2]?.recordFeedback(order) ?? []));

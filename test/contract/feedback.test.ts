@@ -6,7 +6,7 @@ import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts'
 import type { NewMessage } from '../../src/model/message.ts';
 import { packReports } from '../../src/model/packed-reports.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
+import { createAttempt, createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -58,12 +58,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   /** Stores a message that the next hop has accepted with this id. */
   async function storeDeliveredMessage(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
-    const message = newMessage({ lease: LEASE, to });
+    const message = createMessage({ lease: LEASE, to });
     await store.accept([message]);
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-    const attempt = newAttempt({ kind: 'delivered', reply, ...(reference === undefined ? {} : { reference }) });
+    const attempt = createAttempt({ kind: 'delivered', reply, ...(reference === undefined ? {} : { reference }) });
     const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
-    await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
+    await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
     return message;
   }
 
@@ -121,7 +121,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
     expect(await readCounts(store)).toEqual({ emails: 2, bounces: 1, complaints: 0 });
     expect(await readState(store, otherMessage)).toBe('delivered');
-    expect(await store.accept([newMessage({ to: message.to })])).toMatchObject([{ state: 'suppressed' }]);
+    expect(await store.accept([createMessage({ to: message.to })])).toMatchObject([{ state: 'suppressed' }]);
   });
 
   test.each<[string, FeedbackEvent, unknown]>([
@@ -330,7 +330,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a bounce of a message that is being sent is not applied, and is stored if the report is not repeated', async () => {
     const store = await createStoreWith();
-    const message = newMessage({ lease: LEASE });
+    const message = createMessage({ lease: LEASE });
     await store.accept([message]);
     const earlyReport = report({ id: message.id }, HARD);
     expect(await recordOne(store, earlyReport)).toEqual({ kind: 'not-yet' });
@@ -371,9 +371,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a report about a test message changes the state, but neither suppresses the recipient nor counts towards the reputation', async () => {
     const store = await createStoreWith();
-    const message = newMessage({ lease: LEASE, keyId: 0 });
+    const message = createMessage({ lease: LEASE, keyId: 0 });
     await store.accept([message]);
-    await store.settle([{ ...newSettlement({ ...message, attempts: 1, lease: LEASE }), excludedFromReputation: true }]);
+    await store.settle([
+      { ...createSettlement({ ...message, attempts: 1, lease: LEASE }), excludedFromReputation: true },
+    ]);
     expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({
       kind: 'applied',
       suppressed: false,
@@ -401,10 +403,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a bounce ends an uncertain message, which is then never queued again', async () => {
     const store = await createStoreWith();
-    const message = newMessage({ lease: LEASE });
+    const message = createMessage({ lease: LEASE });
     await store.accept([message]);
     await store.settle([
-      newSettlement(
+      createSettlement(
         { ...message, attempts: 1, lease: LEASE },
         {
           to: 'uncertain',
@@ -429,7 +431,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
     expect((await store.findMessage(message.id))?.message).toBeNull();
     expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({ kind: 'applied' });
-    const unknownId = newIdAt(Date.now() - 86_400_000);
+    const unknownId = createMessageIdAt(Date.now() - 86_400_000);
     expect(await recordOne(store, report({ id: unknownId }, COMPLAINT))).toMatchObject({
       kind: 'stored',
       reason: 'the store does not contain the message that the report names',
@@ -497,16 +499,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
     /** Stores a message that waits for a retry after an attempt with this outcome. */
     async function storeDeferred(store: Store, kind: 'unanswered' | 'deferred'): Promise<NewMessage> {
-      const message = newMessage({ lease: LEASE, to: 'rita@example.com' });
+      const message = createMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);
       const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
-      const attempt = newAttempt(
+      const attempt = createAttempt(
         kind === 'unanswered' ? { kind, reply } : { kind, reply, reason: 'connection', scope: 'transport' },
       );
       const entry = { at: Date.now(), verb: 'deferred', by: 'node-a', detail: 'lost', failure: null, attempt };
       const dueAt = Date.now() + 60_000;
       await store.settle([
-        newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt, event: entry }),
+        createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt, event: entry }),
       ]);
       return message;
     }
@@ -524,7 +526,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
       test.each<[string, (message: NewMessage) => [FeedbackReport['messageRef'], FeedbackEvent]]>([
         ['names no message', () => [null, HARD]],
-        ['names an unknown message', () => [{ id: newMessage().id }, HARD]],
+        ['names an unknown message', () => [{ id: createMessage().id }, HARD]],
         ['names another recipient', ({ id }) => [{ id }, { ...HARD, recipient: 'other@example.com' }]],
       ])('an event that %s has its digest recorded', async (_name, createEvent) => {
         const store = await createStoreWith();
@@ -541,7 +543,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       test('a pending event has its digest recorded, and is applied after the attempt', async () => {
         const store = await createStoreWith();
         const other = await storeDeliveredMessage(store, 'other@example.com');
-        const message = newMessage({ lease: LEASE });
+        const message = createMessage({ lease: LEASE });
         await store.accept([message]);
         const bounce = createOneTimeReport({ id: message.id }, HARD, 'token');
         expect(await recordOne(store, bounce)).toEqual({ kind: 'pending' });
@@ -552,7 +554,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await readState(store, other)).toBe('delivered');
         const later = Date.now() + 3_600_000;
         expect((await store.applyPendingReports(later, 10)).applied).toEqual([]);
-        await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE })]);
+        await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
         const { applied } = await store.applyPendingReports(later + 3_600_000, 10);
         expect(applied.map(({ result }) => result.kind)).toEqual(['applied']);
         expect(await readState(store, message)).toBe('bounced');
@@ -585,7 +587,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await recordOne(store, createEventReport(about, CONFIRMED, 6_000));
       await recordOne(store, report(about, SOFT, { at: 3_000 }));
       await recordOne(store, report(null, UNKNOWN, { at: 9_000 }));
-      await recordOne(store, createEventReport({ id: newIdAt(Date.now()) }, CONFIRMED, 9_000));
+      await recordOne(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMED, 9_000));
       await store.recordFeedback([{ ...createEventReport(null, CONFIRMED, 9_000), events: [] }]);
       const listed = await store.listLastFeedback();
       expect(listed.toSorted((one, other) => one.at - other.at)).toEqual([
@@ -626,7 +628,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
     test('an event for a message in sending is stored as pending, and is applied once after the attempt is settled', async () => {
       const store = await createStoreWith();
-      const message = newMessage({ lease: LEASE, to: 'rita@example.com' });
+      const message = createMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);
       const now = Date.now();
       const bounced = createEventReport({ id: message.id }, HARD, now);
@@ -636,9 +638,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const { nextAt } = await store.applyPendingReports(now + 1_000, 10);
       expect(nextAt).toBeGreaterThan(now + 1_000);
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-      const attempt = newAttempt({ kind: 'delivered', reply });
+      const attempt = createAttempt({ kind: 'delivered', reply });
       const entry = { at: now, verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
-      await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event: entry })]);
+      await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event: entry })]);
       const { applied, nextAt: later } = await store.applyPendingReports(now + 60_000, 10);
       expect(applied).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
       expect(later).toBeNull();
@@ -662,7 +664,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
-      const unknown = newIdAt(Date.now());
+      const unknown = createMessageIdAt(Date.now());
       const other = { ...HARD, recipient: 'otto@example.com' };
       const answers = await store.recordFeedback([
         createEventReport({ id: unknown }, HARD),
@@ -698,7 +700,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         await storeDeliveredMessage(store, 'ulf@example.com'),
       ];
       const batch = packReports([
-        createEventReport({ id: newIdAt(Date.now()) }, HARD),
+        createEventReport({ id: createMessageIdAt(Date.now()) }, HARD),
         createEventReport({ id: bounced.id }, HARD),
         createEventReport({ id: confirmed.id }, CONFIRMED),
         createEventReport({ reference: 'mailersend:1' }, HARD),

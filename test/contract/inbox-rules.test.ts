@@ -7,7 +7,7 @@ import {
   MAX_ENDED_INBOX_RULES,
 } from '../../src/model/inbox-rule.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { newIdAt } from '../rig/messages.ts';
+import { createMessageIdAt } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
@@ -17,7 +17,7 @@ const ACTOR = { name: 'cli:tester', at: NOW };
 const REPLY: InboxRuleAnswer = { kind: 'reply', code: 451, enhanced: '4.3.0', text: 'Später \u{1f4a5}' };
 
 const createRequest = (recipient = ADA): InboxRuleRequest => ({
-  messageId: newIdAt(NOW),
+  messageId: createMessageIdAt(NOW),
   recipient,
   domain: recipient.slice(recipient.lastIndexOf('@') + 1),
 });

@@ -1,7 +1,7 @@
 /** Tests nodes, the recovery of leases, and token buckets on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const createHeartbeat = (name: string) => ({ name, roles: ['api', 'deliver'], version: '1.2.3' });
@@ -65,7 +65,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     for (const name of ['observer', 'live']) await store.recordHeartbeat(createHeartbeat(name), 10 * MINUTE_MS, now);
     await store.recordHeartbeat(createHeartbeat('dead'), -1, now);
-    const createLeasedMessage = (owner: string, until: number) => newMessage({ lease: { owner, until } });
+    const createLeasedMessage = (owner: string, until: number) => createMessage({ lease: { owner, until } });
     const [ofDeadNode, ofLiveNode, expiredMessage] = [
       createLeasedMessage('dead', now + 20 * MINUTE_MS),
       createLeasedMessage('live', now + 20 * MINUTE_MS),
@@ -86,7 +86,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const lease = { owner: 'stopped', until: now + 20 * MINUTE_MS };
-    const message = newMessage({ lease });
+    const message = createMessage({ lease });
     await store.accept([message]);
     await store.recover({
       now,
@@ -102,15 +102,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
     );
     const [claimedMessage] = claimResult.messages;
     if (claimedMessage === undefined) throw new Error('no message was claimed');
-    expect(await store.settle([newSettlement({ ...message, attempts: 1, lease })])).toEqual(['lost']);
-    expect(await store.settle([newSettlement(claimedMessage)])).toEqual(['settled']);
+    expect(await store.settle([createSettlement({ ...message, attempts: 1, lease })])).toEqual(['lost']);
+    expect(await store.settle([createSettlement(claimedMessage)])).toEqual(['settled']);
   });
 
   test('a node recovers its own leases except the excluded leases', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };
-    const [excludedMessage, unknownMessage] = [newMessage({ lease }), newMessage({ lease })];
+    const [excludedMessage, unknownMessage] = [createMessage({ lease }), createMessage({ lease })];
     await store.accept([excludedMessage, unknownMessage]);
     const recoverOptions = {
       includeAllLeases: false,

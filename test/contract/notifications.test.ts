@@ -4,13 +4,13 @@ import type { Attention } from '../../src/model/attention.ts';
 import { NOTIFICATION_KEY_ID } from '../../src/model/message.ts';
 import type { AttentionCheck, AttentionState, LeasedNotification } from '../../src/model/notification.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newIdAt, newMessage } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const INTERVAL_MS = 10_000;
 const LEASE_MS = 60_000;
-const MESSAGE_ID = newIdAt(NOW);
+const MESSAGE_ID = createMessageIdAt(NOW);
 const MAIL = 'mailto:ops@example.com';
 const HTTPS = 'https://hooks.example.com/ops';
 
@@ -147,15 +147,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const rate = { limit: 1, periodMs: 3_600_000 };
     await store.createAccount('default', { ...NO_LIMITS, volume: 1, volumeExpiresAt: now + 1_000, rate }, now);
-    const accept = async (members: Parameters<typeof newMessage>[0]) =>
-      (await store.accept([newMessage({ ...members, acceptedAt: now })]))[0];
+    const accept = async (members: Parameters<typeof createMessage>[0]) =>
+      (await store.accept([createMessage({ ...members, acceptedAt: now })]))[0];
     const notification = { keyId: NOTIFICATION_KEY_ID };
     for (let n = 0; n < 3; n += 1) expect(await accept(notification)).toMatchObject({ kind: 'accepted' });
     expect(await accept({})).toMatchObject({ kind: 'accepted' });
     expect(await accept({})).toMatchObject({ kind: 'refused' });
     await store.lockAccount('default', 'test', now);
     expect(await accept({})).toMatchObject({ kind: 'locked' });
-    const id = newIdAt(now + 10);
+    const id = createMessageIdAt(now + 10);
     expect(await accept({ ...notification, id })).toMatchObject({ kind: 'accepted', state: 'queued' });
     expect((await store.findMessage(id))?.events[0]?.by).toBe('notification');
     const limits = { messages: 10, bytes: 1_000_000 };
@@ -173,14 +173,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await openStore();
     const now = Date.now();
     await store.createAccount('default', NO_LIMITS, now);
-    const [id, laterId] = [newIdAt(now - 7_200_000), newIdAt(now)];
-    await store.accept([newMessage({ id, acceptedAt: now - 7_200_000, keyId: NOTIFICATION_KEY_ID })]);
+    const [id, laterId] = [createMessageIdAt(now - 7_200_000), createMessageIdAt(now)];
+    await store.accept([createMessage({ id, acceptedAt: now - 7_200_000, keyId: NOTIFICATION_KEY_ID })]);
     await addNotification(store, 'n1', now);
     const leased = (await claim(store, now)).find(({ target }) => target === MAIL);
     if (leased === undefined) throw new Error('the notification was not leased');
     await store.settleNotification({ ...leased, at: now, result: { kind: 'delivered', messageId: id } });
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 1, oldest: null });
-    await store.accept([newMessage({ id: laterId, acceptedAt: now })]);
+    await store.accept([createMessage({ id: laterId, acceptedAt: now })]);
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { id: laterId } });
   });
 

@@ -4,7 +4,7 @@ import type { AccountLimits } from '../../src/model/account.ts';
 import { HOUR_MS, listFailureCounts, MINUTE_MS, TRAFFIC_COUNTS, type TrafficRow } from '../../src/model/traffic.ts';
 import { WEBHOOK_EVENT_TYPES } from '../../src/model/webhook.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { newIdAt } from '../rig/messages.ts';
+import { createMessageIdAt } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const HOUR = Date.UTC(2030, 0, 1, 10);
@@ -226,7 +226,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await createWebhook('healthy'),
     ];
     for (const [index, { id }] of [gone, removed, stopped].entries())
-      await store.addTestDelivery(id, newIdAt(NOW + index), NOW);
+      await store.addTestDelivery(id, createMessageIdAt(NOW + index), NOW);
     const limits = { total: 10, free: [], defaultFree: 10, after: 0 };
     const { deliveries } = await store.claimDeliveries(limits, 'node', NOW + 60_000, NOW);
     const attempt = { at: NOW, durationMs: 1, status: 410, error: 'status 410', body: '' };

@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { NewMessage } from '../../src/model/message.ts';
 import { toSeq } from '../../src/store/rules/messages.ts';
-import { NO_LIMITS, newIdAt, newMessage } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
@@ -13,7 +13,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     onTestFinished(() => store.close());
     const account = await store.createAccount('acme', limits, NOW);
     const accountId = account.kind === 'done' ? account.value.id : 0;
-    const message = newMessage({ accountId, acceptedAt: NOW, to: 'Rita@Example.com', ...overrides });
+    const message = createMessage({ accountId, acceptedAt: NOW, to: 'Rita@Example.com', ...overrides });
     expect(await store.accept([message])).toMatchObject([{ kind: 'accepted' }]);
     return { store, message, accountId };
   }
@@ -21,7 +21,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a resent message is queued with the content of the old message, and both histories name the other', async () => {
     const { store, message } = await createStoreWith();
     await store.cancelMessage(message.id, NOW + 1);
-    const newId = newIdAt(NOW + 2);
+    const newId = createMessageIdAt(NOW + 2);
     const result = await store.resendMessage({ id: message.id, newId }, NOW + 2, { name: 'page', at: NOW + 2 });
     expect(result).toMatchObject({ kind: 'done', message: { id: newId, to: 'Rita@Example.com', state: 'queued' } });
     const { to, from, subject, message: body } = message;
@@ -56,12 +56,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a message that has not ended, does not exist or has no body is refused, and nothing changes', async () => {
     const { store, message } = await createStoreWith();
-    const resend = (id: string) => store.resendMessage({ id, newId: newIdAt(NOW) }, NOW, { name: 'page', at: NOW });
+    const resend = (id: string) =>
+      store.resendMessage({ id, newId: createMessageIdAt(NOW) }, NOW, { name: 'page', at: NOW });
     expect(await resend(message.id)).toEqual({ kind: 'not-ended', state: 'queued' });
-    expect(await resend(newIdAt(NOW))).toEqual({ kind: 'missing' });
+    expect(await resend(createMessageIdAt(NOW))).toEqual({ kind: 'missing' });
     await store.claim({ messages: 9, bytes: 9e6 }, { owner: 'node', until: NOW + 9_000 }, NOW);
     expect(await resend(message.id)).toEqual({ kind: 'not-ended', state: 'sending' });
-    const other = newMessage({ acceptedAt: NOW + 5, accountId: message.accountId });
+    const other = createMessage({ acceptedAt: NOW + 5, accountId: message.accountId });
     await store.accept([other]);
     await store.cancelMessage(other.id, NOW + 5);
     await store.purgeBodiesAndKeys(NOW + 6, 0, 10);
@@ -75,7 +76,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the lock and the volume of the account apply to a resend, which counts like every message', async () => {
     const { store, message } = await createStoreWith({ ...NO_LIMITS, volume: 2 });
     await store.cancelMessage(message.id, NOW);
-    const resend = (id: string) => store.resendMessage({ id, newId: newIdAt(NOW) }, NOW);
+    const resend = (id: string) => store.resendMessage({ id, newId: createMessageIdAt(NOW) }, NOW);
     await store.lockAccount('acme', 'unpaid', NOW);
     expect(await resend(message.id)).toEqual({ kind: 'locked' });
     await store.unlockAccount('acme', NOW);
@@ -89,7 +90,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { store, message } = await createStoreWith();
     await store.cancelMessage(message.id, NOW);
     await store.addSuppressions('acme', [{ address: 'rita@example.com', reason: 'manual', source: null, at: NOW }]);
-    const newId = newIdAt(NOW);
+    const newId = createMessageIdAt(NOW);
     expect(await store.resendMessage({ id: message.id, newId }, NOW)).toMatchObject({
       message: { state: 'suppressed' },
     });
@@ -98,14 +99,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       'resend-of',
       'suppressed',
     ]);
-    const local = newMessage({
+    const local = createMessage({
       accountId: message.accountId,
       acceptedAt: NOW,
       to: 'b@example.com',
       suppressedBy: 'simulator',
     });
     await store.accept([local]);
-    const again = await store.resendMessage({ id: local.id, newId: newIdAt(NOW) }, NOW);
+    const again = await store.resendMessage({ id: local.id, newId: createMessageIdAt(NOW) }, NOW);
     expect(again).toMatchObject({ message: { state: 'suppressed' } });
     const id = again.kind === 'done' ? again.message.id : '';
     expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'suppressed', by: 'simulator' });
@@ -114,7 +115,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('two resends of one message at the same time create two messages, also with ids at one position', async () => {
     const { store, message } = await createStoreWith();
     await store.cancelMessage(message.id, NOW);
-    const first = newIdAt(NOW + 50);
+    const first = createMessageIdAt(NOW + 50);
     const second = `${first.slice(0, -4)}${first.endsWith('0000') ? '1111' : '0000'}`;
     const results = await Promise.all(
       [first, second].map((newId) => store.resendMessage({ id: message.id, newId }, NOW + 50)),

@@ -4,7 +4,7 @@ import type { RecordedFailure } from '../../src/model/failure.ts';
 import type { StateChange } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
 import { ALL_FIELDS, type MessageSearch, parseReplyWords, parseSearchText } from '../../src/store/search/query.ts';
-import { NO_LIMITS, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -43,7 +43,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       failure: RecordedFailure | null,
     ) => {
       at += 1;
-      const message = newMessage({
+      const message = createMessage({
         acceptedAt: at,
         lease: LEASE,
         to: `${name}@example.com`,
@@ -53,7 +53,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const diagnostic = failure === null ? null : { ...failure, diagnostic: detail };
       const event = { at: at + 5, verb, by: 'node-a', detail, failure: diagnostic, attempt: null };
       const dueAt = to === 'queued' ? START + 60_000 : null;
-      await store.settle([newSettlement({ id: message.id, attempts: 1, lease: LEASE }, { to, dueAt, event })]);
+      await store.settle([createSettlement({ id: message.id, attempts: 1, lease: LEASE }, { to, dueAt, event })]);
       ids[name] = message.id;
     };
     await settle(
@@ -66,7 +66,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await settle('busy', 'queued', 'deferred', '451-4.7.500 Server busy. Please try again later', SOFT);
     await settle('fine', 'delivered', 'delivered', '250 2.0.0 Ok: queued as 4XyzR12Kz2', null);
     await settle('hostile', 'bounced', 'bounced', HOSTILE, { ...HARD, category: 'policy', class: 'block' });
-    const waiting = newMessage({ acceptedAt: at + 10, to: 'waiting@example.com' });
+    const waiting = createMessage({ acceptedAt: at + 10, to: 'waiting@example.com' });
     await store.accept([waiting]);
     ids.waiting = waiting.id;
     return { store, ids };
@@ -95,8 +95,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const prepared = await createStoreWith();
     if (indexed)
       while (
-        (await prepared.store.indexMessages({ horizon: newIdAt(START + 9_000), minSegmentMessages: 1, now: START }))
-          .changed
+        (
+          await prepared.store.indexMessages({
+            horizon: createMessageIdAt(START + 9_000),
+            minSegmentMessages: 1,
+            now: START,
+          })
+        ).changed
       );
     const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
       [{ states: ['bounced', 'deferred'] }, ['hostile', 'busy', 'unknown']],
@@ -123,8 +128,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const prepared = await createStoreWith();
       if (indexed)
         while (
-          (await prepared.store.indexMessages({ horizon: newIdAt(START + 9_000), minSegmentMessages: 1, now: START }))
-            .changed
+          (
+            await prepared.store.indexMessages({
+              horizon: createMessageIdAt(START + 9_000),
+              minSegmentMessages: 1,
+              now: START,
+            })
+          ).changed
         );
       const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
         [{ reply: reply('try again') }, ['busy']],
@@ -163,7 +173,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     // A retry by an operator and a resend are not outcomes.
     await store.retryMessage(ids.busy ?? '', START + 99);
     expect(await find(ids.busy)).toMatchObject({ updatedAt: START + 99, lastOutcome: { verb: 'deferred' } });
-    await store.resendMessage({ id: ids.unknown ?? '', newId: newIdAt(START + 100) }, START + 100);
+    await store.resendMessage({ id: ids.unknown ?? '', newId: createMessageIdAt(START + 100) }, START + 100);
     expect(await find(ids.unknown)).toMatchObject({ updatedAt: START + 100, lastOutcome: { verb: 'bounced' } });
   });
 });

@@ -14,7 +14,7 @@ import {
   parseSearchText,
   type SearchCriterion,
 } from '../../src/store/search/query.ts';
-import { NO_LIMITS, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
+import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
@@ -81,21 +81,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
     async (indexed) => {
       const store = await createStoreWith();
       const getAcceptedAfter = (offsetMs: number) => ({ acceptedAt: START + offsetMs });
-      const rita = newMessage({
+      const rita = createMessage({
         ...getAcceptedAfter(1),
         to: 'Rita.Smith+News@Example.COM',
         recipient: 'rita.smith+news@example.com',
         subject: 'Your receipt 4711',
       });
-      const koeln = newMessage({
+      const koeln = createMessage({
         ...getAcceptedAfter(2),
         to: 'bob@köln.example',
         recipient: 'bob@xn--kln-sna.example',
         from: 'shop@mail.example.org',
         subject: 'GRÜSSE aus der Straße',
       });
-      const han = newMessage({ ...getAcceptedAfter(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
-      const otherMessage = newMessage({
+      const han = createMessage({ ...getAcceptedAfter(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
+      const otherMessage = createMessage({
         ...getAcceptedAfter(4),
         accountId: 2,
         to: 'ann@example.com.au',
@@ -129,7 +129,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ['发货 🎉', ['subject'], [han]],
         ['example', ALL_FIELDS, [otherMessage, han, koeln, rita]],
         [rita.id.toUpperCase(), ALL_FIELDS, [rita]],
-        [newIdAt(START + 9), ALL_FIELDS, []],
+        [createMessageIdAt(START + 9), ALL_FIELDS, []],
         ['nothing', ALL_FIELDS, []],
       ];
       for (const [text, fields, found] of cases) {
@@ -153,12 +153,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     if (state === 'cancelled') await store.cancelMessage(message.id, START);
     const leasedMessage = { id: message.id, attempts: 1, lease: LEASE };
     if (state === 'delivered' || state === 'bounced' || state === 'expired') {
-      await store.settle([newSettlement(leasedMessage, { to: state })]);
+      await store.settle([createSettlement(leasedMessage, { to: state })]);
     }
     if (state === 'complained') {
-      const { changes, ...otherFields } = newSettlement(leasedMessage);
+      const { changes, ...otherFields } = createSettlement(leasedMessage);
       await store.settle([
-        { ...otherFields, changes: [...changes, ...newSettlement(leasedMessage, { to: 'complained' }).changes] },
+        { ...otherFields, changes: [...changes, ...createSettlement(leasedMessage, { to: 'complained' }).changes] },
       ]);
     }
     if (state === 'uncertain') {
@@ -181,7 +181,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const messages = new Map<State, NewMessage>();
       // The state that requires the recovery of all leases is created first.
       for (const [n, state] of [...STATES].reverse().entries()) {
-        const message = newMessage({ acceptedAt: START + n, to: `${state}@example.com` });
+        const message = createMessage({ acceptedAt: START + n, to: `${state}@example.com` });
         messages.set(state, message);
         await moveToState(store, message, state);
       }
@@ -213,7 +213,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const messages: NewMessage[] = [];
       for (const state of ['queued', 'delivered', 'bounced'] as const) {
         for (const failure of [null, ...failures]) {
-          const message = newMessage({ acceptedAt: START + messages.length, lease: LEASE });
+          const message = createMessage({ acceptedAt: START + messages.length, lease: LEASE });
           messages.push(message);
           stored.unshift({ id: message.id, state, failure });
         }
@@ -229,7 +229,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         const earlier = { class: 'block', category: 'size', ...evidence } as const;
         if (failure !== null) {
           await store.settle([
-            newSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', earlier) }),
+            createSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', earlier) }),
           ]);
           const { messages: claimed } = await store.claim({ messages: 1, bytes: 9_000 }, LEASE, START);
           expect(claimed.map((message) => message.id)).toEqual([id]);
@@ -237,11 +237,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
         }
         if (state === 'delivered' && lastFailure !== null) {
           await store.settle([
-            newSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', lastFailure) }),
+            createSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', lastFailure) }),
           ]);
           await store.claim({ messages: 1, bytes: 9_000 }, LEASE, START);
           await store.settle([
-            newSettlement({ ...leased, attempts: 3 }, { to: state, event: createEvent(state, null) }),
+            createSettlement({ ...leased, attempts: 3 }, { to: state, event: createEvent(state, null) }),
           ]);
         } else {
           const change = {
@@ -249,7 +249,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
             dueAt: dueAt === null ? null : START + 900_000,
             event: createEvent(state, lastFailure),
           };
-          await store.settle([newSettlement(leased, change)]);
+          await store.settle([createSettlement(leased, change)]);
         }
       }
       if (indexed) await indexUntil(store, START + 1_000);
@@ -334,7 +334,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const messages: { message: NewMessage; state: State }[] = [];
     for (const { after, state, ...fields } of seed) {
       nextAcceptedAt += after;
-      const message = newMessage({ ...fields, acceptedAt: nextAcceptedAt, recipient: fields.to.toLowerCase() });
+      const message = createMessage({ ...fields, acceptedAt: nextAcceptedAt, recipient: fields.to.toLowerCase() });
       messages.push({ message, state });
     }
     for (const { message, state } of messages) await moveToState(store, message, state);
@@ -378,7 +378,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('pages have no gaps and no duplicates while messages are accepted and indexed', async () => {
     const store = await createStoreWith();
     const messages = Array.from({ length: 300 }, (_, index) =>
-      newMessage({ acceptedAt: START + index, subject: `Number ${index % 3}` }),
+      createMessage({ acceptedAt: START + index, subject: `Number ${index % 3}` }),
     );
     await store.accept(messages);
     const expected = messages
@@ -396,7 +396,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       foundIds.push(...foundMessages.map(({ id }) => id));
       if (searchedTo === null) break;
       before = searchedTo;
-      await store.accept([newMessage({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
+      await store.accept([createMessage({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
       await store.indexMessages({
         horizon: getMinIdAt(START + 20 * page),
         minSegmentMessages: 1,
@@ -408,10 +408,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a message whose commit was delayed is in the index after some minutes', async () => {
     const store = await createStoreWith();
-    const earlyMessages = Array.from({ length: 20 }, (_, index) => newMessage({ acceptedAt: START + 2 * index }));
+    const earlyMessages = Array.from({ length: 20 }, (_, index) => createMessage({ acceptedAt: START + 2 * index }));
     await store.accept(earlyMessages);
     await indexUntil(store, START + 100);
-    const lateMessage = newMessage({ acceptedAt: START + 11, to: 'late@example.com' });
+    const lateMessage = createMessage({ acceptedAt: START + 11, to: 'late@example.com' });
     await store.accept([lateMessage]);
     expect(await indexUntil(store, START + 100, START + MINUTE_MS)).toBe(0);
     expect(await indexUntil(store, START + 100, START + 10 * MINUTE_MS)).toBe(1);
@@ -430,10 +430,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
       unindexedCount: 0,
       indexedCount: 0,
     });
-    await store.accept([newMessage({ acceptedAt: START })]);
+    await store.accept([createMessage({ acceptedAt: START })]);
     expect(await indexUntil(store, START)).toBe(0);
     expect(await indexUntil(store, START + 1)).toBe(1);
-    await store.accept([newMessage({ acceptedAt: START + 1 }), newMessage({ acceptedAt: START + 2 })]);
+    await store.accept([createMessage({ acceptedAt: START + 1 }), createMessage({ acceptedAt: START + 2 })]);
     expect(await store.indexMessages({ horizon: getMinIdAt(START + 9), minSegmentMessages: 3, now: START })).toEqual({
       changed: false,
       unindexedCount: 2,

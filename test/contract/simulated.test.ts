@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { createMessageIdGenerator } from '../../src/model/submission.ts';
 import type { StoreEnvironment } from '../../src/store/environment.ts';
 import { createVirtualClock } from '../rig/clock.ts';
-import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2031, 4, 5, 6, 7, 8);
@@ -44,7 +44,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
       await record(store.recordHeartbeat(NODE, 15_000, now));
       await record(store.takeTokens([{ accountId: 1, perSecond: 2, burst: 5, requested: 3 }], now));
       const batch = Array.from({ length: 1 + Math.floor(random() * 6) }, () =>
-        newMessage({
+        createMessage({
           id: ids.next(now),
           acceptedAt: now,
           accountId: random() < 0.5 ? 1 : 2,
@@ -61,8 +61,12 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
         .map((message) => {
           const event = { at: now, by: NODE.name, detail: null, failure: null, attempt: null };
           if (random() < 0.3)
-            return newSettlement(message, { to: 'bounced', suppress: 'bounce', event: { ...event, verb: 'bounced' } });
-          return newSettlement(message, { event: { ...event, verb: 'delivered' } });
+            return createSettlement(message, {
+              to: 'bounced',
+              suppress: 'bounce',
+              event: { ...event, verb: 'bounced' },
+            });
+          return createSettlement(message, { event: { ...event, verb: 'delivered' } });
         });
       await record(store.settle(settlements));
       await clock.advance(7_000 + Math.floor(random() * 10_000));

@@ -3,7 +3,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import type { AccountLimits, DirectoryChanges } from '../../src/model/account.ts';
 import type { AcceptResult, Lease } from '../../src/model/message.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 /** Returns claim limits for this many messages of any size. */
@@ -30,7 +30,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('an accepted message can be read with its four fields', async () => {
     const store = await createStoreWith();
-    const message = newMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
+    const message = createMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
     expect(await store.accept([message])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
     const shownMessage = await store.findMessage(message.id);
     expect(shownMessage).toMatchObject({
@@ -46,12 +46,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('no message is found for an unknown id', async () => {
     const store = await createStoreWith();
-    expect(await store.findMessage(newMessage().id)).toBeNull();
+    expect(await store.findMessage(createMessage().id)).toBeNull();
   });
 
   test('the histories of several messages equal the individual histories, without the message text', async () => {
     const store = await createStoreWith();
-    const messages = [newMessage(), newMessage({ to: 'max@example.com' })];
+    const messages = [createMessage(), createMessage({ to: 'max@example.com' })];
     await store.accept(messages);
     const ids = messages.map(({ id }) => id).reverse();
     const shownMessages = await Promise.all(ids.map((id) => store.findMessage(id)));
@@ -59,13 +59,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const { message: _, ...history } = message ?? { message: null };
       return history;
     });
-    expect(await store.readMessageHistories([...ids, newMessage().id, 'no id'])).toEqual(expectedHistories);
+    expect(await store.readMessageHistories([...ids, createMessage().id, 'no id'])).toEqual(expectedHistories);
   });
 
   test('the volume count is exact within a batch and over concurrent batches', async () => {
     const store = await createStoreWith({ volume: 25 });
     const batches = await Promise.all(
-      Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => newMessage()))),
+      Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => createMessage()))),
     );
     const allKinds = listKinds(batches.flat());
     expect(allKinds.filter((kind) => kind === 'accepted')).toHaveLength(25);
@@ -76,22 +76,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the refusal of a message after the volume has expired has a separate reason, and a new volume starts at zero', async () => {
     const now = Date.now();
     const store = await createStoreWith({ volume: 1, volumeExpiresAt: now + 1_000 });
-    expect(listKinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
-    expect(listKinds(await store.accept([newMessage({ acceptedAt: now }), newMessage({ acceptedAt: now })]))).toEqual([
-      'accepted',
-      'volume-exhausted',
-    ]);
+    expect(listKinds(await store.accept([createMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
+    expect(
+      listKinds(await store.accept([createMessage({ acceptedAt: now }), createMessage({ acceptedAt: now })])),
+    ).toEqual(['accepted', 'volume-exhausted']);
     await store.setAccount('default', { volume: 1, volumeExpiresAt: null }, now);
-    expect(listKinds(await store.accept([newMessage({ acceptedAt: now })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([createMessage({ acceptedAt: now })]))).toEqual(['accepted']);
   });
 
   test('a rate limit accepts exactly its number of messages in each period and reports the remaining number', async () => {
     const store = await createStoreWith({ rate: { limit: 2, periodMs: 1_000 } });
     const now = Date.now();
     const results = await store.accept([
-      newMessage({ acceptedAt: now }),
-      newMessage({ acceptedAt: now + 300 }),
-      newMessage({ acceptedAt: now + 999 }),
+      createMessage({ acceptedAt: now }),
+      createMessage({ acceptedAt: now + 300 }),
+      createMessage({ acceptedAt: now + 999 }),
     ]);
     expect(listKinds(results)).toEqual(['accepted', 'accepted', 'rate-limit-exceeded']);
     expect(
@@ -103,13 +102,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
       [0, 700],
       [0, 1],
     ]);
-    expect(listKinds(await store.accept([newMessage({ acceptedAt: now + 1_000 })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([createMessage({ acceptedAt: now + 1_000 })]))).toEqual(['accepted']);
   });
 
   test('a refused message is not stored and uses no volume', async () => {
     const store = await createStoreWith({ volume: 5, rate: { limit: 1, periodMs: 60_000 } });
-    const refusedMessage = newMessage();
-    expect(listKinds(await store.accept([newMessage(), refusedMessage]))).toEqual(['accepted', 'rate-limit-exceeded']);
+    const refusedMessage = createMessage();
+    expect(listKinds(await store.accept([createMessage(), refusedMessage]))).toEqual([
+      'accepted',
+      'rate-limit-exceeded',
+    ]);
     expect(await store.findMessage(refusedMessage.id)).toBeNull();
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
   });
@@ -117,24 +119,24 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a message of a locked account is refused in the accepting transaction', async () => {
     const store = await createStoreWith();
     await store.lockAccount('default', 'abuse', Date.now());
-    expect(listKinds(await store.accept([newMessage()]))).toEqual(['locked']);
+    expect(listKinds(await store.accept([createMessage()]))).toEqual(['locked']);
     await store.unlockAccount('default', Date.now());
-    expect(listKinds(await store.accept([newMessage()]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([createMessage()]))).toEqual(['accepted']);
   });
 
   test('a repeated idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
     const store = await createStoreWith({ volume: 2 });
     const idempotency = { key: 'order-1', fingerprint: 'aa' };
-    const firstMessage = newMessage({ idempotency });
+    const firstMessage = createMessage({ idempotency });
     const results = await store.accept([
       firstMessage,
-      newMessage({ idempotency }),
-      newMessage({ idempotency: { key: 'order-1', fingerprint: 'bb' } }),
+      createMessage({ idempotency }),
+      createMessage({ idempotency: { key: 'order-1', fingerprint: 'bb' } }),
     ]);
     expect(results.slice(1)).toEqual([{ kind: 'replayed', id: firstMessage.id }, { kind: 'idempotency-conflict' }]);
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
-    expect(listKinds(await store.accept([newMessage()]))).toEqual(['accepted']);
-    expect(await store.accept([newMessage({ idempotency })])).toEqual([{ kind: 'replayed', id: firstMessage.id }]);
+    expect(listKinds(await store.accept([createMessage()]))).toEqual(['accepted']);
+    expect(await store.accept([createMessage({ idempotency })])).toEqual([{ kind: 'replayed', id: firstMessage.id }]);
   });
 
   test('an idempotency key expires after 24 hours and belongs to one account', async () => {
@@ -142,10 +144,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, Date.now());
     const now = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
-    const laterMessage = newMessage({ idempotency, acceptedAt: now + 24 * 3_600_000 });
+    const laterMessage = createMessage({ idempotency, acceptedAt: now + 24 * 3_600_000 });
     const answers = await store.accept([
-      newMessage({ idempotency, acceptedAt: now }),
-      newMessage({ idempotency, acceptedAt: now, accountId: 2 }),
+      createMessage({ idempotency, acceptedAt: now }),
+      createMessage({ idempotency, acceptedAt: now, accountId: 2 }),
       laterMessage,
     ]);
     expect(listKinds(answers)).toEqual(['accepted', 'accepted', 'accepted']);
@@ -155,12 +157,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     const now = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
-    const firstMessage = newMessage({ idempotency, acceptedAt: now });
-    const steppedMessage = newMessage({
+    const firstMessage = createMessage({ idempotency, acceptedAt: now });
+    const steppedMessage = createMessage({
       idempotency: { ...idempotency, expiredBefore: now - 1 },
       acceptedAt: now + 48 * 3_600_000,
     });
-    const expiredMessage = newMessage({
+    const expiredMessage = createMessage({
       idempotency: { ...idempotency, expiredBefore: now },
       acceptedAt: now + 48 * 3_600_000,
     });
@@ -172,15 +174,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a hard bounce suppresses the recipient for its account only, in upper and lower case', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const message = newMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
+    const message = createMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
     await store.accept([message]);
     await store.settle([
-      newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
+      createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
     const answers = await store.accept([
-      newMessage({ to: 'GONE@example.com', recipient: 'gone@example.com' }),
-      newMessage({ to: 'there@example.com' }),
-      newMessage({ to: 'gone@example.com', accountId: 2 }),
+      createMessage({ to: 'GONE@example.com', recipient: 'gone@example.com' }),
+      createMessage({ to: 'there@example.com' }),
+      createMessage({ to: 'gone@example.com', accountId: 2 }),
     ]);
     expect(answers.map((answer) => (answer.kind === 'accepted' ? answer.state : answer.kind))).toEqual([
       'suppressed',
@@ -191,10 +193,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a message that was queued before its recipient was suppressed ends as suppressed instead of being leased', async () => {
     const store = await createStoreWith();
-    const [waitingMessage, bouncingMessage] = [newMessage(), newMessage({ lease: LEASE })];
+    const [waitingMessage, bouncingMessage] = [createMessage(), createMessage({ lease: LEASE })];
     await store.accept([waitingMessage, bouncingMessage]);
     await store.settle([
-      newSettlement({ ...bouncingMessage, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
+      createSettlement({ ...bouncingMessage, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
     expect((await store.claim(claimLimits(10), LEASE, Date.now())).messages).toEqual([]);
     expect((await store.findMessage(waitingMessage.id))?.state).toBe('suppressed');
@@ -202,7 +204,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a message is leased once, with a counted attempt and with all data that its transmission requires', async () => {
     const store = await createStoreWith();
-    const message = newMessage();
+    const message = createMessage();
     await store.accept([message]);
     const [firstClaim, secondClaim] = await Promise.all([
       store.claim(claimLimits(5), LEASE, Date.now()),
@@ -222,10 +224,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('no message is leased before it is due', async () => {
     const store = await createStoreWith();
-    const message = newMessage({ lease: LEASE });
+    const message = createMessage({ lease: LEASE });
     await store.accept([message]);
     const dueAt = Date.now() + 60_000;
-    await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
+    await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
     expect((await store.claim(claimLimits(5), LEASE, dueAt - 1)).messages).toEqual([]);
     expect((await store.claim(claimLimits(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([2]);
   });
@@ -233,8 +235,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('accounts are served round-robin, so that the backlog of one account does not delay another', async () => {
     const store = await createStoreWith();
     await store.createAccount('small', NO_LIMITS, Date.now());
-    await store.accept(Array.from({ length: 500 }, () => newMessage()));
-    await store.accept([newMessage({ accountId: 2 }), newMessage({ accountId: 2 })]);
+    await store.accept(Array.from({ length: 500 }, () => createMessage()));
+    await store.accept([createMessage({ accountId: 2 }), createMessage({ accountId: 2 })]);
     const { messages: claimedMessages } = await store.claim(claimLimits(20), LEASE, Date.now());
     expect(claimedMessages).toHaveLength(20);
     expect(claimedMessages.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
@@ -243,7 +245,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('if more accounts have due messages than one claim serves, all are served round-robin', async () => {
     const store = await createStoreWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
-    await store.accept(Array.from({ length: 600 }, (_, index) => newMessage({ accountId: (index % 150) + 1 })));
+    await store.accept(Array.from({ length: 600 }, (_, index) => createMessage({ accountId: (index % 150) + 1 })));
     const served = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
       for (const { accountId } of (await store.claim(claimLimits(100), LEASE, Date.now())).messages)
@@ -255,9 +257,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the backlog of one account delays the first message of another by at most one claim', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    await store.accept(Array.from({ length: 2_000 }, () => newMessage()));
+    await store.accept(Array.from({ length: 2_000 }, () => createMessage()));
     expect((await store.claim(claimLimits(512), LEASE, Date.now())).messages).toHaveLength(512);
-    const firstMessage = newMessage({ accountId: 2 });
+    const firstMessage = createMessage({ accountId: 2 });
     await store.accept([firstMessage]);
     const { messages: claimedMessages } = await store.claim(claimLimits(512), LEASE, Date.now());
     expect([claimedMessages.length, claimedMessages.some(({ id }) => id === firstMessage.id)]).toEqual([512, true]);
@@ -266,7 +268,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('if many accounts have a backlog, a claim serves at least 64 of them, with the same number of rows each', async () => {
     const store = await createStoreWith();
     await createAccounts(store, 200);
-    await store.accept(Array.from({ length: 4_000 }, (_, index) => newMessage({ accountId: (index % 200) + 2 })));
+    await store.accept(Array.from({ length: 4_000 }, (_, index) => createMessage({ accountId: (index % 200) + 2 })));
     const served = new Set<number>();
     // All 512 messages are first attempts, because there are no retries.
     for (let round = 0; round < 4; round += 1) {
@@ -308,7 +310,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const store = await createStoreWith();
       const accounts = 3_000;
       await createAccounts(store, accounts);
-      await store.accept(Array.from({ length: accounts }, (_, index) => newMessage({ accountId: index + 2 })));
+      await store.accept(Array.from({ length: accounts }, (_, index) => createMessage({ accountId: index + 2 })));
       const claims = await claimAll(store, 512);
       expect(new Set(claims.flat()).size).toBe(accounts);
       expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
@@ -323,13 +325,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const accounts = 4_500;
       await createAccounts(store, accounts);
       const messages = Array.from({ length: accounts }, (_, index) =>
-        newMessage({ accountId: index + 2, lease: LEASE }),
+        createMessage({ accountId: index + 2, lease: LEASE }),
       );
       await store.accept(messages);
       const getDueAt = (n: number) => (n === 4_000 ? 1 : Date.now() + 3_600_000);
       await store.settle(
         messages.map((message, n) =>
-          newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: getDueAt(n) }),
+          createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: getDueAt(n) }),
         ),
       );
       expect((await claimAll(store, 512)).flat()).toEqual([messages[4_000]?.id]);
@@ -343,7 +345,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = 'ü'.repeat(50_000);
-    await store.accept(Array.from({ length: 20 }, (_, index) => newMessage({ message, accountId: (index % 2) + 1 })));
+    await store.accept(
+      Array.from({ length: 20 }, (_, index) => createMessage({ message, accountId: (index % 2) + 1 })),
+    );
     const claimSizes: number[] = [];
     for (let isIncomplete = true; isIncomplete; ) {
       const claimResult = await store.claim({ messages: 100, bytes: 350_000 }, LEASE, Date.now());
@@ -357,16 +361,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a message larger than the limit is leased alone, as a first attempt and as a retry, with any other due messages', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const largeMessage = newMessage({ message: 'x'.repeat(5_000), lease: LEASE });
-    const newLargeMessage = newMessage({ message: 'x'.repeat(5_000), accountId: 2 });
+    const largeMessage = createMessage({ message: 'x'.repeat(5_000), lease: LEASE });
+    const newLargeMessage = createMessage({ message: 'x'.repeat(5_000), accountId: 2 });
     await store.accept([
       largeMessage,
       newLargeMessage,
-      ...Array.from({ length: 30 }, () => newMessage({ message: 'x'.repeat(400) })),
+      ...Array.from({ length: 30 }, () => createMessage({ message: 'x'.repeat(400) })),
     ]);
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, failure: null, attempt: null };
     await store.settle([
-      newSettlement({ ...largeMessage, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
+      createSettlement({ ...largeMessage, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now(), event }),
     ]);
     const claims: string[][] = [];
     for (let isIncomplete = true; isIncomplete && claims.length < 100; ) {
@@ -383,14 +387,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('retries and first attempts share a claim, also when one of them has a backlog', async () => {
     const store = await createStoreWith();
-    const retries = Array.from({ length: 100 }, () => newMessage({ lease: LEASE }));
+    const retries = Array.from({ length: 100 }, () => createMessage({ lease: LEASE }));
     await store.accept(retries);
     const deferral = { to: 'queued', dueAt: 1 } as const;
     const event = { at: 1, verb: 'deferred', by: 'node-a', detail: null, failure: null, attempt: null };
     await store.settle(
-      retries.map((message) => newSettlement({ ...message, attempts: 1, lease: LEASE }, { ...deferral, event })),
+      retries.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
-    await store.accept([newMessage(), newMessage()]);
+    await store.accept([createMessage(), createMessage()]);
     const { messages: claimedMessages } = await store.claim(claimLimits(10), LEASE, Date.now());
     expect(claimedMessages).toHaveLength(10);
     expect(claimedMessages.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
@@ -398,7 +402,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('messages of a locked account are leased only after the unlock', async () => {
     const store = await createStoreWith();
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     await store.lockAccount('default', 'complaints', Date.now());
     expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toEqual([]);
     await store.unlockAccount('default', Date.now());
@@ -407,41 +411,43 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a settlement by another owner, for another attempt, or for a settled lease returns lost and changes nothing', async () => {
     const store = await createStoreWith();
-    const message = newMessage({ lease: LEASE });
+    const message = createMessage({ lease: LEASE });
     await store.accept([message]);
     const leasedMessage = { ...message, attempts: 1, lease: LEASE };
-    expect(await store.settle([newSettlement({ ...leasedMessage, lease: { ...LEASE, owner: 'node-b' } })])).toEqual([
+    expect(await store.settle([createSettlement({ ...leasedMessage, lease: { ...LEASE, owner: 'node-b' } })])).toEqual([
       'lost',
     ]);
-    expect(await store.settle([newSettlement({ ...leasedMessage, attempts: 2 })])).toEqual(['lost']);
-    expect(await store.settle([newSettlement(leasedMessage)])).toEqual(['settled']);
-    expect(await store.settle([newSettlement(leasedMessage, { to: 'bounced', suppress: 'bounce' })])).toEqual(['lost']);
+    expect(await store.settle([createSettlement({ ...leasedMessage, attempts: 2 })])).toEqual(['lost']);
+    expect(await store.settle([createSettlement(leasedMessage)])).toEqual(['settled']);
+    expect(await store.settle([createSettlement(leasedMessage, { to: 'bounced', suppress: 'bounce' })])).toEqual([
+      'lost',
+    ]);
     const shownMessage = await store.findMessage(message.id);
     expect([shownMessage?.state, shownMessage?.events.length]).toEqual(['delivered', 2]);
   });
 
   test('the history contains each attempt with its transcript', async () => {
     const store = await createStoreWith();
-    const message = newMessage({ lease: LEASE });
+    const message = createMessage({ lease: LEASE });
     await store.accept([message]);
-    const settlement = newSettlement({ ...message, attempts: 1, lease: LEASE });
+    const settlement = createSettlement({ ...message, attempts: 1, lease: LEASE });
     await store.settle([settlement]);
     expect((await store.findMessage(message.id))?.events[1]).toEqual(settlement.changes[0]?.event);
   });
 
   test('a lease that is returned without an attempt is not counted as an attempt', async () => {
     const store = await createStoreWith();
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     const [message] = (await store.claim(claimLimits(1), LEASE, Date.now())).messages;
     if (message === undefined) throw new Error('nothing leased');
-    await store.settle([{ ...newSettlement(message, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
+    await store.settle([{ ...createSettlement(message, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
     expect((await store.claim(claimLimits(1), LEASE, Date.now())).messages[0]?.attempts).toBe(1);
   });
 
   test('a message whose lease is released keeps its position in the queue and its attempt count, and gets no history entry', async () => {
     const store = await createStoreWith();
     const at = Date.now();
-    const [firstMessage, secondMessage] = [newMessage({ acceptedAt: at - 5 }), newMessage({ acceptedAt: at })];
+    const [firstMessage, secondMessage] = [createMessage({ acceptedAt: at - 5 }), createMessage({ acceptedAt: at })];
     await store.accept([firstMessage, secondMessage]);
     const [leasedMessage] = (await store.claim(claimLimits(1), LEASE, at)).messages;
     if (leasedMessage === undefined) throw new Error('nothing leased');
@@ -460,7 +466,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
-    const [unmarkedMessage, markedMessage] = [newMessage({ lease }), newMessage({ lease })];
+    const [unmarkedMessage, markedMessage] = [createMessage({ lease }), createMessage({ lease })];
     await store.accept([unmarkedMessage, markedMessage]);
     await store.markTransmitting([{ id: markedMessage.id, owner: 'node-a', attempts: 1 }]);
     for (const onUncertain of ['resend', 'hold'] as const) {
@@ -477,7 +483,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ).toBe(0);
     }
     const settlements = [unmarkedMessage, markedMessage].map((message) =>
-      newSettlement({ ...message, attempts: 1, lease }),
+      createSettlement({ ...message, attempts: 1, lease }),
     );
     expect(await store.settle(settlements)).toEqual(['settled', 'settled']);
   });
@@ -485,7 +491,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a recovered message without a mark has no attempt under hold, and a counted attempt under resend', async () => {
     const store = await createStoreWith();
     const lease = { owner: 'dead', until: 1 };
-    const [leasedMessage, resentMessage] = [newMessage({ lease }), newMessage({ lease })];
+    const [leasedMessage, resentMessage] = [createMessage({ lease }), createMessage({ lease })];
     await store.accept([leasedMessage]);
     await store.recover({
       now: 2,
@@ -513,8 +519,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     const now = Date.now();
     const [expiredMessage, runningMessage] = [
-      newMessage({ lease: { owner: 'dead', until: now - 1 } }),
-      newMessage({ lease: { owner: 'alive', until: now + 60_000 } }),
+      createMessage({ lease: { owner: 'dead', until: now - 1 } }),
+      createMessage({ lease: { owner: 'alive', until: now + 60_000 } }),
     ];
     await store.accept([expiredMessage, runningMessage]);
     expect(
@@ -541,9 +547,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const lease = { owner: 'dead', until: now };
     const [markedMessage, unmarkedMessage, thirdMessage] = [
-      newMessage({ lease }),
-      newMessage({ lease }),
-      newMessage({ lease }),
+      createMessage({ lease }),
+      createMessage({ lease }),
+      createMessage({ lease }),
     ];
     await store.accept([markedMessage, unmarkedMessage]);
     expect(
@@ -572,10 +578,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a message expires by its time of acceptance, even if the next attempt is due hours later', async () => {
     const store = await createStoreWith();
     const oldTime = Date.now() - 100_000;
-    const [oldMessage, newerMessage] = [newMessage({ acceptedAt: oldTime, lease: LEASE }), newMessage()];
+    const [oldMessage, newerMessage] = [createMessage({ acceptedAt: oldTime, lease: LEASE }), createMessage()];
     await store.accept([oldMessage, newerMessage]);
     await store.settle([
-      newSettlement({ ...oldMessage, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
+      createSettlement({ ...oldMessage, attempts: 1, lease: LEASE }, { to: 'queued', dueAt: Date.now() + 7_200_000 }),
     ]);
     expect(await store.expire(oldTime, Date.now(), 10, 'node-a')).toEqual([oldMessage.id]);
     expect([
@@ -587,7 +593,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the history contains the failure of each attempt, and an expired message has the last failure', async () => {
     const store = await createStoreWith();
     const oldTime = Date.now() - 100_000;
-    const messages = [1, 2].map(() => newMessage({ acceptedAt: oldTime, lease: LEASE }));
+    const messages = [1, 2].map(() => createMessage({ acceptedAt: oldTime, lease: LEASE }));
     const [swept, expiredByNode] = messages;
     await store.accept(messages);
     const failure = {
@@ -600,13 +606,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const expired = { at: 2, verb: 'expired', by: 'node-a', detail: null, failure: null, attempt: null };
     for (const message of messages) {
       const leased = { ...message, attempts: 1, lease: LEASE };
-      await store.settle([newSettlement(leased, { to: 'queued', dueAt: 1, event: deferred })]);
+      await store.settle([createSettlement(leased, { to: 'queued', dueAt: 1, event: deferred })]);
     }
     const { messages: claimed } = await store.claim({ messages: 9, bytes: 9_000_000 }, LEASE, 2);
     const leased = claimed.find(({ id }) => id === expiredByNode?.id);
     const other = claimed.find(({ id }) => id === swept?.id);
     if (leased === undefined || other === undefined) throw new Error('the messages were not claimed');
-    await store.settle([newSettlement(leased, { to: 'expired', event: expired })]);
+    await store.settle([createSettlement(leased, { to: 'expired', event: expired })]);
     await store.release([{ id: other.id, owner: LEASE.owner, attempts: other.attempts }], 2);
     expect(await store.expire(oldTime, Date.now(), 10, 'node-a')).toEqual([other.id]);
     for (const { id } of messages) {
@@ -623,12 +629,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     const at = Date.now() - 10_000;
     const [endedMessage, waitingMessage] = [
-      newMessage({ acceptedAt: at, lease: LEASE }),
-      newMessage({ acceptedAt: at }),
+      createMessage({ acceptedAt: at, lease: LEASE }),
+      createMessage({ acceptedAt: at }),
     ];
     await store.accept([endedMessage, waitingMessage]);
     const event = { at: at + 5_000, verb: 'delivered', by: 'node-a', detail: null, failure: null, attempt: null };
-    await store.settle([newSettlement({ ...endedMessage, attempts: 1, lease: LEASE }, { event })]);
+    await store.settle([createSettlement({ ...endedMessage, attempts: 1, lease: LEASE }, { event })]);
     expect(await store.purgeBodiesAndKeys(at + 4_999, 0, 10)).toBe(0);
     expect(await store.purgeBodiesAndKeys(at + 5_000, 0, 10)).toBe(1);
     expect([
@@ -641,7 +647,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     const at = Date.now() - 100_000;
     const createKeyedMessage = (n: number) =>
-      newMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
+      createMessage({ acceptedAt: at, idempotency: { key: `k${n}`, fingerprint: 'aa' } });
     await store.accept(Array.from({ length: 25 }, (_, index) => createKeyedMessage(index)));
     expect([
       await store.purgeBodiesAndKeys(0, at, 10),
@@ -657,18 +663,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('after a clock is set back the rate period restarts, so that no account waits longer than its period', async () => {
     const store = await createStoreWith({ rate: { limit: 1, periodMs: 1_000 } });
     const at = Date.now();
-    expect(listKinds(await store.accept([newMessage({ acceptedAt: at })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([createMessage({ acceptedAt: at })]))).toEqual(['accepted']);
     const back = at - 3_600_000;
-    expect(await store.accept([newMessage({ acceptedAt: back })])).toMatchObject([
+    expect(await store.accept([createMessage({ acceptedAt: back })])).toMatchObject([
       { kind: 'refused', limits: { rate: { remaining: 0, resetMs: 1_000 } } },
     ]);
-    expect(listKinds(await store.accept([newMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([createMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
   });
 
   test('messages that arrive slightly out of order are not accepted beyond the rate limit', async () => {
     const store = await createStoreWith({ rate: { limit: 2, periodMs: 1_000 } });
     const at = Date.now();
-    const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => newMessage({ acceptedAt: at + ms })));
+    const answers = await store.accept([4, 0, 3, 1, 2].map((ms) => createMessage({ acceptedAt: at + ms })));
     expect(listKinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
   });
 
@@ -677,12 +683,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
     const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
-    const messages = due.map((_, index) => newMessage({ lease: LEASE, accountId: (index % 2) + 1 }));
+    const messages = due.map((_, index) => createMessage({ lease: LEASE, accountId: (index % 2) + 1 }));
     await store.accept(messages);
     const createEvent = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, failure: null, attempt: null });
     await store.settle(
       messages.map((message, n) =>
-        newSettlement(
+        createSettlement(
           { ...message, attempts: 1, lease: LEASE },
           { to: 'queued', dueAt: due[n] ?? null, event: createEvent(n < 2 ? 'deferred' : 'x') },
         ),
@@ -698,13 +704,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('an operator can cancel and retry queued messages, and for other messages receives their state', async () => {
     const store = await createStoreWith();
-    const [queuedMessage, sendingMessage] = [newMessage(), newMessage({ lease: LEASE })];
+    const [queuedMessage, sendingMessage] = [createMessage(), createMessage({ lease: LEASE })];
     await store.accept([queuedMessage, sendingMessage]);
     expect(await store.retryMessage(queuedMessage.id, Date.now())).toEqual({ kind: 'done' });
     expect(await store.cancelMessage(queuedMessage.id, Date.now())).toEqual({ kind: 'done' });
     expect(await store.cancelMessage(sendingMessage.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
     expect(await store.retryMessage(queuedMessage.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
-    expect(await store.cancelMessage(newMessage().id, Date.now())).toEqual({ kind: 'missing' });
+    expect(await store.cancelMessage(createMessage().id, Date.now())).toEqual({ kind: 'missing' });
     expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toEqual([]);
   });
 
@@ -713,9 +719,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, Date.now());
     const at = Date.now();
     const messages = [
-      newMessage({ acceptedAt: at - 50 }),
-      newMessage({ acceptedAt: at, to: 'Max@example.com', accountId: 2 }),
-      newMessage({ acceptedAt: at + 50, lease: LEASE }),
+      createMessage({ acceptedAt: at - 50 }),
+      createMessage({ acceptedAt: at, to: 'Max@example.com', accountId: 2 }),
+      createMessage({ acceptedAt: at + 50, lease: LEASE }),
     ];
     await store.accept(messages);
     const noFilter = { accountId: null, state: null, to: null, since: null, limit: 10 };
@@ -734,8 +740,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the queue statistics count open messages and contain the oldest', async () => {
     const store = await createStoreWith();
     const at = Date.now() - 5_000;
-    const firstMessage = newMessage({ acceptedAt: at });
-    await store.accept([firstMessage, newMessage(), newMessage({ lease: LEASE })]);
+    const firstMessage = createMessage({ acceptedAt: at });
+    await store.accept([firstMessage, createMessage(), createMessage({ lease: LEASE })]);
     expect(await store.readQueueStatistics()).toEqual({
       queued: 2,
       sending: 1,
@@ -850,23 +856,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('new ids are greater than the newest stored id', async () => {
     const store = await createStoreWith();
     expect(await store.findNewestId()).toBeNull();
-    const messages = [newMessage(), newMessage()];
+    const messages = [createMessage(), createMessage()];
     await store.accept(messages);
     expect(await store.findNewestId()).toBe(messages[1]?.id);
   });
 
   test('a settlement with a transition that is not in the table is rejected and changes nothing', async () => {
     const store = await createStoreWith();
-    const [message, otherMessage] = [newMessage({ lease: LEASE }), newMessage({ lease: LEASE })];
+    const [message, otherMessage] = [createMessage({ lease: LEASE }), createMessage({ lease: LEASE })];
     await store.accept([message, otherMessage]);
     const leasedMessage = { ...message, attempts: 1, lease: LEASE };
-    await expect(store.settle([newSettlement(leasedMessage, { to: 'cancelled' })])).rejects.toThrow(
+    await expect(store.settle([createSettlement(leasedMessage, { to: 'cancelled' })])).rejects.toThrow(
       'from sending to cancelled',
     );
-    const [deliveredChange] = newSettlement(leasedMessage).changes;
-    const [expiredChange] = newSettlement(leasedMessage, { to: 'expired' }).changes;
+    const [deliveredChange] = createSettlement(leasedMessage).changes;
+    const [expiredChange] = createSettlement(leasedMessage, { to: 'expired' }).changes;
     if (deliveredChange === undefined || expiredChange === undefined) throw new Error('no change');
-    const doubleSettlement = { ...newSettlement(leasedMessage), changes: [deliveredChange, expiredChange] };
+    const doubleSettlement = { ...createSettlement(leasedMessage), changes: [deliveredChange, expiredChange] };
     await expect(store.settle([doubleSettlement])).rejects.toThrow('from delivered to expired');
     expect((await store.findMessage(message.id))?.state).toBe('sending');
   });
@@ -874,6 +880,6 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a closed store rejects calls immediately', async () => {
     const store = await open();
     await store.close();
-    await expect(store.accept([newMessage()])).rejects.toThrow('the store is closed');
+    await expect(store.accept([createMessage()])).rejects.toThrow('the store is closed');
   });
 });

@@ -4,7 +4,7 @@ import type { Account, DirectoryChanges } from '../../src/model/account.ts';
 import { computeAccountVersion } from '../../src/model/account-version.ts';
 import type { DkimKey } from '../../src/model/domain.ts';
 import type { Store } from '../../src/store/contract.ts';
-import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -41,13 +41,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     excludedFromReputation = false,
   ) {
     const messages = Array.from({ length: count }, (_, index) =>
-      newMessage({ accountId, lease: LEASE, to: `${outcome}.${index}.${Math.random()}@example.com` }),
+      createMessage({ accountId, lease: LEASE, to: `${outcome}.${index}.${Math.random()}@example.com` }),
     );
     await store.accept(messages);
     const createEvent = (verb: string) => ({ at, verb, by: 'node-a', detail: null, failure: null, attempt: null });
     const settlements = messages.map((message) => {
       const to = outcome === 'complained' ? 'delivered' : outcome === 'delivered' ? 'delivered' : 'bounced';
-      const settlement = newSettlement(
+      const settlement = createSettlement(
         { ...message, attempts: 1, lease: LEASE },
         { to, suppress: outcome === 'hard' ? 'bounce' : null, event: createEvent(to) },
       );
@@ -74,10 +74,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.addSuppressions('default', [createManualEntry('a@example.com')]);
     await store.addSuppressions('*', [createManualEntry('b@example.com')]);
     const states = await store.accept([
-      newMessage({ to: 'A@example.com' }),
-      newMessage({ to: 'a@example.com', accountId: 2 }),
-      newMessage({ to: 'b@example.com' }),
-      newMessage({ to: 'b@example.com', accountId: 2 }),
+      createMessage({ to: 'A@example.com' }),
+      createMessage({ to: 'a@example.com', accountId: 2 }),
+      createMessage({ to: 'b@example.com' }),
+      createMessage({ to: 'b@example.com', accountId: 2 }),
     ]);
     expect(states.map((answer) => answer.kind === 'accepted' && answer.state)).toEqual([
       'suppressed',
@@ -182,7 +182,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.lockAccount('default', 'unpaid', 3, knownVersion)).toEqual(stale);
     // An accepted message does not change the version of the account.
     const readVersion = await readVersionOf();
-    await store.accept([newMessage({})]);
+    await store.accept([createMessage({})]);
     expect((await store.lockAccount('default', 'unpaid', 4, readVersion)).kind).toBe('done');
     expect((await store.unlockAccount('default', 5, readVersion)).kind).toBe('stale');
     expect((await store.unlockAccount('default', 6, await readVersionOf())).kind).toBe('done');
@@ -371,7 +371,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       '11 hard bounces of 106 messages in 7 days',
     );
     expect((await findAccount(store, 'other'))?.locked).toBeNull();
-    expect(await store.accept([newMessage()])).toEqual([{ kind: 'locked' }]);
+    expect(await store.accept([createMessage()])).toEqual([{ kind: 'locked' }]);
   });
 
   test('soft bounces and messages to the simulator do not lock an account', async () => {
@@ -407,11 +407,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('repeated bounces of one address count once and do not lock an account', async () => {
     const store = await createStoreWith();
-    const messages = Array.from({ length: 15 }, () => newMessage({ to: 'gone@example.com', lease: LEASE }));
+    const messages = Array.from({ length: 15 }, () => createMessage({ to: 'gone@example.com', lease: LEASE }));
     await store.accept(messages);
     await store.settle(
       messages.map((message) =>
-        newSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
+        createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
       ),
     );
     const counts = { emails: 15, bounces: 1, complaints: 0 };
@@ -432,7 +432,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('leased messages are checked against suppressions that were added after the lease', async () => {
     const store = await createStoreWith();
     const messages = ['Early@example.com', 'late@example.com', 'never@example.com'].map((to) =>
-      newMessage({ to, lease: LEASE }),
+      createMessage({ to, lease: LEASE }),
     );
     await store.accept(messages);
     expect(await store.checkSuppression(messages)).toEqual([true, true, true]);

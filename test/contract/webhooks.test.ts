@@ -15,7 +15,7 @@ import {
 } from '../../src/model/webhook.ts';
 import type { Store } from '../../src/store/contract.ts';
 import type { DeliveryClaimLimits } from '../../src/store/webhook-store.ts';
-import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../rig/messages.ts';
+import { createAttempt, createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
@@ -101,22 +101,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const HARD = { kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } } as const;
 
   const deliver = (store: Store, message: NewMessage) =>
-    store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE })]);
+    store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
 
   /** Makes a message reach each kind of change, by every cause. */
   async function createMessagesInAllStates(store: Store): Promise<readonly NewMessage[]> {
     const now = Date.now();
     await store.addSuppressions('default', [{ address: 'gone@example.com', reason: 'manual', source: null, at: now }]);
-    const createLeasedMessage = (to: string) => newMessage({ to, lease: LEASE });
+    const createLeasedMessage = (to: string) => createMessage({ to, lease: LEASE });
     const [delivered, bounced, deferred, complained, confirmed, uncertain, reported] = [
       ...['delivered', 'bounced', 'deferred', 'complained', 'confirmed', 'uncertain', 'reported'],
     ].map((name) => createLeasedMessage(`${name}@example.com`)) as [NewMessage, ...NewMessage[]] & NewMessage[];
     const [suppressed, claimed, cancelled] = [
-      newMessage({ to: 'gone@example.com' }),
-      newMessage({ to: 'later@example.com' }),
-      newMessage({ to: 'cancelled@example.com' }),
+      createMessage({ to: 'gone@example.com' }),
+      createMessage({ to: 'later@example.com' }),
+      createMessage({ to: 'cancelled@example.com' }),
     ];
-    const old = newMessage({ acceptedAt: now - 3_600_000 });
+    const old = createMessage({ acceptedAt: now - 3_600_000 });
     const all = [delivered, bounced, deferred, complained, confirmed, uncertain, reported].filter(
       (m) => m !== undefined,
     );
@@ -125,13 +125,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     if (confirmed === undefined || uncertain === undefined || reported === undefined) throw new Error('not created');
     await deliver(store, delivered);
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
-    const attempt = newAttempt({ kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true });
+    const attempt = createAttempt({ kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true });
     const createEntry = (verb: string) => ({ at: now, verb, by: 'node-a', detail: 'a reply', failure: null, attempt });
     const leaseOf = (message: NewMessage) => ({ ...message, attempts: 1, lease: LEASE });
     await store.settle([
-      newSettlement(leaseOf(bounced), { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
-      newSettlement(leaseOf(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
-      newSettlement(leaseOf(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
+      createSettlement(leaseOf(bounced), { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
+      createSettlement(leaseOf(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
+      createSettlement(leaseOf(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
     ]);
     for (const message of [complained, confirmed, reported]) await deliver(store, message);
     await store.recordFeedback([
@@ -270,7 +270,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStore();
     await createWebhook(store, { events: ['account.warned', 'account.locked', 'suppression.added'] });
     const messages = Array.from({ length: 12 }, (_, index) =>
-      newMessage({ to: `r${index}@example.com`, lease: LEASE }),
+      createMessage({ to: `r${index}@example.com`, lease: LEASE }),
     );
     await store.accept(messages);
     for (const message of messages) {
@@ -280,10 +280,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
         by: 'node-a',
         detail: null,
         failure: null,
-        attempt: newAttempt(),
+        attempt: createAttempt(),
       };
       const lease = { ...message, attempts: 1, lease: LEASE };
-      await store.settle([newSettlement(lease, { to: 'bounced', event, suppress: 'bounce' })]);
+      await store.settle([createSettlement(lease, { to: 'bounced', event, suppress: 'bounce' })]);
     }
     const events = (await receive(store)).map(({ event }) => event);
     const types = events.map(({ type }) => type);
@@ -303,13 +303,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await createMessagesInAllStates(store);
     expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
     const webhook = await createWebhook(store, { events: ['message.bounced'] });
-    await store.accept([newMessage({ lease: LEASE })]);
+    await store.accept([createMessage({ lease: LEASE })]);
     expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
     await store.updateWebhook(webhook.id, { events: ['message.accepted'] });
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     expect(listTypes(await receive(store))).toEqual(['message.accepted']);
     await store.deleteWebhook(webhook.id);
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
     expect(await claim(store, Date.now() + 10 * LEASE_MS)).toEqual([]);
     expect(await store.findWebhook(webhook.id)).toBeNull();
@@ -320,7 +320,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStore();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const everything = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     const own = await createWebhook(store, { events: ['message.accepted', 'suppression.added'], account: 'other' });
     expect(own).toMatchObject({
       account: 'other',
@@ -328,7 +328,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       disabled: null,
       events: ['message.accepted', 'suppression.added'],
     });
-    await store.accept([newMessage(), newMessage({ accountId: 2 })]);
+    await store.accept([createMessage(), createMessage({ accountId: 2 })]);
     const entry = { address: 'a@example.com', reason: 'manual', source: null, at: 1 } as const;
     await store.addSuppressions('*', [entry]);
     await store.addSuppressions('other', [entry]);
@@ -354,7 +354,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a delivery is leased once, is due again after its lease, and only the current lease can be settled', async () => {
     const store = await createStore();
     await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     const now = Date.now();
     const [first] = await receive(store, now);
     expect(first).toMatchObject({
@@ -390,7 +390,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the deliveries of a dead node are due at once, and those of live nodes and of later attempts stay unchanged', async () => {
     const store = await createStore();
     await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept([newMessage(), newMessage(), newMessage(), newMessage()]);
+    await store.accept([createMessage(), createMessage(), createMessage(), createMessage()]);
     const now = Date.now();
     const identity = { roles: ['deliver'], version: '1.2.3' };
     await store.recordHeartbeat({ name: 'live', ...identity }, LEASE_MS, now);
@@ -421,7 +421,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a node ends the leases of its own lost claims, and its known leases and those of other nodes stay unchanged', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept([newMessage(), newMessage(), newMessage()]);
+    await store.accept([createMessage(), createMessage(), createMessage()]);
     const now = Date.now();
     await fanOut(store, now);
     const claimOne = async (owner: string) => {
@@ -443,7 +443,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id } = await createWebhook(store);
     const now = Date.now();
     const acceptedAt = now - 31 * DAY_MS;
-    const old = Array.from({ length: 3 }, () => newMessage({ acceptedAt, id: newIdAt(acceptedAt) }));
+    const old = Array.from({ length: 3 }, () => createMessage({ acceptedAt, id: createMessageIdAt(acceptedAt) }));
     const [first] = old;
     if (first === undefined) throw new Error('not created');
     await store.accept(old);
@@ -452,7 +452,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
     // A recent event of an old message is kept.
     await store.cancelMessage(first.id, now);
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     const keptSince = now - 30 * DAY_MS;
     expect(await store.fanOutEvents(now, createSeed(), 2, keptSince)).toEqual({
       ...{ events: 2, deliveries: 0, hasMore: true },
@@ -467,11 +467,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a claim takes at most the free places of each endpoint, so that a backlog of one endpoint delays no other', async () => {
     const store = await createStore();
     const slow = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept(Array.from({ length: 30 }, () => newMessage()));
+    await store.accept(Array.from({ length: 30 }, () => createMessage()));
     const now = Date.now();
     await fanOut(store, now);
     const other = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept([newMessage(), newMessage(), newMessage()]);
+    await store.accept([createMessage(), createMessage(), createMessage()]);
     await fanOut(store, now);
     const free = [slow, other].map(({ id }) => ({ webhookId: id, count: 2 }));
     const claimWith = (limits: Partial<DeliveryClaimLimits>) =>
@@ -493,7 +493,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a disabled endpoint keeps its events and sends none, and enabling makes all of them due', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     const now = Date.now();
     const [failed] = await receive(store, now);
     if (failed === undefined) throw new Error('not leased');
@@ -501,9 +501,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.disableWebhook(webhook.id, now)).toMatchObject({
       value: { disabled: { reason: 'operator', at: now } },
     });
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     expect(await receive(store, now)).toEqual([]);
-    expect(await store.addTestDelivery(webhook.id, newIdAt(now), now)).toEqual({ kind: 'exists' });
+    expect(await store.addTestDelivery(webhook.id, createMessageIdAt(now), now)).toEqual({ kind: 'exists' });
     expect(await store.enableWebhook(webhook.id)).toMatchObject({ value: { disabled: null, failingSince: null } });
     expect(await store.releaseDeliveries(webhook.id, now, 10)).toBe(1);
     expect(await claim(store, now)).toHaveLength(2);
@@ -512,7 +512,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the response 410 disables the endpoint at once, and other endpoints receive an event about it', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted', 'webhook.disabled'] });
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     const now = Date.now();
     const [delivery] = await receive(store, now);
     const other = await createWebhook(store, { events: ['webhook.disabled'] });
@@ -530,7 +530,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const observer = await createWebhook(store, { events: ['webhook.disabled'] });
-    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
     const [one, two, three, four] = await receive(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
@@ -561,7 +561,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a failed attempt by a fault of the installation does not count as a failure of the endpoint', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
     const [ended, repeated, failed, last] = await receive(store, now);
     if (!ended || !repeated || !failed || !last) throw new Error('not leased');
@@ -583,8 +583,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     for (let count = 0; count < 3; count += 1)
       webhooks.push(await createWebhook(store, { events: ['message.accepted'] }));
     const tested = await createWebhook(store, { events: [] });
-    await store.addTestDelivery(tested.id, newIdAt(now), now);
-    await store.accept([newMessage()]);
+    await store.addTestDelivery(tested.id, createMessageIdAt(now), now);
+    await store.accept([createMessage()]);
     for (const delivery of await receive(store, now)) await settle(store, delivery, { kind: 'failed' }, now);
     const [first, second, third] = webhooks.map(({ id }) => id);
     expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([first, second]);
@@ -595,7 +595,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the time of the last success of an endpoint is stored at most every ten seconds, and a failure keeps it', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
     const [one, two, three, four] = await receive(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
@@ -614,7 +614,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const now = Date.now();
     await store.rotateWebhookSecret(webhook.id, 'sealed-2', now + 1_000);
-    await store.accept([newMessage(), newMessage()]);
+    await store.accept([createMessage(), createMessage()]);
     await fanOut(store, now);
     const limits = { ...LIMITS, total: 1 };
     const first = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now);
@@ -626,7 +626,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a replay makes one delivery or all selected deliveries due with the same id, and restarts their schedule', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
     const [one, two, three, four] = await receive(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
@@ -672,9 +672,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('deliveries are listed newest first in pages', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept(Array.from({ length: 3 }, () => newMessage()));
+    await store.accept(Array.from({ length: 3 }, () => createMessage()));
     await fanOut(store);
-    const test = newIdAt(Date.now() + 10);
+    const test = createMessageIdAt(Date.now() + 10);
     expect(await store.addTestDelivery(id, test, Date.now())).toMatchObject({
       value: { id: test, type: 'webhook.test', messageId: null, status: 'pending' },
     });
@@ -694,7 +694,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a delivery is purged 7 days after its success, and any delivery 30 days after its creation, in bounded steps', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
-    await store.accept(Array.from({ length: 4 }, () => newMessage()));
+    await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
     const [one, two] = await receive(store, now);
     if (!one || !two) throw new Error('not leased');

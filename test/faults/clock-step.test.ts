@@ -10,12 +10,12 @@ import { startService } from '../../src/main.ts';
 import { openStore } from '../../src/store/open.ts';
 import type { OutgoingMessage } from '../../src/transports/transport.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { newAttempt } from '../rig/messages.ts';
+import { createAttempt } from '../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { submitAccepted } from '../rig/service.ts';
 
 const DAY_MS = 86_400_000;
-const MESSAGES = 20;
+const MESSAGE_COUNT = 20;
 
 interface AdjustableClock {
   readonly database: string;
@@ -77,9 +77,9 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     let isRefusing = true;
     const attempt = async ({ id }: OutgoingMessage) => {
       attempts.set(id, (attempts.get(id) ?? 0) + 1);
-      if (!isRefusing) return newAttempt();
+      if (!isRefusing) return createAttempt();
       const reply = { stage: 'rcpt', code: 451, enhanced: '4.7.1', text: 'greylisted' } as const;
-      return newAttempt({ kind: 'deferred', reply, reason: 'unknown', scope: 'message' });
+      return createAttempt({ kind: 'deferred', reply, reason: 'unknown', scope: 'message' });
     };
     const service = await startService(settings, {
       clock: { ...systemClock, now: adjustableClock.now },
@@ -100,7 +100,7 @@ describe.each(CLOCKS)('$name', ({ open }) => {
       return [...new Set(listedMessages.map(({ state }) => state))].sort();
     };
     const ids: string[] = [];
-    for (let n = 0; n < MESSAGES; n += 1) {
+    for (let n = 0; n < MESSAGE_COUNT; n += 1) {
       ids.push(await submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to: `r${n}@example.com` }));
     }
     const hasAttempts = (attemptCount: number) => ids.every((id) => (attempts.get(id) ?? 0) >= attemptCount);

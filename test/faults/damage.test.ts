@@ -11,7 +11,7 @@ import { EXIT_INVALID_SETTINGS } from '../../src/cli/failure.ts';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
 import { createEngine } from '../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newMessage } from '../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../rig/messages.ts';
 import { runCommand, startProcess, submit } from '../rig/service.ts';
 import { createScenario } from '../scenarios/running-service.ts';
 
@@ -46,7 +46,7 @@ describe('the database file', () => {
     const database = openDatabase(filled);
     const { operations, run } = createEngine(database);
     operations.createAccount('default', NO_LIMITS, 1);
-    const batch = Array.from({ length: 200 }, () => newMessage({ message: 'x'.repeat(500) }));
+    const batch = Array.from({ length: 200 }, () => createMessage({ message: 'x'.repeat(500) }));
     run([{ number: 1, name: 'accept', args: [batch] }]);
     database.close();
   });

@@ -8,7 +8,7 @@ import { StoreError } from '../../src/store/error.ts';
 import { openStore } from '../../src/store/open.ts';
 import { prepareAccept } from '../../src/store/postgres/accept.ts';
 import { createPool, type Pool } from '../../src/store/postgres/database.ts';
-import { NO_LIMITS, newMessage } from '../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../rig/messages.ts';
 import {
   createTemporaryDatabase,
   type PostgresServer,
@@ -19,7 +19,7 @@ import {
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
-const SENDERS = 6;
+const SENDER_COUNT = 6;
 /** Time limit of one statement in tests that wait for it. */
 const LIMIT_MS = 2_000;
 const WAIT_OPTIONS = { timeout: 60_000 };
@@ -38,7 +38,7 @@ function startAccepting(accept: Store['accept']) {
   let hasEnded = false;
   const send = async () => {
     while (!hasEnded) {
-      const batch = [newMessage(), newMessage()];
+      const batch = [createMessage(), createMessage()];
       try {
         await accept(batch);
         acknowledgedIds.push(...batch.map(({ id }) => id));
@@ -48,7 +48,7 @@ function startAccepting(accept: Store['accept']) {
       }
     }
   };
-  const senders = Array.from({ length: SENDERS }, send);
+  const senders = Array.from({ length: SENDER_COUNT }, send);
   return {
     acknowledgedIds,
     faults,
@@ -110,13 +110,13 @@ test('while the server is down, each call fails within about two seconds with th
   const durationsMs: number[] = [];
   while (durationsMs.length < 4) {
     const startedAt = performance.now();
-    await expect(store.accept([newMessage()])).rejects.toThrow(/the connection was refused\. Start PostgreSQL/);
+    await expect(store.accept([createMessage()])).rejects.toThrow(/the connection was refused\. Start PostgreSQL/);
     durationsMs.push(performance.now() - startedAt);
   }
   // The fastest call is measured, because a short delay of the machine does not affect all calls.
   expect(Math.min(...durationsMs)).toBeLessThan(3_000);
   await server.start();
-  await vi.waitFor(() => store.accept([newMessage()]), WAIT_OPTIONS);
+  await vi.waitFor(() => store.accept([createMessage()]), WAIT_OPTIONS);
   expect(hasFailed).toBe(false);
 }, 120_000);
 
@@ -167,7 +167,7 @@ test('a network path that drops packets blocks no call for longer than its time 
   const accepting = startAccepting(prepareAccept(pool));
   await accepting.waitForMore(40);
   proxy.pause();
-  await expect.poll(() => accepting.faults.length).toBeGreaterThanOrEqual(SENDERS);
+  await expect.poll(() => accepting.faults.length).toBeGreaterThanOrEqual(SENDER_COUNT);
   proxy.resume();
   await accepting.waitForMore(40);
   await accepting.end();
@@ -204,11 +204,11 @@ test('no message is acknowledged while a required standby is down', async () => 
   await openStoreAt(url);
   const standby = await startStandby(primary);
   const accept = prepareAccept(createPoolFor(url));
-  expect((await accept([newMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
+  expect((await accept([createMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
   await standby.crash();
-  await expect(accept([newMessage()])).rejects.toThrow(StoreError);
+  await expect(accept([createMessage()])).rejects.toThrow(StoreError);
   await standby.start();
-  await vi.waitFor(() => accept([newMessage()]), WAIT_OPTIONS);
+  await vi.waitFor(() => accept([createMessage()]), WAIT_OPTIONS);
 }, 120_000);
 
 test('when it starts, a service warns in one line about a server that runs with fsync=off', async () => {

@@ -21,7 +21,7 @@ import { startService } from '../../src/main.ts';
 import { resolveDatabasePath } from '../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { newMessage } from '../rig/messages.ts';
+import { createMessage } from '../rig/messages.ts';
 import { runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 
 const ONE_LINE = /^postrider: [^\n]+\n$/;
@@ -210,7 +210,7 @@ test('removed files are detected within a second and reported with the remedy, a
     reason: 'the database file was removed',
     remedy: expect.stringMatching(/Put the file back at /),
   });
-  await expect(store.accept([newMessage()])).rejects.toThrow(/was removed/);
+  await expect(store.accept([createMessage()])).rejects.toThrow(/was removed/);
   await expect(store.probe()).rejects.toThrow(/was removed/);
   await expect(
     store.createAccount('x', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, 1),

@@ -11,15 +11,15 @@ import { comparePostgresEvents, compareSqliteEvents, createDisabledWebhook } fro
 import { getStoreSettings, runJsonCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 
-const ROUNDS = 5;
-const SENDERS = 16;
-const CONNECTIONS = 8;
+const ROUND_COUNT = 5;
+const SENDER_COUNT = 16;
+const CONNECTION_COUNT = 8;
 
 test('every message answered with 201 before a SIGKILL is delivered, and only messages without a stored outcome are delivered twice', async () => {
   const folder = createTemporaryFolder();
   const sink = await startCountingSink();
   const settings = {
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTION_COUNT}`,
     POSTRIDER_SENDERS: 'any',
   };
   const database = join(folder, 'data/postrider.db');
@@ -29,7 +29,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   const acknowledgedIds = new Set<string>();
   let key = (await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'other'], settings)).key;
   let repeatable = 0;
-  for (let round = 0; round < ROUNDS; round += 1) {
+  for (let round = 0; round < ROUND_COUNT; round += 1) {
     const service = await startProcess(folder, settings);
     key = service.key ?? key;
     const goal = acknowledgedIds.size + 100 + round * 37;
@@ -43,7 +43,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
         }
       }
     };
-    const senders = Array.from({ length: SENDERS }, sendRepeatedly);
+    const senders = Array.from({ length: SENDER_COUNT }, sendRepeatedly);
     await expect.poll(() => acknowledgedIds.size, { interval: 5 }).toBeGreaterThan(goal);
     service.kill('SIGKILL');
     isKilled = true;
@@ -55,7 +55,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
     const unrecorded = leasedMessages.filter(({ id }) => sink.acceptCounts.has(id)).length;
     // Only the message in transmission on each connection, and messages whose outcomes are being stored, can be
     // delivered twice.
-    expect(unrecorded).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_LEASE_ENDS);
+    expect(unrecorded).toBeLessThanOrEqual(CONNECTION_COUNT + MAX_UNRECORDED_LEASE_ENDS);
     repeatable += unrecorded;
   }
   const lastService = await startProcess(folder, settings);

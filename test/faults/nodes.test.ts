@@ -15,11 +15,11 @@ import { runJsonCommand, type ServiceProcess, startProcess, submit } from '../ri
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy, type TcpProxy } from '../rig/tcp-proxy.ts';
 
-const NODES = 3;
-const SENDERS = 12;
-const CONNECTIONS = 4;
+const NODE_COUNT = 3;
+const SENDER_COUNT = 12;
+const CONNECTION_COUNT = 4;
 /** Maximum number of messages that one node has transmitted without a stored outcome. */
-const IN_FLIGHT = CONNECTIONS + MAX_UNRECORDED_LEASE_ENDS;
+const MAX_IN_FLIGHT_COUNT = CONNECTION_COUNT + MAX_UNRECORDED_LEASE_ENDS;
 const SECRET = 'ab'.repeat(32);
 
 interface Installation {
@@ -44,8 +44,8 @@ async function install(): Promise<Installation> {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const sink = await startCountingSink();
-  const proxies = await Promise.all(Array.from({ length: NODES }, () => startTcpProxy(server.port)));
-  const nodes: (ServiceProcess | null)[] = Array.from({ length: NODES }, () => null);
+  const proxies = await Promise.all(Array.from({ length: NODE_COUNT }, () => startTcpProxy(server.port)));
+  const nodes: (ServiceProcess | null)[] = Array.from({ length: NODE_COUNT }, () => null);
   const folder = createTemporaryFolder();
   const createNodeSettings = (index: number) => {
     const nodeUrl = new URL(url);
@@ -53,7 +53,7 @@ async function install(): Promise<Installation> {
     return {
       POSTRIDER_DATABASE: nodeUrl.href,
       POSTRIDER_SECRET: SECRET,
-      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
+      POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTION_COUNT}`,
       POSTRIDER_SENDERS: 'any',
     };
   };
@@ -70,7 +70,7 @@ async function install(): Promise<Installation> {
   let hasEnded = false;
   const sendRepeatedly = async (senderIndex: number) => {
     for (let turn = senderIndex; !hasEnded; turn += 1) {
-      const node = nodes[turn % NODES];
+      const node = nodes[turn % NODE_COUNT];
       if (node === null || node === undefined) {
         await new Promise((resolve) => setImmediate(resolve));
         continue;
@@ -85,7 +85,7 @@ async function install(): Promise<Installation> {
       if (body !== null) acknowledged.add(body.result.id);
     }
   };
-  const senders = Array.from({ length: SENDERS }, (_, senderIndex) => sendRepeatedly(senderIndex));
+  const senders = Array.from({ length: SENDER_COUNT }, (_, senderIndex) => sendRepeatedly(senderIndex));
   const end = async () => {
     hasEnded = true;
     await Promise.all(senders);
@@ -140,7 +140,7 @@ test('when nodes are killed under load, other nodes recover their leases, and ev
   }
   // The last killed node is not restarted. The other nodes recover its leases.
   const duplicates = await waitUntilSettled();
-  expect(duplicates).toBeLessThanOrEqual(kills * IN_FLIGHT);
+  expect(duplicates).toBeLessThanOrEqual(kills * MAX_IN_FLIGHT_COUNT);
 }, 180_000);
 
 test('a node that was suspended for longer than the liveness timeout starts no attempt with an earlier lease', async () => {
@@ -155,14 +155,14 @@ test('a node that was suspended for longer than the liveness timeout starts no a
   await waitForMore(150);
   // While the node is suspended, the other nodes recover and send all messages that it had leased.
   const duplicatesBefore = await waitUntilSettled();
-  expect(duplicatesBefore).toBeLessThanOrEqual(IN_FLIGHT);
+  expect(duplicatesBefore).toBeLessThanOrEqual(MAX_IN_FLIGHT_COUNT);
   await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);
   suspendedNode.kill('SIGCONT');
   const submitOnce = async () => (await submit(suspendedNode.publicUrl, key)).status;
   await expect.poll(submitOnce).toBe(201);
   for (let n = 0; n < 20; n += 1) await submit(suspendedNode.publicUrl, key);
   // The node completes the transmissions in progress and sends no other message that it had leased.
-  expect((await waitUntilSettled()) - duplicatesBefore).toBeLessThanOrEqual(CONNECTIONS);
+  expect((await waitUntilSettled()) - duplicatesBefore).toBeLessThanOrEqual(CONNECTION_COUNT);
 }, 180_000);
 
 test('while nodes are disconnected, connections are terminated and the server restarts, requests fail with 500; every message answered with 201 is delivered, and nodes continue without intervention', async () => {
@@ -178,6 +178,6 @@ test('while nodes are disconnected, connections are terminated and the server re
   await server.restart();
   await waitForMore(150);
   const duplicates = await waitUntilSettled();
-  expect(duplicates).toBeLessThanOrEqual(NODES * IN_FLIGHT);
+  expect(duplicates).toBeLessThanOrEqual(NODE_COUNT * MAX_IN_FLIGHT_COUNT);
   for (const node of nodes) expect(node?.child.exitCode).toBeNull();
 }, 180_000);

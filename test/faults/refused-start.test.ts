@@ -93,8 +93,8 @@ describe('the start ends before the store opens', () => {
   });
 });
 
-/** Returns the command without the capabilities with which root ignores the modes of files. */
-function obeyFileModes(command: string): string {
+/** Returns a command that runs without the capabilities with which root ignores file modes. */
+function dropFileCapabilities(command: string): string {
   return process.getuid?.() === 0
     ? `exec setpriv --bounding-set=-dac_override,-dac_read_search -- ${command.replace(/^exec /, '')}`
     : command;
@@ -104,7 +104,7 @@ describe('the start creates no file', () => {
   test('if the working folder is read-only', async () => {
     const folder = createTemporaryFolder();
     chmodSync(folder, 0o500);
-    await expectRefusedStart(folder, {}, 'Set POSTRIDER_DATABASE to', obeyFileModes);
+    await expectRefusedStart(folder, {}, 'Set POSTRIDER_DATABASE to', dropFileCapabilities);
     chmodSync(folder, 0o700);
     expect(listFiles(folder)).toEqual([]);
   });
@@ -112,7 +112,7 @@ describe('the start creates no file', () => {
   test('if the data folder is read-only', async () => {
     const folder = createTemporaryFolder();
     mkdirSync(join(folder, 'data'), { mode: 0o500 });
-    await expectRefusedStart(folder, {}, 'Set POSTRIDER_DATABASE to', obeyFileModes);
+    await expectRefusedStart(folder, {}, 'Set POSTRIDER_DATABASE to', dropFileCapabilities);
     expect(listFiles(folder)).toEqual(['data']);
   });
 
@@ -121,7 +121,7 @@ describe('the start creates no file', () => {
     const path = await createDatabase(folder);
     const before = listFiles(folder);
     chmodSync(path, 0o400);
-    await expectRefusedStart(folder, {}, 'Check its owner and permissions', obeyFileModes);
+    await expectRefusedStart(folder, {}, 'Check its owner and permissions', dropFileCapabilities);
     expect(listFiles(folder)).toEqual(before);
   });
 
@@ -130,7 +130,7 @@ describe('the start creates no file', () => {
     await createDatabase(folder);
     const before = listFiles(folder);
     chmodSync(join(folder, 'data'), 0o500);
-    await expectRefusedStart(folder, {}, 'Check ', obeyFileModes);
+    await expectRefusedStart(folder, {}, 'Check ', dropFileCapabilities);
     chmodSync(join(folder, 'data'), 0o700);
     expect(listFiles(folder)).toEqual(before);
   });
@@ -145,11 +145,11 @@ describe('the start creates no file', () => {
 
 describe('a start on a full disk', () => {
   /** Returns a command whose writes to files fail, as on a full disk. Writes to pipes succeed. */
-  const refuseFileWrites = (command: string) => `trap '' XFSZ; ulimit -f 0; ${command}`;
+  const failFileWrites = (command: string) => `trap '' XFSZ; ulimit -f 0; ${command}`;
 
   test('does not prevent the next start, which has free space and creates the store', async () => {
     const folder = createTemporaryFolder();
-    await expectRefusedStart(folder, {}, 'disk', refuseFileWrites);
+    await expectRefusedStart(folder, {}, 'disk', failFileWrites);
     const service = await startProcess(folder);
     expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(201);
   });
@@ -158,7 +158,7 @@ describe('a start on a full disk', () => {
     const folder = createTemporaryFolder();
     const path = await createDatabase(folder);
     await runJsonCommand(folder, ['account', 'create', 'shop']);
-    await expectRefusedStart(folder, {}, 'disk', refuseFileWrites);
+    await expectRefusedStart(folder, {}, 'disk', failFileWrites);
     expect(await listRemainingNodes({ kind: 'sqlite', path })).toEqual([]);
     expect(await runJsonCommand(folder, ['account', 'list'])).toMatchObject([{ name: 'shop' }]);
   });

@@ -3,13 +3,13 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { STANDBY_TEXTS, type Standby } from '../../src/model/node.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newMessage } from '../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../rig/messages.ts';
 import { startPostgres, startStandby } from '../rig/postgres.ts';
 import { runCommand, startProcess, submit } from '../rig/service.ts';
 import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 
-const PATIENCE = { timeout: 60_000 };
+const WAIT_OPTIONS = { timeout: 60_000 };
 const REFUSED = /the server demands no synchronous standby\. Set synchronous_standby_names/;
 
 /** Returns the finding of `doctor` about the standby, and the line of the log of a start. */
@@ -78,7 +78,7 @@ test('messages are accepted only while the server demands a synchronous standby,
   const store = await openStore(parsePostgresUrl(url), { exclusive: true, requireSyncStandby: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
-  await expect(store.accept([newMessage()])).rejects.toThrow(REFUSED);
+  await expect(store.accept([createMessage()])).rejects.toThrow(REFUSED);
   await expect(store.probe()).rejects.toThrow(REFUSED);
 
   const settings = {
@@ -95,25 +95,25 @@ test('messages are accepted only while the server demands a synchronous standby,
       startProcess(createTemporaryFolder(), { ...settings, POSTRIDER_DATABASE: database }),
     ),
   );
-  const onBoth = (status: number) => nodes.map(() => status);
+  const repeatForNodes = (status: number) => nodes.map(() => status);
   const submitToNodes = () =>
     Promise.all(nodes.map(async ({ publicUrl, key }) => (await submit(publicUrl, key ?? '')).status));
   const fetchReadiness = () =>
     Promise.all(nodes.map(async ({ publicUrl }) => (await fetch(`${publicUrl}/readyz`)).status));
-  expect(await submitToNodes()).toEqual(onBoth(500));
-  await expect.poll(fetchReadiness).toEqual(onBoth(503));
+  expect(await submitToNodes()).toEqual(repeatForNodes(500));
+  await expect.poll(fetchReadiness).toEqual(repeatForNodes(503));
 
   await startStandby(server);
   await vi.waitFor(
-    async () => expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]),
-    PATIENCE,
+    async () => expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]),
+    WAIT_OPTIONS,
   );
-  await expect.poll(fetchReadiness).toEqual(onBoth(200));
-  await expect.poll(submitToNodes).toEqual(onBoth(201));
+  await expect.poll(fetchReadiness).toEqual(repeatForNodes(200));
+  await expect.poll(submitToNodes).toEqual(repeatForNodes(201));
 
   await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
   await server.run('SELECT pg_reload_conf()');
-  await vi.waitFor(() => expect(store.accept([newMessage()])).rejects.toThrow(REFUSED), PATIENCE);
-  await expect.poll(fetchReadiness).toEqual(onBoth(503));
-  await expect.poll(submitToNodes).toEqual(onBoth(500));
+  await vi.waitFor(() => expect(store.accept([createMessage()])).rejects.toThrow(REFUSED), WAIT_OPTIONS);
+  await expect.poll(fetchReadiness).toEqual(repeatForNodes(503));
+  await expect.poll(submitToNodes).toEqual(repeatForNodes(500));
 });

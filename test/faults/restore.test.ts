@@ -1,5 +1,5 @@
 /**
- * Tests that a `restore` which finds files of an earlier run, is killed, or fails results in the complete old database,
+ * Tests a `restore` that finds files of an earlier run, is killed, or fails. The result is the complete old database,
  * the complete new database, or one line with the remedy.
  */
 import { spawn } from 'node:child_process';
@@ -24,7 +24,7 @@ import { restoreDatabase } from '../../src/store/sqlite/restore.ts';
 import { openSqliteStore } from '../../src/store/sqlite/store.ts';
 import { createEngine } from '../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newMessage } from '../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../rig/messages.ts';
 import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig/service.ts';
 import { createScenario } from '../scenarios/running-service.ts';
@@ -45,24 +45,28 @@ async function readAccounts(path: string): Promise<readonly string[]> {
   }
 }
 
-function makeDatabase(path: string, accounts: readonly string[]): void {
+function createDatabase(path: string, accounts: readonly string[]): void {
   const database = openDatabase(path);
   const { operations, run } = createEngine(database);
   for (const name of accounts) operations.createAccount(name, NO_LIMITS, 1);
   run([
-    { number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => newMessage({ message: 'x'.repeat(500) }))] },
+    {
+      number: 1,
+      name: 'accept',
+      args: [Array.from({ length: 50 }, () => createMessage({ message: 'x'.repeat(500) }))],
+    },
   ]);
   database.close();
 }
 
 /** Creates a database whose account `in-the-log` is only in the `-wal` file, as after a SIGKILL. */
-function makeCrashed(path: string): void {
+function createCrashedDatabase(path: string): void {
   const folder = createTemporaryFolder();
   const livePath = join(folder, 'live.db');
   const database = openDatabase(livePath);
   const { operations, run } = createEngine(database);
   operations.createAccount('old', NO_LIMITS, 1);
-  run([{ number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => newMessage())] }]);
+  run([{ number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => createMessage())] }]);
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   operations.createAccount('in-the-log', NO_LIMITS, 1);
   for (const suffix of ENDS) copyFileSync(livePath + suffix, path + suffix);
@@ -73,7 +77,7 @@ let backup = '';
 beforeAll(() => {
   const folder = rig.createFolder();
   backup = join(folder, 'saved.db');
-  makeDatabase(backup, ['new']);
+  createDatabase(backup, ['new']);
 });
 
 const OLD = ['in-the-log', 'old'];
@@ -87,13 +91,13 @@ function runKilledRestore(path: string, step: number, links: string): Promise<nu
 
 /** The state of a database before its restore. */
 const DATABASE_STATES = {
-  'whose log is only in the -wal file': makeCrashed,
+  'whose log is only in the -wal file': createCrashedDatabase,
   'that is damaged': (path: string) => {
-    makeCrashed(path);
+    createCrashedDatabase(path);
     writeFileSync(path, Buffer.alloc(20_000, 'garbage '));
   },
   'whose file is missing': (path: string) => {
-    makeCrashed(path);
+    createCrashedDatabase(path);
     rmSync(path);
   },
   'on a new machine': () => undefined,
@@ -160,7 +164,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
 
 test('a restore does not replay an existing -wal file, and keeps the file', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
-  makeCrashed(path);
+  createCrashedDatabase(path);
   const log = readFileSync(`${path}-wal`);
   rmSync(path);
   const keptPath = restoreDatabase(backup, path, new Date());
@@ -178,7 +182,7 @@ test.each(['missing', 'empty'])(
     const folder = createTemporaryFolder();
     mkdirSync(join(folder, 'data'));
     const path = join(folder, 'data/postrider.db');
-    makeCrashed(path);
+    createCrashedDatabase(path);
     rmSync(path);
     if (fileState === 'empty') writeFileSync(path, '');
     for (const command of [['serve'], ['account', 'list'], ['backup', 'x.db']]) {
@@ -205,9 +209,9 @@ test('serve refuses to start if the database is missing and a draft of an earlie
 
 test('a database that a restore has preserved can be restored, including the content of its log', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
-  makeCrashed(path);
+  createCrashedDatabase(path);
   const keptPath = join(createTemporaryFolder(), 'kept.db');
-  makeCrashed(keptPath);
+  createCrashedDatabase(keptPath);
   restoreDatabase(backup, path, new Date());
   restoreDatabase(keptPath, path, new Date());
   expect(await readAccounts(path)).toEqual(OLD);
@@ -215,7 +219,7 @@ test('a database that a restore has preserved can be restored, including the con
 
 test('a restore preserves the complete old database in one file, by a hard link, and only the owner can read the file', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
-  makeCrashed(path);
+  createCrashedDatabase(path);
   const was = statSync(path).ino;
   const keptPath = restoreDatabase(backup, path, new Date(0)) ?? '';
   expect(keptPath).toBe(`${path}.before-1970-01-01T00-00-00-000Z`);
@@ -227,7 +231,7 @@ test('a restore preserves the complete old database in one file, by a hard link,
 
 test('a restore is refused and changes nothing if the backup is the database itself, or if another process has the database open', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
-  makeDatabase(path, ['old']);
+  createDatabase(path, ['old']);
   expect(() => restoreDatabase(path, path, new Date())).toThrow(/is the database itself/);
   const unlock = acquireServeLock(path);
   expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another service, a restore or a transfer uses .*/);
@@ -242,7 +246,7 @@ test('a restore is refused and changes nothing if the backup is the database its
 test('at least one of two concurrent restores succeeds, a failed restore prints one line, and the database is complete', async () => {
   const folder = createTemporaryFolder();
   mkdirSync(join(folder, 'data'));
-  makeCrashed(join(folder, 'data/postrider.db'));
+  createCrashedDatabase(join(folder, 'data/postrider.db'));
   const ends = await Promise.all([1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED)));
   expect(ends.some(({ code }) => code === 0)).toBe(true);
   for (const { code, stderr } of ends)
@@ -255,7 +259,7 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
   async (code) => {
     for (const failingCall of ['write', 'sync', 'link', 'rename'] as const) {
       const path = join(createTemporaryFolder(), 'postrider.db');
-      makeCrashed(path);
+      createCrashedDatabase(path);
       const fail = () => {
         throw Object.assign(new Error('no'), { code });
       };
@@ -283,7 +287,7 @@ test('a restore onto a full disk fails with one line, and the database is unchan
   firstService.kill('SIGKILL');
   await firstService.ended;
   const bigDatabase = join(folder, 'big.db');
-  makeDatabase(bigDatabase, ['new']);
+  createDatabase(bigDatabase, ['new']);
   const database = new DatabaseSync(bigDatabase);
   database.exec('CREATE TABLE filler AS SELECT randomblob(3000000) AS bytes');
   database.close();
@@ -306,7 +310,7 @@ test('an error names a backup that cannot be read, and the database is unchanged
   // other systems it is a file without permissions, which only root can read.
   const unreadable = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
   if (process.platform !== 'linux') writeFileSync(unreadable, 'x', { mode: 0 });
-  makeDatabase(path, ['old']);
+  createDatabase(path, ['old']);
   const bytesBefore = readFileSync(path);
   expect(() => restoreDatabase(unreadable, path, new Date())).toThrow(`cannot read ${unreadable} (`);
   expect(readFileSync(path).equals(bytesBefore)).toBe(true);

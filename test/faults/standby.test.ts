@@ -16,7 +16,7 @@ import { forceDurableCommit } from '../../src/store/postgres/session.ts';
 import { createVirtualClock } from '../rig/clock.ts';
 import { startCommitProxy } from '../rig/commit-proxy.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { NO_LIMITS, newMessage, newSettlement } from '../rig/messages.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { comparePostgresEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { startPoolerProxy } from '../rig/pooler-proxy.ts';
 import { type PostgresServer, runStatement, startPostgres, startStandby } from '../rig/postgres.ts';
@@ -26,8 +26,8 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 
 const WAIT_OPTIONS = { timeout: 60_000 };
 const DAY_MS = 86_400_000;
-const SENDERS = 24;
-const LISTS = 4;
+const SENDER_COUNT = 24;
+const LIST_COUNT = 4;
 const BOUNCE: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
@@ -117,7 +117,7 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
   const [plainMessage, keyedMessage, leasedMessage, markedMessage, releasedMessage, cancelledMessage, reportedMessage] =
-    Array.from({ length: 7 }, () => newMessage());
+    Array.from({ length: 7 }, () => createMessage());
   if (
     !plainMessage ||
     !keyedMessage ||
@@ -134,7 +134,9 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
     attempts: 1,
   }));
   await store.accept([...leasedMessages, cancelledMessage]);
-  await store.settle(leasedMessages.filter(({ id }) => id === reportedMessage.id).map((mail) => newSettlement(mail)));
+  await store.settle(
+    leasedMessages.filter(({ id }) => id === reportedMessage.id).map((mail) => createSettlement(mail)),
+  );
   const createFence = ({ id }: { readonly id: string }) => [{ id, owner: lease.owner, attempts: 1 }];
   const createdKey = await store.createKey('default', { name: 'k', prefix: 'pr_1', hash: 'h1', expiresAt: null }, now);
   if (createdKey.kind !== 'done') throw new Error('no key');
@@ -159,13 +161,13 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
       name: 'a message under an Idempotency-Key',
       run: (target) =>
         target.accept([
-          newMessage({ ...keyedMessage, id: newMessage().id, idempotency: { key: 'k', fingerprint: 'f' } }),
+          createMessage({ ...keyedMessage, id: createMessage().id, idempotency: { key: 'k', fingerprint: 'f' } }),
         ]),
       repeatedResult: [{ kind: 'replayed' }],
     },
     {
       name: 'an Idempotency-Key that is used for another message',
-      run: (target) => target.accept([newMessage({ idempotency: { key: 'k', fingerprint: 'other' } })]),
+      run: (target) => target.accept([createMessage({ idempotency: { key: 'k', fingerprint: 'other' } })]),
       repeatedResult: [{ kind: 'idempotency-conflict' }],
     },
     {
@@ -241,7 +243,7 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
     {
       name: 'a settlement',
       run: (target) =>
-        target.settle(leasedMessages.filter(({ id }) => id === leasedMessage.id).map((mail) => newSettlement(mail))),
+        target.settle(leasedMessages.filter(({ id }) => id === leasedMessage.id).map((mail) => createSettlement(mail))),
       repeatedResult: ['lost'],
     },
     {
@@ -301,12 +303,12 @@ test('after repeated cancelled waits and a failover, every 201, every suppressio
   const messages = new Set<string>();
   const addresses = new Set<string>();
   let isOver = false;
-  const keepTrying = async (attempt: (turn: number) => Promise<boolean>) => {
+  const repeatAttempts = async (attempt: (turn: number) => Promise<boolean>) => {
     for (let turn = 0; !isOver; ) if (await attempt(turn)) turn += 1;
   };
   // Failed requests are repeated with the same key or list, so that a repeated request may find the row.
-  const senders = Array.from({ length: SENDERS }, (_, number) =>
-    keepTrying(async (turn) => {
+  const senders = Array.from({ length: SENDER_COUNT }, (_, number) =>
+    repeatAttempts(async (turn) => {
       const headers = { 'Idempotency-Key': `${number}-${turn}` };
       const answer = await submit(node.publicUrl, key, {}, headers).catch(() => null);
       const body = (await answer?.json().catch(() => null)) as { result?: { id: string } } | null;
@@ -315,8 +317,8 @@ test('after repeated cancelled waits and a failover, every 201, every suppressio
       return true;
     }),
   );
-  const lists = Array.from({ length: LISTS }, (_, number) =>
-    keepTrying(async (turn) => {
+  const lists = Array.from({ length: LIST_COUNT }, (_, number) =>
+    repeatAttempts(async (turn) => {
       const address = `${number}-${turn}@example.com`;
       const entry = { address, reason: 'manual', source: null, at: 1 } as const;
       const answer = await store.addSuppressions('default', [entry]).catch(() => null);
@@ -326,13 +328,15 @@ test('after repeated cancelled waits and a failover, every 201, every suppressio
     }),
   );
   // Creates deliveries from the recorded events during the faults.
-  const mover = keepTrying(async (turn) => {
+  const deliveryLoop = repeatAttempts(async (turn) => {
     await store.fanOutEvents(Date.now() + turn, randomBytes(8).toString('hex'), 50, 0).catch(() => null);
     return true;
   });
   const waitForMore = async (count: number) => {
-    const goals = [messages.size + count, addresses.size + count];
-    await expect.poll(() => messages.size > (goals[0] ?? 0) && addresses.size > (goals[1] ?? 0)).toBe(true);
+    const targetCounts = [messages.size + count, addresses.size + count];
+    await expect
+      .poll(() => messages.size > (targetCounts[0] ?? 0) && addresses.size > (targetCounts[1] ?? 0))
+      .toBe(true);
   };
   await waitForMore(100);
   for (let round = 0; round < selectCaseCount(1, 10); round += 1) {
@@ -346,7 +350,7 @@ test('after repeated cancelled waits and a failover, every 201, every suppressio
   await serverPair.failOver();
   await waitForMore(100);
   isOver = true;
-  await Promise.all([...senders, ...lists, mover]);
+  await Promise.all([...senders, ...lists, deliveryLoop]);
   const promoted = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
   onTestFinished(() => promoted.close());
   const listedSuppressions = await promoted.listSuppressions('default', null, 1_000_000);
@@ -371,7 +375,7 @@ test('a commit whose connection is ended while it waits for the standby is not a
   onTestFinished(() => storeBehindProxy.close());
   await standby.crash();
   proxy.loseCommitResponse();
-  const calls = [store.accept([newMessage()]), storeBehindProxy.accept([newMessage()])];
+  const calls = [store.accept([createMessage()]), storeBehindProxy.accept([createMessage()])];
   for (const end of await Promise.all(calls.map((call) => readEnd(call, serverPair, 'pg_terminate_backend')))) {
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
@@ -442,7 +446,7 @@ test('behind a pooler that drops startup options, an immediate shutdown loses no
   const store = await openStore(parsePostgresUrl(url.href), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
-  const messages = Array.from({ length: 50 }, () => newMessage());
+  const messages = Array.from({ length: 50 }, () => createMessage());
   for (const mail of messages) await store.accept([mail]);
   await server.restart();
   const foundMessages = await vi.waitFor(

@@ -105,7 +105,7 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'pure layers read no clock, randomness, process or network',
-    reason: 'a test must be able to repeat their results',
+    reason: 'a test must be able to repeat the results of a pure layer',
     check: ({ src }) => {
       const pure = src.filter((file) => PURE_LAYERS.includes(getLayer(file.path)));
       const effects =

@@ -10,7 +10,7 @@ export interface Import {
   readonly specifier: string;
   /** True if the import does not exist at run time. */
   readonly typeOnly: boolean;
-  /** Names as exported by the other module, also `default` and `*`; empty for an import without names. */
+  /** Names as exported by the other module, including `default` and `*`; empty for an import without names. */
   readonly names: readonly string[];
 }
 

@@ -20,7 +20,7 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 const CLIENT_COUNT = 12;
 /** Number of acknowledged messages before each fault and before the end of the load. */
 const MESSAGES_PER_PHASE = 500;
-const CONNECTIONS = 4;
+const CONNECTION_COUNT = 4;
 const ROLE = { name: 'mailer', password: 'mailer-password' };
 
 /** Runs a query on the server as the superuser and returns its rows. */
@@ -62,7 +62,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     POSTRIDER_DATABASE: pooledUrl.href,
     POSTRIDER_SECRET: 'ab'.repeat(32),
     POSTRIDER_SENDERS: 'any',
-    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTIONS}`,
+    POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTION_COUNT}`,
   };
   const start = () => startProcess(createTemporaryFolder(), settings, undefined, command);
   const killedService = await start();
@@ -121,7 +121,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     (message) => !message?.events.some(({ verb }) => verb === 'recovered'),
   );
   expect(unexplainedMessages).toEqual([]);
-  expect(repeatedIds.length).toBeLessThanOrEqual(CONNECTIONS + MAX_UNRECORDED_LEASE_ENDS);
+  expect(repeatedIds.length).toBeLessThanOrEqual(CONNECTION_COUNT + MAX_UNRECORDED_LEASE_ENDS);
 
   const page = await fetch(survivingService.operatorUrl);
   const html = await page.text();

@@ -8,7 +8,7 @@ import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { runWebhookTrial } from '../rig/webhook-trial.ts';
 
 const SECRET = 'ef'.repeat(32);
-const MESSAGES = 10_000;
+const MESSAGE_COUNT = 10_000;
 
 test.each([
   { store: 'SQLite', nodeCount: 1, nodeKills: 6, seed: 1 },
@@ -25,7 +25,7 @@ test.each([
       settings.POSTRIDER_SECRET = SECRET;
     }
     const { states, types, repetitions, ...differences } = await runWebhookTrial({
-      messageCount: MESSAGES,
+      messageCount: MESSAGE_COUNT,
       settings,
       nodeCount,
       nodeKills,
@@ -37,6 +37,6 @@ test.each([
     process.stderr.write(`${JSON.stringify({ store, states, types, repetitions })}\n`);
     expect(differences).toEqual({ missing: [], extra: [], unstable: [] });
     expect(Object.keys(types).toSorted()).toEqual([...MESSAGE_EVENT_TYPES, 'suppression.added'].toSorted());
-    expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(MESSAGES);
+    expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(MESSAGE_COUNT);
   },
 );

@@ -1,7 +1,7 @@
 /**
- * A relay that accepts every message, as Postfix does, and then sends a report to the envelope sender: a delivery status
- * notification, a complaint (RFC 5965) or a reply. The local part of the recipient selects the report: `gone`,
- * `postrider-loop`, `full`, `late`, `spam`, `away` or `odd`. A message to another recipient causes no report.
+ * A relay that accepts every message, as Postfix does, and then sends a report to the envelope sender. The report is a
+ * delivery status notification, a complaint (RFC 5965) or a reply. The local part of the recipient selects the report:
+ * `gone`, `postrider-loop`, `full`, `late`, `spam`, `away` or `odd`. A message to another recipient causes no report.
  */
 
 import { once } from 'node:events';

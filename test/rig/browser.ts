@@ -1,7 +1,7 @@
 /**
  * Opens browsers for operators, with one Chromium per test file and one context per operator of a test. A test fails if
- * a page causes an error in the console, an exception, a violation of its content security policy, a dialog, a window,
- * or a request to another server.
+ * a page causes a fault: an error in the console, an exception, a violation of its content security policy, a dialog, a
+ * window, or a request to another server.
  */
 import type {
   Browser,

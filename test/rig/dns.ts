@@ -8,7 +8,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket as TcpSocket } from 'node:net';
 
 export interface ZoneEntry {
-  /** The values of the records. A list of strings is one record. */
+  /** The values of the TXT records. A list contains the strings of one record. */
   readonly TXT?: readonly (string | readonly string[])[];
   readonly MX?: readonly (readonly [number, string])[];
   readonly A?: readonly string[];

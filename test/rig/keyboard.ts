@@ -17,11 +17,11 @@ export interface KeyboardUser {
 }
 
 /** The maximum number of Tab presses to reach an element. Every page needs fewer. */
-const MAX_TABS = 120;
+const MAX_TAB_PRESSES = 120;
 
 /**
- * A script that returns true if the focus of the active element is visible: its outline, border, shadow or background
- * differs from that of a copy without the focus.
+ * A script that returns true if the focus of the active element is visible. A visible focus changes the outline,
+ * border, shadow or background from that of a copy without the focus.
  */
 const IS_FOCUS_VISIBLE = `(() => {
   const element = document.activeElement;
@@ -49,7 +49,7 @@ export function createKeyboardUser(page: Page): KeyboardUser {
       await target.first().waitFor();
       const focused = target.and(page.locator(':focus'));
       for (let tabs = 0; (await focused.count()) === 0; tabs += 1) {
-        if (tabs === MAX_TABS) throw new Error(`${role} ${name} cannot be reached with Tab`);
+        if (tabs === MAX_TAB_PRESSES) throw new Error(`${role} ${name} cannot be reached with Tab`);
         await page.keyboard.press('Tab');
       }
       await expect

@@ -1,6 +1,7 @@
 /**
- * Runs `restore` and kills the process (SIGKILL) before the Nth step that changes a file name or the content of a file. Usage:
- * `node killed-restore.ts BACKUP DATABASE STEP links|no-links`. The exit code is 0 if there are fewer steps.
+ * Runs `restore` and kills the process (SIGKILL) before a step. A step is a change of a file name or of the content of
+ * a file. Usage: `node killed-restore.ts BACKUP DATABASE STEP links|no-links`. STEP is the number of the step, from 1.
+ * The exit code is 0 if there are fewer steps.
  */
 import { linkSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { syncPath } from '../../src/store/sqlite/files.ts';

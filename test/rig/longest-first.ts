@@ -1,7 +1,7 @@
 /**
- * The order of the test files: the files that take longest run first, so that no worker runs a long file at the end
- * while the others are idle. The duration is estimated by the folder and the size of a file, because a fresh checkout
- * has no durations of an earlier run.
+ * Orders the test files. The longest files run first, so that no worker runs a long file at the end while the other
+ * workers are idle. The duration is estimated by the folder and the size of a file, because a fresh checkout has no
+ * durations of an earlier run.
  */
 import { statSync } from 'node:fs';
 import { relative } from 'node:path';

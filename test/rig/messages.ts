@@ -11,18 +11,18 @@ export const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, r
 const generators = new Map<number, MessageIdGenerator>();
 
 /** Returns an id generated at `ms`. */
-export function newIdAt(ms: number): string {
+export function createMessageIdAt(ms: number): string {
   const generator = generators.get(ms) ?? createMessageIdGenerator(null, randomUUID);
   generators.set(ms, generator);
   return generator.next(ms);
 }
 
 /** Returns a message of account 1 in the form in which the listener passes it to the store. `overrides` replaces members. */
-export function newMessage(overrides: Partial<NewMessage> = {}): NewMessage {
+export function createMessage(overrides: Partial<NewMessage> = {}): NewMessage {
   const acceptedAt = overrides.acceptedAt ?? Date.now();
   const to = overrides.to ?? 'rita@example.com';
   return {
-    id: newIdAt(acceptedAt),
+    id: createMessageIdAt(acceptedAt),
     accountId: 1,
     keyId: 1,
     acceptedAt,
@@ -39,7 +39,7 @@ export function newMessage(overrides: Partial<NewMessage> = {}): NewMessage {
 }
 
 /** Returns a finished delivery attempt with the given outcome (default: delivered). */
-export function newAttempt(outcome?: Attempt['outcome']): Attempt {
+export function createAttempt(outcome?: Attempt['outcome']): Attempt {
   const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
   return {
     outcome: outcome ?? { kind: 'delivered', reply },
@@ -52,7 +52,7 @@ export function newAttempt(outcome?: Attempt['outcome']): Attempt {
 }
 
 /** Returns the settlement of a lease with the outcome delivered, or with the given change. */
-export function newSettlement(
+export function createSettlement(
   message: Pick<LeasedMessage, 'id' | 'attempts' | 'lease'>,
   change: Partial<StateChange> = {},
 ): Settlement {
@@ -63,7 +63,7 @@ export function newSettlement(
     by: message.lease.owner,
     detail: '250 ok',
     failure: null,
-    attempt: newAttempt(),
+    attempt: createAttempt(),
   };
   const stateChange: StateChange = { to: 'delivered', dueAt: null, event, suppress: null, ...change };
   return {

@@ -1,4 +1,4 @@
-/** Compares the recorded events of webhooks with the histories of all messages. */
+/** Compares the recorded webhook events with the histories of all messages. */
 import { DatabaseSync } from 'node:sqlite';
 import pg from 'pg';
 import { MESSAGE_EVENT_TYPES, WEBHOOK_EVENT_TYPES } from '../../src/model/webhook.ts';
@@ -23,8 +23,8 @@ const RECORDED = {
 const DELIVERED = 'SELECT message_id, sequence, type FROM webhook_delivery WHERE message_id IS NOT NULL';
 
 /**
- * Creates an endpoint that subscribes to every type, and disables it at once, so that its deliveries are kept and nothing
- * is sent.
+ * Creates an endpoint that subscribes to every type, and disables it immediately, so that its deliveries are stored and
+ * nothing is sent.
  */
 export async function createDisabledWebhook(database: Parameters<typeof openStore>[0]): Promise<void> {
   const store = await openStore(database, { exclusive: false });

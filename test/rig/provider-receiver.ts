@@ -19,7 +19,7 @@ import type { FeedbackStore, Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createConnections } from './connections.ts';
 import { createTemporaryFolder } from './folder.ts';
-import { NO_LIMITS, newAttempt, newMessage, newSettlement } from './messages.ts';
+import { createAttempt, createMessage, createSettlement, NO_LIMITS } from './messages.ts';
 import { createReference, type EventRequest } from './provider-events.ts';
 
 /** The maximum number of reports in one commit. The number is small, so that one request has several commits. */
@@ -137,12 +137,12 @@ const ACCEPTED = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } 
 
 /** Stores a message of the account `default` that the relay has accepted. Resolves to its id. */
 export async function storeDelivered(store: Store, to: string): Promise<string> {
-  const message = newMessage({ lease: LEASE, to });
+  const message = createMessage({ lease: LEASE, to });
   await store.accept([message]);
   const reference = `mailersend:${createReference(message.id)}`;
-  const attempt = newAttempt({ kind: 'delivered', reply: ACCEPTED, reference });
+  const attempt = createAttempt({ kind: 'delivered', reply: ACCEPTED, reference });
   const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
-  await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
+  await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
   return message.id;
 }
 

@@ -17,7 +17,7 @@ import { createEngine, type Operations } from '../../src/store/sqlite/thread.ts'
 import type { LocalAnswer, OutgoingMessage, Transport } from '../../src/transports/transport.ts';
 import { createVirtualClock } from './clock.ts';
 import { createTemporaryFolder } from './folder.ts';
-import { NO_LIMITS, newAttempt } from './messages.ts';
+import { createAttempt, NO_LIMITS } from './messages.ts';
 
 export const START = Date.UTC(2026, 0, 5);
 
@@ -63,7 +63,7 @@ export function createQueueRig(
     answerLocally: () => options.localAnswer ?? null,
     async attempt(message, mark) {
       attempts.push({ id: message.id, at: clock.now() });
-      return options.respond === undefined ? newAttempt() : options.respond(message, mark);
+      return options.respond === undefined ? createAttempt() : options.respond(message, mark);
     },
     close: async () => undefined,
   };

@@ -1,6 +1,6 @@
 /**
- * Runs a peer in another thread. The connection of the peer can be reset at an exact point of the code under test,
- * between two statements that run without a turn of the event loop.
+ * Runs a peer in another thread. A test can reset the connection of the peer between two statements of the tested code
+ * that run in the same turn of the event loop.
  */
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';

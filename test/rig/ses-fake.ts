@@ -91,13 +91,13 @@ export async function startSesFake(): Promise<SesFake> {
   let count = 0;
   let endpoint = '';
   const server = createServer((request, response) => {
-    void handle(request, response).catch(() => response.destroy());
+    void handleRequest(request, response).catch(() => response.destroy());
   });
   server.on('connection', () => {
     connections += 1;
   });
 
-  async function handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async function handleRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = [];
     for await (const chunk of request as AsyncIterable<Buffer>) chunks.push(chunk);
     const path = request.url ?? '';

@@ -72,11 +72,15 @@ export async function startSqsFake(): Promise<SqsFake> {
     request.on('data', (chunk: Buffer) => chunks.push(chunk));
     request.on('end', () => {
       const target = String(request.headers['x-amz-target'] ?? '').replace('AmazonSQS.', '');
-      void handle(target, JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>, response);
+      void handleRequest(
+        target,
+        JSON.parse(Buffer.concat(chunks).toString() || '{}') as Record<string, unknown>,
+        response,
+      );
     });
   });
 
-  async function handle(target: string, body: Record<string, unknown>, response: ServerResponse) {
+  async function handleRequest(target: string, body: Record<string, unknown>, response: ServerResponse) {
     if (failure.count > 0) {
       failure = { ...failure, count: failure.count - 1 };
       return respond(

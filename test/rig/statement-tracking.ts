@@ -13,7 +13,7 @@ export interface TrackedServer {
   )[];
 }
 
-/** The Parse messages of one client without their name, by name. */
+/** The Parse messages of one client, by statement name. The messages do not contain the name. */
 export type ClientStatements = Map<string, Buffer>;
 
 export interface StatementTracking {
@@ -47,7 +47,7 @@ export function createStatementTracking(): StatementTracking {
           if (serverName !== null && !server.preparedNames.has(serverName))
             return [parse(server, serverName, rest, true)];
           server.expectedAnswers.push({ kind: 'parse', name: null, isDelivered: true });
-          // The answer to an empty unnamed statement replaces the answer to a statement that is prepared already.
+          // The answer to an empty unnamed statement replaces the answer to a statement that is already prepared.
           return [serverName === null ? message : encodeMessage('P', Buffer.from([0, 0, 0, 0]))];
         }
         case 'B': {

@@ -16,8 +16,8 @@ export interface TransactionPooler {
   /** The requests of clients that a pooler in transaction mode does not support. */
   readonly refusedRequests: readonly string[];
   /**
-   * Returns the number of transactions that ran on another server connection than the previous transaction of the same
-   * client.
+   * Returns the number of transactions whose server connection differed from that of the previous transaction of the
+   * same client.
    */
   getSwitchCount(): number;
 }

@@ -1,6 +1,6 @@
 /**
- * The plan of the messages of a trial of webhooks: the kinds of messages, the reply of the relay to each kind, and the next
- * step for a message that has not reached its goal.
+ * Plans the messages of a trial of webhooks: the kinds of messages, the replies of the relay to each kind, and the next
+ * step for each message.
  */
 import type { State } from '../../src/model/message.ts';
 import type { RelayAction } from './trial-relay.ts';

@@ -52,7 +52,7 @@ interface TrialTask {
   nextStepAt: number;
 }
 
-/** Runs the trial. The caller is a test. The processes end with the test. */
+/** Runs the trial. Only a test may call this function. The processes are stopped at the end of the test. */
 export async function runWebhookTrial(options: TrialOptions): Promise<TrialResult> {
   const { messageCount, settings, nodeCount, maxAgeMs, onProgress = () => undefined } = options;
   const installation = await startTrialInstallation(nodeCount, settings, maxAgeMs);
@@ -65,7 +65,7 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
   const killing = killProcesses(installation, options, () => ({ steps, isOver: hasEnded }));
   await runTasks(tasks, async (task) => {
     const isSubmitted = task.id !== null;
-    const isDone = await takeStep(installation, task, maxAgeMs);
+    const isDone = await executeStep(installation, task, maxAgeMs);
     steps += isDone || !isSubmitted ? 1 : 0;
     return isDone;
   });
@@ -108,7 +108,7 @@ async function runTasks(
 }
 
 /** Submits the message of a task, or takes its next step. Resolves to true if the message has reached its goal. */
-async function takeStep(installation: TrialInstallation, task: TrialTask, maxAgeMs: number): Promise<boolean> {
+async function executeStep(installation: TrialInstallation, task: TrialTask, maxAgeMs: number): Promise<boolean> {
   const { kind, recipient, index } = task;
   if (task.id === null) {
     task.id = await installation.submit(recipient, `trial-${index}`);

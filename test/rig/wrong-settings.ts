@@ -1,5 +1,5 @@
 /**
- * Wrong values of every setting. `getWrongForms` adds the values that are wrong for every setting: empty and blank
+ * Invalid values for every setting. `getWrongForms` adds the values that are wrong for every setting: empty and blank
  * values, and values with control characters.
  */
 import type { Environment } from '../../src/config/load.ts';

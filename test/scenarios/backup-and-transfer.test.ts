@@ -8,7 +8,7 @@ import { expect, test } from 'vitest';
 import { openStore } from '../../src/store/open.ts';
 import { MESSAGE_TABLES, TABLES_NOT_TRANSFERRED, TRANSFER_TABLES } from '../../src/store/transfer.ts';
 import { createTemporaryFolder } from '../rig/folder.ts';
-import { newMessage } from '../rig/messages.ts';
+import { createMessage } from '../rig/messages.ts';
 import { comparePostgresEvents, compareSqliteEvents, createDisabledWebhook } from '../rig/outbox.ts';
 import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { buildEnvironment, runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
@@ -204,7 +204,7 @@ test('after a kill, the next transfer continues at the row at which the first tr
   const url = await createTemporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
-  for (let n = 0; n < 30; n += 1) await store.accept(Array.from({ length: 500 }, () => newMessage()));
+  for (let n = 0; n < 30; n += 1) await store.accept(Array.from({ length: 500 }, () => createMessage()));
   await store.close();
   const transferArgs = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
   const transfer = spawn(process.execPath, [LAUNCHER, ...transferArgs], {

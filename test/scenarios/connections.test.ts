@@ -44,7 +44,7 @@ async function readDroppedCount(service: ServiceProcess, label: string): Promise
     .reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(' '))), 0);
 }
 
-test('idle connections to every listener do not exhaust file descriptors: keys, sessions and delivery continue to work', async () => {
+test('idle connections to every listener do not exhaust file descriptors: keys and sessions remain valid, and delivery continues', async () => {
   const folder = createTemporaryFolder();
   const limit = selectCaseCount(400, 4_000);
   const service = await startProcess(

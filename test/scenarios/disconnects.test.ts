@@ -13,7 +13,7 @@ import { runJsonCommand, type ServiceProcess, startProcess, submitAccepted } fro
 import { getCertificate } from '../rig/smtp-certificate.ts';
 import { TOPIC } from '../rig/sns.ts';
 
-const SAMPLES = 6;
+const SAMPLE_COUNT = 6;
 const MAX_CONCURRENT = 24;
 
 /** Returns a random generator with a seed (mulberry32). */
@@ -33,7 +33,7 @@ function createSeededRandom(seed: number): () => number {
  */
 function listDisconnectPositions(length: number, random: () => number): readonly number[] {
   if (IS_LONG_RUN) return Array.from({ length: length + 1 }, (_, position) => position);
-  return [0, length, ...Array.from({ length: SAMPLES }, () => 1 + Math.floor(random() * (length - 1)))];
+  return [0, length, ...Array.from({ length: SAMPLE_COUNT }, () => 1 + Math.floor(random() * (length - 1)))];
 }
 
 const createHttpRequest = (line: string, headers: readonly string[] = [], body = '') =>

@@ -43,7 +43,7 @@ test.each([
   expect(stderr).toMatch(expectedError);
 });
 
-test('a domain is added only once, although the name is given with a trailing dot, in upper case and in Unicode', async () => {
+test('a domain is added only once, even if the name is given with a trailing dot, in upper case and in Unicode', async () => {
   await addDomain('Bücher.Example.');
   const secondAdd = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
   expect([secondAdd.code, secondAdd.stderr]).toEqual([

@@ -1,6 +1,6 @@
 /**
- * Tests the rules of the inbox with a running service: a temporary failure is retried until delivery, and a permanent
- * failure suppresses the recipient and is announced by a webhook.
+ * Tests the rules of the inbox with a running service. A temporary failure is retried until delivery. A permanent
+ * failure suppresses the recipient and causes a webhook.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
@@ -58,7 +58,7 @@ test('a rule with a temporary failure defers the next message to the domain, and
   ]);
 });
 
-test('a rule for an unknown mailbox bounces the message, suppresses the recipient, and a webhook announces both', async () => {
+test('a rule for an unknown mailbox bounces the message and suppresses the recipient, and webhooks report both events', async () => {
   const receiver = await startWebhookReceiver();
   try {
     await call('POST', '/webhooks', { url: receiver.url, events: 'message.bounced' });

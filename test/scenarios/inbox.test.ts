@@ -141,7 +141,7 @@ describe('access', () => {
     await protectedService.stop();
   });
 
-  test('without a capture transport, the inbox routes return an error, and other routes work', async () => {
+  test('without a capture transport, the inbox routes return an error, and other routes are not affected', async () => {
     const relay = await rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
     const headers = await signInToService(relay);
     for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {

@@ -9,7 +9,7 @@ import { runCommand, runJsonCommand, submit } from '../rig/service.ts';
 import { type Answer, countValues, createScenario, type RunningService } from './running-service.ts';
 
 const rig = createScenario();
-const CONCURRENT_REQUESTS = 200;
+const CONCURRENT_REQUEST_COUNT = 200;
 
 interface NewKey {
   readonly id: string;
@@ -41,7 +41,8 @@ async function post(key: string, headers: Record<string, string> = {}, overrides
   return { status: response.status, text: await response.text(), headers: response.headers };
 }
 
-const postConcurrently = (key: string) => Promise.all(Array.from({ length: CONCURRENT_REQUESTS }, () => post(key)));
+const postConcurrently = (key: string) =>
+  Promise.all(Array.from({ length: CONCURRENT_REQUEST_COUNT }, () => post(key)));
 
 /**
  * Runs a command and waits until requests receive the expected response. Resolves to the time since the end of the
@@ -74,7 +75,7 @@ test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused 
   const answers = await postConcurrently(key);
   expect(countValues(answers.map(({ status, headers }) => `${status} ${headers.get('postrider-reason')}`))).toEqual({
     '201 null': 37,
-    '403 volume-exhausted': CONCURRENT_REQUESTS - 37,
+    '403 volume-exhausted': CONCURRENT_REQUEST_COUNT - 37,
   });
   const refusedAnswer = answers.find(({ status }) => status === 403);
   expect(refusedAnswer?.text).toBe('{"result":"error","message":"Invalid tokens or rate limit exceeded"}');
@@ -90,7 +91,7 @@ test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and t
   const answers = await postConcurrently(key);
   expect(countValues(answers.map(({ status, headers }) => `${status} ${headers.get('postrider-reason')}`))).toEqual({
     '201 null': 41,
-    '403 rate-limit-exceeded': CONCURRENT_REQUESTS - 41,
+    '403 rate-limit-exceeded': CONCURRENT_REQUEST_COUNT - 41,
   });
   const remainingCounts = answers
     .filter(({ status }) => status === 201)
@@ -113,7 +114,7 @@ test('a throttle accepts its burst, then one request for each added token, and s
   expect(acceptedCount).toBeLessThanOrEqual(30 + Math.ceil((Date.now() - startedAt) / 1000));
   const refusedAnswers = answers.filter(({ status }) => status !== 201);
   expect(countValues(refusedAnswers.map(({ status, text }) => `${status} ${text}`))).toEqual({
-    '429 {"result":"error","message":"Too many requests"}': CONCURRENT_REQUESTS - acceptedCount,
+    '429 {"result":"error","message":"Too many requests"}': CONCURRENT_REQUEST_COUNT - acceptedCount,
   });
   expect(countValues(refusedAnswers.map(({ headers }) => headers.get('retry-after') ?? ''))).toEqual({
     1: refusedAnswers.length,
@@ -165,7 +166,7 @@ test('a new key of a new account is valid as soon as the command has returned, i
   expect(countValues(statuses)).toEqual({ 201: 50 });
 });
 
-test('a key that is created after its account was unlocked is valid at once', async () => {
+test('a key that is created after its account was unlocked is valid immediately', async () => {
   await createAccount('unlocked');
   const store = await rig.openStore(folder);
   for (let n = 0; n < 10; n += 1) {
@@ -231,7 +232,7 @@ test('queued messages of a locked account wait until it is unlocked', async () =
   await expect.poll(countAttempts).toBe(2);
 });
 
-test('commands for accounts and keys work while the service is stopped, and their changes apply from its next start', async () => {
+test('changes that commands make to accounts and keys while the service is stopped apply from its next start', async () => {
   expect(await service.stop()).toBe(0);
   await runJson('account', 'create', 'offline', '--volume', '1');
   const [createdKey, revokedKey] = [

@@ -295,7 +295,7 @@ describe('signing in', () => {
   });
 });
 
-test('operators create, show and change accounts, limits and keys, and the public interface refuses a locked account at once', async () => {
+test('operators create, show and change accounts, limits and keys, and the public interface refuses a locked account immediately', async () => {
   expect((await callApi('POST', '/accounts', { name: 'acme', volume: '100', throttle: '50/s' })).status).toBe(201);
   const { body: key, status } = await callApi('POST', '/accounts/acme/keys', { name: 'web' });
   expect(status).toBe(201);

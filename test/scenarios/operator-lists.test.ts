@@ -262,7 +262,7 @@ describe('imports', () => {
   test('an import is refused while four other imports run', async () => {
     const { hostname, port } = new URL(service.operatorUrl);
     const list = await createAccount('queueing');
-    // The last of the five requests to arrive is refused. The others are never sent completely.
+    // The last of the five requests to arrive is refused. The other requests are never sent completely.
     const refusedResponse = Promise.withResolvers<string>();
     const sockets = Array.from({ length: 5 }, () => {
       const socket = connect(Number(port), hostname, () =>

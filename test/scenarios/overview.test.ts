@@ -191,7 +191,7 @@ test('while the next hop accepts no message, a waiting message shows the reason 
   expect(await serviceWithoutRelay.stop()).toBe(0);
 });
 
-test('a service with open streams of live updates shuts down at once', async () => {
+test('a service with open streams of live updates shuts down immediately', async () => {
   const stream = await openStream();
   expect(await service.stop()).toBe(0);
   await expect.poll(stream.hasEnded).toBe(true);

@@ -4,7 +4,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
-import { newIdAt } from '../rig/messages.ts';
+import { createMessageIdAt } from '../rig/messages.ts';
 import { createEventBody, createReference, EVENT_SENDERS, type EventSenderRow } from '../rig/provider-events.ts';
 import { IS_LONG_RUN } from '../rig/sample.ts';
 import { runCommand, runJsonCommand, submitAccepted } from '../rig/service.ts';
@@ -141,7 +141,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect([state, events.at(-1)]).toMatchObject(['delivered', { verb: 'confirmed', by: `feedback:${name}` }]);
   });
 
-  test('a repeated event changes nothing, also after its suppression was removed', async () => {
+  test('a repeated event changes nothing, even after its suppression was removed', async () => {
     const to = `twice@${name}.example.com`;
     const id = await sendDelivered(to);
     const body = createBody(hardBounce, id, to);
@@ -163,7 +163,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
       200,
       '1 event without a message of this installation to the same recipient',
     ]);
-    expect(await post(createBody(hardBounce, newIdAt(Date.now()), to))).toBe(200);
+    expect(await post(createBody(hardBounce, createMessageIdAt(Date.now()), to))).toBe(200);
     expect(await readAll(id)).toEqual(before);
     // An event with an unknown provider's id is pending for a minute.
     expect(await readMetric(metric)).toBe(unrelated + (row.metadata === null ? 1 : 2));

@@ -1,7 +1,7 @@
 /**
- * Runs the service with the relay profile of each provider, over real sockets: a message reaches the relay, and the
- * event of its hard bounce identifies the message by the metadata in the message or by the id in the reply of the
- * relay. The next message ends suppressed.
+ * Runs the service with the relay profile of each provider, over real sockets. A message reaches the relay. The event
+ * of its hard bounce identifies the message by the metadata in the message, or by the id in the reply of the relay. The
+ * next message ends suppressed.
  */
 import { expect, test } from 'vitest';
 import { createEventBody, createReference, EVENT_SENDERS } from '../rig/provider-events.ts';

@@ -66,7 +66,7 @@ test('a hard bounce suppresses only its recipient', async () => {
   expect(explanation.join(' ')).toContain('suppression list');
 });
 
-test('a deferred message waits for about a minute, `explain` shows this, `retry` sends the message at once, and `cancel` cancels it', async () => {
+test('a deferred message waits for about a minute, `explain` shows this, `retry` sends the message immediately, and `cancel` cancels it', async () => {
   deferredLocalParts.add('later').add('never');
   const [deferredId, cancelledId] = await Promise.all([submitTo('later@example.com'), submitTo('never@example.com')]);
   for (const id of [deferredId, cancelledId]) {

@@ -1,7 +1,7 @@
 /**
- * Tests return paths of sending domains with two accounts: mailauth finds SPF aligned for each of them, the listener
- * receives their bounces, and no message uses a return path without its records. On PostgreSQL, the listener is on a
- * node with only the role `feedback`.
+ * Tests return paths of sending domains with two accounts. According to mailauth, SPF is aligned for each domain. The
+ * listener receives their bounces. No message uses a return path whose records are missing. On PostgreSQL, the listener
+ * is on a node with only the role `feedback`.
  */
 import { Resolver } from 'node:dns/promises';
 import { authenticate } from 'mailauth';
@@ -29,7 +29,7 @@ const LISTENER = 'bounces.host.example';
 /** The address from which the relay connects to other servers. */
 const RELAY_ADDRESS = '192.0.2.10';
 const SPF = `v=spf1 ip4:${RELAY_ADDRESS} -all`;
-const TENANTS = ['one.example', 'two.example'] as const;
+const DOMAINS = ['one.example', 'two.example'] as const;
 
 const rig = createScenario();
 const services: RunningService[] = [];
@@ -55,10 +55,10 @@ beforeAll(async () => {
   for (const roles of roleSets) services.push(await rig.serve(folder, { ...settings, POSTRIDER_ROLES: roles }));
   store = await rig.openStore(folder);
   dns.zone[LISTENER] = { TXT: [SPF], MX: [[10, LISTENER]], A: ['192.0.2.25'] };
-  keys.set(TENANTS[0], services[0]?.key ?? '');
+  keys.set(DOMAINS[0], services[0]?.key ?? '');
   await runJson('account', 'create', 'second');
-  keys.set(TENANTS[1], (await runJson<{ key: string }>('key', 'create', 'second')).key);
-  for (const [index, domain] of TENANTS.entries()) {
+  keys.set(DOMAINS[1], (await runJson<{ key: string }>('key', 'create', 'second')).key);
+  for (const [index, domain] of DOMAINS.entries()) {
     const account = index === 0 ? 'default' : 'second';
     for (const { name, type, value } of (await runJson<DomainAnswer>('domain', 'add', account, domain)).records)
       if (type === 'TXT' && name !== LISTENER) dns.zone[name] = { TXT: [value] };
@@ -92,7 +92,7 @@ const readReturnPath = async (domain: string) => (await send(domain)).received.f
  * Returns the result of mailauth in the role of a server that receives the message from the relay. The DKIM signatures
  * are removed, as by a server that changes the message, so that DMARC depends on SPF alone.
  */
-async function judge({ from, data }: ReceivedMessage) {
+async function authenticateMessage({ from, data }: ReceivedMessage) {
   const resolver = new Resolver();
   resolver.setServers([`${dns.host}:${dns.port}`]);
   const unsigned = Buffer.from(data.toString('latin1').replaceAll('DKIM-Signature:', 'X-Removed:'), 'latin1');
@@ -112,15 +112,20 @@ async function judge({ from, data }: ReceivedMessage) {
   };
 }
 
-test('SPF aligns for the domains of both accounts with return paths of their own, and not with the default', async () => {
-  for (const domain of TENANTS) {
+test('SPF is aligned for domains of both accounts with their own return paths, and not with the default return path', async () => {
+  for (const domain of DOMAINS) {
     const trySubmit = () => submit(getPublicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}` });
     await expect.poll(async () => (await trySubmit()).status).toBe(201);
     const { received } = await send(domain);
     expect(received.from).toMatch(/^b-[a-z2-7]{45}@bounces\.host\.example$/);
-    expect(await judge(received)).toEqual({ spf: 'pass', spfDomain: LISTENER, alignedDomain: null, dmarc: 'fail' });
+    expect(await authenticateMessage(received)).toEqual({
+      spf: 'pass',
+      spfDomain: LISTENER,
+      alignedDomain: null,
+      dmarc: 'fail',
+    });
   }
-  for (const domain of TENANTS) {
+  for (const domain of DOMAINS) {
     const name = `bounces.${domain}`;
     const { records } = await runJson<DomainAnswer>('domain', 'set', domain, '--return-path', name);
     expect(records.filter((record) => record.name === name)).toEqual([
@@ -139,7 +144,7 @@ test('SPF aligns for the domains of both accounts with return paths of their own
     });
     // The change is effective on every node within one second.
     await expect.poll(() => readReturnPath(domain), { timeout: 1_000, interval: 50 }).toBe(name);
-    expect(await judge((await send(domain)).received)).toEqual({
+    expect(await authenticateMessage((await send(domain)).received)).toEqual({
       ...{ spf: 'pass', spfDomain: name, alignedDomain: name, dmarc: 'pass' },
     });
   }

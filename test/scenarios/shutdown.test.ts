@@ -5,7 +5,7 @@ import { runJsonCommand } from '../rig/service.ts';
 import { createScenario, readMessageId } from './running-service.ts';
 
 const rig = createScenario();
-const SENDERS = 40;
+const SENDER_COUNT = 40;
 
 interface RequestOutcome {
   /** `refused`: no byte of a response arrived; `truncated`: only a part of the response arrived. */
@@ -43,7 +43,7 @@ test('requests in progress at SIGTERM get a complete response, and no message wi
       if (outcome.kind === 'refused') return;
     }
   };
-  const senders = Array.from({ length: SENDERS }, submitRepeatedly);
+  const senders = Array.from({ length: SENDER_COUNT }, submitRepeatedly);
   await expect.poll(() => outcomes.length, { interval: 5 }).toBeGreaterThan(200);
   const exitCode = service.stop();
   await Promise.all(senders);

@@ -85,7 +85,7 @@ function Row({ record, domain }: { readonly record: DomainRecord; readonly domai
   );
 }
 
-/** Shows the name with the domain muted, because most DNS providers append the domain to the entered name. */
+/** Shows the name with the domain muted, because most DNS hosts append the domain to the entered name. */
 function RecordName({ name, domain }: { readonly name: string; readonly domain: string }) {
   const suffix = `.${domain}`;
   const isBelow = name.endsWith(suffix);

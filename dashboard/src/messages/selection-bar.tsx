@@ -71,7 +71,7 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
       } catch (error) {
         const message = error instanceof Error ? error.message : String(error);
         state = { ...state, refused: state.refused + 1, error: state.error ?? message };
-        // The service refuses one message with 404 or 409. Another error concerns every message.
+        // The status 404 or 409 concerns only this message. Any other error concerns every message.
         if (!(error instanceof ApiError && (error.status === 404 || error.status === 409))) {
           setRun({ ...state, error: message, isRunning: false });
           return;

@@ -1,7 +1,7 @@
 /**
- * Searches messages page by page. The service limits the time of each request, so a response may contain fewer messages
- * than a page, and a cursor. The search then continues until the page is full, all messages are searched, or the
- * operator stops the search.
+ * Searches messages page by page. The service limits the time of each request, so a response may contain less than one
+ * page and a cursor. The search then continues until the page is full, all messages are searched, or the operator stops
+ * the search.
  *
  * The rows on the screen do not move: new messages are counted, and shown on request. Only the states of rows are
  * updated.

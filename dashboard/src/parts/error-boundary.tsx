@@ -1,4 +1,4 @@
-/** Shows an error in place of a page that fails to render. The frame and the other pages still work. */
+/** Shows an error in place of a page that fails to render. The frame and the other pages are not affected. */
 import { Component, type ReactNode } from 'react';
 import { PageHead } from './page-head';
 import { ErrorAlert } from './page-states';

@@ -1,6 +1,6 @@
 /**
- * HTML of a message in a sandboxed frame without any permission. The service sends the HTML with a content security
- * policy of its own, which forbids scripts and external resources.
+ * HTML of a message in a sandboxed frame without any permission. The service sends the HTML with a separate content
+ * security policy, which forbids scripts and external resources.
  */
 import { useQuery } from '@tanstack/react-query';
 import { createTicketedUrl } from '../api/session';

@@ -1,6 +1,6 @@
 /**
- * Shows the filters of a list that the page has loaded completely: a text and a state, both in the URL, the number of
- * matches, and the keys of the list.
+ * Shows the filters of a list that the page has loaded completely: a text and a state. The URL contains both. Also
+ * shows the number of matches and the keys of the list.
  */
 import { useUrlState } from '../api/url-state';
 import { FilterBox } from './filter-box';

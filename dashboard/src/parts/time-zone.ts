@@ -5,7 +5,7 @@
 export type TimeZone = 'utc' | 'local';
 
 const STORAGE_KEY = 'postrider-time-zone';
-/** The choice if the browser forbids storage. The choice is then lost with the page. */
+/** The choice if the browser forbids storage. The choice is then lost when the page is closed. */
 let zoneInMemory: TimeZone = 'utc';
 const listeners = new Set<() => void>();
 

@@ -1,4 +1,4 @@
-/** The operation of the public interface: fields, headers, programs and errors. */
+/** Documents the operation of the public interface: fields, headers, example programs and errors. */
 import { Code, ScrollArea, Tabs } from '@mantine/core';
 import { useUrlState } from '../api/url-state';
 import { Card } from '../parts/card';

@@ -50,7 +50,10 @@ export function SendForm({ transport, account, sender }: SendFormProps) {
   );
 }
 
-/** Returns the response as a client sees it, such as `403: Invalid tokens or rate limit exceeded (volume-exhausted)`. */
+/**
+ * Returns the response as a client receives it, such as `403: Invalid tokens or rate limit exceeded
+ * (volume-exhausted)`.
+ */
 function describeRefusal({ response: { status, body, headers } }: TestOutcome): string {
   const reason = headers.find(({ name }) => name.toLowerCase() === 'postrider-reason')?.value;
   return `The service refused the message with ${status}: ${readMessage(body)}${reason === undefined ? '' : ` (${reason})`}`;

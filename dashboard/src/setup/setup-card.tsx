@@ -26,7 +26,7 @@ export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, 
   const list = useId();
   // Null until the operator opens or closes a row. Until then the row of the next step is open.
   const [chosen, setChosen] = useState<SetupStep['step'] | 'none' | null>(null);
-  // The row stays open after its step is done, so that the operator sees the result.
+  // The row stays open after its step is done, so that it shows the result.
   const [initialStep] = useState(() => findNextStep(steps)?.step ?? 'none');
   const opened = chosen ?? initialStep;
   const needed = steps.filter(({ state }) => state === 'done' || state === 'open');

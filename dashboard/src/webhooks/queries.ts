@@ -1,4 +1,4 @@
-/** Queries for endpoints of webhooks and their deliveries. */
+/** Queries for webhook endpoints and their deliveries. */
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import type { DeliveryStatus } from '../../../src/model/webhook.ts';
 import type { DeliveryEntry, WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';

@@ -33,7 +33,8 @@ export function ReplayDialog({ webhook, onClose }: { readonly webhook: WebhookEn
   const [since, setSince] = useState(() => toTimeBefore(24 * HOUR_MS));
   const [all, setAll] = useState(false);
   const replayPath = path`/webhooks/${webhook.id}/replay`;
-  // The count and the replay have the same parameters, so that the replay sends what the button names.
+  // The count and the replay have the same parameters, so that the replay sends the number of deliveries that the
+  // button shows.
   const selection = { since, all };
   const count = useQuery({
     queryKey: ['webhooks', webhook.id, 'replay', since, all],

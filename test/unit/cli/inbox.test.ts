@@ -3,10 +3,10 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { createCapturedSource } from '../../rig/captured-message.ts';
-import { newIdAt } from '../../rig/messages.ts';
+import { createMessageIdAt } from '../../rig/messages.ts';
 import { createCommandRig } from './command-rig.ts';
 
-const ID = newIdAt(Date.UTC(2030, 0, 1));
+const ID = createMessageIdAt(Date.UTC(2030, 0, 1));
 
 describe('postrider inbox', () => {
   test('lists and shows captured messages with the findings of their checks, without control characters', async () => {
@@ -24,7 +24,7 @@ describe('postrider inbox', () => {
     expect(stdout).toContain('ada@example.com');
     expect(stdout).not.toContain('\u001b[31m');
     expect(await rig.runJson('inbox', 'show', ID)).toMatchObject({ id: ID, checks: [{ code: 'link-http', count: 1 }] });
-    expect(await rig.run('inbox', 'show', newIdAt(1))).toMatchObject({ code: 1 });
+    expect(await rig.run('inbox', 'show', createMessageIdAt(1))).toMatchObject({ code: 1 });
   });
 
   test('adds, lists and removes rules, and names the suppression', async () => {

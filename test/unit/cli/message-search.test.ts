@@ -1,7 +1,7 @@
 /** `message search`: filters, output, and the cursor of the next page. */
 import { expect, test } from 'vitest';
 import { decodeCursor, encodeCursor } from '../../../src/operations/messages/search-cursor.ts';
-import { newIdAt, newMessage } from '../../rig/messages.ts';
+import { createMessage, createMessageIdAt } from '../../rig/messages.ts';
 import { createCommandRig } from './command-rig.ts';
 
 interface Page {
@@ -15,7 +15,7 @@ const JANUARY = Date.UTC(2029, 0, 1);
 async function createRigWithMessages(count: number) {
   const rig = await createCommandRig();
   const messages = Array.from({ length: count }, (_, index) =>
-    newMessage({
+    createMessage({
       acceptedAt: JANUARY + index,
       to: `reader${index}@example.com`,
       subject: index % 2 === 0 ? 'Even news' : 'Odd news',
@@ -76,7 +76,7 @@ test.each([
 });
 
 test('a cursor is valid only for its own search, and a damaged cursor is refused', () => {
-  const id = newIdAt(JANUARY);
+  const id = createMessageIdAt(JANUARY);
   const cursor = encodeCursor(['rita', undefined, 'x'], id);
   expect(decodeCursor(['rita', undefined, 'x'], cursor)).toBe(id);
   expect(decodeCursor(['rita', 'x', undefined], cursor)).toBeNull();

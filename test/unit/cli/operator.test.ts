@@ -3,7 +3,7 @@
  * secret.
  */
 import { expect, test } from 'vitest';
-import { newMessage } from '../../rig/messages.ts';
+import { createMessage } from '../../rig/messages.ts';
 import { createCommandRig } from './command-rig.ts';
 
 interface Entry {
@@ -50,7 +50,7 @@ test('the audit log contains every change by an operator with the actor and the 
   await rig.run('domain', 'rotate', 'example.org');
   await rig.run('domain', 'set', 'example.org', '--subdomains', 'yes');
   await rig.run('domain', 'remove', 'example.org');
-  const mail = newMessage({ acceptedAt: rig.now ?? 0 });
+  const mail = createMessage({ acceptedAt: rig.now ?? 0 });
   await store.accept([mail]);
   await rig.run('message', 'cancel', mail.id);
   const { token } = await rig.runJson<{ token: string }>('token', 'create', 'ci');

@@ -8,7 +8,7 @@ import { formatBanner } from '../../../src/cli/serve.ts';
 import { loadSettings } from '../../../src/config/load.ts';
 import { createFirstCurlCommand } from '../../../src/http/curl.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { signInByLink } from '../../rig/session.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
@@ -167,7 +167,7 @@ describe('serve', () => {
       mkdirSync(join(folder, 'data'));
       const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: true });
       await store.createAccount('default', NO_LIMITS, Date.now());
-      await store.accept([newMessage()]);
+      await store.accept([createMessage()]);
       await store.close();
     }
     const listDeliveryEntries = (stdout: string) =>

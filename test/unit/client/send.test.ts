@@ -33,7 +33,7 @@ const neverRespond: Step = () => new Promise(() => undefined);
 
 interface Rig {
   readonly requests: { readonly url: string; readonly init: Parameters<Fetch>[1] }[];
-  /** The elapsed pauses and time limits. */
+  /** The pauses and time limits that have elapsed, in order. */
   readonly pausesMs: number[];
   send(fields?: object, options?: SendOptions): Promise<Awaited<ReturnType<ReturnType<typeof createClient>['send']>>>;
 }
@@ -256,7 +256,7 @@ describe('send', () => {
     expect(chunks).toBeLessThan(10);
   });
 
-  test('aborts the request after its time limit, also while the body arrives', async () => {
+  test('aborts the request after its time limit, even while the body arrives', async () => {
     const signals: AbortSignal[] = [];
     const respondSlowly: Step = async ({ signal }) => {
       signals.push(signal);
@@ -268,7 +268,7 @@ describe('send', () => {
     expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
   });
 
-  test('ends at once when the signal of the caller is aborted: before, during and between attempts', async () => {
+  test('ends immediately when the signal of the caller is aborted: before, during and between attempts', async () => {
     const reason = new Error('the user left');
     const before = createRig([accept()]);
     const aborted = { signal: AbortSignal.abort(reason) };
@@ -321,7 +321,7 @@ describe('send', () => {
     }
   });
 
-  test('a limit that is not a number ends the attempts', async () => {
+  test('with a limit that is not a number, a failed attempt is not repeated', async () => {
     for (const limits of [{ maxTotalMs: Number.NaN }, { maxAttempts: Number.NaN }])
       expect(await catchSendError(createRig([refuse(500, 'x')], limits))).toMatchObject({
         kind: 'server-error',

@@ -45,7 +45,7 @@ async function catchRefusal(verification: Promise<unknown>): Promise<string> {
 }
 
 describe('verifyWebhook', () => {
-  test('returns the event with its id, for a body of text and of bytes', async () => {
+  test('returns the event with its id, for a body that is a string or bytes', async () => {
     const headers = signAs(SECRET);
     const expected = { ...EVENT, id: ID };
     expect(await verifyWebhook(BODY, headers, SECRET, { now })).toEqual(expected);
@@ -111,7 +111,7 @@ describe('verifyWebhook', () => {
     expect(await catchRefusal(verifyWebhook(BODY, headers, [], { now }))).toBe('invalid-signature');
   });
 
-  test('accepts what the service signs, also with both secrets of a rotation', async () => {
+  test('accepts what the service signs, including with both secrets of a rotation', async () => {
     const [current, previous] = [createSigningSecret(randomBytes), createSigningSecret(randomBytes)];
     const headers = { ...signWebhook(ID, NOW_MS, Buffer.from(BODY), [current, previous]) };
     for (const secret of [current, previous])
@@ -119,7 +119,7 @@ describe('verifyWebhook', () => {
     expect(await catchRefusal(verifyWebhook(BODY, headers, SECRET, { now }))).toBe('invalid-signature');
   });
 
-  test('accepts a secret without its prefix and with the line break of a file', async () => {
+  test('accepts a secret without its prefix, and a secret with the trailing line break of a file', async () => {
     const base64 = SECRET.slice('whsec_'.length);
     for (const secret of [base64, `${SECRET}\n`])
       expect((await verifyWebhook(BODY, signAs(SECRET), secret, { now })).id).toBe(ID);
@@ -146,7 +146,7 @@ describe('verifyWebhook', () => {
     ['an empty webhook-id', { 'webhook-id': '' }],
     ['a webhook-id with a dot, which would be ambiguous', { 'webhook-id': 'a.1790000000' }],
     ['no webhook-timestamp', { 'webhook-timestamp': undefined }],
-    ['a webhook-timestamp that is no number', { 'webhook-timestamp': 'today' }],
+    ['a webhook-timestamp that is not a number', { 'webhook-timestamp': 'today' }],
     ['a negative webhook-timestamp', { 'webhook-timestamp': '-1790000000' }],
     ['a repeated webhook-timestamp', { 'Webhook-Timestamp': '1790000000' }],
     ['no webhook-signature', { 'webhook-signature': undefined }],

@@ -46,7 +46,7 @@ test('times are in UTC unless the operator chose local time', () => {
   expect(formatTime(AT)).toBe('2026-11-20 16:57:39 UTC−3:30');
 });
 
-test('a time of an input field is converted to UTC, also on the day of a change of the offset', () => {
+test('a time of an input field is converted to UTC, even on a day on which the offset changes', () => {
   process.env.TZ = 'Europe/Berlin';
   storeTimeZone('local');
   for (const iso of ['2026-03-29T00:59:00.000Z', '2026-03-29T01:01:00.000Z', '2026-11-20T20:27:00.000Z'])

@@ -81,7 +81,7 @@ describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
   test('succeed as printed', async () => {
     const folder = createTemporaryFolder();
     copyExports(page, folder);
-    // These pages need no service: their commands work on the store.
+    // The commands of these pages use the store directly, so no service is started.
     const service = MOVING_PAGE.test(page) ? null : await startProcess(folder);
     for (const block of blocks) {
       const { code, output } = await runBlock(block, folder, service);
@@ -90,7 +90,7 @@ describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
   });
 });
 
-test('a failing command is detected, also before other commands', async () => {
+test('a failing command is detected, even if other commands follow', async () => {
   const folder = createTemporaryFolder();
   const service = await startProcess(folder);
   expect((await runBlock('postrider account show nobody\ntrue\n', folder, service)).code).toBe(1);

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createHmacSha256, createReturnPathToken, decodeReturnPath } from '../../../src/message/return-path.ts';
 import { parseAddress } from '../../../src/model/address.ts';
-import { newIdAt } from '../../rig/messages.ts';
+import { createMessageIdAt } from '../../rig/messages.ts';
 
 const key = Buffer.alloc(32, 7);
 const DAY_MS = 86_400_000;
@@ -12,7 +12,7 @@ const time = fc.integer({ min: Date.UTC(2025, 1, 1), max: Date.UTC(2090, 0, 1) }
 test('a token contains the message id and the day, in lower and in upper case', () => {
   fc.assert(
     fc.property(time, fc.boolean(), (issuedAt, upper) => {
-      const id = newIdAt(issuedAt);
+      const id = createMessageIdAt(issuedAt);
       const token = createReturnPathToken(key, id, issuedAt);
       expect(decodeReturnPath(key, upper ? token.toUpperCase() : token)).toEqual({
         id,
@@ -23,13 +23,13 @@ test('a token contains the message id and the day, in lower and in upper case', 
 });
 
 test('a token is a local part of at most 64 octets, the same on every attempt', () => {
-  const token = createReturnPathToken(key, newIdAt(DAY_MS * 21_000), DAY_MS * 21_000);
+  const token = createReturnPathToken(key, createMessageIdAt(DAY_MS * 21_000), DAY_MS * 21_000);
   expect(token).toMatch(/^b-[a-z2-7]{45}$/);
   expect(parseAddress(`${token}@bounces.example.com`)?.localPart).toBe(token);
 });
 
 test('a token with one changed character, a token of another key, and any other text are not accepted', () => {
-  const id = newIdAt(DAY_MS * 21_000);
+  const id = createMessageIdAt(DAY_MS * 21_000);
   const token = createReturnPathToken(key, id, DAY_MS * 21_000);
   for (let index = 2; index < token.length; index += 1) {
     const otherCharacter = token[index] === 'a' ? 'b' : 'a';

@@ -8,7 +8,7 @@ import {
   isAllowedTransition,
 } from '../../../src/model/message.ts';
 import type { Outcome, Reason, Stage } from '../../../src/model/outcome.ts';
-import { newAttempt } from '../../rig/messages.ts';
+import { createAttempt } from '../../rig/messages.ts';
 
 const MINUTE_MS = 60_000;
 const stage = fc.constantFrom<Stage>(
@@ -64,7 +64,7 @@ test('for every outcome, the change is an allowed transition, and only a queued 
       random,
       (outcomeCase, messageCase, policyCase, ageMs, jitter) => {
         const now = messageCase.acceptedAt + ageMs;
-        const change = decideAttemptChange(messageCase, newAttempt(outcomeCase), null, policyCase, 'n', now, jitter);
+        const change = decideAttemptChange(messageCase, createAttempt(outcomeCase), null, policyCase, 'n', now, jitter);
         expect(isAllowedTransition('sending', change.to, 'queue')).toBe(true);
         expect(change.dueAt !== null).toBe(change.to === 'queued');
         if (change.dueAt !== null) {
@@ -87,7 +87,7 @@ test('only a permanent outcome results in a permanent state: after an unknown ou
       (outcomeCase, messageCase, policyCase, ageMs, jitter) => {
         const { to, suppress } = decideAttemptChange(
           messageCase,
-          newAttempt(outcomeCase),
+          createAttempt(outcomeCase),
           null,
           policyCase,
           'n',

@@ -12,7 +12,7 @@ import { HOUR_MS } from '../../../src/model/traffic.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import type { Transport } from '../../../src/transports/transport.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { newAttempt } from '../../rig/messages.ts';
+import { createAttempt } from '../../rig/messages.ts';
 import { submitAccepted } from '../../rig/service.ts';
 
 const createReply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'reply' });
@@ -33,7 +33,7 @@ function withOutcomes(innerTransport: Transport): Transport {
     async attempt(message, beforeCompletion) {
       const [outcomeName = ''] = message.envelope.to.split(/[.@]/);
       const outcome = OUTCOMES[outcomeName];
-      return outcome === undefined ? innerTransport.attempt(message, beforeCompletion) : newAttempt(outcome);
+      return outcome === undefined ? innerTransport.attempt(message, beforeCompletion) : createAttempt(outcome);
     },
   };
 }

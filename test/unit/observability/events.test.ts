@@ -11,7 +11,7 @@ import { createLog, createLogHandlers } from '../../../src/observability/log.ts'
 import { createMetricHandlers, createMetrics } from '../../../src/observability/metrics.ts';
 import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts';
 import { createTrafficHandlers, startTrafficCounter } from '../../../src/observability/traffic.ts';
-import { newAttempt } from '../../rig/messages.ts';
+import { createAttempt } from '../../rig/messages.ts';
 
 const MESSAGE = { id: 'm-1', accountId: 7, to: 'ada@example.com' };
 const SETTLED: readonly SettledEventType[] = [
@@ -78,7 +78,7 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
 
 test('every change of a settlement is counted and logged, also the complaint of the simulator', async () => {
   const { publish, logged, figures, series } = createSubscribers();
-  publish(changeEvent('message.delivered', { attempt: newAttempt() }));
+  publish(changeEvent('message.delivered', { attempt: createAttempt() }));
   publish(changeEvent('message.complained', { detail: 'complaint of the mailbox simulator' }));
   expect(logged()).toMatchObject([
     { event: 'message.delivered', ...MESSAGE, attemptCount: 1, nextHop: 'relay.test:25', smtpCode: 250, durationMs: 2 },
@@ -176,7 +176,7 @@ test('a confirmation is counted with the time since acceptance, also if it ends 
   });
   const report = { attempts: null, reportedBy: 'postmark', at: 2_000, acceptedAt: 0 } as const;
   publish(changeEvent('message.delivered', report));
-  publish(changeEvent('message.delivered', { attempt: newAttempt() }));
+  publish(changeEvent('message.delivered', { attempt: createAttempt() }));
   expect(await figures()).toEqual(
     expect.arrayContaining([
       'postrider_confirmation_duration_seconds_count 2',
@@ -207,7 +207,7 @@ test('a message that cannot be signed raises an alarm in the runtime status, the
 test('a refusal of the service itself is an alarm and the last failure of the next hop', async () => {
   const { publish, status, logged, figures, series } = createSubscribers();
   const reply = { stage: 'auth', code: 535, enhanced: '5.7.8', text: 'wrong password' } as const;
-  const attempt = newAttempt({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
+  const attempt = createAttempt({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
   publish({ type: 'attempt.ended', at: 5_000, ...MESSAGE, attempts: 1, attempt });
   publish({ type: 'attempt.alarm_raised', at: 5_000, ...MESSAGE, attempts: 1, attempt, reason: 'configuration' });
   const { alarms, lastFailure } = status.read(5_000);

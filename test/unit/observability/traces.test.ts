@@ -7,7 +7,7 @@ import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '
 import { afterEach, expect, test } from 'vitest';
 import type { StateChange } from '../../../src/model/message.ts';
 import { createTraces } from '../../../src/observability/traces.ts';
-import { newAttempt, newMessage } from '../../rig/messages.ts';
+import { createAttempt, createMessage } from '../../rig/messages.ts';
 
 afterEach(() => {
   trace.disable();
@@ -37,10 +37,10 @@ test('request, attempts and reports of a message form one trace, whose id is the
   const traces = createTraces('1.2.3');
   exporter.reset();
   const at = Date.now();
-  const message = newMessage({ acceptedAt: at });
+  const message = createMessage({ acceptedAt: at });
   const leasedMessage = { ...message, attempts: 1, lease: { owner: 'node', until: at + 1 } };
   const reply = { stage: 'rcpt', code: 451, enhanced: '4.3.2', text: 'later' } as const;
-  const deferredAttempt = newAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
+  const deferredAttempt = createAttempt({ kind: 'deferred', reply, reason: 'unavailable', scope: 'message' });
   traces?.traceAcceptance(message, 'sending', at, 12);
   traces?.traceAttempt(
     leasedMessage,
@@ -49,7 +49,7 @@ test('request, attempts and reports of a message form one trace, whose id is the
   );
   traces?.traceAttempt(
     { ...leasedMessage, attempts: 2 },
-    { ...newAttempt(), startedAt: at + 60_000, tookMs: 40 },
+    { ...createAttempt(), startedAt: at + 60_000, tookMs: 40 },
     DELIVERED,
   );
   traces?.traceReport(message.id, 'bounced', at + 90_000);

@@ -13,7 +13,7 @@ import { listChanges } from '../../../src/operations/deliverability/changes.ts';
 import { showDeliverability } from '../../../src/operations/deliverability.ts';
 import { countMessages } from '../../../src/operations/message-bulk.ts';
 import { searchMessages } from '../../../src/operations/message-search.ts';
-import { newMessage } from '../../rig/messages.ts';
+import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 type Counts = Readonly<Record<string, Partial<MutableKeyCounts>>>;
@@ -138,7 +138,7 @@ describe('changes', () => {
 test('the filter by mailbox provider selects messages by the stored domains, in every notation of the recipient', async () => {
   const rig = await createOperationRig();
   const recipients = ['a@GMAIL.example', 'b@company.example', 'c@yahoo.example', 'd@simulator.postrider.test'];
-  await rig.store.accept(recipients.map((to) => newMessage({ to, recipient: to.toLowerCase() })));
+  await rig.store.accept(recipients.map((to) => createMessage({ to, recipient: to.toLowerCase() })));
   await rig.store.writeMailboxProviders([
     { domain: 'gmail.example', provider: 'google', lookedUpAt: 1 },
     { domain: 'company.example', provider: 'google', lookedUpAt: 2 },

@@ -14,7 +14,7 @@ import { createToken } from '../../../src/operations/tokens.ts';
 import { testWebhook } from '../../../src/operations/webhook-deliveries.ts';
 import { createWebhook, disableWebhook } from '../../../src/operations/webhooks.ts';
 import type { FakeDns } from '../../rig/dns.ts';
-import { newMessage } from '../../rig/messages.ts';
+import { createMessage } from '../../rig/messages.ts';
 import type { OperationRig } from './operation-rig.ts';
 
 export interface Example {
@@ -30,7 +30,7 @@ export interface Example {
 }
 
 /** A queued message to ada@example.com. */
-const MESSAGE = newMessage({ acceptedAt: Date.UTC(2029, 11, 31), to: 'ada@example.com' });
+const MESSAGE = createMessage({ acceptedAt: Date.UTC(2029, 11, 31), to: 'ada@example.com' });
 const acceptMessage = async ({ store }: OperationRig): Promise<void> => {
   await store.accept([MESSAGE]);
 };

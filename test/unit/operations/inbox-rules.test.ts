@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { addInboxRule, listInboxRules, removeInboxRule } from '../../../src/operations/inbox-rules.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
-import { newIdAt } from '../../rig/messages.ts';
+import { createMessageIdAt } from '../../rig/messages.ts';
 import { createOperationRig } from './operation-rig.ts';
 
 describe('a rule of the inbox', () => {
@@ -63,7 +63,7 @@ describe('a rule of the inbox', () => {
   test('names the suppression lists of the last recipient', async () => {
     const rig = await createOperationRig();
     await rig.performOk(addInboxRule, { match: 'Ada@example.com', code: 550, enhanced: '5.1.1' });
-    const request = { messageId: newIdAt(rig.now), recipient: 'ada@example.com', domain: 'example.com' };
+    const request = { messageId: createMessageIdAt(rig.now), recipient: 'ada@example.com', domain: 'example.com' };
     await rig.store.takeInboxRules([request], rig.now);
     await rig.performOk(addSuppression, { account: 'acme', address: 'ada@example.com', reason: 'bounce' });
     expect(await rig.performOk(listInboxRules, {})).toMatchObject([

@@ -1,7 +1,7 @@
 /** Tests of the changes of the messages of a filter: batches, cursors, and the count before a change. */
 import { expect, test } from 'vitest';
 import { changeMessages, countMessages } from '../../../src/operations/message-bulk.ts';
-import { newMessage } from '../../rig/messages.ts';
+import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 async function runAll(rig: OperationRig, input: Readonly<Record<string, string>>) {
@@ -19,8 +19,8 @@ async function runAll(rig: OperationRig, input: Readonly<Record<string, string>>
 
 test('a run changes every message of the filter in batches, and has one audit log entry', async () => {
   const rig = await createOperationRig();
-  await rig.store.accept(Array.from({ length: 120 }, (_, index) => newMessage({ acceptedAt: rig.now - index })));
-  await rig.store.accept([newMessage({ to: 'other@example.org', acceptedAt: rig.now })]);
+  await rig.store.accept(Array.from({ length: 120 }, (_, index) => createMessage({ acceptedAt: rig.now - index })));
+  await rig.store.accept([createMessage({ to: 'other@example.org', acceptedAt: rig.now })]);
   const filter = { domain: 'example.com', state: 'queued' };
   expect(await rig.performOk(countMessages, filter)).toEqual({ count: 120, isComplete: true });
   expect(await runAll(rig, { ...filter, action: 'cancel' })).toEqual({ done: 120, refused: 0, batches: 3 });
@@ -35,7 +35,7 @@ test('a run changes every message of the filter in batches, and has one audit lo
 
 test('a change without a filter and a cursor of another run are refused, and nothing changes', async () => {
   const rig = await createOperationRig();
-  await rig.store.accept(Array.from({ length: 60 }, (_, index) => newMessage({ acceptedAt: rig.now - index })));
+  await rig.store.accept(Array.from({ length: 60 }, (_, index) => createMessage({ acceptedAt: rig.now - index })));
   expect(await rig.perform(changeMessages, { action: 'cancel' })).toMatchObject({ error: { code: 'invalid' } });
   expect(await rig.perform(changeMessages, { action: 'delete', state: 'queued' })).toMatchObject({
     error: { code: 'invalid' },

@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest';
 import { performDownload } from '../../../src/operations/file-operation.ts';
 import { exportMessages } from '../../../src/operations/message-export.ts';
-import { newMessage } from '../../rig/messages.ts';
+import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig } from './operation-rig.ts';
 
 test('a cell that a spreadsheet would evaluate begins with an apostrophe, and cells are quoted', async () => {
   const rig = await createOperationRig();
   const subjects = ['=HYPERLINK("http://x.example","a")', '+1', '-2', '@SUM(A1)', '\tx', 'plain', 'a, "b"'];
-  await rig.store.accept(subjects.map((subject, index) => newMessage({ subject, acceptedAt: rig.now + index })));
+  await rig.store.accept(subjects.map((subject, index) => createMessage({ subject, acceptedAt: rig.now + index })));
   const pages = await rig.download(exportMessages, {});
   const csv = exportMessages.formatPage(pages.flat() as Parameters<typeof exportMessages.formatPage>[0]);
   expect(
@@ -22,7 +22,7 @@ test('a cell that a spreadsheet would evaluate begins with an apostrophe, and ce
 
 test('an export ends at its limit and states where it ended, and reads one page at a time', async () => {
   const rig = await createOperationRig();
-  await rig.store.accept(Array.from({ length: 2_100 }, (_, index) => newMessage({ acceptedAt: rig.now + index })));
+  await rig.store.accept(Array.from({ length: 2_100 }, (_, index) => createMessage({ acceptedAt: rig.now + index })));
   let reads = 0;
   const context = {
     ...rig.context,

@@ -8,7 +8,7 @@ import type { DomainDetails } from '../../../src/operations/domains/schemas.ts';
 import { addDomain } from '../../../src/operations/domains.ts';
 import { showMessageSource } from '../../../src/operations/message-source.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
-import { newAttempt, newMessage } from '../../rig/messages.ts';
+import { createAttempt, createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 const DOMAIN = 'example.org';
@@ -28,7 +28,10 @@ function publish({ zone }: FakeDns, { records }: Pick<DomainDetails, 'records'>)
 }
 
 /** Returns the bytes that the queue passes to the transport. */
-async function prepareAsQueue({ context, store }: OperationRig, mail: ReturnType<typeof newMessage>): Promise<string> {
+async function prepareAsQueue(
+  { context, store }: OperationRig,
+  mail: ReturnType<typeof createMessage>,
+): Promise<string> {
   const domains = new DomainCache({ clock: context.clock, publish: () => undefined });
   domains.apply({ domains: await store.listDomains(), removed: [] });
   const prepare = createPrepare({
@@ -46,7 +49,7 @@ test.each([
   ['HTML', HTML],
 ])('the source of a signed %s message equals the bytes that an attempt transmits', async (_kind, message) => {
   const { rig } = await withSignedDomain({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
-  const mail = newMessage({ message });
+  const mail = createMessage({ message });
   await rig.store.accept([mail]);
   const source = await rig.performOk(showMessageSource, { id: mail.id });
   expect(source.source).toBe(await prepareAsQueue(rig, mail));
@@ -56,7 +59,7 @@ test.each([
 
 test('headersOnly returns the header fields of the source, and the size of the whole message', async () => {
   const { rig } = await withSignedDomain();
-  const mail = newMessage({ message: HTML });
+  const mail = createMessage({ message: HTML });
   await rig.store.accept([mail]);
   const whole = await rig.performOk(showMessageSource, { id: mail.id });
   const { source, bytes } = await rig.performOk(showMessageSource, { id: mail.id, headersOnly: true });
@@ -66,12 +69,12 @@ test('headersOnly returns the header fields of the source, and the size of the w
 
 test('a key that was activated after the last attempt is reported, because the signatures then differ', async () => {
   const { rig, dns } = await withSignedDomain();
-  const mail = newMessage({ acceptedAt: rig.now });
+  const mail = createMessage({ acceptedAt: rig.now });
   await rig.store.accept([mail]);
   const lease = { owner: 'node-1', until: rig.now + 60_000 };
   const [leased] = (await rig.store.claim({ messages: 1, bytes: 9e6 }, lease, rig.now)).messages;
   if (leased === undefined) throw new Error('the message is not due');
-  const attempt = { ...newAttempt(), startedAt: rig.now };
+  const attempt = { ...createAttempt(), startedAt: rig.now };
   const event = { at: rig.now, verb: 'delivered', by: 'node-1', detail: '250 ok', failure: null, attempt } as const;
   await rig.store.settle([
     {
@@ -94,7 +97,7 @@ test('a key that was activated after the last attempt is reported, because the s
 
 test('a message whose domain has no key has an unsigned source', async () => {
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1' });
-  const mail = newMessage();
+  const mail = createMessage();
   await rig.store.accept([mail]);
   const { source, signature, replacedFields } = await rig.performOk(showMessageSource, { id: mail.id });
   expect([signature, source.includes('DKIM-Signature'), replacedFields]).toEqual([
@@ -106,10 +109,12 @@ test('a message whose domain has no key has an unsigned source', async () => {
 
 test('an unknown message is not found, and the source of an erased message is not found', async () => {
   const rig = await createOperationRig();
-  const mail = newMessage({ acceptedAt: 1_000 });
+  const mail = createMessage({ acceptedAt: 1_000 });
   await rig.store.accept([mail]);
   await rig.store.cancelMessage(mail.id, 2_000);
-  expect(await rig.perform(showMessageSource, { id: newMessage().id })).toMatchObject({ error: { code: 'not-found' } });
+  expect(await rig.perform(showMessageSource, { id: createMessage().id })).toMatchObject({
+    error: { code: 'not-found' },
+  });
   expect(await rig.perform(showMessageSource, { id: 'x' })).toMatchObject({ error: { code: 'invalid', field: 'id' } });
   await rig.store.purgeBodiesAndKeys(rig.now, 0, 10);
   expect(await rig.perform(showMessageSource, { id: mail.id })).toMatchObject({

@@ -4,19 +4,19 @@ import { createOperatorMessageId, getIdTimestamp, isMessageId } from '../../../s
 import { resendMessage } from '../../../src/operations/message-resend.ts';
 import { toAttemptDetails } from '../../../src/operations/messages/schemas.ts';
 import { cancelMessage, explainMessage, retryMessage, showMessage } from '../../../src/operations/messages.ts';
-import { newAttempt, newMessage } from '../../rig/messages.ts';
+import { createAttempt, createMessage } from '../../rig/messages.ts';
 import { createOperationRig } from './operation-rig.ts';
 
 test('a retry and a cancellation are published after their commit, and only if they changed something', async () => {
   const rig = await createOperationRig();
-  const mail = newMessage();
+  const mail = createMessage();
   await rig.store.accept([mail]);
   const at = rig.now;
   await rig.performOk(retryMessage, { id: mail.id });
   await rig.performOk(cancelMessage, { id: mail.id });
   expect(await rig.perform(retryMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
   expect(await rig.perform(cancelMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
-  expect(await rig.perform(cancelMessage, { id: newMessage().id })).toMatchObject({ error: { code: 'not-found' } });
+  expect(await rig.perform(cancelMessage, { id: createMessage().id })).toMatchObject({ error: { code: 'not-found' } });
   expect(rig.events).toEqual([
     { type: 'message.retried', at, id: mail.id },
     { type: 'message.cancelled', at, id: mail.id },
@@ -25,10 +25,10 @@ test('a retry and a cancellation are published after their commit, and only if t
 
 test('a resend is refused in one line while the message has not ended, and is published as an acceptance', async () => {
   const rig = await createOperationRig();
-  const mail = newMessage();
+  const mail = createMessage();
   await rig.store.accept([mail]);
   expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
-  expect(await rig.perform(resendMessage, { id: newMessage().id })).toMatchObject({ error: { code: 'not-found' } });
+  expect(await rig.perform(resendMessage, { id: createMessage().id })).toMatchObject({ error: { code: 'not-found' } });
   await rig.performOk(cancelMessage, { id: mail.id });
   const resent = await rig.performOk(resendMessage, { id: mail.id });
   expect(resent).toMatchObject({ resendOf: mail.id, state: 'queued' });
@@ -46,7 +46,7 @@ test('a resend is refused in one line while the message has not ended, and is pu
 
 test('a resend needs an authenticated domain of the sender', async () => {
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
-  const mail = newMessage({ from: 'shop@mail.example.org' });
+  const mail = createMessage({ from: 'shop@mail.example.org' });
   await rig.store.accept([mail]);
   await rig.performOk(cancelMessage, { id: mail.id });
   expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({
@@ -56,7 +56,7 @@ test('a resend needs an authenticated domain of the sender', async () => {
 });
 
 test('a transcript without times, as earlier versions recorded it, is shown without times', () => {
-  const { lineOffsetsMs, ...attempt } = newAttempt();
+  const { lineOffsetsMs, ...attempt } = createAttempt();
   expect(toAttemptDetails({ ...attempt, lineOffsetsMs: [0, 2] }).transcriptOffsetsMs).toEqual(lineOffsetsMs);
   expect(toAttemptDetails(attempt)).toMatchObject({ transcript: attempt.conversation, transcriptOffsetsMs: null });
   expect(toAttemptDetails({ ...attempt, lineOffsetsMs: [0] }).transcriptOffsetsMs).toBeNull();

@@ -11,7 +11,7 @@ import { trackRuntimeStatus } from '../../../src/observability/runtime-status.ts
 import { listAttention } from '../../../src/operations/overview/attention.ts';
 import { listHealth } from '../../../src/operations/overview/health.ts';
 import type { OverviewInput } from '../../../src/operations/overview/input.ts';
-import { newAttempt } from '../../rig/messages.ts';
+import { createAttempt } from '../../rig/messages.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const HOUR_MS = 3_600_000;
@@ -105,7 +105,7 @@ test('an alarm is reported with the text of the next hop for one hour, each reas
   const status = trackRuntimeStatus();
   const createAlarm = (reason: AlarmReason, text: string, at: number) => {
     const reply = { stage: 'auth', code: null, enhanced: null, text } as const;
-    const attempt = newAttempt({ kind: 'deferred', reply, reason, scope: 'transport' });
+    const attempt = createAttempt({ kind: 'deferred', reply, reason, scope: 'transport' });
     const event = { at, id: 'm', accountId: 1, to: 'ada@example.com', attempts: 1, attempt, reason } as const;
     status.handlers['attempt.alarm_raised']?.({ type: 'attempt.alarm_raised', ...event });
   };

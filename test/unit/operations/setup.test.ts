@@ -6,7 +6,7 @@ import type { Setup, SetupStep } from '../../../src/operations/setup/schemas.ts'
 import { showSetup } from '../../../src/operations/setup.ts';
 import { createWebhook, disableWebhook } from '../../../src/operations/webhooks.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
-import { newMessage } from '../../rig/messages.ts';
+import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 const RELAY = { POSTRIDER_TRANSPORT: 'smtp://user:password@mail.example.net:587' };
@@ -43,7 +43,7 @@ test('with capture: an empty installation needs a message and a provider, and ne
     feedback: 'not-needed',
     webhook: 'optional',
   });
-  await rig.store.accept([newMessage({ acceptedAt: rig.now - 1 })]);
+  await rig.store.accept([createMessage({ acceptedAt: rig.now - 1 })]);
   expect(await showStep(rig, 'first-message')).toMatchObject({ state: 'done', action: null, command: null });
 });
 
@@ -97,7 +97,7 @@ test('with a provider the feedback step names the missing settings, and is done 
     POSTRIDER_EVENTS_POSTMARK: 'hook:secret-of-the-hook',
   });
   expect((await showStep(rig, 'feedback')).action).toContain('https://feedback.example.com/events/postmark');
-  const message = newMessage({ acceptedAt: rig.now - 1_000 });
+  const message = createMessage({ acceptedAt: rig.now - 1_000 });
   await rig.store.accept([message]);
   await rig.store.recordFeedback([
     {
@@ -130,7 +130,7 @@ test('with POSTRIDER_SENDERS=any a domain is optional, so the checklist is compl
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net',
   });
-  await rig.store.accept([newMessage({ acceptedAt: rig.now - 1 })]);
+  await rig.store.accept([createMessage({ acceptedAt: rig.now - 1 })]);
   const setup = await rig.performOk(showSetup, {});
   expect(listStates(setup)).toMatchObject({ domain: 'optional', records: 'not-needed', webhook: 'optional' });
   expect([setup.isComplete, setup.openCount]).toEqual([true, 0]);

@@ -4,7 +4,7 @@ import type { LeasedMessage, StateChange } from '../../../src/model/message.ts';
 import type { Outcome } from '../../../src/model/outcome.ts';
 import { createCircuitBreaker, createSuppressionCheck, LEASE_MS } from '../../../src/queue/attempt.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
-import { newMessage } from '../../rig/messages.ts';
+import { createMessage } from '../../rig/messages.ts';
 import { START } from '../../rig/queue.ts';
 
 const change = (suppress: StateChange['suppress']): StateChange => ({
@@ -22,7 +22,7 @@ function checkRig(answer: boolean) {
     return answer;
   });
   const createLeasedMessage = (to = 'rita@example.com', accountId = 1): LeasedMessage => ({
-    ...newMessage({ to, accountId }),
+    ...createMessage({ to, accountId }),
     attempts: 1,
     lease: { owner: 'n', until: clock.now() + LEASE_MS },
   });

@@ -5,7 +5,7 @@ import { createCircuitBreaker, LEASE_MS, MAX_ATTEMPT_MS } from '../../../src/que
 import { createIntake } from '../../../src/queue/dispatcher.ts';
 import { StoreError } from '../../../src/store/error.ts';
 import { packSettlements } from '../../../src/store/rules/messages.ts';
-import { newAttempt, newMessage, newSettlement } from '../../rig/messages.ts';
+import { createAttempt, createMessage, createSettlement } from '../../rig/messages.ts';
 import { createQueueRig, START } from '../../rig/queue.ts';
 
 const MINUTE_MS = 60_000;
@@ -25,7 +25,7 @@ const unansweredOutcome: Attempt['outcome'] = {
 
 test('a queued message is delivered once, in one attempt', async () => {
   const { clock, store, dispatcher, attempts } = createQueueRig();
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
   await clock.advance(10 * MINUTE_MS);
@@ -34,8 +34,8 @@ test('a queued message is delivered once, in one attempt', async () => {
 });
 
 test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 minutes, then every 2 hours, and expires at its maximum age', async () => {
-  const { clock, store, dispatcher, attempts } = createQueueRig({ respond: () => newAttempt(createDeferral()) });
-  const message = newMessage({ acceptedAt: START });
+  const { clock, store, dispatcher, attempts } = createQueueRig({ respond: () => createAttempt(createDeferral()) });
+  const message = createMessage({ acceptedAt: START });
   store.accept([message]);
   dispatcher.start();
   await clock.advanceUntil(() => store.findMessage(message.id)?.state === 'expired', 25 * HOUR_MS);
@@ -48,7 +48,7 @@ test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 m
 
 test('a message past its maximum age expires without an attempt', async () => {
   const { clock, store, dispatcher, attempts } = createQueueRig();
-  const message = newMessage({ acceptedAt: START - 24 * HOUR_MS });
+  const message = createMessage({ acceptedAt: START - 24 * HOUR_MS });
   store.accept([message]);
   dispatcher.start();
   await clock.advance(MINUTE_MS);
@@ -61,7 +61,7 @@ test('a new message is attempted from memory under its lease', async () => {
   await clock.advance(1);
   const lease = dispatcher.leaseForNewMessage(clock.now(), 100);
   if (lease === null) throw new Error('no lease');
-  const message = newMessage({ acceptedAt: clock.now(), lease });
+  const message = createMessage({ acceptedAt: clock.now(), lease });
   store.accept([message]);
   dispatcher.offer({ ...message, attempts: 1, lease });
   await clock.advance(1);
@@ -90,12 +90,12 @@ test('an outcome that cannot be recorded is recorded later, and until then no at
       },
     },
   });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(LEASE_MS / 2);
   expect([rig.store.findMessage(message.id)?.state, rig.dispatcher.inFlightCount]).toEqual(['sending', 1]);
-  const laterMessage = newMessage({ acceptedAt: rig.clock.now() });
+  const laterMessage = createMessage({ acceptedAt: rig.clock.now() });
   rig.store.accept([laterMessage]);
   await rig.clock.advance(10_000);
   expect(rig.attempts.map(({ id }) => id)).toEqual([message.id]);
@@ -118,7 +118,7 @@ test('a failed claim is reported and repeated', async () => {
       },
     },
   });
-  rig.store.accept([newMessage({ acceptedAt: START })]);
+  rig.store.accept([createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(3_000);
   expect(rig.failures).toContain('claim: the disk is full');
@@ -135,9 +135,9 @@ test('an unanswered message is sent again under resend and waits for the operato
     let answerCount = 0;
     const rig = createQueueRig({
       parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },
-      respond: () => newAttempt(answerCount++ === 0 ? unansweredOutcome : undefined),
+      respond: () => createAttempt(answerCount++ === 0 ? unansweredOutcome : undefined),
     });
-    const message = newMessage({ acceptedAt: START });
+    const message = createMessage({ acceptedAt: START });
     rig.store.accept([message]);
     rig.dispatcher.start();
     await rig.clock.advance(HOUR_MS);
@@ -163,7 +163,7 @@ test('under hold the mark is in the store before the message is completed, and n
         markedIds.push('marked');
       } catch {
         markedIds.push('refused');
-        return newAttempt(createDeferral());
+        return createAttempt(createDeferral());
       }
       rig.store.recover({
         now: rig.clock.now(),
@@ -173,10 +173,10 @@ test('under hold the mark is in the store before the message is completed, and n
         node: 'thief',
       });
       markedIds.push(rig.store.findMessage(id)?.state ?? 'none');
-      return newAttempt();
+      return createAttempt();
     },
   });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(1_000);
@@ -190,7 +190,7 @@ test('an error of the transport or of the preparation defers the message, and no
       throw new Error('bug');
     },
   });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
@@ -212,7 +212,7 @@ test('while the circuit breaker is open no attempt starts; when it is half-open 
       },
     },
   });
-  rig.store.accept(Array.from({ length: 10 }, () => newMessage({ acceptedAt: START })));
+  rig.store.accept(Array.from({ length: 10 }, () => createMessage({ acceptedAt: START })));
   rig.dispatcher.start();
   expect(rig.dispatcher.leaseForNewMessage(START, 100)).toBeNull();
   await rig.clock.advance(29_000);
@@ -238,9 +238,9 @@ test('when the circuit breaker opens, leased messages are released to the store 
         releaseProbe: () => undefined,
       },
     },
-    respond: () => newAttempt(createDeferral('transport')),
+    respond: () => createAttempt(createDeferral('transport')),
   });
-  const messages = Array.from({ length: 5 }, () => newMessage({ acceptedAt: START }));
+  const messages = Array.from({ length: 5 }, () => createMessage({ acceptedAt: START }));
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(5_000);
@@ -262,7 +262,7 @@ test('a message whose probe the circuit breaker refuses waits for the next probe
       },
     },
   });
-  rig.store.accept([newMessage({ acceptedAt: START })]);
+  rig.store.accept([createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(30_000);
   expect(rig.attempts).toHaveLength(0);
@@ -275,16 +275,16 @@ test('a drain waits for running attempts and releases the other leases without c
   const pendingAnswers: ((attempt: Attempt) => void)[] = [];
   const rig = createQueueRig({ concurrency: 1, respond: () => new Promise((resolve) => pendingAnswers.push(resolve)) });
   const messages = [
-    newMessage({ acceptedAt: START }),
-    newMessage({ acceptedAt: START }),
-    newMessage({ acceptedAt: START }),
+    createMessage({ acceptedAt: START }),
+    createMessage({ acceptedAt: START }),
+    createMessage({ acceptedAt: START }),
   ];
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
   const drain = rig.dispatcher.drain(60_000);
   await rig.clock.advance(1_000);
-  pendingAnswers[0]?.(newAttempt());
+  pendingAnswers[0]?.(createAttempt());
   await rig.clock.advance(1_000);
   await drain;
   const storedMessages = messages.map(({ id }) => rig.store.findMessage(id));
@@ -296,7 +296,7 @@ test('a drain waits for running attempts and releases the other leases without c
 
 test('a drain ends within its time limit even if an attempt never ends', async () => {
   const rig = createQueueRig({ respond: () => new Promise(() => undefined) });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
@@ -310,7 +310,7 @@ test('a drain ends within its time limit even if an attempt never ends', async (
 
 test('the complaint of a local answer follows the delivery in the same transaction', async () => {
   const rig = createQueueRig({ localAnswer: COMPLAINT });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
@@ -323,7 +323,7 @@ test('the complaint of a local answer follows the delivery in the same transacti
 
 test('a message that must not be attempted is released without a counted attempt', async () => {
   const rig = createQueueRig({ parts: { mustNotAttempt: () => true } });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(100);
@@ -339,8 +339,8 @@ test('a message that must not be attempted is released without a counted attempt
 test('leased messages in memory are served round-robin by account', async () => {
   const rig = createQueueRig({ concurrency: 1 });
   rig.store.createAccount('other', { volume: null, volumeExpiresAt: null, rate: null, throttle: null }, START);
-  rig.store.accept(Array.from({ length: 20 }, () => newMessage({ acceptedAt: START })));
-  const otherMessage = newMessage({ acceptedAt: START, accountId: 2 });
+  rig.store.accept(Array.from({ length: 20 }, () => createMessage({ acceptedAt: START })));
+  const otherMessage = createMessage({ acceptedAt: START, accountId: 2 });
   rig.store.accept([otherMessage]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
@@ -356,13 +356,13 @@ test('a prepared message is not sent after its account is locked or its recipien
     parts: { mustNotAttempt: () => isLocked, mayReceive: async () => !isSuppressed },
     respond: () => new Promise((resolve) => pendingAnswers.push(resolve)),
   });
-  const messages = Array.from({ length: 6 }, () => newMessage({ acceptedAt: START }));
+  const messages = Array.from({ length: 6 }, () => createMessage({ acceptedAt: START }));
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(100);
   expect(rig.attempts).toHaveLength(1);
   isLocked = true;
-  pendingAnswers[0]?.(newAttempt());
+  pendingAnswers[0]?.(createAttempt());
   await rig.clock.advance(100);
   expect(rig.attempts).toHaveLength(1);
   [isLocked, isSuppressed] = [false, true];
@@ -394,9 +394,9 @@ test('a settlement after the lease was recovered changes nothing and is publishe
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
         rig.clock.now(),
       ).messages;
-      if (claimedMessage !== undefined) rig.store.settle(packSettlements([newSettlement(claimedMessage)]));
+      if (claimedMessage !== undefined) rig.store.settle(packSettlements([createSettlement(claimedMessage)]));
       expect(claimedMessage?.id).toBe(id);
-      return newAttempt({
+      return createAttempt({
         kind: 'bounced',
         reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },
         reason: 'recipient-unknown',
@@ -404,7 +404,7 @@ test('a settlement after the lease was recovered changes nothing and is publishe
       });
     },
   });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
@@ -442,7 +442,7 @@ test('a backlog of large messages is delivered with a limited number of them in 
     },
   });
   let [leasedCount, maxLeasedCount] = [0, 0];
-  rig.store.accept(Array.from({ length: 60 }, () => newMessage({ acceptedAt: START, message })));
+  rig.store.accept(Array.from({ length: 60 }, () => createMessage({ acceptedAt: START, message })));
   rig.dispatcher.start();
   await rig.clock.advanceUntil(
     () => rig.store.readQueueStatistics().queued + rig.store.readQueueStatistics().sending === 0,
@@ -465,10 +465,10 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
       },
       respond: async (_message, beforeCompletion) => {
         await beforeCompletion?.();
-        return newAttempt();
+        return createAttempt();
       },
     });
-    const message = newMessage({ acceptedAt: START });
+    const message = createMessage({ acceptedAt: START });
     rig.store.accept([message]);
     rig.dispatcher.start();
     await rig.clock.advance(2 * LEASE_MS);
@@ -499,7 +499,7 @@ test('a drain without running attempts ends at once, even if leases are released
       },
     },
   });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   rig.dispatcher.wake();
@@ -525,14 +525,14 @@ test('a drain that releases leases ends before its time limit', async () => {
       },
     },
   });
-  rig.store.accept([newMessage({ acceptedAt: START }), newMessage({ acceptedAt: START })]);
+  rig.store.accept([createMessage({ acceptedAt: START }), createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
   let hasEnded = false;
   const drained = rig.dispatcher.drain(60_000).then(() => {
     hasEnded = true;
   });
-  answers[0]?.(newAttempt());
+  answers[0]?.(createAttempt());
   await rig.clock.advance(10);
   expect(hasEnded).toBe(false);
   (finish as (() => void) | null)?.();
@@ -554,7 +554,7 @@ test('a drain waits for a running claim and releases its leases', async () => {
       },
     },
   });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   let hasEnded = false;
@@ -587,9 +587,9 @@ test('while the circuit breaker is not closed, each probe leases one message, an
         return claimResult;
       },
     },
-    respond: () => newAttempt(createDeferral('transport')),
+    respond: () => createAttempt(createDeferral('transport')),
   });
-  const messages = Array.from({ length: 50 }, () => newMessage({ acceptedAt: START }));
+  const messages = Array.from({ length: 50 }, () => createMessage({ acceptedAt: START }));
   rig.store.accept(messages);
   rig.dispatcher.start();
   await rig.clock.advance(100);
@@ -615,10 +615,13 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
       respond: async (_message, beforeCompletion) => {
         answers += 1;
         if (markCount || answers > 1) await beforeCompletion?.();
-        return answers === 1 ? new Promise(() => undefined) : newAttempt();
+        return answers === 1 ? new Promise(() => undefined) : createAttempt();
       },
     });
-    const [hangingMessage, laterMessage] = [newMessage({ acceptedAt: START }), newMessage({ acceptedAt: START + 1 })];
+    const [hangingMessage, laterMessage] = [
+      createMessage({ acceptedAt: START }),
+      createMessage({ acceptedAt: START + 1 }),
+    ];
     rig.store.accept([hangingMessage, laterMessage]);
     rig.dispatcher.start();
     await rig.clock.advance(MAX_ATTEMPT_MS);
@@ -640,13 +643,13 @@ test('if the store does not answer a mark, the attempt ends before the message i
       try {
         await mark?.();
         isCompleted = true;
-        return newAttempt();
+        return createAttempt();
       } catch {
-        return newAttempt(createDeferral());
+        return createAttempt(createDeferral());
       }
     },
   });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(40_000);
@@ -663,7 +666,7 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
       },
     },
   });
-  rig.store.accept([newMessage({ acceptedAt: START })]);
+  rig.store.accept([createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   const drained = rig.dispatcher.drain(1_000);
@@ -676,7 +679,7 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
 
 test('each change of a settlement is published after it is recorded', async () => {
   const rig = createQueueRig({ localAnswer: COMPLAINT });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
@@ -692,7 +695,7 @@ test('each change of a settlement is published after it is recorded', async () =
 
 test('an outcome that is not recorded is not published', async () => {
   const rig = createQueueRig({ parts: { settle: async () => 'lost' } });
-  rig.store.accept([newMessage({ acceptedAt: START })]);
+  rig.store.accept([createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'node.lease_lost']);
@@ -701,7 +704,7 @@ test('an outcome that is not recorded is not published', async () => {
 test('an outcome is published after its commit, even if the store is slow', async () => {
   const commit = Promise.withResolvers<'settled'>();
   const rig = createQueueRig({ parts: { settle: () => commit.promise } });
-  rig.store.accept([newMessage({ acceptedAt: START })]);
+  rig.store.accept([createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
   expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended']);
@@ -720,9 +723,9 @@ test('a local answer changes no reputation, and an answer of the next hop change
   for (const simulated of [true, false]) {
     const rig = createQueueRig({
       ...(simulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
-      respond: () => newAttempt(bouncedOutcome),
+      respond: () => createAttempt(bouncedOutcome),
     });
-    rig.store.accept([newMessage({ acceptedAt: START })]);
+    rig.store.accept([createMessage({ acceptedAt: START })]);
     rig.dispatcher.start();
     await rig.clock.advance(2_000);
     const counts = { emails: simulated ? 0 : 1, bounces: simulated ? 0 : 1, complaints: 0 };
@@ -733,14 +736,14 @@ test('a local answer changes no reputation, and an answer of the next hop change
 test('a step of the clock does not abort a running attempt', async () => {
   const answer = Promise.withResolvers<Attempt>();
   const rig = createQueueRig({ respond: () => answer.promise });
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advanceUntil(() => rig.attempts.length === 1, 5_000);
   rig.clock.setForward(2 * LEASE_MS);
   await rig.clock.advance(10_000);
   expect([rig.failures, rig.dispatcher.inFlightCount]).toEqual([[], 1]);
-  answer.resolve(newAttempt());
+  answer.resolve(createAttempt());
   await rig.clock.advance(1_000);
   expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
 });
@@ -795,7 +798,7 @@ const createAccepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResul
 
 test('a message accepted under a lease is offered to the dispatcher from memory, as its first attempt', async () => {
   const { submit, calls, offeredMessages, committedMessages } = createIntakeRig(createAccepted('sending'), LEASE);
-  const submitted = newMessage();
+  const submitted = createMessage();
   expect(await submit(submitted)).toEqual(createAccepted('sending'));
   expect(calls).toEqual(['offered']);
   expect(committedMessages[0]).toEqual({ ...submitted, lease: LEASE, suppressedBy: null });
@@ -807,14 +810,14 @@ test('a message accepted under a lease is offered to the dispatcher from memory,
 
 test('a message accepted without a lease wakes the dispatcher', async () => {
   const { submit, calls } = createIntakeRig(createAccepted('queued'), null);
-  await submit(newMessage());
+  await submit(createMessage());
   expect(calls).toEqual(['woken']);
 });
 
 describe('an unused lease is returned exactly once', () => {
   const unusedCases: readonly (readonly [string, AcceptResult])[] = [
     ['is suppressed', createAccepted('suppressed')],
-    ['is replayed', { kind: 'replayed', id: newMessage().id }],
+    ['is replayed', { kind: 'replayed', id: createMessage().id }],
     ['conflicts with an earlier request', { kind: 'idempotency-conflict' }],
     ['belongs to a locked account', { kind: 'locked' }],
     ['exceeds the volume', { kind: 'refused', reason: 'volume-exhausted', limits: LIMITS }],
@@ -823,36 +826,36 @@ describe('an unused lease is returned exactly once', () => {
   ];
   test.each(unusedCases)('if the request %s', async (_label, answer) => {
     const withLease = createIntakeRig(answer, LEASE);
-    expect(await withLease.submit(newMessage())).toEqual(answer);
+    expect(await withLease.submit(createMessage())).toEqual(answer);
     expect(withLease.calls).toEqual(['returned']);
     const withoutLease = createIntakeRig(answer, null);
-    await withoutLease.submit(newMessage());
+    await withoutLease.submit(createMessage());
     expect(withoutLease.calls).toEqual([]);
   });
 
   test('if the store cannot commit, and the call rejects', async () => {
     const { submit, calls } = createIntakeRig(new StoreError('the disk is full'), LEASE);
-    await expect(submit(newMessage())).rejects.toThrow('the disk is full');
+    await expect(submit(createMessage())).rejects.toThrow('the disk is full');
     expect(calls).toEqual(['returned']);
   });
 });
 
 test('a message that the transport suppresses is marked for the store', async () => {
   const { submit, committedMessages } = createIntakeRig(createAccepted('suppressed'), LEASE);
-  await submit(newMessage({ to: 'suppressed@x.example' }));
+  await submit(createMessage({ to: 'suppressed@x.example' }));
   expect(committedMessages[0]?.suppressedBy).toBe('simulator');
 });
 
 test('a node without the role deliver stores every message without a lease', async () => {
   const { submitWithoutDispatcher, calls, committedMessages } = createIntakeRig(createAccepted('queued'), LEASE);
-  await submitWithoutDispatcher(newMessage());
+  await submitWithoutDispatcher(createMessage());
   expect([calls, committedMessages[0]?.lease]).toEqual([[], null]);
 });
 
 test('an idempotency key is valid for 24 hours of running time, even if the clock is set', async () => {
   const { submit, committedMessages } = createIntakeRig(createAccepted('queued'), null);
   const idempotency = { key: 'k', fingerprint: 'aa' };
-  await submit(newMessage({ idempotency }));
+  await submit(createMessage({ idempotency }));
   expect(committedMessages[0]?.idempotency).toEqual({
     ...idempotency,
     expiredBefore: RUNNING_TIME_NOW - 24 * 3_600_000,

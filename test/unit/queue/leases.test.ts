@@ -11,7 +11,7 @@ import {
   MIN_LEASE_LIMIT,
   MODE_TRANSITIONS,
 } from '../../../src/queue/leases.ts';
-import { newMessage } from '../../rig/messages.ts';
+import { createMessage } from '../../rig/messages.ts';
 import { createQueueRig, START } from '../../rig/queue.ts';
 
 const MIB = 1024 * 1024;
@@ -64,7 +64,7 @@ test('a fast next hop raises the limit on leases, and with a slow next hop the l
 });
 
 function createLeasedMessage(accountId: number, id: string): LeasedMessage {
-  const { to, from, subject, message, acceptedAt } = newMessage();
+  const { to, from, subject, message, acceptedAt } = createMessage();
   return { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: { owner: 'node-a', until: 1 } };
 }
 
@@ -173,7 +173,7 @@ test('a dispatcher starts once, and does not start after it has drained', async 
 
 test('before its start a dispatcher claims no message, returns no lease, and drains at once', async () => {
   const rig = createQueueRig();
-  const message = newMessage({ acceptedAt: START });
+  const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
   rig.dispatcher.wake();
   await rig.clock.advance(10_000);

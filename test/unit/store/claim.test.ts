@@ -4,7 +4,7 @@ import { requireTransition } from '../../../src/store/rules/messages.ts';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 
@@ -16,10 +16,10 @@ test('the duration of a claim does not depend on the number of queued messages o
     const { operations: store, run } = createEngine(database);
     store.createAccount('locked', NO_LIMITS, 1);
     store.createAccount('other', NO_LIMITS, 1);
-    const batch = Array.from({ length: lockedCount }, () => newMessage({ message: 'x' }));
+    const batch = Array.from({ length: lockedCount }, () => createMessage({ message: 'x' }));
     run([{ number: 1, name: 'accept', args: [batch] }]);
     store.lockAccount('locked', 'abuse', 1);
-    const message = newMessage({ accountId: 2 });
+    const message = createMessage({ accountId: 2 });
     store.accept([message]);
     const durationsMs = Array.from({ length: 20 }, () => {
       const startedAt = performance.now();

@@ -5,7 +5,7 @@ import { openStore } from '../../../src/store/open.ts';
 import { prepareAccept } from '../../../src/store/postgres/accept.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import type { Database, Statement } from '../../../src/store/postgres/session.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
@@ -59,17 +59,17 @@ test('if a limit is set after the accounts are locked and before an account is r
     if (name !== 'accept_read_accounts' || isDone) return;
     isDone = true;
     await interceptedStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
-    await interceptedStore.accept([newMessage(), newMessage()]);
+    await interceptedStore.accept([createMessage(), createMessage()]);
   });
   await store.createAccount('default', NO_LIMITS, Date.now());
-  const results = await accept([newMessage(), newMessage()]);
+  const results = await accept([createMessage(), createMessage()]);
   expect(results.map(({ kind }) => kind)).toEqual(['accepted', 'refused']);
   expect(names.filter((name) => name === 'accept_lock_accounts')).toHaveLength(2);
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 
 test('an idempotency key that another node stores after its lookup is answered with the id of that node', async () => {
-  const concurrentMessage = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
+  const concurrentMessage = createMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   let isDone = false;
   const { store, accept } = await openInterceptedStore(async ({ name }, interceptedStore) => {
     if (name !== 'accept_write_keys' || isDone) return;
@@ -77,8 +77,8 @@ test('an idempotency key that another node stores after its lookup is answered w
     await interceptedStore.accept([concurrentMessage]);
   });
   await store.createAccount('default', NO_LIMITS, Date.now());
-  const repeatedMessage = newMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
-  const otherMessage = newMessage();
+  const repeatedMessage = createMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
+  const otherMessage = createMessage();
   const results = await accept([repeatedMessage, otherMessage]);
   expect(results).toMatchObject([{ kind: 'replayed', id: concurrentMessage.id }, { kind: 'accepted' }]);
   expect(await store.findMessage(repeatedMessage.id)).toBeNull();
@@ -94,9 +94,9 @@ test('a batch of refused messages writes nothing', async () => {
     Date.now(),
   );
   const now = Date.now();
-  await accept([newMessage({ acceptedAt: now })]);
+  await accept([createMessage({ acceptedAt: now })]);
   names.length = 0;
-  const results = await accept([newMessage({ acceptedAt: now }), newMessage({ acceptedAt: now })]);
+  const results = await accept([createMessage({ acceptedAt: now }), createMessage({ acceptedAt: now })]);
   expect(results.map(({ kind }) => kind)).toEqual(['refused', 'refused']);
   expect(names.filter((name) => name.includes('write') || name.includes('append'))).toEqual([]);
 });

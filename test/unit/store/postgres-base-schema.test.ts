@@ -8,7 +8,7 @@ import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/migrate.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
@@ -49,7 +49,7 @@ test('if many nodes start together on an empty database, the schema is created o
   for (const store of stores) onTestFinished(() => store.close());
   expect(await readRows(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST }]);
   await stores[0]?.createAccount('default', NO_LIMITS, 1);
-  const results = await Promise.all(stores.map((store) => store.accept([newMessage()])));
+  const results = await Promise.all(stores.map((store) => store.accept([createMessage()])));
   expect(results.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
 });
 
@@ -78,7 +78,7 @@ test('a node continues, and can restart, after a newer node has added columns to
   const olderStore = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => olderStore.close());
   await olderStore.createAccount('default', NO_LIMITS, 1);
-  await olderStore.accept([newMessage()]);
+  await olderStore.accept([createMessage()]);
   await migrate(
     createPoolFor(url),
     createMigrationFolder('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
@@ -87,7 +87,7 @@ test('a node continues, and can restart, after a newer node has added columns to
   const reopenedStore = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => reopenedStore.close());
   for (const store of [olderStore, reopenedStore]) {
-    expect((await store.accept([newMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
+    expect((await store.accept([createMessage()])).map(({ kind }) => kind)).toEqual(['accepted']);
     expect((await store.setAccount('default', { volume: 10 }, 2)).kind).toBe('done');
     expect(
       (await store.listMessages({ accountId: null, state: null, to: null, since: null, limit: 9 })).length,

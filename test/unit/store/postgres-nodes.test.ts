@@ -7,7 +7,7 @@ import type { FeedbackReport } from '../../../src/model/feedback.ts';
 import type { AcceptResult, NewMessage } from '../../../src/model/message.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { NO_LIMITS, newIdAt, newMessage, newSettlement } from '../../rig/messages.ts';
+import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
@@ -62,7 +62,7 @@ describe('acceptance on several nodes at once', () => {
   test('counts the volume exactly over all nodes, without refused messages', async () => {
     const installation = await startInstallation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
     const batches = Array.from({ length: 24 }, (_, index) =>
-      Array.from({ length: 11 }, (_, m) => newMessage({ accountId: 1 + ((index + m) % 2) })),
+      Array.from({ length: 11 }, (_, m) => createMessage({ accountId: 1 + ((index + m) % 2) })),
     );
     const results = await acceptEverywhere(installation, batches);
     expect(countKind(results, 'accepted')).toBe(137);
@@ -76,17 +76,17 @@ describe('acceptance on several nodes at once', () => {
     const installation = await startInstallation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
     const now = Date.now();
     const batches = Array.from({ length: 30 }, (_, index) =>
-      Array.from({ length: 5 }, () => newMessage({ acceptedAt: now + (index % 7) })),
+      Array.from({ length: 5 }, () => createMessage({ acceptedAt: now + (index % 7) })),
     );
     expect(countKind(await acceptEverywhere(installation, batches), 'accepted')).toBe(50);
-    const [laterResult] = await installation.firstNode.accept([newMessage({ acceptedAt: now + 3_700_000 })]);
+    const [laterResult] = await installation.firstNode.accept([createMessage({ acceptedAt: now + 3_700_000 })]);
     expect(laterResult?.kind).toBe('accepted');
   });
 
   test('counts an account without limits exactly and does not lock the account', async () => {
     const installation = await startInstallation(NO_LIMITS);
     await lockRows(installation.url, 'SELECT * FROM account FOR NO KEY UPDATE');
-    const batches = Array.from({ length: 12 }, () => [newMessage(), newMessage()]);
+    const batches = Array.from({ length: 12 }, () => [createMessage(), createMessage()]);
     expect(countKind(await acceptEverywhere(installation, batches), 'accepted')).toBe(24);
     expect((await installation.firstNode.listAccounts())[0]?.volumeUsed).toBe(24);
   });
@@ -98,7 +98,7 @@ describe('acceptance on several nodes at once', () => {
       { rate: { limit: 40, periodMs: 3_600_000 } },
       Date.now(),
     );
-    const createBatches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => newMessage()));
+    const createBatches = () => Array.from({ length: 20 }, () => Array.from({ length: 4 }, () => createMessage()));
     const resultsBefore = await acceptEverywhere(installation, createBatches());
     await limit;
     const resultsAfter = await acceptEverywhere(installation, createBatches());
@@ -110,7 +110,8 @@ describe('acceptance on several nodes at once', () => {
 
   test('accepts one message per idempotency key, even if several nodes receive the key at the same time', async () => {
     const installation = await startInstallation(NO_LIMITS);
-    const createKeyedMessage = (key: string, fingerprint: string) => newMessage({ idempotency: { key, fingerprint } });
+    const createKeyedMessage = (key: string, fingerprint: string) =>
+      createMessage({ idempotency: { key, fingerprint } });
     const messages = Array.from({ length: 30 }, (_, index) => [
       // The batches contain two keys in different orders. Without ordered locks they would deadlock.
       createKeyedMessage(index % 2 === 0 ? 'a' : 'b', 'same'),
@@ -133,7 +134,7 @@ describe('acceptance on several nodes at once', () => {
   test('if one idempotency key is sent with two payloads at once, one message is accepted and the other conflicts', async () => {
     const installation = await startInstallation(NO_LIMITS);
     const batches = Array.from({ length: 12 }, (_, index) => [
-      newMessage({ idempotency: { key: 'k', fingerprint: index % 2 === 0 ? 'x' : 'y' } }),
+      createMessage({ idempotency: { key: 'k', fingerprint: index % 2 === 0 ? 'x' : 'y' } }),
     ]);
     const answers = await acceptEverywhere(installation, batches);
     expect([
@@ -145,11 +146,15 @@ describe('acceptance on several nodes at once', () => {
 
   test('a batch submitted again after its answer was lost is neither stored nor counted twice', async () => {
     const { firstNode } = await startInstallation({ ...NO_LIMITS, volume: 100 });
-    const batch = [newMessage({ lease: createLease('n') }), newMessage(), newMessage({ suppressedBy: 'simulator' })];
+    const batch = [
+      createMessage({ lease: createLease('n') }),
+      createMessage(),
+      createMessage({ suppressedBy: 'simulator' }),
+    ];
     const firstResults = await firstNode.accept(batch);
     // After a batch was rejected, the store looks up ids before it stores messages.
     await expect(firstNode.accept(batch)).rejects.toThrow();
-    const repeatedResults = await firstNode.accept([...batch, newMessage()]);
+    const repeatedResults = await firstNode.accept([...batch, createMessage()]);
     expect(repeatedResults.map(({ kind }) => kind)).toEqual(['accepted', 'accepted', 'accepted', 'accepted']);
     expect(repeatedResults.slice(0, 3)).toMatchObject(
       firstResults.map((answer) => (answer.kind === 'accepted' ? { state: answer.state } : {})),
@@ -161,7 +166,7 @@ describe('acceptance on several nodes at once', () => {
 describe('claiming on several nodes at once', () => {
   test('every message is leased exactly once', async () => {
     const installation = await startInstallation(NO_LIMITS, NO_LIMITS, NO_LIMITS);
-    const messages = Array.from({ length: 900 }, (_, index) => newMessage({ accountId: 1 + (index % 3) }));
+    const messages = Array.from({ length: 900 }, (_, index) => createMessage({ accountId: 1 + (index % 3) }));
     await installation.firstNode.accept(messages);
     const leasedIds: string[] = [];
     await Promise.all(
@@ -183,7 +188,7 @@ describe('claiming on several nodes at once', () => {
 
   test('a claim skips rows that another node is leasing and does not wait for them', async () => {
     const { url, firstNode } = await startInstallation(NO_LIMITS);
-    const messages = Array.from({ length: 10 }, () => newMessage());
+    const messages = Array.from({ length: 10 }, () => createMessage());
     await firstNode.accept(messages);
     const lockedIds = messages.slice(0, 6).map(({ id }) => id);
     const otherConnection = await lockRows(
@@ -208,11 +213,11 @@ describe('the end of leases on several nodes at once', () => {
     const installation = await startInstallation(NO_LIMITS, NO_LIMITS);
     const lease = createLease('n');
     const messages = Array.from({ length: 200 }, (_, index) =>
-      newMessage({ accountId: 1 + (index % 2), to: `r${index}@example.com`, lease }),
+      createMessage({ accountId: 1 + (index % 2), to: `r${index}@example.com`, lease }),
     );
     await installation.firstNode.accept(messages);
     const settlements = messages.map((message, n) =>
-      newSettlement({ ...message, attempts: 1, lease }, n % 5 === 0 ? { to: 'bounced', suppress: 'bounce' } : {}),
+      createSettlement({ ...message, attempts: 1, lease }, n % 5 === 0 ? { to: 'bounced', suppress: 'bounce' } : {}),
     );
     const batches = [
       settlements,
@@ -238,7 +243,7 @@ describe('the end of leases on several nodes at once', () => {
 
   test('leases of a dead node are recovered once, even if several nodes try to recover them', async () => {
     const installation = await startInstallation(NO_LIMITS);
-    const messages = Array.from({ length: 300 }, () => newMessage({ lease: createLease('dead') }));
+    const messages = Array.from({ length: 300 }, () => createMessage({ lease: createLease('dead') }));
     await installation.firstNode.accept(messages);
     const recoveredCounts = await Promise.all(
       installation.nodes.map((node, n) =>
@@ -260,10 +265,10 @@ describe('the end of leases on several nodes at once', () => {
     const installation = await startInstallation(NO_LIMITS);
     const [firstNode, secondNode] = installation.nodes;
     const lease = createLease('dead');
-    const messages = Array.from({ length: 100 }, () => newMessage({ lease }));
+    const messages = Array.from({ length: 100 }, () => createMessage({ lease }));
     await installation.firstNode.accept(messages);
     const [answers, recoveredCount] = await Promise.all([
-      firstNode?.settle(messages.map((mail) => newSettlement({ ...mail, attempts: 1, lease }))) ?? [],
+      firstNode?.settle(messages.map((mail) => createSettlement({ ...mail, attempts: 1, lease }))) ?? [],
       secondNode?.recover({
         now: Date.now(),
         includeAllLeases: false,
@@ -310,10 +315,10 @@ test('a token bucket grants all nodes together no more tokens than it contains',
 test('messages with ids of the same time from several nodes are all stored, and are found in order', async () => {
   const installation = await startInstallation(NO_LIMITS);
   const baseTime = Date.now() - 60_000;
-  const ids = Array.from({ length: 60 }, () => newIdAt(baseTime));
+  const ids = Array.from({ length: 60 }, () => createMessageIdAt(baseTime));
   await acceptEverywhere(
     installation,
-    ids.map((id) => [newMessage({ id, acceptedAt: baseTime })]),
+    ids.map((id) => [createMessage({ id, acceptedAt: baseTime })]),
   );
   const listedMessages = await installation.firstNode.listMessages({
     accountId: 1,
@@ -332,11 +337,11 @@ describe('feedback on several nodes at once', () => {
     // One node has the recipients in the order of its messages, the other in reverse order.
     const batches: FeedbackReport[][] = [];
     for (const order of [recipients, [...recipients].reverse()]) {
-      const messages = order.map((recipient) => newMessage({ to: recipient, lease: createLease('node') }));
+      const messages = order.map((recipient) => createMessage({ to: recipient, lease: createLease('node') }));
       await firstNode.accept(messages);
       await firstNode.settle(
         messages.map((mail) =>
-          newSettlement({ ...mail, attempts: 1, lease: createLease('node') }, { to: 'delivered' }),
+          createSettlement({ ...mail, attempts: 1, lease: createLease('node') }, { to: 'delivered' }),
         ),
       );
       batches.push(messages.map(({ id }, n) => createComplaint(id, `${batches.length} ${n}`)));

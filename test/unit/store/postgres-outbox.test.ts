@@ -6,7 +6,7 @@ import { WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { waitForUsers } from '../../../src/store/postgres/outbox.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
@@ -43,7 +43,7 @@ test('an event whose transaction commits after later events were moved is moved 
   const client = await connect(url);
   await client.query('BEGIN');
   await client.query(`INSERT INTO outbox (type, account_id, at, data) VALUES ('account.locked', 1, 1, '{}')`);
-  await store.accept([newMessage()]);
+  await store.accept([createMessage()]);
   expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
   await client.query('COMMIT');
   expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
@@ -56,7 +56,7 @@ test('nodes that move events at the same time move each event once', async () =>
   const [store] = nodes;
   await store?.createAccount('default', NO_LIMITS, Date.now());
   await store?.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
-  await store?.accept(Array.from({ length: 90 }, () => newMessage()));
+  await store?.accept(Array.from({ length: 90 }, () => createMessage()));
   const seeds = ['a', 'b', 'c'].map((digit) => digit.repeat(16));
   const moveAll = async (node: Store, seed: string) => {
     let deliveries = 0;
@@ -109,7 +109,7 @@ test.each([
     const store = await openNode(url);
     await store.createAccount('default', NO_LIMITS, Date.now());
     await createWebhook(store);
-    await store.accept([newMessage()]);
+    await store.accept([createMessage()]);
     if (hasLease) await fanOut(store);
     const client = await connect(url);
     // The statement has its snapshot when the trigger runs, and has not changed a row.
@@ -171,7 +171,7 @@ test('in a database that was restored from a dump, where transactions have small
   await client.query('UPDATE webhook SET start = 4000000000000');
   // The sweeper makes this call at the start of each node.
   await store.purgeDeliveries(0, 0, 10);
-  await store.accept([newMessage()]);
+  await store.accept([createMessage()]);
   expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
 });
 
@@ -180,7 +180,7 @@ test('the start of an endpoint is cleared only after every earlier event has bee
   const store = await openNode(url);
   await store.createAccount('default', NO_LIMITS, Date.now());
   await createWebhook(store);
-  await store.accept([newMessage()]);
+  await store.accept([createMessage()]);
   await store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());
   const client = await connect(url);
   // The start is not later than the oldest transaction of the server, which may belong to another test.

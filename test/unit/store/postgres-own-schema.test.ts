@@ -2,7 +2,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
@@ -41,7 +41,7 @@ async function useStore(url: string): Promise<void> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   try {
     await store.createAccount('default', NO_LIMITS, 1);
-    expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
+    expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]);
   } finally {
     await store.close();
   }

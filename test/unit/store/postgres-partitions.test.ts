@@ -8,7 +8,7 @@ import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool, type Pool } from '../../../src/store/postgres/database.ts';
 import { dropExpiredBodies, ensurePartitions } from '../../../src/store/postgres/partitions.ts';
-import { NO_LIMITS, newMessage, newSettlement } from '../../rig/messages.ts';
+import { createMessage, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
@@ -70,7 +70,7 @@ test('a start creates the partitions of the current and the next periods, by the
   ]);
   expect(await listPartitions(client, 'event')).toHaveLength(4);
   expect(await listPartitions(client, 'body')).toHaveLength(4);
-  await store.accept([newMessage(), newMessage({ suppressedBy: 'simulator' })]);
+  await store.accept([createMessage(), createMessage({ suppressedBy: 'simulator' })]);
   expect(await countRowsByPartition(client, 'mail_request')).toEqual({ [`mail_request_${months[0]}`]: 2 });
   expect(await countRowsByPartition(client, 'event')).toEqual({ [`event_${months[0]}`]: 1 });
 });
@@ -91,7 +91,7 @@ test('a partition contains the first and the last id of its period, across the e
   const { store, pool, client } = await openStoreAndPool();
   const newYear = Date.UTC(2032, 0, 1);
   await ensurePartitions(pool, newYear - DAY_MS);
-  for (const at of [newYear - 1, newYear]) await store.accept([newMessage({ acceptedAt: at })]);
+  for (const at of [newYear - 1, newYear]) await store.accept([createMessage({ acceptedAt: at })]);
   expect(await countRowsByPartition(client, 'mail_request')).toEqual({
     mail_request_203112: 1,
     mail_request_203201: 1,
@@ -101,7 +101,7 @@ test('a partition contains the first and the last id of its period, across the e
 
 test('messages without a matching partition are stored in the default partition, can be read, and are not moved', async () => {
   const { store, pool, client } = await openStoreAndPool();
-  const message = newMessage({ acceptedAt: MONTH_MIDDLE });
+  const message = createMessage({ acceptedAt: MONTH_MIDDLE });
   await store.accept([message]);
   expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
   expect(await countRowsByPartition(client, 'body')).toEqual({ body_rest: 1 });
@@ -148,16 +148,16 @@ test('a partition of bodies is dropped only after the retention time of all its 
   await ensurePartitions(pool, MONTH_MIDDLE);
   const lease = { owner: 'n', until: MONTH_MIDDLE };
   const [earlyMessage, lateMessage] = [
-    newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
-    newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
+    createMessage({ acceptedAt: MONTH_MIDDLE, lease }),
+    createMessage({ acceptedAt: MONTH_MIDDLE, lease }),
   ];
   await store.accept([earlyMessage, lateMessage]);
   const createChange = (at: number) => ({ to: 'delivered', event: { ...event, at } }) as const;
   const event = { at: 0, verb: 'delivered', by: 'n', detail: null, failure: null, attempt: null };
-  await store.settle([newSettlement({ ...earlyMessage, attempts: 1, lease }, createChange(MONTH_MIDDLE + 1))]);
+  await store.settle([createSettlement({ ...earlyMessage, attempts: 1, lease }, createChange(MONTH_MIDDLE + 1))]);
   const week = MONTH_MIDDLE + 7 * DAY_MS;
   expect(await dropExpiredBodies(pool, week)).not.toContain('body_20310515');
-  await store.settle([newSettlement({ ...lateMessage, attempts: 1, lease }, createChange(week))]);
+  await store.settle([createSettlement({ ...lateMessage, attempts: 1, lease }, createChange(week))]);
   expect(await dropExpiredBodies(pool, week - 1)).not.toContain('body_20310515');
   // The day of the partition must have ended.
   expect(await dropExpiredBodies(pool, MONTH_MIDDLE + 2)).toEqual(
@@ -173,12 +173,12 @@ test('bodies are purged individually if other bodies of the same day are retaine
   await ensurePartitions(pool, MONTH_MIDDLE);
   const lease = { owner: 'n', until: MONTH_MIDDLE };
   const [endedMessage, queuedMessage] = [
-    newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
-    newMessage({ acceptedAt: MONTH_MIDDLE, lease }),
+    createMessage({ acceptedAt: MONTH_MIDDLE, lease }),
+    createMessage({ acceptedAt: MONTH_MIDDLE, lease }),
   ];
   await store.accept([endedMessage, queuedMessage]);
   const event = { at: MONTH_MIDDLE + 1, verb: 'delivered', by: 'n', detail: null, failure: null, attempt: null };
-  await store.settle([newSettlement({ ...endedMessage, attempts: 1, lease }, { event })]);
+  await store.settle([createSettlement({ ...endedMessage, attempts: 1, lease }, { event })]);
   expect(await store.purgeBodiesAndKeys(MONTH_MIDDLE + 7 * DAY_MS, 0, 100)).toBe(1);
   expect((await store.findMessage(endedMessage.id))?.message).toBeNull();
   expect((await store.findMessage(queuedMessage.id))?.message).toBe(queuedMessage.message);

@@ -5,7 +5,7 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement, startPostgres } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 import { startTransactionPooler } from '../../rig/transaction-pooler.ts';
@@ -76,7 +76,7 @@ test('after an immediate shutdown of a server whose default is synchronous_commi
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
-  const messages = Array.from({ length: 30 }, () => newMessage());
+  const messages = Array.from({ length: 30 }, () => createMessage());
   for (const message of messages) expect(await store.accept([message])).toMatchObject([{ kind: 'accepted' }]);
   await server.restart();
   const found = await vi.waitFor(() => Promise.all(messages.map(({ id }) => store.findMessage(id))), {
@@ -125,7 +125,7 @@ test('a schema of its own is used behind a pooler', async () => {
   const store = await openStore(parsePostgresUrl(withSchema.href), { exclusive: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
-  expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
+  expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]);
   const pool = createPool({ setting: createPostgresSetting(url), application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
   const text =
@@ -141,7 +141,7 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
   onTestFinished(async () => void (await Promise.all([store.close(), other.close()])));
   await store.createAccount('default', NO_LIMITS, 1);
   const acceptOnBoth = async () => {
-    const calls = Array.from({ length: 100 }, (_, at) => (at % 2 === 0 ? store : other).accept([newMessage()]));
+    const calls = Array.from({ length: 100 }, (_, at) => (at % 2 === 0 ? store : other).accept([createMessage()]));
     expect(await Promise.all(calls)).toMatchObject(calls.map(() => [{ kind: 'accepted' }]));
   };
   await acceptOnBoth();
@@ -158,7 +158,7 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
   await acceptOnBoth();
   await runStatement(database, 'ALTER TABLE account ADD COLUMN later int');
   // There are more such server connections than attempts of one call.
-  expect(await store.accept([newMessage()])).toMatchObject([{ kind: 'accepted' }]);
+  expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]);
   await acceptOnBoth();
   expect(pooler.getSwitchCount()).toBeGreaterThan(0);
   expect(pooler.refusedRequests).toEqual([]);

@@ -6,7 +6,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { getTestedVersion } from '../../rig/postgres-version.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -76,7 +76,7 @@ test.each(['ROLE', 'DATABASE'])(
       ),
     );
     expect(new Set(createResults.map(({ kind: answer }) => answer))).toEqual(new Set(['done']));
-    const results = await Promise.all(stores.map((store) => store.accept([newMessage()])));
+    const results = await Promise.all(stores.map((store) => store.accept([createMessage()])));
     expect(results.flat().map(({ kind: answer }) => answer)).toEqual(stores.map(() => 'accepted'));
   },
 );

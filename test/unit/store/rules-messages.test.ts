@@ -24,7 +24,7 @@ import {
   requireTransition,
   toSeq,
 } from '../../../src/store/rules/messages.ts';
-import { NO_LIMITS, newAttempt, newIdAt, newMessage, newSettlement } from '../../rig/messages.ts';
+import { createAttempt, createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '../../rig/messages.ts';
 
 const RUNS = { seed: 13, numRuns: 300 };
 const NOW = Date.UTC(2031, 0, 1);
@@ -45,8 +45,8 @@ describe('acceptance', () => {
   const storedKey = { id: 'earlier', fingerprint: 'aa' };
   const nothing = { findByIdempotencyKey: () => null, isSuppressed: () => false };
   const createKeyedMessage = (fingerprint: string) =>
-    newMessage({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
-  const plainMessage = newMessage({ acceptedAt: NOW });
+    createMessage({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
+  const plainMessage = createMessage({ acceptedAt: NOW });
   const full = { volume: 0 };
 
   test.each<[string, AcceptResult['kind'], string | undefined, () => AcceptResult]>([
@@ -187,13 +187,13 @@ test('a claim that leases several rows of an account in one turn serves at least
 });
 
 describe('a packed settlement', () => {
-  const message = { id: newIdAt(NOW), attempts: 2, lease: LEASE };
+  const message = { id: createMessageIdAt(NOW), attempts: 2, lease: LEASE };
 
   test('contains the attempt as JSON, and the provider’s id if the attempt has one', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-    const attempt = newAttempt({ kind: 'delivered', reply, reference: 'ses-1' });
+    const attempt = createAttempt({ kind: 'delivered', reply, reference: 'ses-1' });
     const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, failure: null, attempt };
-    const [packed] = packSettlements([newSettlement(message, { to: 'delivered', event })]);
+    const [packed] = packSettlements([createSettlement(message, { to: 'delivered', event })]);
     expect(packed).toMatchObject({ id: message.id, owner: 'node-a', attempts: 2, excludedFromReputation: false });
     expect(packed?.changes).toMatchObject([{ to: 'delivered', terminal: true, reference: 'ses-1' }]);
     expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual(attempt);
@@ -201,7 +201,7 @@ describe('a packed settlement', () => {
 
   test.each(STATES)('with the state %s is terminal if the state is terminal', (to) => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, failure: null, attempt: null };
-    const [packed] = packSettlements([{ ...newSettlement(message, { to, event }), excludedFromReputation: true }]);
+    const [packed] = packSettlements([{ ...createSettlement(message, { to, event }), excludedFromReputation: true }]);
     expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
     expect(packed?.excludedFromReputation).toBe(true);
   });
@@ -239,7 +239,7 @@ describe('sequence numbers of ids', () => {
   test('increase with the ids of one process, and are exact integers', () => {
     fc.assert(
       fc.property(fc.array(time, { minLength: 2, maxLength: 20 }), (times) => {
-        const ids = times.map(newIdAt);
+        const ids = times.map(createMessageIdAt);
         const byId = ids.toSorted();
         expect(byId.map(toSeq)).toEqual(ids.map(toSeq).toSorted((left, right) => left - right));
         expect(ids.every((id) => Number.isSafeInteger(toSeq(id)))).toBe(true);
@@ -251,7 +251,7 @@ describe('sequence numbers of ids', () => {
   test('are mapped to the least id with the same number', () => {
     fc.assert(
       fc.property(time, (ms) => {
-        const id = newIdAt(ms);
+        const id = createMessageIdAt(ms);
         expect(toSeq(getMinIdOfSeq(toSeq(id)))).toBe(toSeq(id));
         expect(getMinIdOfSeq(toSeq(id)) <= id && id < getMinIdOfSeq(toSeq(id) + 1)).toBe(true);
         expect(toSeq(id)).toBeLessThanOrEqual(getMaxSeqAt(ms));
@@ -264,7 +264,7 @@ describe('sequence numbers of ids', () => {
   test('a range of time corresponds to the range of ids created in it', () => {
     fc.assert(
       fc.property(time, (ms) => {
-        const id = newIdAt(ms);
+        const id = createMessageIdAt(ms);
         expect(getMinIdAt(ms) <= id && id <= getMaxIdAt(ms)).toBe(true);
         expect(getMaxIdAt(ms - 1) < getMinIdAt(ms)).toBe(true);
       }),

@@ -14,10 +14,10 @@ import {
   markMatches,
   type TermRange,
 } from '../../../src/store/search/segment.ts';
-import { newIdAt } from '../../rig/messages.ts';
+import { createMessageIdAt } from '../../rig/messages.ts';
 
 const createMessage = (ms: number, inputs: Partial<SearchableMessage> = {}): SearchableMessage => ({
-  id: newIdAt(ms),
+  id: createMessageIdAt(ms),
   accountId: 1,
   to: 'rita@example.com',
   recipient: null,
@@ -92,7 +92,7 @@ test('each page of the largest segment fits into a page of a database', () => {
 test('an id is between the least id of its sequence number and the least id of the next sequence number', () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: Date.UTC(2093, 0, 1) }), (ms) => {
-      const id = newIdAt(ms);
+      const id = createMessageIdAt(ms);
       const seq = toSeq(id);
       expect(getMinIdOfSeq(seq) <= id && id < getMinIdOfSeq(seq + 1)).toBe(true);
       expect(toSeq(getMinIdOfSeq(seq))).toBe(seq);

@@ -8,7 +8,7 @@ import type { DatabaseSetting } from '../../../src/config/settings.ts';
 import { MAX_WEBHOOKS } from '../../../src/model/webhook.ts';
 import { openStore } from '../../../src/store/open.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
@@ -70,7 +70,7 @@ describe.each([
   test('leases an event whose message is no longer stored without its facts, and the other events with theirs', async () => {
     const { store, run } = await createStore();
     await store.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
-    const [removed, kept] = [newMessage(), newMessage()];
+    const [removed, kept] = [createMessage(), createMessage()];
     await store.accept([removed, kept]);
     const now = Date.now();
     await store.fanOutEvents(now, SEED, 100, 0);
@@ -89,7 +89,7 @@ describe.each([
     const url = "'https://hooks.example.com/'";
     await run(`${numbers} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`);
     expect(await store.createWebhook({ ...ENDPOINT, events: [] }, Date.now())).toEqual({ kind: 'too-many' });
-    await store.accept([newMessage(), newMessage()]);
+    await store.accept([createMessage(), createMessage()]);
     const steps = [];
     for (let count = 0; count < 3; count += 1) steps.push(await store.fanOutEvents(Date.now() + count, SEED, 100, 0));
     expect(steps).toEqual([

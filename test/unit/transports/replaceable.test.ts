@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { createReplaceableTransport } from '../../../src/transports/replaceable.ts';
 import type { OutgoingMessage, Transport } from '../../../src/transports/transport.ts';
-import { newAttempt } from '../../rig/messages.ts';
+import { createAttempt } from '../../rig/messages.ts';
 
 const MESSAGE: OutgoingMessage = {
   id: 'm',
@@ -20,7 +20,7 @@ function createRecordingTransport(concurrency: number) {
       const attempt = Promise.withResolvers<void>();
       attempts.push(attempt);
       await attempt.promise;
-      return newAttempt();
+      return createAttempt();
     },
     async close(timeoutMs) {
       closeTimeouts.push(timeoutMs);

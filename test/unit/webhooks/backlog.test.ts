@@ -14,7 +14,7 @@ import { openStore } from '../../../src/store/open.ts';
 import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
 import { startWebhookWorker } from '../../../src/webhooks/worker.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -111,7 +111,7 @@ describe.each([
     });
     onTestFinished(() => worker.drain(1_000));
     for (let count = 0; count < MESSAGES; count += 1) {
-      const message = newMessage();
+      const message = createMessage();
       await store.accept([message]);
       worker.wake();
       await expect.poll(() => delivered.has(message.id), { interval: 1, timeout: 20_000 }).toBe(true);

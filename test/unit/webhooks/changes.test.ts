@@ -13,7 +13,7 @@ import type { Store } from '../../../src/store/contract.ts';
 import { createSigningKey, createSigningSecret } from '../../../src/webhooks/signature.ts';
 import { startWebhookWorker } from '../../../src/webhooks/worker.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
-import { NO_LIMITS, newMessage } from '../../rig/messages.ts';
+import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { STORES } from '../../rig/stores.ts';
 
 const ROUNDS = 1;
@@ -64,7 +64,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     let isOver = false;
     const acceptRepeatedly = async () => {
       while (!isOver) {
-        await store.accept(Array.from({ length: 20 }, () => newMessage()));
+        await store.accept(Array.from({ length: 20 }, () => createMessage()));
         for (const worker of workers) worker.wake();
       }
     };
@@ -148,7 +148,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           return created.value.id;
         }),
       );
-      await store.accept([newMessage()]);
+      await store.accept([createMessage()]);
       const clock = createVirtualClock(Date.now());
       const now = clock.now();
       await store.fanOutEvents(now, '0'.repeat(16), 10, 0);

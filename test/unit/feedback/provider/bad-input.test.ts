@@ -12,7 +12,7 @@ import type { RefusedReports } from '../../../../src/model/node.ts';
 import { trackRuntimeStatus } from '../../../../src/observability/runtime-status.ts';
 import { findProvider } from '../../../../src/providers/providers.ts';
 import type { Store } from '../../../../src/store/contract.ts';
-import { newMessage } from '../../../rig/messages.ts';
+import { createMessage } from '../../../rig/messages.ts';
 import { BATCH_FORMS, readMember, removeType } from '../../../rig/provider-batches.ts';
 import { createEventBody, EVENT_SENDERS, type EventRequest } from '../../../rig/provider-events.ts';
 import {
@@ -113,7 +113,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
         ...broken.slice(1, 4),
         b,
         createMember(victim, `other@${domain}`),
-        createMember(newMessage().id, `victim@${domain}`),
+        createMember(createMessage().id, `victim@${domain}`),
         ...broken.slice(4),
         c,
       ];
@@ -176,7 +176,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
 
     // Requests that are not authenticated.
     const otherSender = row.createSender();
-    const other = createBounce(newMessage().id, to);
+    const other = createBounce(createMessage().id, to);
     const forged = [
       otherSender.sign(good, receiver.publicUrl),
       { ...otherSender.sign(good, receiver.publicUrl), headers: {} },

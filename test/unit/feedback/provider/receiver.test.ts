@@ -11,7 +11,7 @@ import { PROVIDERS } from '../../../../src/providers/providers.ts';
 import type { FeedbackStore } from '../../../../src/store/contract.ts';
 import { StoreError } from '../../../../src/store/error.ts';
 import { DISCONNECTS, sendAndDisconnect } from '../../../rig/hostile-peer.ts';
-import { newMessage } from '../../../rig/messages.ts';
+import { createMessage } from '../../../rig/messages.ts';
 import { createEventBody, EVENT_SENDERS } from '../../../rig/provider-events.ts';
 import {
   countBounces,
@@ -264,7 +264,7 @@ test('the token of a Mailgun request about an unknown message, another recipient
   const receiver = await startReceiver('mailgun', sender.secret, store);
   const about = { id, recipient: 'gone@example.net' };
   for (const body of [
-    createEventBody(row, row.samples.hardBounce, { ...about, id: newMessage().id }),
+    createEventBody(row, row.samples.hardBounce, { ...about, id: createMessage().id }),
     createEventBody(row, row.samples.hardBounce, { ...about, recipient: 'other@example.net' }),
     createEventBody(row, 'opened.json', about),
   ]) {
@@ -284,7 +284,7 @@ test('a Mailgun event about an open is not counted as an event without a message
   const store = await createReceiverStore();
   const sender = row.createSender();
   const receiver = await startReceiver('mailgun', sender.secret, store);
-  const body = createEventBody(row, 'opened.json', { id: newMessage().id, recipient: 'gone@example.net' });
+  const body = createEventBody(row, 'opened.json', { id: createMessage().id, recipient: 'gone@example.net' });
   expect((await postEvents(receiver, sender.sign(body, receiver.url))).status).toBe(200);
   expect(receiver.events).toEqual([{ type: 'report.unrelated', at: expect.any(Number), count: 1 }]);
 });
