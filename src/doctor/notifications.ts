@@ -5,7 +5,7 @@ import { formatSpan, shorten } from '../printing/text.ts';
 import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
 const MAX_ERROR_LENGTH = 200;
-/** A message that is queued for this time is reported. */
+/** A message that is queued for longer than this time is reported. */
 const MAX_QUEUED_MS = 10 * 60_000;
 
 export interface NotificationTargetFacts {
@@ -36,7 +36,7 @@ export function checkNotifications({ now, senderFault, targets }: NotificationFa
     : [
         createWarning(
           'notifications',
-          'every target is an address: failures of the transport and of the database are not notified',
+          'every target is an address, so failures of the transport and of the database cause no notification',
           'add an https target to POSTRIDER_NOTIFY',
         ),
       ];

@@ -32,7 +32,7 @@ export interface ProviderEventsParts {
 }
 
 const MANUAL = 'docs/providers.md';
-/** The end of the reasons of `formatUnmatchedReason`. */
+/** The suffix of the reasons that `formatUnmatchedReason` returns. */
 const UNMATCHED_SUFFIX = formatUnmatchedReason('');
 
 /**
@@ -140,7 +140,10 @@ export function selectRefusedReports(
   );
 }
 
-/** Returns the refused requests of the provider as a text. `isLatest`: the last request was refused. Null if there are none. */
+/**
+ * Returns the refused requests of the provider as a text, or null if there are none. `isLatest`: the last request was
+ * refused.
+ */
 function describeRefusals({
   provider,
   refused,

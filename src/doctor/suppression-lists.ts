@@ -16,7 +16,7 @@ export interface SuppressionListsParts {
   readonly list: Pick<SesSuppressionList, 'readReasons' | 'readPage'>;
   /** True if the transport is the SMTP interface of Amazon SES, which needs no credentials of the API. */
   readonly usesSmtpInterface: boolean;
-  /** Returns the addresses, of the given canonical ones, that a list of Postrider contains. */
+  /** Returns those of the given canonical addresses that a list of Postrider contains. */
   readonly findSuppressed: (addresses: readonly string[]) => Promise<readonly string[]>;
   /** Returns the entries of all lists of Postrider in pages. */
   readonly readOwnPages: () => AsyncIterable<readonly ListedSuppression[]>;
@@ -34,7 +34,7 @@ const MAX_READ_MS = 12_000;
 const MAX_OWN_READ_MS = 5_000;
 const MAX_EXAMPLES = 3;
 
-/** The entries of one direction: their number, and the first of them. */
+/** The differences in one direction: their number and the first entries. */
 interface Difference {
   count: number;
   readonly examples: string[];

@@ -1,8 +1,8 @@
 /**
- * Derives from the results of the last check whether messages of a sending domain pass DMARC (RFC 7489 section 3.1): DKIM
- * and SPF align with the domain of `From`, and a policy is published. Pure.
+ * Derives from the results of the last check whether messages of a sending domain pass DMARC (RFC 7489 section 3.1). A
+ * message passes if DKIM or SPF aligns with the domain of `From`, and a policy is published. The functions are pure.
  *
- * The SPF record is not evaluated: whether it authorizes the hosts of the relay is not known here.
+ * The SPF record is not evaluated, so a `pass` does not mean that the record authorizes the hosts of the relay.
  */
 import type { RecordCheck, SendingDomain } from '../model/domain.ts';
 import { isDmarcRecord } from './dmarc-record.ts';
@@ -11,9 +11,9 @@ import type { SendingSetup } from './records.ts';
 import { parseTags } from './tag-list.ts';
 
 /**
- * `pass`: aligned, or for DMARC: the policy is published and DKIM or SPF aligns. `warning`: as `pass`, but with a
- * consequence that `found` names. `fail`: not aligned. `unknown`: the required record was not looked up, or its lookup
- * failed. `not-needed`: not aligned, and DKIM is sufficient.
+ * `pass`: the method aligns, or, for DMARC, the policy is published and DKIM or SPF aligns. `warning`: as `pass`, but
+ * with a consequence that `found` names. `fail`: not aligned. `unknown`: the required record was not looked up, or its
+ * lookup failed. `not-needed`: not aligned, and DKIM is sufficient.
  */
 export type AlignmentState = 'pass' | 'warning' | 'fail' | 'unknown' | 'not-needed';
 
@@ -36,7 +36,7 @@ type CheckedRecord = Pick<RecordCheck, 'purpose' | 'type' | 'name' | 'found'> & 
 type Domain = Pick<SendingDomain, 'name' | 'returnPath' | 'subdomains'>;
 type Setup = Pick<SendingSetup, 'returnPath' | 'replacedBy' | 'spf'>;
 
-/** Returns DKIM, SPF and DMARC in this order. */
+/** Returns the alignment of DKIM, SPF and DMARC, in this order. */
 export function describeAlignment(
   domain: Domain,
   records: readonly CheckedRecord[],

@@ -1,11 +1,12 @@
 /**
- * Finds the mailbox providers of recipient domains by their MX records, without delaying a caller: `find` answers from memory and
- * requests a lookup. A lookup first reads the store, which all nodes share, and then DNS.
+ * Finds the mailbox providers of recipient domains by their MX records, without delaying a caller: `find` answers from
+ * memory and requests a lookup. A lookup first reads the store, which all nodes share, and then DNS.
  *
- * Guarantees: an answer is used for 24 h, then it is looked up again, and the old answer is used until then. A failed lookup is
- * repeated after ten minutes at the earliest. At most `MAX_CONCURRENT_LOOKUPS` lookups run at a time, and on average at most
- * `LOOKUPS_PER_SECOND` start per second, however many different domains are requested. The waiting domain with the most events is
- * looked up first, so a client that sends to random domains does not delay the lookup of a frequent domain. Memory is bounded.
+ * Guarantees: after 24 h, a used answer is looked up again, and the old answer is used until the new answer arrives. A
+ * failed lookup is repeated after ten minutes at the earliest. At most `MAX_CONCURRENT_LOOKUPS` lookups run at a time,
+ * and on average at most `LOOKUPS_PER_SECOND` start per second, however many different domains are requested. The
+ * waiting domain with the most events is looked up first, so a client that sends to random domains does not delay the
+ * lookup of a frequent domain. Memory is bounded.
  */
 import type { Clock } from '../clock.ts';
 import { findMailboxProvider, type MailboxProvider, type StoredMailboxProvider } from '../model/mailbox-provider.ts';
@@ -20,15 +21,19 @@ const MAX_CONCURRENT_LOOKUPS = 8;
 const LOOKUPS_PER_SECOND = 10;
 /** The number of lookups that may start at once after a pause. */
 const LOOKUP_BURST = 50;
-/** The maximum number of domains that wait for a lookup. At this number, the half with the fewest events is dropped. */
+/**
+ * The maximum number of domains that wait for a lookup. Above this number, the domains with the fewest events are
+ * dropped until half of this number remains.
+ */
 const MAX_WAITING = 1_000;
 const MAX_CACHED = 20_000;
 const MAX_STORE_BATCH = 200;
 
 export interface MailboxProviders {
   /**
-   * Returns the mailbox provider of a domain in lower case, null while its first lookup waits or runs, or `unknown` if the last lookup
-   * failed. `events` is the number of events that need the answer, which determines the order of the lookups.
+   * Returns the mailbox provider of `domain`, which is in lower case. Returns null while the first lookup of the domain
+   * waits or runs, and `unknown` if no lookup has succeeded yet. `events` is the number of events that need the answer,
+   * which determines the order of the lookups.
    */
   find(domain: string, events: number): MailboxProvider | null;
   /** Stops the lookups and resolves when the answers are stored. */
@@ -56,7 +61,10 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   const answers = new Map<string, CachedAnswer>();
   /** Domains that wait for the store, with the number of events that need them. */
   const waitingForStore = new Map<string, number>();
-  /** Domains that the store does not have, or has with an old answer, with the number of events that need them. */
+  /**
+   * Domains that wait for DNS, with the number of events that need them. The store has no answer, or only an old
+   * answer, for these domains.
+   */
   const waitingForDns = new Map<string, number>();
   const inProgress = new Set<string>();
   const lookups = new Set<Promise<void>>();
@@ -169,7 +177,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   function recordAnswer(domain: string, provider: MailboxProvider | null): void {
     const now = clock.now();
     if (provider === null) {
-      // An old answer is better than none.
+      // After a failed lookup, the old answer remains in use.
       cacheAnswer(domain, answers.get(domain)?.provider ?? 'unknown', now + RETRY_MS);
       return;
     }
@@ -184,7 +192,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     if (answers.size > MAX_CACHED && oldest !== undefined) answers.delete(oldest);
   }
 
-  /** A failed write loses the answers of this batch in the store. They stay in memory. */
+  /** If the write fails, the answers of this batch are not stored. These answers remain in memory. */
   async function writeStore(): Promise<void> {
     const batch = new Map(unstored.map((entry) => [entry.domain, entry]));
     unstored = [];

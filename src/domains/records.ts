@@ -27,10 +27,11 @@ export interface SendingSetup {
 const RETURN_PATH_PRIORITY = 10;
 
 /**
- * Returns all records of the domain in the order of publication: the DKIM keys, the records in `provider`, which a
- * provider requires, SPF of the envelope sender's domain if the relay needs it, DMARC, and the return path. Retiring keys
- * are included, because messages in transit have signatures of these keys. A domain with a return path of its own has the
- * records of this return path instead of those of the installation.
+ * Returns all records of the domain in the order of publication: DKIM keys, the records in `provider`, SPF, DMARC,
+ * return path. `provider` contains the records that a provider requires. The SPF record is included only if the relay
+ * needs one, and its name is the domain of the envelope sender. Retiring keys are included, because messages in transit
+ * have signatures of these keys. A domain with a return path of its own has the records of this return path instead of
+ * those of the installation.
  */
 export function createRecords(
   domain: Pick<SendingDomain, 'name' | 'keys' | 'returnPath'>,

@@ -36,7 +36,7 @@ export interface DomainCacheParts {
   readonly publish: PublishOf<'domain.changed'>;
 }
 
-/** The sending domains in memory. */
+/** Caches the sending domains in memory. */
 export class DomainCache {
   readonly #byName = new Map<string, SendingDomain>();
   /** Maps each return path to the name of its domain. */
@@ -323,8 +323,9 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
 
 const POOL_THREAD = 'libuv-worker';
 /**
- * With 10, the event loop handles one event at a time. With 5, the event loop handles several events and commits
- * together, which needs less processor time. docs/decisions/dkim.md contains the figures and the cost for acceptance.
+ * With a niceness of 10, the event loop handles one event at a time. With a niceness of 5, the event loop handles
+ * several events and commits together, which needs less processor time. docs/decisions/dkim.md contains the figures and
+ * the cost for acceptance.
  */
 const NICENESS = 5;
 

@@ -1,8 +1,8 @@
 /**
- * Checks sending domains periodically. The interval is at most 6 hours. It is shorter while a domain is pending and new,
- * is failing, has staged keys or has a return path (`getCheckIntervalMs`). A check without an answer does not change the
- * domain and is retried with exponential backoff. The domains whose last check was earliest are checked first. Several
- * nodes can check the same domain, and the node whose result is stored publishes the event.
+ * Checks sending domains periodically. The interval is at most 6 hours. The interval is shorter while a domain is
+ * pending and new, is failing, has staged keys or has a return path (`getCheckIntervalMs`). A check without an answer
+ * does not change the domain and is retried with exponential backoff. The domains whose last check was earliest are
+ * checked first. Several nodes can check the same domain, and the node whose result is stored publishes the event.
  */
 import type { Clock } from '../clock.ts';
 import {

@@ -1,6 +1,6 @@
 /**
- * Formats DNS records as a zone file (RFC 1035 section 5), which BIND and the import of most DNS hosts read. Pure, and
- * without a module of Node, because the dashboard creates the download.
+ * Formats DNS records as a zone file (RFC 1035 section 5), which BIND and the import of most DNS hosts read. The
+ * functions are pure and use no module of Node, because the dashboard creates the download.
  */
 import type { DnsRecord } from '../model/domain.ts';
 
@@ -11,7 +11,10 @@ const MAX_STRING_OCTETS = 255;
 /** The TTL of the records in seconds. A corrected record is effective after this time at the latest. */
 const TTL_S = 3_600;
 
-/** Returns the lines of a zone file, one line for each record. The identity at Amazon SES is no DNS record and has no line. */
+/**
+ * Returns the lines of a zone file, one line for each record. The identity at Amazon SES is not a DNS record and has no
+ * line.
+ */
 export function formatZone(records: readonly ZoneRecord[]): string {
   return records
     .filter(({ type }) => type !== 'SES')

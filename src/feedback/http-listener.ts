@@ -2,9 +2,9 @@
  * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN). Each path has one receiver: `/ses` for the
  * messages of SNS, and `/events/PROVIDER` for the events of each other provider.
  *
- * Guarantees: each request gets one response, or its connection is closed. Each response 404 below `/events/` is
- * published as `report.refused`. If a receiver throws, the response is 500 and the error is reported. If the server cannot
- * listen, `start` rejects with a one-line Error that names the setting and the address.
+ * Guarantees: each request gets one response, or its connection is closed. Each 404 response below `/events/` is
+ * published as `report.refused`. If a receiver throws, the response is 500 and the error is reported. If the server
+ * cannot listen, `start` rejects with a one-line Error that names the setting and the address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';
@@ -26,7 +26,7 @@ import {
 /** The maximum time for which a shutdown waits for requests in progress. */
 const MAX_CLOSE_MS = 10_000;
 
-/** Receives one request of one path. Resolves to the response, or to null if the client has disconnected. */
+/** Receives one request. Resolves to the response, or to null if the client has disconnected. */
 export type EventRoute = (request: IncomingMessage, bodies: BodyReader) => Promise<HttpAnswer | null>;
 
 export interface EventListenerParts {
@@ -38,7 +38,10 @@ export interface EventListenerParts {
   readonly certificate: CertificatePair | null;
   /** The receivers by path, for example `/events/postmark`. */
   readonly routes: ReadonlyMap<string, EventRoute>;
-  /** Receivers that exist only so that a provider can test a URL. Responses do not name their paths. Default: none. */
+  /**
+   * Receivers that exist only so that a provider can test a URL. The 404 response does not list their paths. Default:
+   * none.
+   */
   readonly testRoutes?: ReadonlyMap<string, EventRoute>;
   readonly publish: PublishOf<'report.refused'>;
   readonly onError: (operation: string, error: unknown) => void;
@@ -55,7 +58,7 @@ export interface EventListener {
   close(): Promise<void>;
 }
 
-/** Creates the listener. It accepts connections after `start`. */
+/** Creates the listener. The listener accepts connections after `start`. */
 export function createEventListener(parts: EventListenerParts): EventListener {
   const { clock, connections, certificate, routes, publish, onError } = parts;
   const bodies = createBodyReader();

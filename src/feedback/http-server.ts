@@ -34,7 +34,7 @@ export interface HttpAnswer {
   readonly status: number;
   /** A one-line text for the client. */
   readonly message: string;
-  /** The methods of the response header field `Allow`, for the status 405. Default: `POST`. */
+  /** The value of the header field `Allow` in a 405 response. Default: `POST`. */
   readonly allow?: string;
 }
 
@@ -47,7 +47,7 @@ export type RequestBody =
   | { readonly kind: 'complete'; readonly bytes: Buffer }
   /** The body is too large. The remaining body is not read. */
   | { readonly kind: 'too-large' }
-  /** The bodies of other requests use all memory. The remaining body is not read. */
+  /** The bodies of all requests together exceed the limit. The remaining body is not read. */
   | { readonly kind: 'busy' }
   /** The client disconnected. */
   | { readonly kind: 'aborted' };
@@ -101,7 +101,7 @@ export function createEventServer(
 
 /** Reads request bodies. One limit applies to the total size of the bodies of all requests. */
 export interface BodyReader {
-  /** Reads a body of at most `maxBytes`. Never rejects. A body that cannot be read has another `kind` than `complete`. */
+  /** Reads a body of at most `maxBytes`. Never rejects. If the body cannot be read, `kind` is not `complete`. */
   read(request: IncomingMessage, maxBytes: number): Promise<RequestBody>;
 }
 
@@ -140,7 +140,9 @@ export function createBodyReader(maxUnreadBytes: number = MAX_UNREAD_BYTES): Bod
   };
 }
 
-/** Sends a response. Closes the connection after a 4xx response, and if the body of the request was not read to its end. */
+/**
+ * Sends a response. Closes the connection after a 4xx response, or if the body of the request was not read to its end.
+ */
 export function sendAnswer(response: ServerResponse, { status, message, allow = 'POST' }: HttpAnswer): void {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   if (status === 405) headers.allow = allow;

@@ -1,5 +1,5 @@
 /**
- * Records feedback reports of every source in the store. A report can arrive before the outcome of its message is
+ * Records feedback reports from every source in the store. A report can arrive before the outcome of its message is
  * recorded. The intake retries such a report for up to `MAX_WAIT_MS`, then resolves to `not-yet`. The intake rejects
  * when the store fails. In both cases the report is not stored, and the sender must send it again.
  */
@@ -16,8 +16,9 @@ const MAX_WAIT_MS = 5_000;
 const RETRY_INTERVAL_MS = 250;
 
 /**
- * `recorded`: the report was recorded now or earlier, or is kept until its message is settled. `unmatched`: the report matches no
- * message of this installation; at most its digest was recorded. `not-yet`: the message is not settled, and nothing was recorded.
+ * `recorded`: the report was recorded now or earlier, or is kept until its message is settled. `unmatched`: the report
+ * matches no message of this installation, and only its digest may have been recorded. `not-yet`: the message is not
+ * settled, and nothing was recorded.
  */
 export type RecordResult = 'recorded' | 'unmatched' | 'not-yet';
 
@@ -74,7 +75,10 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
   };
 }
 
-/** Returns true if the report only recorded the key of a request without events. The receiver counts that request. */
+/**
+ * Returns true if the report contains only the key of a request without events, and matched no message. The receiver
+ * counts such a request.
+ */
 function isUnusedKey({ kind }: FeedbackResult, { isProviderEvent, events }: FeedbackReport): boolean {
   return kind === 'unrelated' && isProviderEvent === true && events.length === 0;
 }

@@ -1,7 +1,7 @@
 /**
- * Defines the recipients that the feedback listener accepts: unexpired return paths of this installation at any domain,
- * and the role mailboxes `postmaster` and `abuse` (RFC 5321 section 4.5.1, RFC 2142) at its current return-path domains.
- * The functions are pure.
+ * Defines the recipients that the feedback listener accepts. The listener accepts unexpired return paths of this
+ * installation at any domain. At the current return-path domains, it also accepts the role mailboxes `postmaster` and
+ * `abuse` (RFC 5321 section 4.5.1, RFC 2142). The functions are pure.
  *
  * The signature of a return path does not cover the domain. Late bounces to a domain whose return path was changed or
  * removed are therefore accepted on every node, without a list of earlier domains. The listener relays no message, so a

@@ -117,7 +117,7 @@ interface Session extends OpenSession {
   dispose: () => void;
 }
 
-/** Creates the listener. It accepts connections after `start`. */
+/** Creates the listener. The listener accepts connections after `start`. */
 export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const { clock, returnPath, certificate, isTrustedProxy, reader, recordReport, publish, onError } = parts;
   const publishRefusal = (reason: FeedbackRefusal) => publish({ type: 'report.refused', at: clock.now(), reason });

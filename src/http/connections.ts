@@ -80,7 +80,7 @@ export interface HttpConnections {
 export interface ConnectionParts {
   readonly limits: ConnectionLimits;
   readonly clock: Clock;
-  /** Returns true if the limit of connections per peer does not apply to the address. */
+  /** Returns true if the connection limit per peer does not apply to the address. */
   readonly isExemptFromPeerShare: (address: string) => boolean;
   /** Called when a limit closes a connection. The callback must not throw. */
   readonly onDrop: (reason: DropReason) => void;

@@ -3,9 +3,9 @@
  * are pure. domains/signing.ts computes the signature.
  *
  * Guarantees: the canonicalization is relaxed/relaxed. A signature has no `l=`, so nothing can be appended to the body.
- * It also has no `x=`, so it does not expire. `t=` is the time of acceptance, so every attempt with the same keys has
- * the same signature. Lines are folded at 76 columns unless a domain name is longer. A test compares the field with the
- * output of mailauth byte by byte. docs/decisions/dkim.md explains the list of signed fields.
+ * A signature also has no `x=`, so it does not expire. `t=` is the time of acceptance, so every attempt with the same
+ * keys has the same signature. Lines are folded at 76 columns unless a domain name is longer. A test compares the field
+ * with the output of mailauth byte by byte. docs/decisions/dkim.md explains the list of signed fields.
  */
 import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';
@@ -21,7 +21,7 @@ export interface SignatureIdentity {
 }
 
 interface SignedHeader {
-  /** The `h=` list. It contains a name once for each field, and once more if the name is oversigned. */
+  /** The `h=` list. The list contains a name once for each field, and once more if the name is oversigned. */
   readonly names: readonly string[];
   /** The canonical fields in the order of `names`, each ended by CRLF. One character represents one octet. */
   readonly text: string;
@@ -57,7 +57,7 @@ interface SignatureInput {
 
 /**
  * Fields that `h=` lists once more than they occur in the message. A copy with an added field therefore does not verify
- * (RFC 6376 sections 5.4.2 and 8.15). Mail programs display these fields, or interpret the body by them.
+ * (RFC 6376 sections 5.4.2 and 8.15). Mail programs display these fields, or use them to interpret the body.
  */
 const OVERSIGNED_FIELDS = [
   'From',

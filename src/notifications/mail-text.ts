@@ -13,7 +13,10 @@ const MAX_SUBJECT_TEXT_LENGTH = 120;
 /** The maximum number of listed items. The counts include all items. */
 const MAX_LISTED_ITEMS = 50;
 
-/** Builds the mail of a change with at least one item. `operatorUrl` has no slash at its end; null for no links. */
+/**
+ * Builds the mail of a change with at least one item. `operatorUrl` has no slash at its end. If `operatorUrl` is null,
+ * the mail contains no links.
+ */
 export function buildNotificationMail(change: AttentionChange, operatorUrl: string | null): MailPayload {
   const { at, began, ended, ongoing } = change;
   const sections = [

@@ -3,9 +3,9 @@
  * notifications.
  *
  * Guarantees: of several nodes, exactly one records each change, together with its notification for each target. A
- * recorded notification is delivered by any node, also after a crash: its lease expires, and it is due again. Each
- * target has at most one attempt of this node at a time, so a target that does not respond delays no other target. A
- * target may receive a notification twice, with the same `webhook-id`; a mail is accepted once.
+ * recorded notification is delivered by any node, even after a crash, because its lease expires and the notification is
+ * due again. Each target has at most one attempt of this node at a time, so a target that does not respond delays no
+ * other target. A target may receive a notification twice, with the same `webhook-id`; a mail is accepted once.
  */
 import type { MonotonicClock } from '../clock.ts';
 import type { Attention } from '../model/attention.ts';
@@ -109,7 +109,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
     if (!isStopping) cancelCheck = clock.after(delayMs, runCheck);
   }
 
-  /** Runs every interval, also while a check waits for the store, so that an outage is observed. */
+  /** Runs after every interval, even while a check waits for the store, so that an outage is detected. */
   function runCheck(): void {
     outage.observe(readOutage());
     scheduleCheck(CHECK_INTERVAL_MS);
@@ -128,7 +128,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
     outage.setSequence(recorded.sequence);
     const { items, incomplete } = await readAttention();
     const now = clock.now();
-    // The outage of the database is notified directly. It has ended if this check is recorded.
+    // This node sends the notification of a database outage directly. The outage has ended if this check is recorded.
     const current = { items: items.filter(({ code }) => code !== 'database-unavailable'), incomplete };
     const { changed, removed, notification } = planAttention(outage.addTo(recorded, now), current, now);
     const deliveries = notification === null ? [] : buildDeliveries(notification);

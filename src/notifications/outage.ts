@@ -1,12 +1,12 @@
 /**
  * Notifies HTTPS targets that the database does not commit. The notification cannot be recorded, so this node sends it
- * directly. The nodes cannot agree on one sender without the database; all of them use the same `webhook-id`, so that a
- * receiver drops the duplicates. After the outage, the node adds the item to the recorded states, and the end is notified
- * as usual.
+ * directly. Without the database, the nodes cannot agree on one sender. Therefore, all nodes use the same `webhook-id`,
+ * so that a receiver drops the duplicates. After the outage, the node adds the item to the recorded states, and the end
+ * causes a notification as usual.
  *
- * Guarantees: one notification of each node for each outage and target, and at most one outage within an hour. An outage
- * that is shorter than `MIN_OUTAGE_MS` is not notified. The state is in memory: after a restart of the node during an
- * outage, this node does not notify the end.
+ * Guarantees: each node delivers at most one notification for each outage and target, and notifies of at most one
+ * outage within an hour. An outage that is shorter than `MIN_OUTAGE_MS` causes no notification. The state is in memory:
+ * after a restart during an outage, the node sends no notification of the end.
  */
 import { createHmac } from 'node:crypto';
 import type { MonotonicClock } from '../clock.ts';
@@ -41,7 +41,7 @@ interface Outage {
   readonly startedAt: number;
   readonly startedMonotonicMs: number;
   readonly item: Attention;
-  /** The payload and its id from the first attempt on. */
+  /** The payload and its id. Null before the first attempt. */
   notification: { readonly id: string; readonly payload: string } | null;
   readonly remainingAttempts: Map<NotificationTarget, number>;
   readonly inProgress: Set<NotificationTarget>;
@@ -53,9 +53,12 @@ export interface OutageNotifier {
   observe(item: Attention | null): void;
   /** Stores the number of recorded notifications, which is the same on all nodes. */
   setSequence(sequence: number): void;
-  /** Adds the item of an outage that has ended and was notified. */
+  /** Adds the item of an outage that has ended, if a target received a notification of its start. */
   addTo(check: AttentionCheck, now: number): AttentionCheck;
-  /** True until the end of a notified outage is recorded. */
+  /**
+   * True from the end of an outage until a check has recorded the end. False if no target received a notification of
+   * the start.
+   */
   readonly hasUnrecordedEnd: boolean;
   /** Removes the ended outage, because a check has recorded it. */
   markRecorded(): void;
@@ -115,7 +118,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
   return {
     observe(item) {
       if (item === null) {
-        // An outage that was not notified does not replace one whose end must still be notified.
+        // An outage without a notification does not replace an outage whose end must still cause a notification.
         if (outage !== null && (ended?.isNotified !== true || outage.isNotified)) ended = outage;
         outage = null;
       } else {
@@ -144,7 +147,8 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
       return ended?.isNotified === true;
     },
     markRecorded() {
-      // The begin may still be delivered by a running attempt. Then the next check records the end.
+      // A running attempt may still deliver the notification of the start. In this case, the next check records the
+      // end.
       if (ended?.inProgress.size === 0) ended = null;
     },
   };

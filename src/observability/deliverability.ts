@@ -69,11 +69,11 @@ export interface DeliverabilityParts {
   readonly clock: Clock;
   readonly writeRows: DeliverabilityStore['writeDeliverability'];
   /**
-   * Returns the mailbox provider of a domain, or null while a lookup is in progress. It requests a lookup if one is needed, and
-   * never waits.
+   * Returns the mailbox provider of a domain, or null while a lookup is in progress. Requests a lookup if one is
+   * needed. Never waits.
    */
   readonly findMailboxProvider: (domain: string, events: number) => MailboxProvider | null;
-  /** Receives the first error of a series of failed writes. It is called again only after a write has succeeded. */
+  /** Receives the first error of a series of failed writes. Called again only after a write has succeeded. */
   readonly onWriteError: (error: unknown) => void;
 }
 

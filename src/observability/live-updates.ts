@@ -23,7 +23,7 @@ const MAX_AUDIT_ENTRIES = 50;
 export interface LiveUpdates {
   /** Publishes topics to the subscribers. Does nothing without a subscriber. */
   publish(...topics: readonly Topic[]): void;
-  /** Polls the change feed at once. It is called after an operator has made a change through this process. */
+  /** Polls the change feed at once. Called after an operator has made a change through this process. */
   poll(): void;
   /** Calls `onChange` with the changed topics after each change. The returned function ends the subscription. */
   subscribe(onChange: (topics: readonly Topic[]) => void): () => void;

@@ -103,17 +103,17 @@ export type AlarmReason = (typeof ALARM_REASONS)[number];
 
 export interface MetricsOptions {
   readonly clock: Clock;
-  /** Resolves to the queue statistics. It is called during a scrape. */
+  /** Resolves to the queue statistics. Called during a scrape. */
   readonly readQueueStatistics: () => Promise<QueueStatistics>;
-  /** Resolves to the time of the last feedback report, or null. It is called during a scrape. */
+  /** Resolves to the time of the last feedback report, or null. Called during a scrape. */
   readonly readLastFeedbackAt?: () => Promise<number | null>;
   /** The targets of notifications to operators (`formatTarget`). Default: none. */
   readonly notificationTargets?: readonly string[];
-  /** Resolves to the figures of webhooks. It is called during a scrape. */
+  /** Resolves to the figures of webhooks. Called during a scrape. */
   readonly readWebhookStatistics?: () => Promise<readonly WebhookStatistics[]>;
   /** All codes that `countRefused` can receive. */
   readonly refusalReasons: readonly string[];
-  /** Returns the number of lines that the log has dropped. It is called during a scrape. */
+  /** Returns the number of lines that the log has dropped. Called during a scrape. */
   readonly getDroppedLineCount?: () => number;
 }
 

@@ -60,7 +60,7 @@ export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
   readonly writeRows: TrafficStore['writeTraffic'];
-  /** Receives the first error of a series of failed writes. It is called again only after a write has succeeded. */
+  /** Receives the first error of a series of failed writes. Called again only after a write has succeeded. */
   readonly onWriteError: (error: unknown) => void;
 }
 

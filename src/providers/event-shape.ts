@@ -67,8 +67,9 @@ export interface EventShape {
 }
 
 /**
- * Creates the function that reads one event. An event without a type is `broken`, and an event without an id whose members are
- * nested deeper than 64 levels. An event that Postrider ignores is `ignored`.
+ * Creates the function that reads one event. The result is `broken` for an event without a type. The result is also
+ * `broken` for an event without an id whose members are nested deeper than 64 levels. An event that Postrider ignores
+ * is `ignored`.
  */
 export function createEventReader({ sources, meanings, listReason, requiredObject }: EventShape): ReadEvent {
   const readType = createReader(sources.type, toText);

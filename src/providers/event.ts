@@ -86,8 +86,8 @@ export interface ProviderEvent {
   /** The type as the provider writes it, for example `Bounce/HardBounce`. It is untrusted text. */
   readonly type: string;
   /**
-   * Identifies the event. Two copies of one event have the same key, in another batch and in another order too. It is the
-   * provider's id of the event, or a digest of the event (`computeDigest`).
+   * Identifies the event. Two copies of one event have the same key, even in another batch or another order. The key is
+   * the provider's id of the event, or a digest of the event (`computeDigest`).
    */
   readonly key: string;
   /** The id of the message from the message's metadata or from its Message-ID. Null if the event contains neither. */

@@ -37,7 +37,7 @@ export interface AttemptParts {
   /** Returns true if no attempt may start now (`createAttemptGuard`). */
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
   /**
-   * Returns false if the recipient was suppressed after the start of the lease. It is called immediately before the
+   * Returns false if the recipient was suppressed after the start of the lease. Called immediately before the
    * transmission.
    */
   readonly mayReceive: (message: LeasedMessage) => boolean | Promise<boolean>;

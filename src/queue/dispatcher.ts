@@ -1,10 +1,10 @@
 /**
  * Runs the dispatcher of one node, which receives new messages, claims due messages, makes delivery attempts and
- * settles their leases. It contains neither SMTP nor SQL.
+ * settles their leases. The dispatcher contains neither SMTP nor SQL.
  *
- * The path of a message: `submit` → `offer` (accepted and already leased) → `dispatch`, or `claim` → `dispatch`; then
- * `deliver` → `attemptOnce` (`run` of attempt.ts) → `buildLeaseEnd` → `settle` (`record` of leases.ts). The functions
- * have this order in the file. The mode (leases.ts) determines which functions may run.
+ * An accepted message that is already leased passes through `submit`, `offer` and `dispatch`. Any other message passes
+ * through `claim` and `dispatch`. Every message then passes through `deliver`, `attemptOnce` (`run` of attempt.ts),
+ * `buildLeaseEnd` and `settle` (`record` of leases.ts). The mode (leases.ts) determines which functions may run.
  *
  * Guarantees: an attempt starts only if the lease lasts longer than the attempt can take. A lease stays in memory until
  * its end is recorded. An attempt starts only while the number of unrecorded ends of leases is below its limit. If the
@@ -163,8 +163,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   /**
-   * Starts attempts, claims messages or releases leases, as the mode and the limits allow. It is called after every
-   * change of the mode or of a count.
+   * Starts attempts, claims messages or releases leases, as the mode and the limits allow. Called after every change of
+   * the mode or of a count.
    */
   function dispatch(): void {
     switch (mode.current) {

@@ -18,10 +18,7 @@ import { LEASE_MS } from './attempt.ts';
 import type { AgeClock } from './membership.ts';
 
 const EXPIRE_INTERVAL_MS = 5_000;
-/**
- * The number of rounds of `expire` from one search for leases of this node that are not in its memory to the next
- * search.
- */
+/** The interval, in rounds of `expire`, between two searches for leases of this node that are not in its memory. */
 const ROUNDS_PER_OWN_LEASE_RECOVERY = 6;
 /**
  * The maximum time for the store to answer a claim. If a lease is older and not in memory, the answer to the claim was

@@ -20,7 +20,7 @@ export interface OpenTransportParts {
   readonly clock: MonotonicClock;
   /** The directory of the Maildir that `capture:` writes. */
   readonly inboxPath: string;
-  /** Takes the rule of the inbox that answers an attempt in place of `capture:`. */
+  /** Returns the rule of the inbox that answers an attempt instead of `capture:`, and counts its use. */
   readonly takeInboxRule: TakeInboxRule;
   /** Called with a failure that does not prevent delivery but needs an operator's attention. */
   readonly onError?: (operation: string, error: unknown) => void;

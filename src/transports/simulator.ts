@@ -1,5 +1,5 @@
 /**
- * Answers messages to addresses of the domain `simulator.postrider.test` in place of a transport, so that a developer
+ * Answers messages to addresses of the domain `simulator.postrider.test` instead of a transport, so that a developer
  * can test every terminal state of a message.
  *
  * Guarantees: no message to these addresses reaches the transport. A simulated bounce does not suppress a recipient.

@@ -26,7 +26,10 @@ export const MAX_EVENTS_PER_PACED_RUN = 32;
 export interface WebhookPace {
   /** Counts accepted and settled messages. */
   countMessages(count: number): void;
-  /** Returns the minimum time from the start of a run to the start of the next run, in milliseconds. 0: no pause. */
+  /**
+   * Returns the minimum time from the start of a run to the start of the next run, in milliseconds. A value of 0 means
+   * no pause.
+   */
   getPauseMs(): number;
 }
 

@@ -34,9 +34,9 @@ const MAX_RETRY_AFTER_LENGTH = 64;
 
 /**
  * Returns the delay from failed attempt number `attempts` (1 for the first) of a schedule to the next attempt. Returns
- * null if the schedule has ended. `retryAfterMs` is the wait that the endpoint demanded, or null. The delay is never
- * shorter than this wait, up to 24 hours, and never shorter than the delay of the schedule less its jitter. `random`
- * is in [0, 1). `delaysMs` is the schedule, by default that of webhooks.
+ * null if the schedule has ended. `retryAfterMs` is the wait that the endpoint demanded, or null. The delay is at least
+ * this wait, of which at most 24 hours count. The delay is also at least the delay of the schedule minus its jitter.
+ * `random` is in [0, 1). `delaysMs` is the schedule, by default that of webhooks.
  */
 export function computeRetryDelayMs(
   attempts: number,

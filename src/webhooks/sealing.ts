@@ -22,8 +22,8 @@ export function openSigningSecret(key: Buffer, sealed: string): string {
 }
 
 /**
- * Returns a function that decrypts a signing secret and returns its key. The function keeps keys in memory, because the
- * decryption takes longer than a signature. `loadKey` is called before the first decryption. The function throws as
+ * Returns a function that decrypts a signing secret and returns its key. The function caches keys in memory, because
+ * the decryption takes longer than a signature. `loadKey` is called before the first decryption. The function throws as
  * `openSigningSecret` and `createSigningKey` do.
  */
 export function createSigningKeyCache(loadKey: () => Buffer): (sealed: string) => KeyObject {

@@ -5,9 +5,10 @@
  * Guarantees: at most `MAX_CONCURRENT_ATTEMPTS` attempts run at a time, and at most `MAX_ATTEMPTS_PER_WEBHOOK` to one
  * endpoint. An endpoint begins with two attempts at a time. Each success doubles this limit, and a failure sets it to
  * one. Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the other endpoints use half of
- * the remaining slots, each of them has at most one attempt, so that each of many endpoints that stop responding at the
- * same time occupies only one slot. The time between the attempts to an endpoint increases with its failures in a row
- * to one second, so that an endpoint that refuses connections at once does not occupy the store with its backlog.
+ * the remaining slots, each of them has at most one attempt. Therefore, if many endpoints stop responding at the same
+ * time, each of them occupies only one slot. The time between the attempts to an endpoint increases with each
+ * consecutive failure, up to one second. Therefore, the backlog of an endpoint that refuses connections at once does
+ * not overload the store.
  */
 import type { DeliveryClaimLimits } from '../store/webhook-store.ts';
 

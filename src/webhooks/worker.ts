@@ -2,12 +2,12 @@
  * The webhook worker of one node: moves events from the outbox to deliveries, leases due deliveries, makes the attempts
  * and records their results.
  *
- * Guarantees: an attempt begins at most `MAX_START_DELAY_MS` after the start of the claim, so under a lease that lasts
- * longer than the attempt. After a claim or a release that failed, the node ends its leases of deliveries that it does
- * not have in memory, so that these deliveries do not wait for the end of their leases. A delivery holds a slot
- * (slots.ts) until its result is recorded, so a store that fails stops further attempts. A delivery may be sent more than
- * once: a node may end after the response and before the record. No
- * delivery is lost: after any failure its lease expires, and the delivery is due again.
+ * Guarantees: an attempt begins at most `MAX_START_DELAY_MS` after the start of the claim, so its lease lasts longer
+ * than the attempt. After a claim or a release that failed, the node ends its leases of deliveries that it does not
+ * have in memory, so that these deliveries do not wait for the end of their leases. A delivery occupies a slot
+ * (slots.ts) until its result is recorded, so a store that fails stops further attempts. A delivery may be sent more
+ * than once: a node may end after the response and before the record. No delivery is lost: after any failure its lease
+ * expires, and the delivery is due again.
  *
  * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
  */

@@ -1,7 +1,8 @@
 /**
- * Reads bodies of provider events on separate threads (../thread-reader.ts), so that they do not delay the acceptance of
- * messages. Bodies of more than `MAX_BATCH_BYTES` have a thread of their own, so that other bodies do not wait for them. Requests
- * that are not authenticated yet have a thread of their own, so that authenticated requests do not wait for them.
+ * Reads bodies of provider events on separate threads (../thread-reader.ts), so that they do not delay the acceptance
+ * of messages. Bodies larger than `MAX_BATCH_BYTES` have a thread of their own, so that other bodies do not wait for
+ * them. Requests that are not authenticated yet have a thread of their own, so that authenticated requests do not wait
+ * for them.
  *
  * The reports of a body return in packed parts, which the embedded store unpacks on its own thread.
  */
@@ -11,7 +12,7 @@ import type { BodyContext, PackedBody } from './body.ts';
 
 /** The maximum size of a body that the main thread reads itself: about 50 events. */
 export const MAX_INLINE_BYTES = 16_384;
-/** The maximum size of a body on the first thread. A batch of 1,000 events usually has 300 KB to 500 KB. */
+/** The maximum size of a body on the thread for batches. A batch of 1,000 events usually has 300 KB to 500 KB. */
 const MAX_BATCH_BYTES = 524_288;
 const MAX_PENDING_BYTES = 32 * 1_048_576;
 const MAX_PENDING_JOBS = { batches: 512, large: 64, unauthenticated: 16 } as const;
@@ -23,7 +24,10 @@ const MAX_OLD_GENERATION_SIZE_MB = 256;
 export interface BodyJob {
   readonly request: Omit<ProviderRequest, 'body'> & { readonly body: Uint8Array };
   readonly context: BodyContext;
-  /** The secrets by which the thread authenticates the request first. Null for an authenticated request. */
+  /**
+   * The secrets with which the thread authenticates the request before it reads the events. Null for an authenticated
+   * request.
+   */
   readonly secrets: readonly string[] | null;
 }
 
@@ -37,7 +41,7 @@ export interface BodyReader {
     context: BodyContext,
     secrets: readonly string[] | null,
   ): Promise<ThreadResult<PackedBody>>;
-  /** Ends the thread and rejects all waiting reads. */
+  /** Ends all threads and rejects all waiting reads. */
   close(): Promise<void>;
 }
 
@@ -46,7 +50,7 @@ export interface BodyReaderParts extends Pick<ThreadReaderParts<PackedBody>, 'cl
   readonly threadModule?: URL;
 }
 
-/** Creates the reader. Each thread starts with the first body of its size. */
+/** Creates the reader. Each thread starts when it receives its first body. */
 export function createBodyReader({ threadModule = THREAD_MODULE, ...parts }: BodyReaderParts): BodyReader {
   const createReader = (kind: keyof typeof MAX_PENDING_JOBS) =>
     createThreadReader<BodyJob, PackedBody>({

@@ -1,6 +1,6 @@
 /**
- * Reads the body of a provider's request: its events become reports. The functions are pure. body-reader-thread.ts calls them
- * for bodies that are not small.
+ * Reads the body of a provider's request and creates a report for each event. The functions are pure.
+ * body-reader-thread.ts calls them for bodies larger than `MAX_INLINE_BYTES`.
  */
 import type { FeedbackReport } from '../../model/feedback.ts';
 import type { PackedReports } from '../../model/packed-reports.ts';
@@ -8,16 +8,16 @@ import type { ProviderRequest } from '../../providers/event.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
 import { createEventReports, createKeyReport } from './report.ts';
 
-/** The parameters of the reports that are not in the request. */
+/** The values that a report needs and the request does not contain. */
 export interface BodyContext {
   readonly provider: EventProviderName;
-  /** The time of the request in milliseconds since the epoch. */
+  /** The time when the request was received, in milliseconds since the epoch. */
   readonly now: number;
   /** True if an event can identify its message by the provider's id. */
   readonly usesReferences: boolean;
 }
 
-/** The counts of members that are not events of Postrider, as in `ReadResult` of src/providers. */
+/** The counts of members that cause no report, as in `ReadResult` of src/providers. */
 interface MemberCounts {
   readonly ignored: number;
   readonly broken: number;

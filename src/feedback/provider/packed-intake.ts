@@ -32,7 +32,7 @@ export interface RecordCounts {
 }
 
 export interface PackedIntake {
-  /** Records the parts of one request. `source` and `at` are those of the reports. Never rejects. */
+  /** Records the parts of one request. `source` and `at` apply to every report of the parts. Never rejects. */
   recordParts(parts: readonly PackedReports[], origin: Pick<FeedbackReport, 'source' | 'at'>): Promise<RecordCounts>;
 }
 

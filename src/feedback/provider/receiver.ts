@@ -2,9 +2,10 @@
  * Receives the events of one managed provider (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/events/PROVIDER`).
  *
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
- * committed every event of the request that matches a message. Events that are repeated, in the same request or in another
- * request, change nothing. If the store fails or a body is not read, the status of the response makes the provider send
- * the request again. A body of more than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are recorded in parts.
+ * committed every event of the request that matches a message. Events that are repeated, in the same request or in
+ * another request, change nothing. If the store fails or a body is not read, the status of the response makes the
+ * provider send the request again. A body larger than `MAX_INLINE_BYTES` is read on a separate thread, and its reports
+ * are recorded in parts.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -37,7 +38,7 @@ export interface ProviderReceiverParts {
     | 'storeFailureStatus'
   >;
   readonly authenticate: Authenticate;
-  /** Returns the current secrets, as written. */
+  /** Returns the current secrets, as the operator wrote them. */
   readonly getSecrets: () => readonly string[];
   /** The public URL of the endpoint, or null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
@@ -45,7 +46,7 @@ export interface ProviderReceiverParts {
   readonly usesReferences: boolean;
   readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
   readonly clock: Clock;
-  /** Reads the bodies of more than `MAX_INLINE_BYTES`. */
+  /** Reads the bodies larger than `MAX_INLINE_BYTES`. */
   readonly bodyReader: Pick<BodyReader, 'read'>;
   readonly recordReport: (report: FeedbackReport) => Promise<RecordResult>;
   readonly recordParts: PackedIntake['recordParts'];
@@ -133,7 +134,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         return refuse(
           'unread',
           format.storeFailureStatus,
-          'reading the body exceeded the limits of time and memory; send the events again',
+          'reading the body exceeded the time limit or the memory limit; send the events again',
         );
       case 'read':
         return recordPacked(result.value, socket, context.now);
@@ -238,7 +239,7 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
   };
 }
 
-/** The number of members of a request by their result. */
+/** The number of members of a request, by result. */
 interface MemberResults {
   readonly recorded: number;
   readonly unmatched: number;

@@ -10,7 +10,7 @@ import { createEvidence, parseFieldAddress, toOneLine } from '../read/evidence.t
 import { createFailureClassifier, type FailureClassifier } from '../read/failure-classifier.ts';
 
 const MAX_TYPE_LENGTH = 80;
-/** The number of hexadecimal digits after the id of the message: 128 bits. */
+/** The number of hexadecimal digits that follow the message id in the digest of an event: 128 bits. */
 const EVENT_DIGEST_LENGTH = 32;
 /** The maximum length of a local part, an at sign and a domain (RFC 5321 section 4.5.3.1). */
 const MAX_ADDRESS_LENGTH = 320;
@@ -135,9 +135,9 @@ function computeKeyDigest(provider: EventProviderName, key: string): string {
 }
 
 /**
- * Returns the digest of an event whose signature covers the whole event. It begins with the id of the message, so that the
- * digests of messages of the same time are neighbors in the index of digests. Digests without an order would change one page
- * of the index for each event.
+ * Returns the digest of an event whose signature covers the whole event. The digest begins with the id of the message,
+ * so that the digests for messages of the same time are adjacent in the index of digests. Random digests would change
+ * one page of the index for each event.
  */
 function computeEventDigest(provider: EventProviderName, { messageId, key }: ProviderEvent): string {
   const digest = computeKeyDigest(provider, key);

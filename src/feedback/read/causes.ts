@@ -1,8 +1,8 @@
 /**
  * Rules that derive the cause of a failure from the free text of bounce messages. src/classify/rules.ts contains the
- * rules for SMTP replies. The rules of this file cover the surrounding text and other languages. The first matching
- * rule decides. The order is: temporary failures of the mailbox, refusals of the message or sender, missing mailboxes,
- * failures of the connection.
+ * rules for SMTP replies. The rules of this file cover the text around replies, and languages other than English. The
+ * first matching rule decides. The order is: temporary failures of the mailbox, refusals of the message or sender,
+ * missing mailboxes, failures of the connection.
  *
  * Phrases are in lower case and match at the beginning of a word (phrases.ts). A test checks every sample against its
  * rule.
@@ -128,7 +128,7 @@ export const CAUSE_RULES: readonly CauseRule[] = [
     exceptPhrases: parsePhrases(
       'exceeded maximum delivery, exceeded maximum time, exceeded maximum hop, exceeds maximum hop, exceeded maximum number',
     ),
-    samples: ['Your message exceeds the maximum size that this server takes.', 'Die Nachricht ist zu groß.'],
+    samples: ['Your message exceeds the maximum size that this server accepts.', 'Die Nachricht ist zu groß.'],
   },
   {
     name: 'mail loop or protocol',

@@ -72,11 +72,13 @@ const SUBJECT_CATEGORIES: ReadonlyMap<string, FailureCategory> = new Map([
   ['6', 'content'],
   ['7', 'policy'],
 ]);
-/** The categories of a hard bounce. A hard bounce without such a cause concerns the mailbox. */
+/** The categories of a hard bounce. A hard bounce with another category gets `mailbox-unknown`. */
 const HARD_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'mailbox-disabled', 'domain'];
 /** The categories that a temporary failure cannot have, because they are permanent conditions. */
 const PERMANENT_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'domain'];
-/** General status codes. The text of the report is more specific than these codes. */
+/**
+ * General status codes. If the text of the report contains a known cause, the text takes precedence over these codes.
+ */
 const GENERIC_DETAILS: ReadonlySet<string> = new Set([
   '0.0',
   '1.0',
@@ -110,7 +112,7 @@ export function classifyFailure(source: string, status: string | null): FailureC
   return { permanent, known, failure: { class: failureClass, category: selectCategory(failureClass, categories) } };
 }
 
-/** Returns a failure of this class. Its category is that of `failure`, unless the class excludes this category. */
+/** Returns a failure with the given class, and with the given category unless the class excludes it. */
 export function withFailureClass(failureClass: FailureClass, { category }: Failure): Failure {
   return { class: failureClass, category: selectCategory(failureClass, [category]) };
 }
@@ -244,8 +246,8 @@ interface ReplyClassification {
 }
 
 /**
- * Classifies a reply with the rules for SMTP replies. Returns null if no rule matches. Returns null if the text contains no
- * code and its cause is known, because such a text is not a reply.
+ * Classifies a reply with the rules for SMTP replies. Returns null if no rule matches. Also returns null if the text
+ * contains a known cause and no code, because such a text is not a reply.
  */
 function classifyReplyText({
   replyText,
@@ -270,8 +272,8 @@ function toReplyClassification(outcome: Outcome): ReplyClassification | null {
   const isTemporary = TEMPORARY_REASONS.includes(outcome.reason);
   const isMissing = outcome.kind === 'bounced' && outcome.suppress;
   return {
-    // A deferral for another reason concerns the configuration or the reputation of the sender. In a report, such a refusal
-    // is permanent, because the reporting server does not try again.
+    // A deferral for another reason concerns the configuration or the reputation of the sender. In a report, such a
+    // failure is permanent, because the reporting server does not try again.
     result: isTemporary ? TEMPORARY_FAILURE : isMissing ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE,
     isDisabled: outcome.kind === 'bounced' && outcome.reason === 'recipient-disabled',
     isSoft: failure.class === 'soft',

@@ -19,7 +19,7 @@ export const MAX_EVENTS = 100;
 /** The content of a report outside its fields. */
 export interface ReportContext {
   readonly freeText: FreeText;
-  /** Failed recipients that the header of the notification names, or its free text. */
+  /** Failed recipients that the header or the free text of the notification names. */
   readonly recipients: readonly string[];
   readonly classifier: FailureClassifier;
 }

@@ -260,8 +260,8 @@ function readParameter(value: string, start: number): { readonly text: string; r
 }
 
 /**
- * Returns the index after the next semicolon. If there is none, or if an equals sign precedes it, returns `startIndex`, but
- * at most the length of `value`.
+ * Returns the index after the next semicolon. If no semicolon follows, or an equals sign precedes the semicolon,
+ * returns the smaller of `startIndex` and the length of `value`.
  */
 function skipSemicolon(value: string, startIndex: number): number {
   const end = value.indexOf(';', startIndex);

@@ -129,7 +129,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     (containsPhrase(subject, DELAY_PHRASES) || containsPhrase(text, DELAY_PHRASES)) &&
     !containsPhrase(subject, FINAL_FAILURE_PHRASES) &&
     !containsPhrase(text, FINAL_FAILURE_PHRASES);
-  // A message of a server with a known cause is a bounce, even without a failure phrase.
+  // A message from a server with a known cause is a bounce, even without a failure phrase.
   const isBounce =
     isDelay ||
     containsPhrase(subject, FAILURE_PHRASES) ||

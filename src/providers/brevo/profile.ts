@@ -11,7 +11,7 @@ export const BREVO_RELAY: RelayProfile = {
   keepsEnvelopeSender: null,
   maxMessageBytes: null,
   spf: null,
-  // No limit of connections is documented.
+  // No connection limit is documented.
   connections: null,
   messagesPerConnection: null,
   replies: BREVO_REPLIES,

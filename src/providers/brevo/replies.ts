@@ -1,4 +1,4 @@
-/** The replies of the relay of Brevo. The page describes the causes. The texts are from public logs of the relay. */
+/** The replies of the relay of Brevo. The causes are documented. The texts are from public logs of the relay. */
 import type { RelayReply } from '../provider.ts';
 
 const TROUBLESHOOTING = 'https://help.brevo.com/hc/en-us/articles/115000188150';

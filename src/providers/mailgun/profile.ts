@@ -11,7 +11,7 @@ export const MAILGUN_RELAY: RelayProfile = {
   keepsEnvelopeSender: null,
   maxMessageBytes: 25 * 1024 * 1024,
   spf: 'v=spf1 include:mailgun.org ~all',
-  // No limit of connections is documented.
+  // No connection limit is documented.
   connections: null,
   messagesPerConnection: null,
   replies: MAILGUN_REPLIES,

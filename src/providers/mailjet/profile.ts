@@ -9,7 +9,7 @@ export const MAILJET_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: null,
   spf: 'v=spf1 include:spf.mailjet.com ~all',
-  // No limit of connections and no reply is documented.
+  // No connection limit and no reply are documented.
   connections: null,
   messagesPerConnection: null,
   replies: [],

@@ -19,7 +19,7 @@ import type { EventFormat } from '../provider.ts';
 
 /**
  * The meaning of a `bounce` with one of the values of `bounce_category` after which Mailtrap does not suppress the
- * recipient. A bounce of every other category is a hard bounce.
+ * recipient. A bounce of any other category is a hard bounce.
  * https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization
  */
 const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {

@@ -10,8 +10,8 @@ export const MANDRILL_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: 25 * 1024 * 1024,
   spf: null,
-  // No limit of connections is documented. After the authentication, the relay accepts every message and reports a failure as an event
-  // (https://mandrill.zendesk.com/hc/en-us/articles/213530577-SMTP-Troubleshooting-Tips).
+  // No connection limit is documented. After the authentication, the relay accepts every message and reports a failure
+  // as an event (https://mandrill.zendesk.com/hc/en-us/articles/213530577-SMTP-Troubleshooting-Tips).
   connections: null,
   messagesPerConnection: null,
   replies: [],

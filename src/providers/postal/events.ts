@@ -128,7 +128,10 @@ function findPayloadType(payload: Json): string | null {
   return findRow(EVENTS_BY_STATUS, toText(payload.status)) ?? null;
 }
 
-/** Returns the text that follows `LIST_TEXT`, which contains the reason for the entry. Returns null without `LIST_TEXT`. */
+/**
+ * Returns the text that follows `LIST_TEXT`, which contains the reason for the entry. Returns null if `LIST_TEXT` is
+ * absent.
+ */
 function findListText({ payload }: Json): string | null {
   const details = toText(toObject(payload)?.details) ?? '';
   const at = details.indexOf(LIST_TEXT);

@@ -1,9 +1,9 @@
 /**
- * Answers delivery attempts by the rules of the inbox in place of `capture:`. The reply of a rule is classified like the
- * reply of a server. An attempt without a rule, and an attempt after the delay of a rule, is captured.
+ * Answers delivery attempts by the rules of the inbox instead of `capture:`. The reply of a rule is classified like the
+ * reply of a server. The message of an attempt is captured if no rule matches, or after the delay of the rule.
  *
- * Guarantees: an attempt ends with an outcome. If the rules cannot be read, it is deferred. A rule concerns the message
- * alone (scope `message`), so no rule opens the circuit breaker.
+ * Guarantees: an attempt ends with an outcome. If the rules cannot be read, the message is deferred. A rule concerns
+ * the message alone (scope `message`), so no rule opens the circuit breaker.
  */
 import { classify } from '../../classify/classify.ts';
 import type { Clock } from '../../clock.ts';
@@ -13,7 +13,7 @@ import type { Attempt, Outcome } from '../../model/outcome.ts';
 import { awaitCompletionMark, createLocalAttempt } from '../local-attempt.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 
-/** Takes the rule of a delivery attempt and counts its use. Resolves to null if no rule matches. */
+/** Returns the rule for a delivery attempt and counts its use. Resolves to null if no rule matches. */
 export type TakeInboxRule = (request: InboxRuleRequest) => Promise<InboxRule | null>;
 
 /** Wraps the transport `capture:` with the rules of the inbox. */

@@ -1,10 +1,11 @@
 /**
- * Sends messages with the operation SendEmail of the SESv2 API. The request is built here, because the middleware of the SDK
- * uses about 40 % of the processor time of the transport (docs/decisions/ses.md). The SDK determines the endpoint and the header
- * fields of the request, finds the credentials, and computes the signature.
+ * Sends messages with the operation SendEmail of the SESv2 API. The request is built here, because the middleware of
+ * the SDK uses about 40 % of the processor time of the transport (docs/decisions/ses.md). The SDK determines the
+ * endpoint and the header fields of the request, finds the credentials, and computes the signature.
  *
- * Guarantees: the request contains the same members as that of the SDK (a test compares them). The time of the signature follows the
- * clock of the provider, so a wrong clock of this machine fails at most the requests before the first response.
+ * Guarantees: the request contains the same members as that of the SDK (a test compares them). The time of the
+ * signature follows the clock of the provider. Therefore, a wrong clock of this machine can only cause failures of the
+ * requests before the first response.
  *
  * A call rejects with an error whose `name`, `message` and `$metadata.httpStatusCode` are those of an error of the SDK.
  */

@@ -37,7 +37,7 @@ test.each(REASONS)('the reason %s has a class and a category', (reason) => {
   expect(classifyOutcome(deferred)).toEqual({ class: deferralClass, category });
 });
 
-test('every category except that of a rule is the category of a reason', () => {
+test('every failure category except domain is the category of a reason', () => {
   const categories = new Set([...Object.values(EXPECTED).map(([, , category]) => category), 'domain']);
   expect([...categories].sort()).toEqual([...FAILURE_CATEGORIES].sort());
 });

@@ -1,4 +1,7 @@
-/** The documented replies of the relays of providers have the outcome that their rule gives them, and only at this relay. */
+/**
+ * Tests the documented replies of the relays of providers. Each reply has the outcome of its rule, and only at this
+ * relay.
+ */
 import { expect, test } from 'vitest';
 import { classify, findRule } from '../../../src/classify/classify.ts';
 import { classifyOutcome } from '../../../src/classify/failure.ts';

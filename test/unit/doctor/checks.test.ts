@@ -340,7 +340,7 @@ describe('provider events', () => {
     },
   );
 
-  it('the finding contains the events without a message, and they are no refusal', () => {
+  it('the finding contains the events without a message, and does not count them as refusals', () => {
     const unmatched = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
     const text = '2 events without a message of this installation to the same recipient since the start';
     expect(checkProviderEvents(createParts(unmatched))).toMatchObject({
@@ -409,7 +409,7 @@ describe('message size', () => {
   const check = (maxRequestBytes: number) =>
     checkMessageSize({ title: 'Postmark', maxMessageBytes: 10 * MIB, maxRequestBytes });
 
-  it('requests that are smaller than the largest message of the provider are no finding', () => {
+  it('requests that are smaller than the largest message of the provider are ok', () => {
     expect(check(MIB)).toMatchObject({ check: 'message size', result: 'ok' });
   });
 

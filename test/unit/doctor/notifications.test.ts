@@ -34,7 +34,7 @@ test('without a target, one finding names the setting', () => {
   expect(check()[0]?.detail).toContain('POSTRIDER_NOTIFY');
 });
 
-test('targets without HTTPS are a warning, because failures of the transport are not notified', () => {
+test('targets without HTTPS are a warning, because failures of the transport cause no notification by mail', () => {
   expect(check(createMailFacts())).toMatchObject([
     { check: 'notifications', result: 'warning', remedy: expect.stringContaining('https') },
     { check: 'notifications mailto:ops@example.com', result: 'ok' },

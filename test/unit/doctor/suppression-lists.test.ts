@@ -63,7 +63,7 @@ async function compare(lists: Lists) {
 }
 
 describe('the comparison of the lists', () => {
-  test('equal lists are correct, in any letter case', async () => {
+  test('equal lists are ok, in any letter case', async () => {
     const { finding } = await compare({
       provider: [onProvider('Ada@example.com'), onProvider('bob@example.com', 'COMPLAINT')],
       own: [onOwnList('ada@example.com'), onOwnList('bob@example.com', 'complaint', '*')],
@@ -122,7 +122,7 @@ describe('a list of 1,000,000 entries', () => {
     expect(pageTimes).toEqual([0, 5_000, 10_000]);
   });
 
-  test('a failure after the first page leaves the entries that were read', async () => {
+  test('a failure after the first page does not discard the entries that were read', async () => {
     const { finding } = await compare({ provider, failsAtPage: 2, failure: 'throttled' });
     expect(finding.detail).toContain('compared 2,000 entries of Amazon SES');
   });

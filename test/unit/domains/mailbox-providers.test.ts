@@ -47,7 +47,7 @@ function createRig({ withDns = true } = {}) {
   return { clock, stored, queries, answers, addresses, faults, state, providers };
 }
 
-test('a domain is null until DNS answers, then its provider is used for 24 h and is stored for other nodes', async () => {
+test('the provider of a domain is null until DNS answers, is then used for 24 h, and is stored for other nodes', async () => {
   const { clock, providers, queries, stored } = createRig();
   expect(providers.find('example.com', 1)).toBeNull();
   expect(providers.find('example.com', 1)).toBeNull();

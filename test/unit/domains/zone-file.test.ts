@@ -50,7 +50,7 @@ describe('a zone file', () => {
     );
   });
 
-  it('has a TTL, and a comment of one line before each record; the identity at Amazon SES has no line', () => {
+  it('has a TTL, and a comment of one line before each record, and no line for the identity at Amazon SES', () => {
     const file = formatZoneFile('example.org', [
       { type: 'TXT', name: 'example.org', value: 'v=spf1 ?all', about: 'SPF:\nevil.example.org. IN A 192.0.2.1' },
       { type: 'SES', name: 'example.org', value: 'verified', about: 'the identity' },

@@ -1,4 +1,4 @@
-/** Tests the bounds of the listener for provider events on loopback. */
+/** Tests the limits of the listener for provider events on loopback. */
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
@@ -6,7 +6,7 @@ import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
 import { createBodyReader, sendAnswer } from '../../../src/feedback/http-server.ts';
 
-test('bodies beyond the limit of all requests get a 503 and a closed connection, and the memory is released', async () => {
+test('a body that exceeds the total limit of all requests gets a 503 and a closed connection, and its memory is released', async () => {
   const bodies = createBodyReader(1_000);
   const server = createServer((request, response) => {
     void bodies.read(request, 10_000).then(({ kind }) => {

@@ -58,7 +58,7 @@ test.each([
   expect(classify(address)).toEqual({ kind: 'refused', reason });
 });
 
-test('role mailboxes exist at every return path of the installation', () => {
+test('role mailboxes exist at every return-path domain of the installation', () => {
   for (const name of NAMES) expect(classify(`abuse@${name}`)).toEqual({ kind: 'role' });
 });
 

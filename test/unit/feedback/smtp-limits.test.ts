@@ -25,7 +25,7 @@ test('a check of the limits does not use a token', () => {
   for (let n = 0; n < 10_000; n += 1) expect(limits.allowsMessage('192.0.2.1', 'role', 0)).toBe(true);
 });
 
-test('with more addresses than buckets, idle addresses are removed and a busy address keeps its limit', () => {
+test('with more addresses than buckets, idle addresses are removed and the limit of a busy address is not reset', () => {
   const limits = createPeerLimits();
   const takeTokens = (address: string, now: number) => limits.takeMessageTokens(address, 'return-path', now);
   for (let n = 0; n < 9_999; n += 1) takeTokens(`idle ${n}`, 0);

@@ -461,7 +461,7 @@ describe('limits of sessions', () => {
     ['no recipient', ['MAIL FROM:<>'], COMMANDS_TIMEOUT_MS],
     ['unknown recipients', ['MAIL FROM:<>', `RCPT TO:<x@${DOMAIN}>`], COMMANDS_TIMEOUT_MS],
     ['repeated recipients', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'RCPT TO:<postmaster>'], COMMANDS_TIMEOUT_MS],
-    ['no end of the message', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
+    ['a message that does not end', ['MAIL FROM:<>', 'RCPT TO:<postmaster>', 'DATA'], 300_000],
   ])('a session with %s ends after its timeout', async (_, lines, ms) => {
     const clock = createVirtualClock(Date.now());
     const { openClient, refusals } = await startRig(undefined, null, { clock });

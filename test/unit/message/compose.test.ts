@@ -210,7 +210,7 @@ describe('a composed message', () => {
   });
 });
 
-describe('the kind of a message', () => {
+describe('the content type of a message', () => {
   const typeOf = (message: string) => {
     const type = splitPart(compose({ ...baseMessage, message }).data.toString('latin1')).headers.get('content-type');
     return type?.split(';')[0];

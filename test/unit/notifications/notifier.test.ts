@@ -52,7 +52,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     ]);
   });
 
-  test('of several nodes exactly one notifies each change, and a restart repeats nothing', async () => {
+  test('exactly one of several nodes sends the notification of each change, and a restart repeats nothing', async () => {
     const { rig } = await createRig();
     const nodes = ['a', 'b', 'c'].map((name) => rig.startNode(name));
     rig.items = [LOCKED];
@@ -71,7 +71,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     ]);
   });
 
-  test('a change that happened while no node ran is notified after the restart', async () => {
+  test('a change that happened while no node ran causes a notification after the restart', async () => {
     const { rig } = await createRig();
     const node = rig.startNode('a');
     rig.items = [LOCKED];
@@ -116,7 +116,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     await rig.advance(30 * MINUTE_MS);
     expect(await store.listNotifications(HTTPS_TARGET.text, 1)).toMatchObject([{ status: 'failed' }]);
     expect(rig.events.at(-1)?.type).toBe('notification.failed');
-    // The failure itself is not notified.
+    // The failure itself causes no notification.
     expect(rig.listChanges().flat(2)).toEqual(rig.attempts.map(() => 'account-locked'));
   });
 
@@ -137,7 +137,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect([perTarget(silent.text), perTarget(HTTPS_TARGET.text)]).toEqual([1, 2]);
   });
 
-  test('a database that does not commit is notified directly after 30 s, once by each node with one id, and its end once', async () => {
+  test('a database that does not commit causes a direct notification after 30 s, once by each node with one id, and one notification of its end', async () => {
     const { rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
     for (const name of ['a', 'b']) rig.startNode(name);
     await rig.advance(MINUTE_MS);
@@ -157,7 +157,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect(rig.attempts.every(({ target }) => target === HTTPS_TARGET.text)).toBe(true);
   });
 
-  test('the end of an outage is notified although its begin is delivered after a check has recorded the end', async () => {
+  test('the end of an outage causes a notification even if the notification of its start is delivered after a check has recorded the end', async () => {
     const { rig } = await createRig();
     rig.startNode('a');
     const response = Promise.withResolvers<TargetResult>();
@@ -175,7 +175,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     ]);
   });
 
-  test('the end of an outage is notified although a shorter outage follows before the end is recorded', async () => {
+  test('the end of an outage causes a notification even if a shorter outage follows before the end is recorded', async () => {
     const { rig } = await createRig();
     rig.startNode('a');
     rig.outage = OUTAGE;
@@ -194,7 +194,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     ]);
   });
 
-  test('a short outage is not notified, and a step of the clock repeats nothing', async () => {
+  test('a short outage causes no notification, and a step of the clock repeats nothing', async () => {
     const { rig } = await createRig();
     rig.startNode('a');
     rig.items = [LOCKED];

@@ -146,7 +146,7 @@ test('for any events with many keys, the sum of every series and span equals the
   );
 });
 
-test('a row has a bounded number of keys, and a frequent key stays in it while a client sends to ever new domains', async () => {
+test('a row has a bounded number of keys, and a frequent key stays in the row while a client sends to new domains continuously', async () => {
   const { clock, accept, counter, readKeys } = createCounterRig();
   for (let index = 0; index < 20_000; index += 1) {
     accept(`rita@random-${index}.example`);
@@ -198,7 +198,7 @@ test('rows are written after the interval of their span, and nothing is written 
   expect(storeState.writes).toBe(writesBefore);
 });
 
-test('a failed write is reported once and repeated, also for a span that has ended meanwhile', async () => {
+test('a failed write is reported once and repeated, even for a span that has ended in the meantime', async () => {
   const { clock, accept, storeState, faults, readKeys } = createCounterRig();
   storeState.fault = new Error('the database does not answer');
   accept('ada@example.com');

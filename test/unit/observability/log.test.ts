@@ -1,4 +1,7 @@
-/** Tests the log. A line contains the name and the listed fields of its event, and no other field of the event. */
+/**
+ * Tests the log. Tests the log. A line contains the name and the listed fields of its event, and no other field of the
+ * event.
+ */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
@@ -43,7 +46,7 @@ test('docs/log-events.md equals the page that is generated from the definitions'
   expect(page).toBe(formatLogEventsPage());
 });
 
-test('a field that the event does not list is not logged, and objects and errors are not either', () => {
+test('fields that the event does not list, objects and errors are not logged', () => {
   const secrets = {
     message: 'SECRET-1',
     subject: 'SECRET-2',

@@ -10,7 +10,10 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
 });
 
-/** Logs `LINES` lines, then writes `alive` to standard error ten times per second. Input closes the log. */
+/**
+ * Logs `LINES` lines, then writes `alive` to standard error ten times per second. Closes the log when standard input
+ * receives data.
+ */
 const SCRIPT = `
   process.stdout.on('error', () => {}); // as the command line does
   const { createLog } = await import(${JSON.stringify(LOG)});

@@ -1,6 +1,6 @@
 /**
- * Tests traces. Each message has one trace with the original times, and any node can create the trace. Without an SDK
- * there are no traces.
+ * Tests traces. Tests traces. Each message has one trace with the original times, and any node can create the trace.
+ * Without an SDK there are no traces.
  */
 import { context, trace } from '@opentelemetry/api';
 import { BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';

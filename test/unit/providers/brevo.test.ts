@@ -124,7 +124,7 @@ describe('the events of Brevo', () => {
     },
   );
 
-  it.each(['list_addition', 'sms', 'constructor', ''])('the unknown type “%s” has no event', (event) => {
+  it.each(['list_addition', 'sms', 'constructor', ''])('a request with the unknown type “%s” has no event', (event) => {
     expect(read(replaceMembers(HARD_BOUNCE, { event })).events).toEqual([]);
   });
 
@@ -141,7 +141,7 @@ describe('the events of Brevo', () => {
     expect(readResult(body).kind).toBe('broken');
   });
 
-  it('a failing store is answered with 429, because Brevo discards an event after another failure', () => {
+  it('a failure of the store gets the response 429, because Brevo discards an event after another failure status', () => {
     expect(BREVO_EVENTS.storeFailureStatus).toBe(429);
   });
 });

@@ -86,7 +86,7 @@ describe('an event of MailerSend', () => {
     expect(read({ type: 'activity.delivered', data: { ...data, id: undefined } })?.key).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('of the version 2.0 has the recipient in data.recipient, else in data.email', () => {
+  it('of version 2.0 has the recipient in data.recipient, else in data.email', () => {
     expect(read({ type: 'activity.delivered', data: { ...data, email: 'other@example.com' } })).toMatchObject({
       reference: 'm1',
       recipient: 'recipient@example.com',
@@ -95,7 +95,7 @@ describe('an event of MailerSend', () => {
     expect(read({ type: 'activity.delivered', data: { ...data, recipient: undefined, email } })?.recipient).toBe(email);
   });
 
-  it('of the version 1.0 has message and recipient in data.email, and its time in data.created_at', () => {
+  it('of version 1.0 has message and recipient in data.email, and its time in data.created_at', () => {
     const email = { message: { id: 'm1' }, recipient: { email: 'recipient@example.com' } };
     expect(
       read({

@@ -115,7 +115,7 @@ describe('authentication of Mailgun', () => {
     expect(createAuthenticate(OTHER_KEY, KEY)(createJsonRequest(sign(key)), NOW).kind).toBe('authenticated');
   });
 
-  it('the last field of a form is the one of the signature if a variable has the same name', () => {
+  it('a variable with the name of a signature field does not replace the signature field at the end of the form', () => {
     const fields: Fields = [['token', 'variable'], ['timestamp', '1'], ['signature', 'x'], ...signFields()];
     expect(authenticate(createFormRequest(fields), NOW).kind).toBe('authenticated');
   });
@@ -140,7 +140,7 @@ describe('authentication of Mailgun', () => {
     expect(authenticate(request, NOW).kind).toBe('refused');
   });
 
-  it('a digit that is moved from the timestamp to the token does not make another token with the same signature', () => {
+  it('a digit that is moved from the timestamp to the token does not produce another token with a valid signature', () => {
     const { timestamp, token, signature } = sign();
     for (const length of [8, 9, 11, 12]) {
       const content = `${timestamp}${token}`;
@@ -230,7 +230,7 @@ describe('events of Mailgun', () => {
     [{ 'delivery-status': { code: 605 } }, 'bounce'],
     [{ 'delivery-status': { code: '606' } }, 'unsubscribe'],
     [{ 'delivery-status': { code: 607 } }, 'complaint'],
-  ])('a failure with %o is on the list for the reason %s', (members, reason) => {
+  ])('the recipient of a failure with %o is on the list for the reason %s', (members, reason) => {
     expect(readOne({ ...permanent, ...members }).fact).toMatchObject({ kind: 'provider-suppressed', reason });
   });
 
@@ -284,7 +284,7 @@ describe('legacy webhooks of Mailgun', () => {
     expect(getOnlyEvent(read(createMultipartRequest(signFields(), file))).recipient).toBe(RECIPIENT);
   });
 
-  it('the first field of a form is the one of the event if a variable has the same name', () => {
+  it('a variable with the name of an event field does not replace the event field at the beginning of the form', () => {
     const fields: Fields = [...LEGACY_FIELDS, ['recipient', 'other@example.com'], ['event', 'delivered']];
     expect(getOnlyEvent(read(createFormRequest(signFields(fields))))).toMatchObject({
       type: 'bounced',

@@ -94,9 +94,12 @@ describe('the events of Mailjet', () => {
     ['Preblocked', 'bounce'],
     ['spam reporter', 'complaint'],
     ['blacklisted', 'manual'],
-  ])('a message blocked with the error “%s” is on the list of Mailjet because of %s', (error, reason) => {
-    expect(readEvent(replaceMembers(BLOCKED, { error })).fact).toMatchObject({ kind: 'provider-suppressed', reason });
-  });
+  ])(
+    'the recipient of a message blocked with the error “%s” is on the list of Mailjet for the reason %s',
+    (error, reason) => {
+      expect(readEvent(replaceMembers(BLOCKED, { error })).fact).toMatchObject({ kind: 'provider-suppressed', reason });
+    },
+  );
 
   it.each(['an error that is not documented', 'constructor', undefined, null])(
     'a message blocked with the error %j suppresses no recipient',

@@ -172,7 +172,7 @@ describe('events of SendGrid', () => {
     ['Spam Reporting Address', 'complaint'],
     ['Unsubscribed Address', 'unsubscribe'],
     ['Invalid', 'unknown'],
-  ])('a message that was dropped for “%s” is on the list for the reason %s', (reason, listReason) => {
+  ])('the recipient of a message that was dropped for “%s” is on the list for the reason %s', (reason, listReason) => {
     expect(readOne({ event: 'dropped', reason }).fact).toMatchObject({
       kind: 'provider-suppressed',
       reason: listReason,

@@ -52,7 +52,7 @@ describe('the events of SparkPost', () => {
     });
   });
 
-  it('the address of the host is not taken from an event of the recipient', () => {
+  it('an event that the recipient causes does not contain the address of the receiving server', () => {
     expect(readEvent(readSample('link-unsubscribe.json')).fact.diagnosis.host).toBeNull();
   });
 
@@ -109,7 +109,7 @@ describe('the events of SparkPost', () => {
     },
   );
 
-  it.each(['not-spam', 'Not-Spam', 'not_spam'])('a report of the type %s is no complaint', (fbtype) => {
+  it.each(['not-spam', 'Not-Spam', 'not_spam'])('a report of the type %s is not a complaint', (fbtype) => {
     expect(read([createMember('spam-complaint.json', { fbtype })])).toMatchObject({ events: [], ignored: 1 });
   });
 

@@ -192,7 +192,7 @@ describe('a connection that fails', () => {
     ['mail', 2],
     ['rcpt', 3],
     ['data', 4],
-  ] as const)('to a server that is silent at %s ends after a minute', async (stage, commands) => {
+  ] as const)('to a server that does not answer at %s ends after a minute', async (stage, commands) => {
     const clock = createVirtualClock(0);
     let connected = false;
     const connect = (host: string, port: number): Socket => {
@@ -297,7 +297,7 @@ describe('a connection that fails', () => {
     expect(peer.messages).toHaveLength(1);
   });
 
-  test('that is silent after the final dot is unanswered after two minutes', async () => {
+  test('without a reply to the final dot within two minutes gives the outcome unanswered', async () => {
     const clock = createVirtualClock(0);
     const { peer, transport } = await startPair(
       async (wire) => {

@@ -41,7 +41,7 @@ function createClient(parts: Partial<WebhookClientParts> = {}) {
 
 const createRequest = (url: string) => ({ url, headers: { 'webhook-id': 'evt' }, body: Buffer.from('{"a":"é"}') });
 
-/** A clock whose timers of the timeout of an attempt and of a response end at once. */
+/** A clock on which the timeouts of an attempt and of a response end at once. */
 const impatientClock: MonotonicClock = {
   ...systemClock,
   after: (_delayMs, run) => systemClock.after(50, run),

@@ -116,7 +116,7 @@ describe.each([
       worker.wake();
       await expect.poll(() => delivered.has(message.id), { interval: 1, timeout: 20_000 }).toBe(true);
     }
-    // The attempts to the refusing endpoint become rarer, so that its backlog is not a load for the store.
+    // The attempts to the refusing endpoint become less frequent, so that its backlog does not load the store.
     expect(deadAttempts).toBeLessThan(MESSAGES);
     expect(claims).toBeLessThan(20 * MESSAGES);
   }, 240_000);

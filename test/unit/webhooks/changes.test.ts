@@ -128,10 +128,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([
     { name: 'an update', change: updateWebhook, input: { url: NEW_URL } },
     { name: 'a rotation', change: rotateWebhook, input: { grace: '1h' } },
-    { name: 'a disabled endpoint', change: disableWebhook, input: {} },
-    { name: 'a deleted endpoint', change: deleteWebhook, input: {} },
+    { name: 'disabling an endpoint', change: disableWebhook, input: {} },
+    { name: 'deleting an endpoint', change: deleteWebhook, input: {} },
   ])(
-    '$name is returned after the attempt of an earlier claim, or after the time in which an attempt may begin',
+    'the operation for $name returns after the attempt of an earlier claim, or after the time in which an attempt may begin',
     async ({ change, input }) => {
       const store = await openStore();
       const endpoint = {
@@ -168,7 +168,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           isReturned = true;
           return ok;
         });
-        // An operation that does not wait returns. An operation that waits has listed the lease.
+        // An operation that waits for the lease lists it first. An operation that does not wait returns.
         await expect.poll(() => isReturned || listCount > 0, { interval: 1, timeout: 10_000 }).toBe(true);
         expect(isReturned).toBe(false);
         const startedAt = clock.now();

@@ -11,7 +11,7 @@ it('a sealed signing secret is decrypted, and another key cannot decrypt it', ()
   expect(() => openSigningSecret(randomBytes(32), sealSigningSecret(key, secret))).toThrow();
 });
 
-it('the cache returns the key of each secret, also of a rotated secret and of more secrets than it keeps', () => {
+it('the cache returns the key of each secret, even of a rotated secret and of more secrets than its maximum', () => {
   const key = randomBytes(32);
   let loads = 0;
   const openKey = createSigningKeyCache(() => {
@@ -27,7 +27,7 @@ it('the cache returns the key of each secret, also of a rotated secret and of mo
   expect(loads).toBe(1);
 });
 
-it('the cache keeps no failure: the secret is decrypted when the secret of the installation is restored', () => {
+it('the cache stores no failure: the secret is decrypted when the secret of the installation is restored', () => {
   const key = randomBytes(32);
   const sealed = sealSigningSecret(key, createSigningSecret(randomBytes));
   let isLost = true;

@@ -265,7 +265,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('reports a body that cannot be built and a request that cannot be made without a mention of the secret', async () => {
+  it('reports a body that cannot be built and a request that cannot be made, without mentioning the secret', async () => {
     const rig = createRig({
       async attempt() {
         throw new Error('not a request');
@@ -401,7 +401,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('examines every endpoint once in a pass and then rests, so that 10,000 endpoints without a due delivery cost little', async () => {
+  it('examines every endpoint once in a pass and then pauses, so that endpoints without a due delivery use a small part of the time', async () => {
     const rig = createRig({ eventsPerRun: 1, maxExamined: 10, getClaimMs: () => 1 });
     for (let webhookId = 1; webhookId <= 100; webhookId += 1) rig.add(webhookId, { dueAt: START + 3_600_000 });
     rig.add(101);
@@ -470,7 +470,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('repeats the record of a result until the store accepts it, and holds the slot until then', async () => {
+  it('repeats the record of a result until the store accepts it, and occupies the slot until then', async () => {
     let failures = 0;
     const rig = createRig({
       async settle() {

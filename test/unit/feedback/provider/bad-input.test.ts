@@ -31,12 +31,12 @@ const MAX_BODY_BYTES = 10_000_000;
 const HOUR_MS = 3_600_000;
 const DELIVERED = ['accepted', 'delivered'];
 const BOUNCED = [...DELIVERED, 'bounced'];
-/** Values in the place of an event. */
+/** Values that a test sends instead of an event. */
 const BROKEN_VALUES = [7, null, true, 'bounce', [], {}];
 
 /**
- * The age from which a request is refused. The documentation of the provider permits this age. A provider without an entry
- * signs no time.
+ * The age of a request from which the request is refused. The age follows from the documentation of the provider. A
+ * provider without an entry signs no time.
  */
 const MAX_AGES_MS: Readonly<Record<string, number>> = {
   sendgrid: 25 * HOUR_MS,

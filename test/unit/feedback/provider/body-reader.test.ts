@@ -1,4 +1,7 @@
-/** Tests the reader of large bodies: it returns the same reports as the main thread, whose event loop runs meanwhile. */
+/**
+ * Tests the reader of large bodies. The thread returns the same reports as the main thread and does not block the main
+ * thread.
+ */
 import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import { readBody } from '../../../../src/feedback/provider/body.ts';

@@ -1,6 +1,6 @@
 /**
- * Tests the request by which a provider tests the URL before its secret exists: the request succeeds over real sockets,
- * with and without a secret in the settings, and records nothing.
+ * Tests the request with which a provider tests the URL before its secret exists: the request succeeds over real
+ * sockets, with and without a secret in the settings, and records nothing.
  */
 import { createHmac } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';

@@ -1,4 +1,7 @@
-/** The intake of packed reports: bounded concurrency, events after the commit, and reports that the store cannot record. */
+/**
+ * Tests the intake of packed reports: bounded concurrency, events after the commit, and reports that the store cannot
+ * record.
+ */
 import { expect, test } from 'vitest';
 import { createPackedIntake } from '../../../../src/feedback/provider/packed-intake.ts';
 import type { ServiceEvent } from '../../../../src/model/events.ts';

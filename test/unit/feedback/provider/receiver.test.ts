@@ -25,7 +25,7 @@ import {
 } from '../../../rig/provider-receiver.ts';
 
 const MAX_BODY_BYTES = 10_000_000;
-/** More than the buffers of both ends of a loopback connection. */
+/** Larger than the buffers of both ends of a loopback connection. */
 const MAX_BUFFER_BYTES = 16_000_000;
 
 describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoint of %s', (name, row) => {
@@ -230,7 +230,7 @@ describe('a member that is damaged does not affect the other members of a JSON l
 });
 
 describe.each(['mailgun', 'mandrill'] as const)('a body of %s that is parsed before it is authenticated', (name) => {
-  /** More than the limit of a body that the main thread parses. */
+  /** Larger than the maximum size of a body that the main thread parses. */
   const PADDING = 'x'.repeat(20_000);
 
   test('is authenticated on the thread if it is not small', async () => {

@@ -33,7 +33,7 @@ test('CRLF line ends give the same events as LF', () => {
 
 test('a bounce that a person forwards with added text is not read as a bounce', () => {
   const innerReport = readReport('001-postfix-user-unknown.eml').toString('latin1');
-  const forwardedReport = `From: Anna <anna@kunde.example>\nSubject: Look what I got\nContent-Type: multipart/mixed; boundary=out\n\n--out\n\nWhat does this mean? I wrote to you about the order, and had this back from\nyour server. It is the third time this week, and my order has still not come.\nWill you please look into it and tell me by Friday what happens to the parcel?\n\n--out\nContent-Type: message/rfc822\n\n${innerReport}\n--out--\n`;
+  const forwardedReport = `From: Anna <anna@kunde.example>\nSubject: Look what I got\nContent-Type: multipart/mixed; boundary=out\n\n--out\n\nWhat does this mean? I wrote to you about my order and received this from\nyour server. This is the third time this week, and my order has still not arrived.\nPlease look into this and write to me by Friday where the parcel is.\n\n--out\nContent-Type: message/rfc822\n\n${innerReport}\n--out--\n`;
   expect(readFeedbackEvents(Buffer.from(forwardedReport, 'latin1'))).toMatchObject([{ kind: 'unknown' }]);
 });
 

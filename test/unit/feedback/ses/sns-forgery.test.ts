@@ -1,6 +1,6 @@
 /**
- * Tests forged messages. A message that is not from SNS has no effect, and nothing is fetched from a URL that is not a URL of
- * SNS.
+ * Tests forged messages. Tests forged messages. A message that is not from SNS has no effect, and nothing is fetched
+ * from a URL that is not a URL of SNS.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseSnsUrl } from '../../../../src/feedback/ses/sns-message.ts';
