@@ -44,7 +44,7 @@ import { findFirstError } from './wiring/disposal.ts';
 import { createEventAuthenticators } from './wiring/event-authenticators.ts';
 import { createFailureReporter } from './wiring/events.ts';
 import { type FeedbackAddresses, NO_FEEDBACK, startFeedback } from './wiring/feedback.ts';
-import { createTakeInboxRule } from './wiring/inbox-rules.ts';
+import { createConsumeInboxRule } from './wiring/inbox-rules.ts';
 import { createNodeName, startNode } from './wiring/node.ts';
 import { startNotifications } from './wiring/notifications.ts';
 import { startObservability } from './wiring/observability.ts';
@@ -207,7 +207,12 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
   }
 
   const inboxPath = join(getDataFolder(settings.database), 'inbox');
-  const transportParts = { clock, inboxPath, takeInboxRule: createTakeInboxRule(store, clock), onError: reportFailure };
+  const transportParts = {
+    clock,
+    inboxPath,
+    consumeInboxRule: createConsumeInboxRule(store, clock),
+    onError: reportFailure,
+  };
   const { transport: configuredTransport, inbox } = openTransport(settings.transport, transportParts);
   const replaceable = createReplaceableTransport(configuredTransport);
   const transport = options.wrapTransport?.(replaceable) ?? replaceable;
@@ -279,7 +284,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
         ids,
         status: readStatus,
       },
-      ...{ events, drainMs, secrets: () => notifySecrets, warn },
+      ...{ events, drainMs, getSecrets: () => notifySecrets, warn },
     }),
   );
   // The role `api` stores this key at the end of its start if the store has no account.

@@ -25,8 +25,8 @@ const LOOKUP_BURST = 50;
  * The maximum number of domains that wait for a lookup. Above this number, the domains with the fewest events are
  * dropped until half of this number remains.
  */
-const MAX_WAITING = 1_000;
-const MAX_CACHED = 20_000;
+const MAX_WAITING_DOMAINS = 1_000;
+const MAX_CACHED_ANSWERS = 20_000;
 const MAX_STORE_BATCH = 200;
 
 export interface MailboxProviders {
@@ -99,10 +99,10 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     }
     waitingForStore.set(domain, events);
     for (const waiting of [waitingForStore, waitingForDns]) {
-      if (waiting.size <= MAX_WAITING) continue;
-      const kept = sortByEvents(waiting).slice(0, MAX_WAITING / 2);
+      if (waiting.size <= MAX_WAITING_DOMAINS) continue;
+      const remainingDomains = sortByEvents(waiting).slice(0, MAX_WAITING_DOMAINS / 2);
       waiting.clear();
-      for (const [name, count] of kept) waiting.set(name, count);
+      for (const [name, count] of remainingDomains) waiting.set(name, count);
     }
     cancelTick ??= clock.after(TICK_MS, startTick);
   }
@@ -189,7 +189,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     answers.delete(domain);
     answers.set(domain, { provider, validUntil });
     const [oldest] = answers.keys();
-    if (answers.size > MAX_CACHED && oldest !== undefined) answers.delete(oldest);
+    if (answers.size > MAX_CACHED_ANSWERS && oldest !== undefined) answers.delete(oldest);
   }
 
   /** If the write fails, the answers of this batch are not stored. These answers remain in memory. */

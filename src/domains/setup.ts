@@ -85,7 +85,7 @@ export function loadOperatorKey(settings: Pick<Settings, 'secret' | 'database' |
 
 function loadInstallationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
   if (secret !== null) return parseSecretSetting(secret);
-  // The folder of the embedded database exists already. With a database server, only this call creates the folder.
+  // The folder of the embedded database already exists. With a database server, only this call creates the folder.
   if (database.kind === 'postgres') createDataFolder(getDataFolder(database));
   return loadOrCreateSecret(getSecretPath({ database }));
 }
@@ -213,8 +213,8 @@ export function createSigningParts(
 }
 
 /**
- * Creates the parts that compose a message which is shown and not sent. The message is not signed if its domain has no
- * key, and the envelope has no return path. The secret is loaded only for a signature. The caller must call
+ * Creates the parts that compose a message that is displayed and not sent. The message is not signed if its domain has
+ * no key, and the envelope has no return path. The secret is loaded only for a signature. The caller must call
  * `checkSecret` first.
  */
 export function createSourceParts(

@@ -18,16 +18,16 @@ import {
   type CertificatePair,
   createBodyReader,
   createEventServer,
-  type HttpAnswer,
+  type HttpResponse,
   type RequestTimeLimits,
-  sendAnswer,
+  sendResponse,
 } from './http-server.ts';
 
 /** The maximum time for which a shutdown waits for requests in progress. */
 const MAX_CLOSE_MS = 10_000;
 
 /** Receives one request. Resolves to the response, or to null if the client has disconnected. */
-export type EventRoute = (request: IncomingMessage, bodies: BodyReader) => Promise<HttpAnswer | null>;
+export type EventRoute = (request: IncomingMessage, bodies: BodyReader) => Promise<HttpResponse | null>;
 
 export interface EventListenerParts {
   readonly listenAddress: HttpListen;
@@ -62,20 +62,26 @@ export interface EventListener {
 export function createEventListener(parts: EventListenerParts): EventListener {
   const { clock, connections, certificate, routes, publish, onError } = parts;
   const bodies = createBodyReader();
-  const handle = (request: IncomingMessage, response: ServerResponse): void => {
+  const handleRequest = (request: IncomingMessage, response: ServerResponse): void => {
     void answer(request)
-      .catch((error: unknown): HttpAnswer => {
+      .catch((error: unknown): HttpResponse => {
         onError('provider events', error);
         return { status: 500, message: 'an internal error occurred; send the request again' };
       })
       .then((result) => {
-        if (result !== null) sendAnswer(response, result);
+        if (result !== null) sendResponse(response, result);
       });
   };
   const onBroken = () => publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
-  const { server, renewCertificate } = createEventServer(certificate, connections, handle, onBroken, parts.timeLimits);
+  const { server, renewCertificate } = createEventServer(
+    certificate,
+    connections,
+    handleRequest,
+    onBroken,
+    parts.timeLimits,
+  );
 
-  async function answer(request: IncomingMessage): Promise<HttpAnswer | null> {
+  async function answer(request: IncomingMessage): Promise<HttpResponse | null> {
     const path = (request.url ?? '').split('?')[0] ?? '';
     const route = routes.get(path) ?? parts.testRoutes?.get(path);
     const result =

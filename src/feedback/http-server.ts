@@ -30,7 +30,7 @@ export const REQUEST_TIME_LIMITS: RequestTimeLimits = {
 };
 const MAX_HEADER_BYTES = 16_384;
 
-export interface HttpAnswer {
+export interface HttpResponse {
   readonly status: number;
   /** A one-line text for the client. */
   readonly message: string;
@@ -143,7 +143,7 @@ export function createBodyReader(maxUnreadBytes: number = MAX_UNREAD_BYTES): Bod
 /**
  * Sends a response. Closes the connection after a 4xx response, or if the body of the request was not read to its end.
  */
-export function sendAnswer(response: ServerResponse, { status, message, allow = 'POST' }: HttpAnswer): void {
+export function sendResponse(response: ServerResponse, { status, message, allow = 'POST' }: HttpResponse): void {
   const headers: Record<string, string> = { 'content-type': 'application/json' };
   if (status === 405) headers.allow = allow;
   if (status === 401) headers['www-authenticate'] = 'Basic realm="postrider", charset="UTF-8"';
@@ -152,11 +152,11 @@ export function sendAnswer(response: ServerResponse, { status, message, allow = 
   response.writeHead(status, headers).end(formatResponseBody({ status, message }));
 }
 
-function formatResponseBody({ status, message }: HttpAnswer): string {
+function formatResponseBody({ status, message }: HttpResponse): string {
   return `${JSON.stringify({ result: status === 200 ? 'ok' : 'error', message })}\n`;
 }
 
-function toErrorResponse(error: NodeJS.ErrnoException): HttpAnswer {
+function toErrorResponse(error: NodeJS.ErrnoException): HttpResponse {
   switch (error.code) {
     case 'ERR_HTTP_REQUEST_TIMEOUT':
       return { status: 408, message: 'the request did not arrive in time' };
@@ -167,7 +167,7 @@ function toErrorResponse(error: NodeJS.ErrnoException): HttpAnswer {
   }
 }
 
-function formatRawResponse(answer: HttpAnswer): string {
+function formatRawResponse(answer: HttpResponse): string {
   const body = formatResponseBody(answer);
   return (
     `HTTP/1.1 ${answer.status} ${STATUS_CODES[answer.status] ?? ''}\r\nContent-Type: application/json\r\n` +

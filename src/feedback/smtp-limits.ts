@@ -34,7 +34,7 @@ export interface PeerLimits {
    */
   allowsMessage(address: string, kind: RecipientKind, now: number): boolean;
   /** Returns the result of `allowsMessage`. If the result is true, also consumes the tokens of the message. */
-  takeMessageTokens(address: string, kind: RecipientKind, now: number): boolean;
+  consumeMessageTokens(address: string, kind: RecipientKind, now: number): boolean;
   /** Reserves bytes for a message. If the result is true, the caller must release the bytes. */
   reserveBytes(address: string, bytes: number): boolean;
   releaseBytes(address: string, bytes: number): void;
@@ -55,7 +55,7 @@ export function createPeerLimits(): PeerLimits {
 
   return {
     allowsMessage: (address, kind, now) => isAllowed(toPeerNetwork(address), kind, now),
-    takeMessageTokens(address, kind, now) {
+    consumeMessageTokens(address, kind, now) {
       const peer = toPeerNetwork(address);
       if (!isAllowed(peer, kind, now)) return false;
       peerBuckets.consumeToken(peer, now);

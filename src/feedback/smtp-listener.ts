@@ -104,9 +104,9 @@ interface Session extends OpenSession {
   /** The message to which the accepted return path belongs. Null for a role mailbox. */
   messageRef: { readonly id: string } | null;
   /** The number of refused recipients of this session. */
-  refusedRecipients: number;
+  refusedRecipientCount: number;
   /** The number of MAIL and RCPT commands, and the bytes of all commands, since the last message. */
-  envelopeCommands: number;
+  envelopeCommandCount: number;
   commandBytes: number;
   /** True from DATA until the reply to the message. */
   inMessage: boolean;
@@ -198,8 +198,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
           return done();
         case 'refused':
           publishRefusal(REFUSAL_REASONS[recipient.reason]);
-          peerSession.refusedRecipients += 1;
-          if (peerSession.refusedRecipients >= MAX_REFUSED_RECIPIENTS)
+          peerSession.refusedRecipientCount += 1;
+          if (peerSession.refusedRecipientCount >= MAX_REFUSED_RECIPIENTS)
             return done(createReplyError(421, 'too many unknown recipients'));
           return done(createReplyError(550, REFUSAL_TEXTS[recipient.reason]));
       }
@@ -249,7 +249,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     peerSession.inMessage = true;
     peerSession.messageBytes = 0;
     setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
-    const hasTokens = limits.takeMessageTokens(address, kind, clock.now());
+    const hasTokens = limits.consumeMessageTokens(address, kind, clock.now());
     let reservedBytes = 0;
     const reserveBytes = (bytes: number): boolean => {
       if (!hasTokens || !limits.reserveBytes(address, bytes)) return false;
@@ -297,7 +297,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   function startCommandPhase(peerSession: Session): void {
     peerSession.stage = 'new';
     peerSession.inMessage = false;
-    peerSession.envelopeCommands = 0;
+    peerSession.envelopeCommandCount = 0;
     peerSession.commandBytes = 0;
     setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
   }
@@ -310,8 +310,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
 
   /** Counts an envelope command. Returns true if the number of commands without a message exceeds the maximum. */
   function exceedsEnvelopeCommands(peerSession: Session): boolean {
-    peerSession.envelopeCommands += 1;
-    if (peerSession.envelopeCommands <= MAX_ENVELOPE_COMMANDS) return false;
+    peerSession.envelopeCommandCount += 1;
+    if (peerSession.envelopeCommandCount <= MAX_ENVELOPE_COMMANDS) return false;
     publishRefusal('too-many-commands');
     return true;
   }
@@ -396,8 +396,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         closeWithReply(peerSession, '421 4.3.2 too busy, try again later');
       },
       messageRef: null,
-      refusedRecipients: 0,
-      envelopeCommands: 0,
+      refusedRecipientCount: 0,
+      envelopeCommandCount: 0,
       commandBytes: 0,
       inMessage: false,
       messageBytes: 0,

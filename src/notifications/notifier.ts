@@ -39,7 +39,7 @@ const DELIVERY_POLL_MS = 5_000;
 /** The duration of a lease. It covers the attempt and the record of its result. */
 const LEASE_MS = ATTEMPT_TIMEOUT_MS + 45_000;
 const PURGE_INTERVAL_MS = 3_600_000;
-const MAX_PURGED = 1_000;
+const MAX_PURGED_NOTIFICATIONS = 1_000;
 
 export interface NotifierParts {
   readonly node: string;
@@ -58,7 +58,7 @@ export interface NotifierParts {
   readonly readOutage: () => Attention | null;
   readonly deliver: DeliverNotification;
   /** Returns the first signing secret. Called only if a target is a URL. */
-  readonly secret: () => string;
+  readonly getSecret: () => string;
   readonly publish: PublishOf<
     | 'notification.recorded'
     | 'notification.delivered'
@@ -90,7 +90,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
 
   const outage = createOutageNotifier({
-    ...{ clock, targets, deliver, operatorUrl, secret: parts.secret },
+    ...{ clock, targets, deliver, operatorUrl, getSecret: parts.getSecret },
     onDelivered: (target, notificationId) =>
       publish({
         ...{ type: 'notification.delivered', at: clock.now(), notificationId, target: formatTarget(target.text) },
@@ -163,7 +163,10 @@ export function startNotifier(parts: NotifierParts): Notifier {
   async function purge(now: number): Promise<void> {
     if (purgedAt !== null && Math.abs(now - purgedAt) < PURGE_INTERVAL_MS) return;
     purgedAt = now;
-    while ((await store.purgeNotifications(now - NOTIFICATION_RETENTION_MS, MAX_PURGED)) === MAX_PURGED);
+    while (
+      (await store.purgeNotifications(now - NOTIFICATION_RETENTION_MS, MAX_PURGED_NOTIFICATIONS)) ===
+      MAX_PURGED_NOTIFICATIONS
+    );
   }
 
   /** Leases due notifications for the targets without a running attempt. */

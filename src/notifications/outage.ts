@@ -32,7 +32,7 @@ export interface OutageParts {
   readonly deliver: DeliverNotification;
   readonly operatorUrl: string | null;
   /** Returns the first signing secret, which makes the id unique to the installation. */
-  readonly secret: () => string;
+  readonly getSecret: () => string;
   readonly onDelivered: (target: NotificationTarget, id: string) => void;
   readonly onFailed: (target: NotificationTarget, id: string, error: string) => void;
 }
@@ -65,7 +65,7 @@ export interface OutageNotifier {
 }
 
 export function createOutageNotifier(parts: OutageParts): OutageNotifier {
-  const { clock, deliver, operatorUrl, secret, onDelivered, onFailed } = parts;
+  const { clock, deliver, operatorUrl, getSecret, onDelivered, onFailed } = parts;
   const targets = parts.targets.filter(({ kind }) => kind === 'https');
   let outage: Outage | null = null;
   let ended: Outage | null = null;
@@ -88,7 +88,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
       const change = { at, began: [{ ...item, beganAt: at, endedAt: null }], ended: [], ongoing: 1 };
       const payload = JSON.stringify(buildNotificationPayload(change, operatorUrl));
       const name = `outage ${sequence} ${Math.floor(at / ITEM_INTERVAL_MS)}`;
-      const id = `ntf_${createHmac('sha256', secret()).update(name).digest('hex').slice(0, 32)}`;
+      const id = `ntf_${createHmac('sha256', getSecret()).update(name).digest('hex').slice(0, 32)}`;
       current.notification = { id, payload };
     }
     for (const target of targets) void attempt(current, current.notification, target);

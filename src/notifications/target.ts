@@ -37,7 +37,7 @@ export interface TargetParts {
   readonly clock: Clock;
   readonly attempt: WebhookClient['attempt'];
   /** Returns the signing secrets. */
-  readonly secrets: () => readonly string[];
+  readonly getSecrets: () => readonly string[];
   /** The sender of mail, or null without a mail target. */
   readonly from: string | null;
   readonly requiresAuthentication: boolean;
@@ -52,7 +52,7 @@ const STATUS_GONE = 410;
 
 /** Creates the function that delivers a notification. */
 export function createNotificationDelivery(parts: TargetParts): DeliverNotification {
-  const { clock, attempt, secrets, from, requiresAuthentication, findDomain, findAccount, publish } = parts;
+  const { clock, attempt, getSecrets, from, requiresAuthentication, findDomain, findAccount, publish } = parts;
 
   return async function deliver(target, notification) {
     try {
@@ -72,7 +72,7 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
     { id, payload }: Pick<LeasedNotification, 'id' | 'payload'>,
   ): Promise<TargetResult> {
     const body = Buffer.from(payload);
-    const headers = { ...signWebhook(id, clock.now(), body, secrets()) };
+    const headers = { ...signWebhook(id, clock.now(), body, getSecrets()) };
     const { status, error, retryAfterMs } = await attempt({ url, headers, body });
     if (error === null) return { kind: 'delivered', status, messageId: null };
     return { kind: 'refused', status, error, retryAfterMs, isFinal: status === STATUS_GONE };

@@ -5,7 +5,7 @@
  * An event increases the counts of one group: account, sending domain and recipient domain. Once per second, the groups are added to
  * the series of every span. A group whose mailbox provider is being looked up waits for the answer for at most `MAX_WAIT_MS`.
  *
- * Guarantees: a count never waits for a write or a lookup. Memory and rows are bounded (`MAX_GROUPS`, `CAPACITY`), and the sum of a
+ * Guarantees: a count never waits for a write or a lookup. Memory and rows are bounded (`MAX_GROUPS`, `MAX_COUNTED_KEYS`), and the sum of a
  * row is exact for any number of keys. A write replaces the whole row, so a repeated write counts no message twice. A process that is
  * killed loses at most the counts since the last write of the span (`WRITE_INTERVALS_MS`). While the store does not answer, at most
  * `MAX_WAITING_ROWS` rows of ended spans wait; the oldest are dropped.
@@ -44,7 +44,7 @@ const MAX_GROUPS = 500;
 /** The time for which a group waits for the lookup of its mailbox provider. */
 const MAX_WAIT_MS = 5_000;
 /** The number of keys that are counted exactly in each series and span (frequent-keys.ts). */
-export const CAPACITY = 512;
+export const MAX_COUNTED_KEYS = 512;
 /** The maximum number of keys in a row. The sum of the other keys is part of the row. */
 export const MAX_ROW_KEYS: Readonly<Record<Series, number>> = {
   provider: 100,
@@ -150,7 +150,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
       if (current !== undefined && current.at === at && !isSetBack) return current;
       if (current?.hasUnwrittenCounts === true)
         endedRows = [...endedRows, ...formatRows(current)].slice(-MAX_WAITING_ROWS);
-      const series = new Map(SERIES.map((name) => [name, createFrequentKeys(CAPACITY)] as const));
+      const series = new Map(SERIES.map((name) => [name, createFrequentKeys(MAX_COUNTED_KEYS)] as const));
       return { spanMs, at, series, node: nodeName, hasUnwrittenCounts: false, nextWriteAt: now };
     });
   }

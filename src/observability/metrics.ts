@@ -109,7 +109,7 @@ export interface MetricsOptions {
   readonly readLastFeedbackAt?: () => Promise<number | null>;
   /** The targets of notifications to operators (`formatTarget`). Default: none. */
   readonly notificationTargets?: readonly string[];
-  /** Resolves to the figures of webhooks. Called during a scrape. */
+  /** Resolves to the statistics of webhooks. Called during a scrape. */
   readonly readWebhookStatistics?: () => Promise<readonly WebhookStatistics[]>;
   /** All codes that `countRefused` can receive. */
   readonly refusalReasons: readonly string[];

@@ -248,8 +248,8 @@ function hasLocalAnswer({ answerLocally }: Transport, { to }: LeasedMessage): bo
 
 const NEW_LEASE_MS = 1_000;
 /**
- * The TTL of the cache of suppressions by this node. Within this time, the store is expected to commit the
- * suppression. After it, only the store decides, so that a removal by an operator takes effect.
+ * The TTL of the cache of suppressions by this node. Within this time, the store is expected to commit the suppression.
+ * After this time, only the store decides, so that a removal by an operator takes effect.
  */
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;

@@ -41,7 +41,7 @@ import type { AgeClock } from './membership.ts';
  * The minimum remaining time of a lease at the start of an attempt. It covers the attempt and the recording of the
  * outcome.
  */
-const MIN_LEASE_LEFT_MS = MAX_ATTEMPT_MS + 2 * 60_000;
+const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /**
  * If this number of ends of leases is not recorded yet, no attempt starts. This number and the number of running attempts
  * limit the duplicates after a crash.
@@ -285,7 +285,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     if (isPastMaxAge(ages.toCurrentClock(message.acceptedAt), policy, now)) {
       return { kind: 'settle', end: { changes: [createExpiryBeforeAttempt(node, now)], refundAttempt: true } };
     }
-    if (message.lease.until - now < MIN_LEASE_LEFT_MS || parts.mustNotAttempt(message)) return { kind: 'release' };
+    if (message.lease.until - now < MIN_REMAINING_LEASE_MS || parts.mustNotAttempt(message)) return { kind: 'release' };
     const result = await attemptRunner.run(message);
     switch (result.kind) {
       case 'attempted':
@@ -425,11 +425,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
 // The intake accepts a message from the listener. It requests a lease, which is granted if this node can send the
 // message at once. Then it commits the message in a batch with other messages, and passes it to the dispatcher in
-// memory.
-//
-// Guarantees: `submit` resolves after the commit is synced. The dispatcher receives the message before `submit`
-// resolves, so the attempt may start before the client receives the 201. If the commit fails, `submit` returns the lease
-// to the dispatcher and rejects. If the message was nevertheless stored, it is recovered when its lease expires.
+// memory. Guarantees: `submit` resolves after the commit is synced. The dispatcher receives the message before `submit`
+// resolves, so the attempt may start before the client receives the 201. If the commit fails, `submit` returns the
+// lease to the dispatcher and rejects. If the message was stored although the commit reported a failure, the message is
+// recovered when its lease expires.
 
 interface IntakeParts {
   /** Stores the message in a group commit (the `accept` operation of the store). */

@@ -667,6 +667,6 @@ export const METHODS: Readonly<Record<MethodName, MethodKind>> = {
   addInboxRule: 'change',
   listInboxRules: 'read',
   removeInboxRule: 'change',
-  takeInboxRules: 'outcome',
+  consumeInboxRules: 'outcome',
   probe: 'change',
 };

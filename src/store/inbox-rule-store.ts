@@ -23,5 +23,5 @@ export interface InboxRuleStore {
    * answers at most `times` attempts on all nodes. Resolves to the rule of each attempt, or null. Without an active
    * rule, the call writes nothing.
    */
-  takeInboxRules(batch: readonly InboxRuleRequest[], now: number): Promise<readonly (InboxRule | null)[]>;
+  consumeInboxRules(batch: readonly InboxRuleRequest[], now: number): Promise<readonly (InboxRule | null)[]>;
 }

@@ -3,7 +3,7 @@ import type { MonotonicClock } from '../clock.ts';
 import type { TransportSetting } from '../config/settings.ts';
 import type { Inbox } from '../model/inbox.ts';
 import { createCaptureInbox } from './capture/inbox.ts';
-import { type TakeInboxRule, withInboxRules } from './capture/rules.ts';
+import { type ConsumeInboxRule, withInboxRules } from './capture/rules.ts';
 import { createCaptureTransport } from './capture/transport.ts';
 import { createSesTransport } from './ses/transport.ts';
 import { withSimulator } from './simulator.ts';
@@ -21,7 +21,7 @@ export interface OpenTransportParts {
   /** The directory of the Maildir that `capture:` writes. */
   readonly inboxPath: string;
   /** Returns the rule of the inbox that answers an attempt instead of `capture:`, and counts its use. */
-  readonly takeInboxRule: TakeInboxRule;
+  readonly consumeInboxRule: ConsumeInboxRule;
   /** Called with a failure that does not prevent delivery but needs an operator's attention. */
   readonly onError?: (operation: string, error: unknown) => void;
 }
@@ -29,12 +29,15 @@ export interface OpenTransportParts {
 /** Opens the transport. Throws an Error with a one-line message if the setting cannot be used. */
 export function openTransport(
   setting: TransportSetting,
-  { clock, inboxPath, takeInboxRule, onError }: OpenTransportParts,
+  { clock, inboxPath, consumeInboxRule, onError }: OpenTransportParts,
 ): OpenedTransport {
   switch (setting.kind) {
     case 'capture':
       return {
-        transport: withSimulator(withInboxRules(createCaptureTransport(inboxPath, clock), takeInboxRule, clock), clock),
+        transport: withSimulator(
+          withInboxRules(createCaptureTransport(inboxPath, clock), consumeInboxRule, clock),
+          clock,
+        ),
         inbox: createCaptureInbox(inboxPath),
       };
     case 'ses':

@@ -24,9 +24,9 @@ const INITIAL_LIMIT = 2;
 const PAUSE_PER_FAILURE_MS = 10;
 const MAX_PAUSE_MS = 1_000;
 /** The number of used slots of the other endpoints from which each of them has at most one attempt. */
-const BUSY_SLOTS = (MAX_CONCURRENT_ATTEMPTS - MAX_FAILING_SLOTS) / 2;
+const BUSY_SLOT_COUNT = (MAX_CONCURRENT_ATTEMPTS - MAX_FAILING_SLOTS) / 2;
 /** The maximum number of deliveries of one claim. The limits of the next claim take the results of this claim into account. */
-const MAX_CLAIMED = 64;
+const MAX_CLAIMED_DELIVERIES = 64;
 
 /** The state of an endpoint in the memory of this node. */
 interface EndpointState {
@@ -53,7 +53,7 @@ export interface Slots {
    * deliveries are in order of the ids of their endpoints.
    */
   occupy(webhookIds: readonly number[], limits: SlotLimits): void;
-  /** Stores the result of an attempt. Its slot stays occupied. */
+  /** Stores the result of an attempt. The slot of the attempt remains occupied. */
   reportResult(webhookId: number, isSuccess: boolean): void;
   /**
    * Frees a slot. Returns the time after which a claim may find a delivery of the endpoint, in milliseconds, or null if
@@ -62,7 +62,7 @@ export interface Slots {
   free(webhookId: number): number | null;
   /** Returns the limits of the next claim. `total` is 0 if every slot is used. */
   getLimits(): SlotLimits;
-  /** Removes the state of endpoints that use no slot. The caller calls it if none of their deliveries is due. */
+  /** Removes the state of endpoints that use no slot. Called when no delivery of these endpoints is due. */
   removeIdle(): void;
 }
 
@@ -113,13 +113,13 @@ export function createSlots(monotonic: () => number): Slots {
       const now = monotonic();
       let failingCount = 0;
       for (const { failures, count } of states.values()) if (failures > 0) failingCount += count;
-      const isBusy = usedCount - failingCount >= BUSY_SLOTS;
-      const maxOfFailing = failingCount + MAX_CLAIMED > MAX_FAILING_SLOTS ? 0 : 1;
+      const isBusy = usedCount - failingCount >= BUSY_SLOT_COUNT;
+      const maxOfFailing = failingCount + MAX_CLAIMED_DELIVERIES > MAX_FAILING_SLOTS ? 0 : 1;
       const free = [...states].map(([webhookId, { count, limit, failures, pausedUntil }]) => {
         const maxCount = failures > 0 ? (pausedUntil > now ? 0 : maxOfFailing) : isBusy ? 1 : limit;
         return { webhookId, count: Math.max(0, maxCount - count) };
       });
-      const total = Math.min(MAX_CLAIMED, MAX_CONCURRENT_ATTEMPTS - usedCount);
+      const total = Math.min(MAX_CLAIMED_DELIVERIES, MAX_CONCURRENT_ATTEMPTS - usedCount);
       return { total, free, defaultFree: isBusy ? 1 : INITIAL_LIMIT };
     },
     removeIdle() {

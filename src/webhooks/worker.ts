@@ -67,7 +67,7 @@ export interface WebhookWorkerParts {
   /** Returns a random text of 16 hexadecimal digits, for the ids of deliveries. */
   readonly createSeed: () => string;
   /** Returns the time before which an event was recorded if its retention has ended. */
-  readonly getKeptSince: () => number;
+  readonly getRetentionStart: () => number;
   readonly store: Pick<
     WebhookWorkerStore,
     'fanOutEvents' | 'claimDeliveries' | 'releaseDeliveryLeases' | 'recoverDeliveries'
@@ -106,7 +106,8 @@ export interface WebhookWorker {
 
 /** Starts the worker. */
 export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
-  const { node, clock, random, createSeed, store, settle, attempt, pace, openSecret, publish, getKeptSince } = parts;
+  const { node, clock, random, createSeed, store, settle, attempt, pace, openSecret, publish, getRetentionStart } =
+    parts;
   /** The leased deliveries of this node, from the claim until the result is recorded. */
   const inProgress = new Map<string, LeasedDelivery>();
   const slots = createSlots(clock.monotonic);
@@ -123,7 +124,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   let isStopping = false;
   let isWoken = false;
   let isRunning = false;
-  /** The shortest delay that was requested for the next run, besides wake-ups and the poll. */
+  /** The shortest delay that was requested for the next run. Wake-ups and the poll are not included. */
   let requestedDelayMs = POLL_MS;
   let lastRunFoundEvents = true;
   /** True if the last pass ended because every slot was used. */
@@ -204,7 +205,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     for (let hasMore = true; hasMore && !isStopping; ) {
       const isPaced = pace.getPauseMs() > 0;
       const maxEvents = isPaced ? MAX_EVENTS_PER_PACED_RUN : MAX_EVENTS_PER_RUN;
-      const step = await store.fanOutEvents(clock.now(), createSeed(), maxEvents, getKeptSince());
+      const step = await store.fanOutEvents(clock.now(), createSeed(), maxEvents, getRetentionStart());
       eventCount += step.events;
       hasMore = step.hasMore;
       if (!hasMore) break;

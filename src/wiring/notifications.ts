@@ -47,14 +47,14 @@ export interface NotificationParts {
   readonly events: Events;
   readonly drainMs: number;
   /** Returns the current signing secrets. */
-  readonly secrets: () => readonly string[];
+  readonly getSecrets: () => readonly string[];
   /** Called with one line if notifications cannot be sent by mail. */
   readonly warn: (line: string) => void;
 }
 
 /** Starts the notifications. Without a target, no notifier runs. */
 export function startNotifications(parts: NotificationParts): AsyncDisposable {
-  const { settings, version, node, store, domains, directory, ids, status, events, drainMs, secrets } = parts;
+  const { settings, version, node, store, domains, directory, ids, status, events, drainMs, getSecrets } = parts;
   const { notifyTargets: targets, notifyFrom: from, webhookTargets } = settings;
   const stack = new AsyncDisposableStack();
   if (targets.length === 0) return stack;
@@ -81,7 +81,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
   const deliver = createNotificationDelivery({
     clock,
     attempt: client.attempt,
-    secrets,
+    getSecrets,
     from,
     requiresAuthentication,
     findDomain: domains.findByName,
@@ -115,7 +115,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
       };
     },
     deliver,
-    secret: () => secrets()[0] ?? '',
+    getSecret: () => getSecrets()[0] ?? '',
     publish,
   });
   stack.defer(() => notifier.stop(Math.min(DRAIN_MS, drainMs)));

@@ -56,7 +56,7 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     clock,
     random: Math.random,
     createSeed: () => randomBytes(8).toString('hex'),
-    getKeptSince: () => node.ages.getCutoff(DELIVERY_RETENTION_MS),
+    getRetentionStart: () => node.ages.getCutoff(DELIVERY_RETENTION_MS),
     store,
     settle: settleCommits.submit,
     attempt: client.attempt,

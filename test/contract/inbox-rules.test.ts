@@ -41,7 +41,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   const take = async (store: Store, requests: readonly InboxRuleRequest[], now = NOW) =>
-    (await store.takeInboxRules(requests, now)).map((rule) => rule?.id ?? null);
+    (await store.consumeInboxRules(requests, now)).map((rule) => rule?.id ?? null);
 
   test('a rule for the address precedes a rule for the domain, and an older rule precedes a newer one', async () => {
     const store = await openStore();

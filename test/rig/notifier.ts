@@ -110,7 +110,7 @@ export function createNotifierRig(
         createId: () => `id${++lastId}`,
         readAttention: async () => ({ items: rig.items, incomplete: new Set() }),
         readOutage: () => rig.outage,
-        secret: () => 'whsec_secret',
+        getSecret: () => 'whsec_secret',
         publish: (event) => void rig.events.push(event),
       });
     },

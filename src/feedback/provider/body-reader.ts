@@ -4,7 +4,7 @@
  * them. Requests that are not authenticated yet have a thread of their own, so that authenticated requests do not wait
  * for them.
  *
- * The reports of a body return in packed parts, which the embedded store unpacks on its own thread.
+ * The thread returns the reports of a body in packed parts, which the embedded store unpacks on its own thread.
  */
 import type { ProviderRequest } from '../../providers/event.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadResult } from '../thread-reader.ts';

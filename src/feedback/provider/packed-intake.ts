@@ -44,18 +44,18 @@ export function createPackedIntake({
   maxConcurrentParts,
 }: PackedIntakeParts): PackedIntake {
   const waiting: (() => void)[] = [];
-  let recordingParts = 0;
+  let recordingPartCount = 0;
 
   async function recordPart(part: PackedReports, origin: ReportOrigin): Promise<RecordCounts> {
-    if (recordingParts >= maxConcurrentParts) await new Promise<void>((resolve) => waiting.push(resolve));
-    else recordingParts += 1;
+    if (recordingPartCount >= maxConcurrentParts) await new Promise<void>((resolve) => waiting.push(resolve));
+    else recordingPartCount += 1;
     try {
       return countResults(await store.recordPackedFeedback(part), origin);
     } catch {
       return await recordSeparately(part);
     } finally {
       const next = waiting.shift();
-      if (next === undefined) recordingParts -= 1;
+      if (next === undefined) recordingPartCount -= 1;
       else next();
     }
   }

@@ -17,7 +17,7 @@ import type { Authenticate } from '../../providers/authentication.ts';
 import type { ProviderRequest } from '../../providers/event.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
 import type { EventRoute } from '../http-listener.ts';
-import type { HttpAnswer, BodyReader as RequestReader } from '../http-server.ts';
+import type { HttpResponse, BodyReader as RequestReader } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
 import { type BodyContext, type PackedBody, readBody } from './body.ts';
 import { type BodyReader, MAX_INLINE_BYTES } from './body-reader.ts';
@@ -57,7 +57,7 @@ export interface ProviderReceiverParts {
 /** The reason for a refusal. The label of the metric is the name of the provider, a hyphen and the reason. */
 type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'unread' | 'store';
 
-const TEST_SUCCEEDED: HttpAnswer = { status: 200, message: 'the test of the URL has succeeded' };
+const TEST_SUCCEEDED: HttpResponse = { status: 200, message: 'the test of the URL has succeeded' };
 const NO_BODY = Buffer.alloc(0);
 /** The maximum size of the body of a request that tests the URL. */
 const MAX_TEST_BYTES = 4_096;
@@ -66,15 +66,15 @@ const MAX_TEST_BYTES = 4_096;
 export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   const { provider, format, authenticate, url, connections, clock, publish, onError } = parts;
 
-  function refuse(refusal: Refusal, status: number, message: string): HttpAnswer {
+  function refuse(refusal: Refusal, status: number, message: string): HttpResponse {
     publish({ type: 'report.refused', at: clock.now(), reason: `${provider}-${refusal}` });
     return { status, message };
   }
 
-  async function receive(request: IncomingMessage, bodies: RequestReader): Promise<HttpAnswer | null> {
-    const early = { method: 'POST', headers: readHeaders(request), body: NO_BODY, url } as const;
+  async function receive(request: IncomingMessage, bodies: RequestReader): Promise<HttpResponse | null> {
+    const headRequest = { method: 'POST', headers: readHeaders(request), body: NO_BODY, url } as const;
     if (format.authenticatesByHeader) {
-      const refusal = check(early);
+      const refusal = check(headRequest);
       if (refusal !== null) return refusal;
       connections.markAuthenticated(request.socket);
     }
@@ -90,28 +90,28 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'busy':
         return refuse('busy', format.storeFailureStatus, 'too many requests are being received; send the events again');
       case 'complete': {
-        const complete = { ...early, body: body.bytes };
-        if (format.isEndpointTest?.(complete) === true) return TEST_SUCCEEDED;
+        const completeRequest = { ...headRequest, body: body.bytes };
+        if (format.isEndpointTest?.(completeRequest) === true) return TEST_SUCCEEDED;
         const isSmall = body.bytes.length <= MAX_INLINE_BYTES;
         if (!isSmall && format.parsesBodyToAuthenticate === true)
-          return readOnThread(complete, request.socket, parts.getSecrets());
-        const refusal = format.authenticatesByHeader ? null : check(complete);
+          return readOnThread(completeRequest, request.socket, parts.getSecrets());
+        const refusal = format.authenticatesByHeader ? null : check(completeRequest);
         if (refusal !== null) return refusal;
         connections.markAuthenticated(request.socket);
-        return isSmall ? readInline(complete) : readOnThread(complete, request.socket, null);
+        return isSmall ? readInline(completeRequest) : readOnThread(completeRequest, request.socket, null);
       }
     }
   }
 
-  function check(request: ProviderRequest): HttpAnswer | null {
+  function check(request: ProviderRequest): HttpResponse | null {
     const authentication = authenticate(request, clock.now());
     return authentication.kind === 'refused' ? refuse('unauthenticated', 401, authentication.reason) : null;
   }
 
-  async function readInline(request: ProviderRequest): Promise<HttpAnswer> {
+  async function readInline(request: ProviderRequest): Promise<HttpResponse> {
     const body = readBody(format, request, createContext());
     if (body.kind === 'broken') return refuse('broken', 400, body.reason);
-    return createAnswer(await recordAll([...body.reports, ...body.keyReports]), body);
+    return createResponse(await recordAll([...body.reports, ...body.keyReports]), body);
   }
 
   /** Reads the body on a thread. With `secrets`, the thread authenticates the request first. */
@@ -119,7 +119,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     request: ProviderRequest,
     socket: Socket,
     secrets: readonly string[] | null,
-  ): Promise<HttpAnswer> {
+  ): Promise<HttpResponse> {
     // A read rejects if its thread cannot be started. The body is then unread, and the provider must send it again.
     const context = createContext();
     const result = await parts.bodyReader.read(request, context, secrets).catch((error: unknown) => {
@@ -141,7 +141,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     }
   }
 
-  async function recordPacked(body: PackedBody, socket: Socket, at: number): Promise<HttpAnswer> {
+  async function recordPacked(body: PackedBody, socket: Socket, at: number): Promise<HttpResponse> {
     if (body.kind === 'reports' || body.kind === 'broken') connections.markAuthenticated(socket);
     switch (body.kind) {
       case 'unauthenticated':
@@ -157,7 +157,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'reports': {
         const counts = await parts.recordParts(body.parts, { source: provider, at });
         const keyCounts = await recordAll(body.keyReports);
-        return createAnswer({ ...counts, failures: [...counts.failures, ...keyCounts.failures] }, body);
+        return createResponse({ ...counts, failures: [...counts.failures, ...keyCounts.failures] }, body);
       }
     }
   }
@@ -182,10 +182,10 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return { ...counts, failures };
   }
 
-  function createAnswer(
+  function createResponse(
     { recorded, unmatched, failures }: RecordCounts,
     { ignored, broken }: { readonly ignored: number; readonly broken: number },
-  ): HttpAnswer {
+  ): HttpResponse {
     if (failures.length > 0) {
       onError(`${provider} events`, failures[0]);
       return refuse('store', format.storeFailureStatus, 'the store failed; send the events again');
@@ -200,7 +200,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     switch (request.method) {
       case 'GET':
       case 'HEAD':
-        return answerGet(provider);
+        return createGetResponse(provider);
       case 'POST':
         return receive(request, bodies);
       default:
@@ -223,19 +223,19 @@ export interface TestRouteParts {
  * is 200. The response to every other request is 404. Nothing is recorded.
  */
 export function createTestRoute({ provider, isEndpointTest, url }: TestRouteParts): EventRoute {
-  const missing: HttpAnswer = {
+  const notFound: HttpResponse = {
     status: 404,
     message: `not found; set POSTRIDER_EVENTS_${provider.toUpperCase()} to receive the events of ${provider}`,
   };
   return async (request, bodies) => {
-    if (request.method === 'GET' || request.method === 'HEAD') return answerGet(provider);
-    if (request.method !== 'POST') return missing;
+    if (request.method === 'GET' || request.method === 'HEAD') return createGetResponse(provider);
+    if (request.method !== 'POST') return notFound;
     const body = await bodies.read(request, MAX_TEST_BYTES);
     if (body.kind === 'aborted') return null;
-    if (body.kind !== 'complete') return missing;
+    if (body.kind !== 'complete') return notFound;
     return isEndpointTest({ method: 'POST', headers: readHeaders(request), body: body.bytes, url })
       ? TEST_SUCCEEDED
-      : missing;
+      : notFound;
   };
 }
 
@@ -262,7 +262,7 @@ function describeResult({ recorded, unmatched, ignored, broken }: MemberResults)
 }
 
 /** Returns the response to GET and HEAD. Some providers request the URL when an operator registers it. */
-function answerGet(provider: EventProviderName): HttpAnswer {
+function createGetResponse(provider: EventProviderName): HttpResponse {
   return { status: 200, message: `the endpoint for events of ${provider}` };
 }
 

@@ -9,8 +9,8 @@ import { containsPhrase, normalizeText } from './phrases.ts';
 
 /** The number of classified texts, and the sum of their lengths in characters. */
 export interface ClassifierCost {
-  readonly texts: number;
-  readonly characters: number;
+  readonly textCount: number;
+  readonly characterCount: number;
 }
 
 export interface FailureClassifier {
@@ -25,11 +25,11 @@ export interface FailureClassifier {
 export function createFailureClassifier(): FailureClassifier {
   const classificationsByText = new Map<string, Map<string | null, FailureClassification>>();
   const delayResults = new Map<string, boolean>();
-  let texts = 0;
-  let characters = 0;
+  let textCount = 0;
+  let characterCount = 0;
   const addCost = (text: string): void => {
-    texts += 1;
-    characters += text.length;
+    textCount += 1;
+    characterCount += text.length;
   };
   return {
     classify(text, status) {
@@ -50,6 +50,6 @@ export function createFailureClassifier(): FailureClassifier {
       delayResults.set(text, result);
       return result;
     },
-    cost: () => ({ texts, characters }),
+    cost: () => ({ textCount, characterCount }),
   };
 }

@@ -14,7 +14,7 @@ import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
 import type { EventRoute } from '../http-listener.ts';
-import type { BodyReader, HttpAnswer } from '../http-server.ts';
+import type { BodyReader, HttpResponse } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
 import { recordSesEvent } from './report.ts';
 import type { SnsCertificates } from './sns-certificates.ts';
@@ -61,7 +61,7 @@ export interface SnsReceiverParts {
   readonly onError: (operation: string, error: unknown) => void;
 }
 
-type ReceiverResponse = HttpAnswer & { readonly refusal?: SnsRefusal };
+type ReceiverResponse = HttpResponse & { readonly refusal?: SnsRefusal };
 
 const RECORDED: ReceiverResponse = { status: 200, message: 'recorded' };
 

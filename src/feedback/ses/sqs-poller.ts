@@ -221,8 +221,8 @@ export function findQueueRegion(host: string): string | null {
 }
 
 /**
- * Removes the envelope of SNS, which is absent with raw message delivery. No signature is checked, because the policy
- * of the queue determines who may send to the queue.
+ * Removes the envelope of SNS. With raw message delivery, there is no envelope. No signature is checked, because the
+ * policy of the queue determines who may send to the queue.
  */
 function unwrapEnvelope(body: string): { readonly text: string; readonly topic: string | null } {
   try {

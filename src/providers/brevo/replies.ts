@@ -1,7 +1,7 @@
 /** The replies of the relay of Brevo. The causes are documented. The texts are from public logs of the relay. */
 import type { RelayReply } from '../provider.ts';
 
-const TROUBLESHOOTING = 'https://help.brevo.com/hc/en-us/articles/115000188150';
+const TROUBLESHOOTING_URL = 'https://help.brevo.com/hc/en-us/articles/115000188150';
 
 export const BREVO_REPLIES: readonly RelayReply[] = [
   {
@@ -10,7 +10,7 @@ export const BREVO_REPLIES: readonly RelayReply[] = [
     phrases: ['unauthorized ip address'],
     result: { kind: 'temporary', reason: 'configuration', scope: 'transport' },
     samples: ['auth 525 5.7.1 Unauthorized IP address'],
-    source: TROUBLESHOOTING,
+    source: TROUBLESHOOTING_URL,
   },
   {
     name: 'account not activated',
@@ -21,6 +21,6 @@ export const BREVO_REPLIES: readonly RelayReply[] = [
       'content 502 5.7.0 Your SMTP account is not yet activated. Please contact us at contact@brevo.com to request activation.',
       'content 450 Your SMTP account is not yet activated. Please contact us at contact@brevo.com to request activation.',
     ],
-    source: TROUBLESHOOTING,
+    source: TROUBLESHOOTING_URL,
   },
 ];

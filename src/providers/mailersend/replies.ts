@@ -1,7 +1,7 @@
 /** The documented replies of the relay of MailerSend. */
 import type { RelayReply } from '../provider.ts';
 
-const ERROR_421 = 'https://www.mailersend.com/help/smtp-configuration-421-error';
+const ERROR_421_URL = 'https://www.mailersend.com/help/smtp-configuration-421-error';
 
 export const MAILERSEND_REPLIES: readonly RelayReply[] = [
   {
@@ -12,6 +12,6 @@ export const MAILERSEND_REPLIES: readonly RelayReply[] = [
     result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
     stages: ['mail', 'rcpt', 'data', 'content'],
     samples: ['mail 421 Service not available'],
-    source: ERROR_421,
+    source: ERROR_421_URL,
   },
 ];

@@ -1,9 +1,9 @@
 /** The documented replies of the relay of Mailgun. */
 import type { RelayReply } from '../provider.ts';
 
-const LIMIT = 'https://github.com/mailgun/mailgun-java/issues/50';
-const ACTIVATION = 'https://github.com/Monstarrrr/rebutify/issues/162';
-const AUTHORIZED_RECIPIENTS = 'https://help.mailgun.com/hc/en-us/articles/217531258-Authorized-Recipients';
+const LIMIT_URL = 'https://github.com/mailgun/mailgun-java/issues/50';
+const ACTIVATION_URL = 'https://github.com/Monstarrrr/rebutify/issues/162';
+const AUTHORIZED_RECIPIENTS_URL = 'https://help.mailgun.com/hc/en-us/articles/217531258-Authorized-Recipients';
 
 export const MAILGUN_REPLIES: readonly RelayReply[] = [
   {
@@ -14,7 +14,7 @@ export const MAILGUN_REPLIES: readonly RelayReply[] = [
     samples: [
       'content 421 Domain b.example is not allowed to send: recipient limit exceeded, try again after Mon, 25 Aug 2025 07:00:31 UTC',
     ],
-    source: LIMIT,
+    source: LIMIT_URL,
   },
   {
     name: 'domain or account not allowed to send',
@@ -23,7 +23,7 @@ export const MAILGUN_REPLIES: readonly RelayReply[] = [
     samples: [
       'content 421 Domain b.example is not allowed to send: Please activate your Mailgun account. Check your inbox or log in to your control panel to resend the activation email.',
     ],
-    source: ACTIVATION,
+    source: ACTIVATION_URL,
   },
   {
     name: 'recipient not authorized for a sandbox domain or a free account',
@@ -33,6 +33,6 @@ export const MAILGUN_REPLIES: readonly RelayReply[] = [
     samples: [
       'content 550 Sandbox subdomains are for test purposes only. Please add your own domain or add the address to authorized recipients in Account Settings.',
     ],
-    source: AUTHORIZED_RECIPIENTS,
+    source: AUTHORIZED_RECIPIENTS_URL,
   },
 ];

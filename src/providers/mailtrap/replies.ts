@@ -1,7 +1,7 @@
 /** The documented replies of the relays of Mailtrap. */
 import type { RelayReply } from '../provider.ts';
 
-const NOT_ALLOWED = 'https://docs.mailtrap.io/email-api-smtp/help/troubleshooting/sending-from-domain-not-allowed';
+const NOT_ALLOWED_URL = 'https://docs.mailtrap.io/email-api-smtp/help/troubleshooting/sending-from-domain-not-allowed';
 
 export const MAILTRAP_REPLIES: readonly RelayReply[] = [
   {
@@ -14,6 +14,6 @@ export const MAILTRAP_REPLIES: readonly RelayReply[] = [
       'mail 550 5.7.1 Sending from domain b.example is not allowed',
       'mail 550 5.7.1 Sending from domain is not allowed',
     ],
-    source: NOT_ALLOWED,
+    source: NOT_ALLOWED_URL,
   },
 ];

@@ -1,7 +1,7 @@
 /** The documented replies of the SMTP server of Postal (app/lib/smtp_server/client.rb). */
 import type { RelayReply } from '../provider.ts';
 
-const CLIENT = 'https://github.com/postalserver/postal/blob/main/app/lib/smtp_server/client.rb';
+const CLIENT_URL = 'https://github.com/postalserver/postal/blob/main/app/lib/smtp_server/client.rb';
 
 export const POSTAL_REPLIES: readonly RelayReply[] = [
   {
@@ -12,7 +12,7 @@ export const POSTAL_REPLIES: readonly RelayReply[] = [
     // The reply code means `authentication required` at other servers.
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: ['content 530 From/Sender name is not valid'],
-    source: CLIENT,
+    source: CLIENT_URL,
   },
   {
     name: 'mail server suspended',
@@ -20,7 +20,7 @@ export const POSTAL_REPLIES: readonly RelayReply[] = [
     phrases: ['mail server has been suspended'],
     result: { kind: 'temporary', reason: 'configuration', scope: 'transport' },
     samples: ['rcpt 535 Mail server has been suspended'],
-    source: CLIENT,
+    source: CLIENT_URL,
   },
   {
     name: 'message too large',
@@ -28,6 +28,6 @@ export const POSTAL_REPLIES: readonly RelayReply[] = [
     phrases: ['message too large'],
     result: { kind: 'permanent', reason: 'size', suppress: false },
     samples: ['content 552 Message too large (maximum size 14MB)'],
-    source: CLIENT,
+    source: CLIENT_URL,
   },
 ];

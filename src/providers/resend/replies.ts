@@ -4,7 +4,7 @@
  */
 import type { RelayReply } from '../provider.ts';
 
-const ERRORS = 'https://resend.com/docs/api-reference/errors';
+const ERRORS_URL = 'https://resend.com/docs/api-reference/errors';
 
 export const RESEND_REPLIES: readonly RelayReply[] = [
   {
@@ -14,7 +14,7 @@ export const RESEND_REPLIES: readonly RelayReply[] = [
     samples: [
       'content 550 The b.example domain is not verified. Please, add and verify your domain on https://resend.com/domains',
     ],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
   {
     name: 'recipient not allowed before a domain is verified',
@@ -23,20 +23,20 @@ export const RESEND_REPLIES: readonly RelayReply[] = [
     samples: [
       'content 550 You can only send testing emails to your own email address (a@b.example). To send emails to other recipients, please verify a domain at resend.com/domains',
     ],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
   {
     name: 'rate limit of the team exceeded',
     phrases: ['you can only make', 'too many requests*'],
     result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
     samples: ['content 450 Too many requests. You can only make 2 requests per second.'],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
   {
     name: 'quota of the team used up',
     phrases: ['you have reached your daily email sending quota', 'you have reached your monthly email sending quota'],
     result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
     samples: ['content 450 You have reached your daily email sending quota.'],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
 ];

@@ -29,7 +29,7 @@ const TIMESTAMP_FIELD = 'x-twilio-email-event-webhook-timestamp';
  * The maximum difference between the timestamp and the clock. SendGrid repeats an event for up to 24 hours until it is
  * accepted. SendGrid does not document whether a repeated request has a new timestamp.
  */
-const WINDOW_MS = 25 * 3_600_000;
+const MAX_CLOCK_DIFFERENCE_MS = 25 * 3_600_000;
 
 /** The meaning of each `type` of a bounce. A message expires after 72 hours of temporary failures. */
 const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
@@ -154,7 +154,7 @@ function authenticateSendgrid(
   const content = Buffer.concat([Buffer.from(timestamp), body]);
   if (!matchesAny(keys, (key) => isSignedBy(key, 'sha256', content, signature)))
     return refuse('the signature is invalid');
-  return Math.abs(now - at) > WINDOW_MS ? refuse('the timestamp is not within 25 hours') : AUTHENTICATED;
+  return Math.abs(now - at) > MAX_CLOCK_DIFFERENCE_MS ? refuse('the timestamp is not within 25 hours') : AUTHENTICATED;
 }
 
 /** Returns the meaning of a dropped message. A reason that is not documented suppresses no recipient. */

@@ -1,9 +1,9 @@
 /** The documented replies of the relay of SendGrid. */
 import type { RelayReply } from '../provider.ts';
 
-const ERRORS = 'https://sendgrid.com/docs/for-developers/sending-email/smtp-errors-and-troubleshooting/';
-const IDENTITY = 'https://github.com/sahat/hackathon-starter/issues/1083';
-const CREDITS = 'Adobe Commerce support, “Emails not sent when SendGrid credits exceeded on Adobe Commerce”';
+const ERRORS_URL = 'https://sendgrid.com/docs/for-developers/sending-email/smtp-errors-and-troubleshooting/';
+const IDENTITY_URL = 'https://github.com/sahat/hackathon-starter/issues/1083';
+const CREDITS_ARTICLE = 'Adobe Commerce support, “Emails not sent when SendGrid credits exceeded on Adobe Commerce”';
 
 export const SENDGRID_REPLIES: readonly RelayReply[] = [
   {
@@ -13,7 +13,7 @@ export const SENDGRID_REPLIES: readonly RelayReply[] = [
     // The relay refuses the authentication until the plan renews or an operator buys credits.
     result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
     samples: ['auth 451 Authentication failed: Maximum credits exceeded'],
-    source: CREDITS,
+    source: CREDITS_ARTICLE,
   },
   {
     name: 'sender not verified',
@@ -22,7 +22,7 @@ export const SENDGRID_REPLIES: readonly RelayReply[] = [
     samples: [
       'content 550 The from address does not match a verified Sender Identity. Mail cannot be sent until this error is resolved.',
     ],
-    source: IDENTITY,
+    source: IDENTITY_URL,
   },
   {
     name: 'sender not authorized',
@@ -30,6 +30,6 @@ export const SENDGRID_REPLIES: readonly RelayReply[] = [
     phrases: ['you are not authorized to send from that email address'],
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: ['content 403 You are not authorized to send from that email address'],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
 ];

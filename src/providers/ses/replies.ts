@@ -1,9 +1,9 @@
 /** The documented replies of the SMTP interface of Amazon SES. */
 import type { RelayReply } from '../provider.ts';
 
-const CODES = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
-const QUOTAS = 'https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html';
-const ERRORS = 'https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-error-messages.html';
+const CODES_URL = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
+const QUOTAS_URL = 'https://docs.aws.amazon.com/ses/latest/dg/manage-sending-quotas-errors.html';
+const ERRORS_URL = 'https://docs.aws.amazon.com/ses/latest/dg/troubleshoot-error-messages.html';
 
 export const SES_REPLIES: readonly RelayReply[] = [
   {
@@ -13,7 +13,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     // The next attempt can succeed a second later, so the circuit breaker stays closed.
     result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
     samples: ['content 454 Throttling failure: Maximum sending rate exceeded'],
-    source: QUOTAS,
+    source: QUOTAS_URL,
   },
   {
     name: 'daily quota of the account used up',
@@ -21,7 +21,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     phrases: ['daily message quota exceeded'],
     result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
     samples: ['content 454 Throttling failure: Daily message quota exceeded'],
-    source: QUOTAS,
+    source: QUOTAS_URL,
   },
   {
     name: 'too many connections',
@@ -29,7 +29,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     phrases: ['too many concurrent smtp connections'],
     result: { kind: 'temporary', reason: 'throttled', scope: 'transport' },
     samples: ['greeting 421 Too many concurrent SMTP connections'],
-    source: CODES,
+    source: CODES_URL,
   },
   {
     name: 'sender or recipient not verified',
@@ -40,7 +40,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     samples: [
       'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
     ],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
   {
     name: 'configuration set does not exist or is not allowed to send',
@@ -50,7 +50,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     // Each account can have its own configuration set.
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: ['content 554 Configuration set does not exist.', 'content 554 Configuration set <news> does not exist.'],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
   {
     name: 'sending paused or suspended for the account',
@@ -61,6 +61,6 @@ export const SES_REPLIES: readonly RelayReply[] = [
       'content 554 Message rejected: Sending paused for this account. For more information, please check the inbox of the email address associated with your AWS account.',
       'content 554 Message rejected: Sending suspended for this account. For more information, please check the inbox of the email address associated with your AWS account.',
     ],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
 ];

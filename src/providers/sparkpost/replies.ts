@@ -1,8 +1,8 @@
 /** The documented replies of the relay of SparkPost. */
 import type { RelayReply } from '../provider.ts';
 
-const ERRORS = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
-const SUPPRESSED = 'https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions';
+const ERRORS_URL = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
+const SUPPRESSED_URL = 'https://support.sparkpost.com/docs/tech-resources/preparing-for-async-suppressions';
 
 export const SPARKPOST_REPLIES: readonly RelayReply[] = [
   {
@@ -12,7 +12,7 @@ export const SPARKPOST_REPLIES: readonly RelayReply[] = [
     phrases: ['unconfigured sending domain'],
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: ['content 550 5.7.1 Unconfigured Sending Domain <b.example>'],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
   {
     name: 'metadata not accepted',
@@ -20,7 +20,7 @@ export const SPARKPOST_REPLIES: readonly RelayReply[] = [
     phrases: ['json parsing error in x-msys-api'],
     result: { kind: 'permanent', reason: 'content', suppress: false },
     samples: ['content 550 5.6.0 JSON parsing error in X-MSYS-API'],
-    source: ERRORS,
+    source: ERRORS_URL,
   },
   {
     name: 'recipient on the suppression list of SparkPost',
@@ -28,6 +28,6 @@ export const SPARKPOST_REPLIES: readonly RelayReply[] = [
     phrases: ['recipient address was suppressed due to customer policy'],
     result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: ['rcpt 554 5.7.1 recipient address was suppressed due to customer policy'],
-    source: SUPPRESSED,
+    source: SUPPRESSED_URL,
   },
 ];

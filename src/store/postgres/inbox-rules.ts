@@ -70,7 +70,7 @@ export function prepareInboxRules(database: Database): InboxRuleStore {
         await writeChange(transaction, actor, 'inbox.remove-rule', value.match, toAuditedInboxRule(value), null);
         return { kind: 'done', value };
       }),
-    async takeInboxRules(batch, now) {
+    async consumeInboxRules(batch, now) {
       if ((await database.query(HAS_ACTIVE, [now])).length === 0) return batch.map(() => null);
       return database.transaction(async (transaction) => {
         const targets = [...new Set(batch.flatMap(({ recipient, domain }) => [recipient, domain]))];

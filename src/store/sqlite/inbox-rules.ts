@@ -43,7 +43,7 @@ export function prepareInboxRules(database: DatabaseSync, audit: Audit) {
       audit.writeChange(actor, 'inbox.remove-rule', value.match, toAuditedInboxRule(value), null);
       return { kind: 'done', value } as const;
     },
-    takeInboxRules(batch: readonly InboxRuleRequest[], now: number): readonly (InboxRule | null)[] {
+    consumeInboxRules(batch: readonly InboxRuleRequest[], now: number): readonly (InboxRule | null)[] {
       const { assigned, changed } = assignInboxRules(selectActive.all(now).map(toInboxRule), batch, now);
       for (const { id, used, lastUse } of changed)
         update.run(used, lastUse?.messageId ?? null, lastUse?.recipient ?? null, lastUse?.at ?? null, id);

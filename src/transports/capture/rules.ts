@@ -14,10 +14,10 @@ import { awaitCompletionMark, createLocalAttempt } from '../local-attempt.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 
 /** Returns the rule for a delivery attempt and counts its use. Resolves to null if no rule matches. */
-export type TakeInboxRule = (request: InboxRuleRequest) => Promise<InboxRule | null>;
+export type ConsumeInboxRule = (request: InboxRuleRequest) => Promise<InboxRule | null>;
 
 /** Wraps the transport `capture:` with the rules of the inbox. */
-export function withInboxRules(transport: Transport, takeRule: TakeInboxRule, clock: Clock): Transport {
+export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRule, clock: Clock): Transport {
   /** Ends the delays of the running attempts. */
   const endDelays = new Set<() => void>();
   let isClosed = false;
@@ -81,7 +81,7 @@ export function withInboxRules(transport: Transport, takeRule: TakeInboxRule, cl
       const startedAt = clock.now();
       let rule: InboxRule | null;
       try {
-        rule = await takeRule(request);
+        rule = await consumeRule(request);
       } catch (error) {
         const text = `the rules of the inbox cannot be read: ${error instanceof Error ? error.message : String(error)}`;
         const reply = { stage: 'connect', code: null, enhanced: null, text } as const;
@@ -100,7 +100,7 @@ export function withInboxRules(transport: Transport, takeRule: TakeInboxRule, cl
   };
 }
 
-/** Returns null if the recipient is not an address, which the service does not accept. */
+/** Returns null if the recipient is not an address. The service accepts no message to such a recipient. */
 function toRequest({ id: messageId, envelope: { to } }: OutgoingMessage): InboxRuleRequest | null {
   const address = parseAddress(to);
   return address === null ? null : { messageId, recipient: toCanonicalAddress(address), domain: address.domain };

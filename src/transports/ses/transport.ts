@@ -200,7 +200,7 @@ function toDeferred(error: unknown, scope: 'message' | 'transport'): Outcome {
   return { kind: 'deferred', reply: toReply('connect', sanitizeText(text)), reason: 'unknown', scope };
 }
 
-/** Creates a reply without SMTP codes, which the API does not have. */
+/** Creates a reply without SMTP codes, because the API has no such codes. */
 function toReply(stage: Reply['stage'], text: string): Reply {
   return { stage, code: null, enhanced: null, text };
 }

@@ -12,7 +12,7 @@ import { ReplyParser, type ServerReply } from './protocol.ts';
 import type { Transcript } from './transcript.ts';
 
 /** Maximum number of unread replies. A server that sends more replies is faulty or hostile. */
-const MAX_UNREAD = 16;
+const MAX_UNREAD_REPLIES = 16;
 
 export class Channel {
   readonly #clock: MonotonicClock;
@@ -244,7 +244,7 @@ export class Channel {
       waiter(reply);
     } else if (this.#onIdleEnd !== null) {
       this.#endAsLost('closed', `${this.#peer} ended the idle connection: ${reply.lines[0] ?? ''}`);
-    } else if (this.#replies.push(reply) > MAX_UNREAD) {
+    } else if (this.#replies.push(reply) > MAX_UNREAD_REPLIES) {
       this.#endAsLost('protocol', `${this.#peer} sent unexpected replies`);
     }
   };

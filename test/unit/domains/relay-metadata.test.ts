@@ -78,7 +78,7 @@ async function send(query: string, configurationSet: string | null = null) {
   const { transport } = openTransport(settings.transport, {
     clock: systemClock,
     inboxPath: folder,
-    takeInboxRule: async () => null,
+    consumeInboxRule: async () => null,
   });
   const count = relay.receivedMessages.length;
   const { outcome } = await transport.attempt(await prepare(MESSAGE), null);

@@ -301,7 +301,7 @@ describe('a signed message', () => {
     ]);
   });
 
-  it('is identical for each signing, also under load', async () => {
+  it('is identical for each signing, even under load', async () => {
     const { signer, openedKeys } = createCountingSigner();
     const firstMessage = await signer.sign(data, bodyAt, keys, AT);
     const signedMessages = await Promise.all(Array.from({ length: 200 }, () => signer.sign(data, bodyAt, keys, AT)));
@@ -351,7 +351,7 @@ describe('keys', () => {
     expect(openedKeys).toHaveLength(5);
   });
 
-  it('are never used for another algorithm, also when they are cached', async () => {
+  it('are never used for another algorithm, even when they are cached', async () => {
     const { signer } = createCountingSigner();
     const [rsaKey] = keys;
     if (rsaKey === undefined) throw new Error('expected a key');

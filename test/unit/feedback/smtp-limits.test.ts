@@ -11,7 +11,8 @@ import { toPeerNetwork } from '../../../src/model/address.ts';
 test('an address may send a burst and then a limited number of messages per second, independently of other addresses', () => {
   const limits = createPeerLimits();
   const send = (count: number, now: number, address = '192.0.2.1') =>
-    Array.from({ length: count }, () => limits.takeMessageTokens(address, 'return-path', now)).filter(Boolean).length;
+    Array.from({ length: count }, () => limits.consumeMessageTokens(address, 'return-path', now)).filter(Boolean)
+      .length;
   expect(send(PEER_MESSAGE_RATE.burst + 10, 0)).toBe(PEER_MESSAGE_RATE.burst);
   expect(limits.allowsMessage('192.0.2.1', 'return-path', 0)).toBe(false);
   expect(send(1, 0, '192.0.2.2')).toBe(1);
@@ -27,7 +28,7 @@ test('a check of the limits does not use a token', () => {
 
 test('with more addresses than buckets, idle addresses are removed and the limit of a busy address is not reset', () => {
   const limits = createPeerLimits();
-  const takeTokens = (address: string, now: number) => limits.takeMessageTokens(address, 'return-path', now);
+  const takeTokens = (address: string, now: number) => limits.consumeMessageTokens(address, 'return-path', now);
   for (let n = 0; n < 9_999; n += 1) takeTokens(`idle ${n}`, 0);
   for (let n = 0; n < PEER_MESSAGE_RATE.burst; n += 1) takeTokens('busy', 60_000);
   for (let n = 0; n < 5_000; n += 1) takeTokens(`new ${n}`, 60_000);
@@ -52,20 +53,20 @@ test('an IPv6 /64 network has the limits of one address', () => {
   const createAddress = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
   const count = (isAllowed: (n: number) => boolean) =>
     Array.from({ length: 1_000 }, (_, n) => isAllowed(n)).filter(Boolean).length;
-  expect(count((n) => limits.takeMessageTokens(createAddress(n), 'return-path', 0))).toBe(PEER_MESSAGE_RATE.burst);
+  expect(count((n) => limits.consumeMessageTokens(createAddress(n), 'return-path', 0))).toBe(PEER_MESSAGE_RATE.burst);
   expect(count((n) => limits.reserveBytes(createAddress(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
 });
 
 test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {
   const limits = createPeerLimits();
   const countAccepted = (address: string, now: number) =>
-    Array.from({ length: 1_000 }, () => limits.takeMessageTokens(address, 'role', now)).filter(Boolean).length;
+    Array.from({ length: 1_000 }, () => limits.consumeMessageTokens(address, 'role', now)).filter(Boolean).length;
   expect(countAccepted('192.0.2.1', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
   expect(countAccepted('192.0.2.2', 0)).toBe(PEER_ROLE_MESSAGE_RATE.burst);
   let expectedTotal = 2 * PEER_ROLE_MESSAGE_RATE.burst;
   for (let n = 3; n < 20; n += 1) expectedTotal += countAccepted(`192.0.2.${n}`, 0);
   expect(expectedTotal).toBe(TOTAL_ROLE_MESSAGE_RATE.burst);
-  expect(limits.takeMessageTokens('192.0.2.99', 'return-path', 0)).toBe(true);
+  expect(limits.consumeMessageTokens('192.0.2.99', 'return-path', 0)).toBe(true);
   expect(limits.allowsMessage('192.0.2.99', 'role', 0)).toBe(false);
   expect(limits.allowsMessage('192.0.2.99', 'role', 1_000)).toBe(true);
 });

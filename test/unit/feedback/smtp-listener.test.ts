@@ -624,7 +624,7 @@ test('a session under TLS is removed with its timeouts when it ends', async () =
   expect(refusals).toEqual([]);
 });
 
-test('with a certificate the listener offers STARTTLS, and refuses bare line ends also under TLS', async () => {
+test('with a certificate the listener offers STARTTLS, and refuses bare line ends even under TLS', async () => {
   const { key, cert } = await getCertificate('localhost');
   const { openClient, reports, refusals } = await startRig(undefined, {
     key: Buffer.from(key),

@@ -118,7 +118,7 @@ describe('the text part of an HTML message', () => {
     );
   });
 
-  it('needs linear time, also for hostile pages', () => {
+  it('needs linear time, even for hostile pages', () => {
     const fragments = [
       '<div>',
       '<',

@@ -22,7 +22,7 @@ test('docs/notifications.md lists the codes with their targets and consequences,
   expect(rows).toEqual(expected);
 });
 
-test('the documented body and a built body match the schema, which the OpenAPI document contains', () => {
+test('the documented body and a built body match the schema in the OpenAPI document', () => {
   const isValid = ajv.compile(NotificationPayload);
   const [, example = ''] = /```json\n([\s\S]*?)```/.exec(PAGE) ?? [];
   expect(isValid(JSON.parse(example)), JSON.stringify(isValid.errors)).toBe(true);

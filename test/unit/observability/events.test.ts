@@ -76,7 +76,7 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
   };
 }
 
-test('every change of a settlement is counted and logged, also the complaint of the simulator', async () => {
+test('every change of a settlement is counted and logged, including the complaint of the simulator', async () => {
   const { publish, logged, figures, series } = createSubscribers();
   publish(changeEvent('message.delivered', { attempt: createAttempt() }));
   publish(changeEvent('message.complained', { detail: 'complaint of the mailbox simulator' }));
@@ -163,7 +163,7 @@ test('a bounce by a later report counts as a report and does not count as a seco
   expect(await series()).toMatchObject({ bounced: 1, ended: 0, bounces: new Map([['hard/mailbox-unknown', 1]]) });
 });
 
-test('a confirmation is counted with the time since acceptance, also if it ends a message that was uncertain', async () => {
+test('a confirmation is counted with the time since acceptance, even if it ends a message that was uncertain', async () => {
   const { publish, figures, series } = createSubscribers();
   publish({
     type: 'message.confirmed',

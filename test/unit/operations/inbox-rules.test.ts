@@ -64,7 +64,7 @@ describe('a rule of the inbox', () => {
     const rig = await createOperationRig();
     await rig.performOk(addInboxRule, { match: 'Ada@example.com', code: 550, enhanced: '5.1.1' });
     const request = { messageId: createMessageIdAt(rig.now), recipient: 'ada@example.com', domain: 'example.com' };
-    await rig.store.takeInboxRules([request], rig.now);
+    await rig.store.consumeInboxRules([request], rig.now);
     await rig.performOk(addSuppression, { account: 'acme', address: 'ada@example.com', reason: 'bounce' });
     expect(await rig.performOk(listInboxRules, {})).toMatchObject([
       {

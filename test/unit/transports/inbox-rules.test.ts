@@ -28,11 +28,11 @@ function createRig(answer: InboxRuleAnswer | null) {
     close: async () => undefined,
   };
   const rule = { id: 7, match: 'b.example', times: 1, expiresAt: NOW + 1, createdAt: NOW, used: 1, lastUse: null };
-  const takeRule = async (request: InboxRuleRequest) => {
+  const consumeRule = async (request: InboxRuleRequest) => {
     requests.push(request);
     return answer === null ? null : { ...rule, answer };
   };
-  return { clock, captured, requests, transport: withInboxRules(inner, takeRule, clock) };
+  return { clock, captured, requests, transport: withInboxRules(inner, consumeRule, clock) };
 }
 
 const reply = (code: number, enhanced: string | null, text = 'Answered by a rule'): InboxRuleAnswer => ({

@@ -297,7 +297,7 @@ describe('the send rate', () => {
     const { transport } = openTransport(setting, {
       clock: systemClock,
       inboxPath: '/nonexistent',
-      takeInboxRule: async () => null,
+      consumeInboxRule: async () => null,
     });
     onTestFinished(() => transport.close(100));
     await transport.attempt(createOutgoingMessage(), null);

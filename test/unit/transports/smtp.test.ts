@@ -938,7 +938,7 @@ test.each([
   expect('reference' in outcome ? outcome.reference : undefined).toBe(reference);
 });
 
-test('a refusal has no reference, also if its text has the form of an acceptance', async () => {
+test('a refusal has no reference, even if its text has the form of an acceptance', async () => {
   const reply = '550 Message queued as 61eec2dc16ae8b627a4b87e7';
   const script = respondTo('content', [reply], ['peer.example', 'PIPELINING']);
   const { transport } = await startPair(script, { provider: 'mailersend' });

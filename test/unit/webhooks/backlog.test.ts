@@ -89,7 +89,7 @@ describe.each([
     const worker = startWebhookWorker({
       ...{ node: 'node-a', clock: systemClock, random: Math.random, publish: () => undefined },
       createSeed: () => randomBytes(8).toString('hex'),
-      getKeptSince: () => 0,
+      getRetentionStart: () => 0,
       store: {
         ...store,
         claimDeliveries(...args) {

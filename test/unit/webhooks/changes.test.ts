@@ -47,7 +47,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           },
         },
         createSeed: () => randomBytes(8).toString('hex'),
-        getKeptSince: () => 0,
+        getRetentionStart: () => 0,
         settle: async (settlement) => {
           const [result] = await store.settleDeliveries([settlement], Date.now());
           return result ?? { kind: 'lost' };

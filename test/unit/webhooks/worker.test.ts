@@ -119,7 +119,7 @@ function createRig(
       clock,
       random: () => 0.5,
       createSeed: () => '0'.repeat(16),
-      getKeptSince: () => 0,
+      getRetentionStart: () => 0,
       store: {
         async fanOutEvents() {
           fanOuts += 1;
@@ -357,7 +357,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('makes one attempt at a time to an endpoint whose last attempt failed, also after a restart', async () => {
+  it('makes one attempt at a time to an endpoint whose last attempt failed, even after a restart', async () => {
     let pendingResponses: ((result: WebhookAttemptResult) => void)[] = [];
     const rig = createRig({
       failingWebhooks: [1],

@@ -145,7 +145,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       expect(readCounts(receiver)).toEqual({ [`${name}-${name === 'mailgun' ? 'unauthenticated' : 'broken'}`]: 3 });
     });
 
-  test('a replayed request changes nothing, also after the suppression was removed and with a later signature', async () => {
+  test('a replayed request changes nothing, even after the suppression was removed and with a later signature', async () => {
     const { domain, countNewBounces, receiver, sign, post } = await createRig();
     const id = await storeDelivered(store, `gone@${domain}`);
     const body = createBounce(id, `gone@${domain}`);

@@ -30,7 +30,7 @@ function splice(body: Buffer, position: number, length: number, bytes: Uint8Arra
   return Buffer.concat([body.subarray(0, at), Buffer.from(bytes as string), body.subarray(at + length)]);
 }
 
-/** Replaces one value of the JSON, which the position selects, by other JSON text. */
+/** Replaces the JSON value that `position` selects with other JSON text. */
 function replaceValue(body: Buffer, position: number, value: string): Buffer {
   const text = body.toString('latin1');
   const values = [...text.matchAll(/(?<=":\s*)(?:"[^"]*"|-?\d+(?:\.\d+)?)/g)];
@@ -39,7 +39,7 @@ function replaceValue(body: Buffer, position: number, value: string): Buffer {
   return Buffer.from(text.slice(0, found.index) + value + text.slice(found.index + found[0].length), 'latin1');
 }
 
-/** Inserts members at the beginning of an object, which the position selects. */
+/** Inserts members at the beginning of the object that `position` selects. */
 function insertMember(body: Buffer, position: number, member: string): Buffer {
   const text = body.toString('latin1');
   const starts = [...text.matchAll(/\{/g)];

@@ -88,7 +88,7 @@ const HOSTILE = fc.record({
   ),
 });
 
-function measureClassification(raw: Uint8Array): { readonly texts: number; readonly characters: number } {
+function measureClassification(raw: Uint8Array): { readonly textCount: number; readonly characterCount: number } {
   const classifier = createFailureClassifier();
   readFeedbackEvents(raw, classifier);
   return classifier.cost();
@@ -122,10 +122,10 @@ test('the classified text grows linearly with the length of generated hostile re
   fc.assert(
     fc.property(HOSTILE, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostileReport, length) => {
       const raw = composeHostileReport(hostileReport, length);
-      const { texts, characters } = measureClassification(raw);
+      const { textCount, characterCount } = measureClassification(raw);
       // Up to four messages can be nested. Each text is classified by diagnostic, by section and as a whole.
-      expect(characters).toBeLessThan(8 * raw.length + 50_000);
-      expect(texts).toBeLessThan(5 * MAX_EVENTS);
+      expect(characterCount).toBeLessThan(8 * raw.length + 50_000);
+      expect(textCount).toBeLessThan(5 * MAX_EVENTS);
     }),
     { seed: SEED, numRuns: 300 },
   );
@@ -155,10 +155,10 @@ describe('at most a hundred failures of a report are classified', () => {
     const raw = Buffer.from(
       `From: MAILER-DAEMON@relay.example\r\nSubject: ${bounce}\r\n${createFailedRecipients(100)}Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\n${'wqx '.repeat(1_000)}\r\n${`--b\r\nContent-Type: ${type}\r\n\r\n${groupText}`.repeat(parts)}--b--\r\n`,
     );
-    const { texts, characters } = measureClassification(raw);
+    const { textCount, characterCount } = measureClassification(raw);
     expect(readFeedbackEvents(raw)).toHaveLength(100);
-    expect(texts).toBeLessThan(10);
-    expect(characters).toBeLessThan(4 * raw.length);
+    expect(textCount).toBeLessThan(10);
+    expect(characterCount).toBeLessThan(4 * raw.length);
   });
 
   test('a list of addresses with one reason after it is classified once', () => {
@@ -167,7 +167,7 @@ describe('at most a hundred failures of a report are classified', () => {
     const events = readFeedbackEvents(Buffer.from(text));
     expect(events).toHaveLength(100);
     expect(events.every((event) => event.kind === 'bounce' && event.failure.class === 'hard')).toBe(true);
-    expect(measureClassification(Buffer.from(text)).texts).toBeLessThan(5);
+    expect(measureClassification(Buffer.from(text)).textCount).toBeLessThan(5);
   });
 });
 

@@ -71,7 +71,7 @@ describe('a certificate', () => {
     expect((await postWithCertificate(expiredSigner.cert, expiredSigner.key)).status).toBe(403);
   });
 
-  test('is fetched once for many messages, also if they are concurrent', async () => {
+  test('is fetched once for many messages, even if they are concurrent', async () => {
     const { post, fetchedUrls } = await createRig();
     const responses = await Promise.all(
       [1, 2, 3, 4].map(() => post(createSnsMessage(signer.key, createBounceNotification()))),

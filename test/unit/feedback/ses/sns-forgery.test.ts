@@ -148,7 +148,7 @@ describe('a forgery', () => {
   });
 });
 
-test('a URL of SNS is valid only in the region of the topic, also in China', () => {
+test('a URL of SNS is valid only in the region of the topic, even in China', () => {
   expect(parseSnsUrl('https://sns.cn-north-1.amazonaws.com.cn/x.pem', 'cn-north-1')?.hostname).toBe(
     'sns.cn-north-1.amazonaws.com.cn',
   );
