@@ -6,7 +6,7 @@ import { createFailure, createOkFinding, createWarning, type Finding } from './f
 export interface DomainCheckParts {
   readonly domain: SendingDomain;
   /** False if messages from all senders are accepted. */
-  readonly authenticationRequired: boolean;
+  readonly requiresAuthentication: boolean;
   /** The state of the domain's return path with its reason. Null if the domain has none. */
   readonly returnPath: { readonly state: ReturnPathState; readonly detail: string } | null;
   readonly checkRecords: () => Promise<readonly RecordCheck[]>;
@@ -16,7 +16,7 @@ export interface DomainCheckParts {
 
 export async function checkSendingDomain({
   domain,
-  authenticationRequired,
+  requiresAuthentication,
   returnPath,
   checkRecords,
   checkKey,
@@ -41,7 +41,7 @@ export async function checkSendingDomain({
   const fatalChecks = faultyChecks.filter(({ purpose, name }) => purpose === 'dkim' && signingRecordNames.has(name));
   const unknownChecks = checks.filter(({ found }) => found === 'unknown');
   const remedy = `run \`postrider domain verify ${domain.name}\`, which lists the records found and the records to publish`;
-  if (fatalChecks.length > 0 && authenticationRequired)
+  if (fatalChecks.length > 0 && requiresAuthentication)
     return [createFailure(check, formatCheckList(fatalChecks), remedy)];
   if (faultyChecks.length > 0) return [createWarning(check, formatCheckList(faultyChecks), remedy)];
   if (unknownChecks.length > 0)

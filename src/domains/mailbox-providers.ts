@@ -32,8 +32,8 @@ const MAX_STORE_BATCH = 200;
 export interface MailboxProviders {
   /**
    * Returns the mailbox provider of `domain`, which is in lower case. Returns null while the first lookup of the domain
-   * waits or runs, and `unknown` if no lookup has succeeded yet. `events` is the number of events that need the answer,
-   * which determines the order of the lookups.
+   * waits or runs, and `unknown` if every lookup of the domain has failed. `events` is the number of events that need
+   * the answer, which determines the order of the lookups.
    */
   find(domain: string, events: number): MailboxProvider | null;
   /** Stops the lookups and resolves when the answers are stored. */

@@ -18,7 +18,7 @@ export interface SendingSetup {
    * whose name then has the address of the host.
    */
   readonly returnPathHost: string | null;
-  /** The suggested SPF record (relays.ts), or null if none is needed. */
+  /** The suggested SPF record (relays.ts), or null if the relay needs no SPF record. */
   readonly spf: string | null;
   /** The address for aggregate DMARC reports, or null. */
   readonly reportsTo: string | null;

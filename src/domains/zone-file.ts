@@ -57,7 +57,7 @@ function formatZoneStrings(value: string): string {
   return strings.join(' ');
 }
 
-/** Escapes an octet that is special in a quoted string, and writes every octet outside of printable ASCII as `\DDD`. */
+/** Escapes an octet that is special in a quoted string, and writes every octet outside printable ASCII as `\DDD`. */
 function formatOctet(octet: number): string {
   if (octet < 0x20 || octet > 0x7e) return `\\${String(octet).padStart(3, '0')}`;
   const character = String.fromCharCode(octet);

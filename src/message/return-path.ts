@@ -22,7 +22,7 @@ export const RETURN_PATH_TOKEN_LENGTH = 47;
 /** The local part of the recipient of `doctor --loop`. It is never a token, so a message to this recipient bounces. */
 const LOOP_LOCAL_PART = 'postrider-loop';
 
-/** Returns the recipient of `doctor --loop`, or null without a return-path domain. */
+/** Returns the recipient of `doctor --loop`, or null if there is no return-path domain. */
 export function getLoopRecipient(domain: string | null): string | null {
   return domain === null ? null : `${LOOP_LOCAL_PART}@${domain}`;
 }

@@ -38,7 +38,7 @@ export interface TargetParts {
   readonly attempt: WebhookClient['attempt'];
   /** Returns the signing secrets. */
   readonly getSecrets: () => readonly string[];
-  /** The sender of mail, or null without a mail target. */
+  /** The sender of mail, or null if no target is an address. */
   readonly from: string | null;
   readonly requiresAuthentication: boolean;
   readonly findDomain: (name: string) => SendingDomain | null;

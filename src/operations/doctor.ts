@@ -291,7 +291,7 @@ function createOtherChecks(
       defineCheck(`domain ${domain.name}`, 'warning', () =>
         checkSendingDomain({
           domain,
-          authenticationRequired: requiresAuthenticatedSender(settings),
+          requiresAuthentication: requiresAuthenticatedSender(settings),
           checkRecords: () => checkRecords(createRecords(domain, getSendingSetup(settings)), resolver),
           returnPath:
             domain.returnPath === null ? null : describeReturnPath(domain.returnPath, getSendingSetup(settings)),

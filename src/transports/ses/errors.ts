@@ -9,7 +9,7 @@ import { SES_RULES, type SesErrorMeaning, type SesRule } from './rules.ts';
 export interface SesError {
   readonly name: string;
   readonly message: string;
-  /** HTTP status; null without a response. */
+  /** The HTTP status, or null if there was no response. */
   readonly status: number | null;
   /** True if the whole request was sent. */
   readonly sent: boolean;

@@ -495,7 +495,7 @@ describe('sending domain', () => {
   ])('%s', async (_name, checks, result, detail) => {
     const findings = await checkSendingDomain({
       domain,
-      authenticationRequired: true,
+      requiresAuthentication: true,
       returnPath: null,
       checkRecords: async () => checks,
       checkKey: () => null,
@@ -506,7 +506,7 @@ describe('sending domain', () => {
     const lookUp = async () => [createDkimCheck('a', 'missing')];
     const findings = await checkSendingDomain({
       domain,
-      authenticationRequired: false,
+      requiresAuthentication: false,
       returnPath: null,
       checkRecords: lookUp,
       checkKey: () => null,
@@ -517,7 +517,7 @@ describe('sending domain', () => {
     const lookUp = async () => [createDkimCheck('a', 'found')];
     const findings = await checkSendingDomain({
       domain,
-      authenticationRequired: true,
+      requiresAuthentication: true,
       returnPath: null,
       checkRecords: lookUp,
       checkKey: (selector) => `${selector} cannot be opened`,
@@ -532,7 +532,7 @@ describe('sending domain', () => {
   ] as const)('a return path with the state %s is %s if all records exist', async (state, result, remedy) => {
     const [finding] = await checkSendingDomain({
       domain,
-      authenticationRequired: true,
+      requiresAuthentication: true,
       returnPath: { state, detail: `the return path is ${state}` },
       checkRecords: async () => [createDkimCheck('a', 'found')],
       checkKey: () => null,
@@ -545,7 +545,7 @@ describe('sending domain', () => {
     const pendingDomain = { ...domain, status: 'pending' } as const;
     const findings = await checkSendingDomain({
       domain: pendingDomain,
-      authenticationRequired: true,
+      requiresAuthentication: true,
       returnPath: null,
       checkRecords: async () => [createDkimCheck('a', 'found')],
       checkKey: () => null,

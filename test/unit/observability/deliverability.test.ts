@@ -26,7 +26,10 @@ const START = Date.UTC(2030, 0, 1, 10);
 const FAILURE = { category: 'policy', status: null, diagnostic: null } as const;
 const SETTLED = { attempts: 1, attempt: null, dueAt: null, reportedBy: null, suppresses: false, detail: null } as const;
 
-/** Creates both counters behind one publisher. `written` contains the last version of each row, as the store would. */
+/**
+ * Creates both counters as subscribers of one publisher. `written` contains the last version of each row, as the store
+ * would.
+ */
 function createCounterRig(startAt = START) {
   const clock = createVirtualClock(startAt);
   const events = createEvents(clock);

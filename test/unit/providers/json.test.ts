@@ -21,7 +21,7 @@ describe('parseJson', () => {
     ['brackets in a string', `["${'['.repeat(1_000)}"]`],
     ['brackets after an escaped quotation mark', `["\\"${'{'.repeat(1_000)}"]`],
     ['brackets after an escaped backslash and the end of the string', `["\\\\",${'[],'.repeat(1_000)}1]`],
-    ['many objects beside each other', `[${'{},'.repeat(10_000)}1]`],
+    ['many adjacent objects', `[${'{},'.repeat(10_000)}1]`],
     ['a byte order mark', '\uFEFF[]'],
   ])('accepts %s', (_name, text) => {
     expect(parse(text)).toBeDefined();
