@@ -35,8 +35,8 @@ export interface EventStream {
 export interface EventBench {
   readonly service: BenchService;
   /**
-   * Starts to send one event for each of the next `count` messages. Resolves when the first batch has been answered, so that the
-   * start of the generator is not part of a load that starts then.
+   * Starts to send one event for each of the next `count` messages. Resolves when the first batch has been answered,
+   * so that the start of the generator is not part of a load that starts afterwards.
    */
   readonly start: (count: number, eventsPerSecond: number | null) => Promise<EventStream>;
 }

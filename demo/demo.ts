@@ -137,7 +137,8 @@ async function createDemo(
 
   async function createHistory(): Promise<History | null> {
     const returnPath = loadReturnPathKey(settings);
-    if (returnPath === null) throw new Error('the demo has no return path; set POSTRIDER_RETURN_PATH_DOMAIN in its environment');
+    if (returnPath === null)
+      throw new Error('the demo has no return path; set POSTRIDER_RETURN_PATH_DOMAIN in its environment');
     const plan = planHistory(startedAt, recipients, random);
     const messageCounts = new Map<string, number>();
     for (const { application } of plan)

@@ -201,7 +201,10 @@ async function takeScreenshots(): Promise<void> {
   }));
   const bytes = sizes.reduce((sum, file) => sum + file.bytes, 0);
   for (const file of sizes) process.stdout.write(`${file.name.padEnd(20)} ${String(file.bytes).padStart(8)}\n`);
-  if (bytes > MAX_TOTAL_BYTES) throw new Error(`the screenshots have ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}; remove a screenshot or reduce WEBP_QUALITY`);
+  if (bytes > MAX_TOTAL_BYTES)
+    throw new Error(
+      `the screenshots have ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}; remove a screenshot or reduce WEBP_QUALITY`,
+    );
 }
 
 takeScreenshots().then(

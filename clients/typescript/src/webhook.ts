@@ -85,7 +85,7 @@ function decodeSecret(secret: string): Uint8Array<ArrayBuffer> {
 /**
  * Returns the value of a header. Joins several values with commas, as `Headers` does. Ignores the letter case of the
  * name.
- * @throws WebhookError if the header is absent or does not have the form
+ * @throws WebhookError if the header is absent or does not match `form`
  */
 function readHeader(headers: WebhookHeaders, name: string, form: RegExp): string {
   const pairs = Symbol.iterator in headers ? headers : Object.entries(headers);
