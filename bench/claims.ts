@@ -16,7 +16,7 @@ import { createBenchFolder, removeFolder } from './postrider.ts';
 const ACCOUNT_COUNT = 1_000;
 const NO_LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 /** The limits of one claim of the dispatcher. */
-const CLAIM_LIMITS = { messages: 512, bytes: 16_777_216 };
+const CLAIM_LIMITS = { maxMessages: 512, maxBytes: 16_777_216 };
 const BATCH_SIZE = 10_000;
 
 export interface ClaimRates {

@@ -160,7 +160,7 @@ async function measureClaimRate(server: Server, queued: number): Promise<number>
 async function claimAndSettle(store: Store): Promise<number> {
   const now = Date.now();
   const lease = { owner: 'bench', until: now + 600_000 };
-  const { messages: leasedMessages } = await store.claim({ messages: 512, bytes: 16_777_216 }, lease, now);
+  const { messages: leasedMessages } = await store.claim({ maxMessages: 512, maxBytes: 16_777_216 }, lease, now);
   const event = { at: now, verb: 'delivered', by: 'bench', detail: null, failure: null, attempt: null };
   await store.settle(
     leasedMessages.map(({ id, attempts }) => ({

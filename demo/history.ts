@@ -58,7 +58,7 @@ export interface HistoryParts {
 
 /** The name of the node of the history, which no longer runs. */
 const NODE_NAME = 'mail-1-2841-7c0d3e';
-const CLAIM_LIMITS = { messages: 2_000, bytes: 1 << 30 };
+const CLAIM_LIMITS = { maxMessages: 2_000, maxBytes: 1 << 30 };
 /** Maximum number of claims in one slice. A message may be retried several times in a slice. */
 const MAX_CLAIMS_PER_SLICE = 12;
 

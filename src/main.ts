@@ -56,10 +56,10 @@ import { startWebhooks } from './wiring/webhooks.ts';
  * Maximum wait for the delivery attempts in progress during a shutdown. Before this wait, the shutdown waits at most
  * one fifth of this time for the requests in progress.
  */
-const DRAIN_MS = 25_000;
+const MAX_DRAIN_MS = 25_000;
 
 /** Interval between two checks for changed secret files. */
-const SECRET_FILES_MS = 5_000;
+const SECRET_CHECK_INTERVAL_MS = 5_000;
 
 export interface Service {
   readonly publicUrl: string | null;
@@ -101,7 +101,7 @@ export interface ServiceOptions {
   /** Receives the configured transport and returns the transport that the service uses. */
   readonly wrapTransport?: (transport: Transport) => Transport;
   /** If false, the account that the start creates on an empty store has no API key. The default is true. */
-  readonly createFirstKey?: boolean;
+  readonly createsFirstKey?: boolean;
   /** Dependencies of the operator API. Without them the operator listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
 }
@@ -122,7 +122,7 @@ export async function startService(settings: Settings, options: ServiceOptions =
  */
 async function start(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
-  const { clock: machineClock = systemClock, limits = {}, drainMs = DRAIN_MS, delayLogUntil = null } = options;
+  const { clock: machineClock = systemClock, limits = {}, drainMs = MAX_DRAIN_MS, delayLogUntil = null } = options;
   const { roles, tls } = settings;
   // These checks run before the store opens, so that a start that cannot succeed changes nothing.
   requireValidClock(machineClock);
@@ -214,12 +214,12 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     onError: reportFailure,
   };
   const { transport: configuredTransport, inbox } = openTransport(settings.transport, transportParts);
-  const replaceable = createReplaceableTransport(configuredTransport);
-  const transport = options.wrapTransport?.(replaceable) ?? replaceable;
+  const replaceableTransport = createReplaceableTransport(configuredTransport);
+  const transport = options.wrapTransport?.(replaceableTransport) ?? replaceableTransport;
   stack.defer(() => transport.close(1_000));
   const applyTransport = (next: TransportSetting): string | null => {
     const reason = findRestartReason(settings.transport, next);
-    if (reason === null) replaceable.replace(openTransport(next, transportParts).transport, DRAIN_MS);
+    if (reason === null) replaceableTransport.replace(openTransport(next, transportParts).transport, MAX_DRAIN_MS);
     return reason;
   };
   const authenticators = createEventAuthenticators(settings.eventSecrets);
@@ -233,7 +233,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     watchSecretFiles({
       files: secretFiles,
       clock,
-      intervalMs: SECRET_FILES_MS,
+      intervalMs: SECRET_CHECK_INTERVAL_MS,
       applyTransport,
       applyEventSecrets,
       applyNotifySecrets,
@@ -270,7 +270,8 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     delivery: delivery === null ? null : observability.getDeliveryStatus(),
     refusedReports: observability.getRefusedReports(),
   });
-  // The acceptance of messages and of notifications have ids of one generator, because an id determines a unique position.
+  // Messages and notifications get their ids from one generator, because the time and the counter of an id must be
+  // unique.
   const ids = createMessageIdGenerator(await store.findNewestId(), randomUUID);
   stack.use(
     startNotifications({
@@ -288,7 +289,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     }),
   );
   // The role `api` stores this key at the end of its start if the store has no account.
-  const firstKey = options.createFirstKey === false ? null : generateApiKey(randomBytes);
+  const firstKey = options.createsFirstKey === false ? null : generateApiKey(randomBytes);
   const operator = roles.has('operator')
     ? stack.use(
         await startOperator({

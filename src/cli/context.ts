@@ -44,16 +44,16 @@ export interface Context {
   /** Writes one line to standard error. */
   warn(message: string): void;
   /**
-   * Runs an operation as the user of this command, on the configured store. `inCaller` has the meaning of `withStore`.
+   * Runs an operation as the user of this command, on the configured store. `runsInCallerThread` has the meaning of `withStore`.
    * Its default is true.
    */
-  operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, inCaller?: boolean): Promise<T>;
+  operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
   /**
    * Opens the store for `work`, even while a service runs, and closes the store afterwards. Changes are written to the
-   * audit log. If `inCaller` is true, the store runs in this thread. The caller sets `inCaller` for work that only
+   * audit log. If `runsInCallerThread` is true, the store runs in this thread. The caller sets `runsInCallerThread` for work that only
    * waits for the store.
    */
-  withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, inCaller?: boolean): Promise<T>;
+  withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
 }
 
 /** Creates the context of this process. */
@@ -68,7 +68,7 @@ export function createProcessContext(): Context {
     writeData: (text) => void process.stdout.write(text),
     writeJson: (value, onWritten) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, onWritten),
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
-    operate: (work, inCaller = true) =>
+    operate: (work, runsInCallerThread = true) =>
       context.withStore(
         (store, settings) =>
           work({
@@ -80,16 +80,16 @@ export function createProcessContext(): Context {
             status: null,
             publish: () => undefined,
           }),
-        inCaller,
+        runsInCallerThread,
       ),
-    withStore: (work, inCaller = false) => openForWork(inCaller, work),
+    withStore: (work, runsInCallerThread = false) => openForWork(runsInCallerThread, work),
   };
   /**
-   * Opens the store for `work` and closes the store afterwards. If `inCaller` is true, no thread is started, because a
+   * Opens the store for `work` and closes the store afterwards. If `runsInCallerThread` is true, no thread is started, because a
    * command of one operation only waits for the store.
    */
   async function openForWork<T>(
-    inCaller: boolean,
+    runsInCallerThread: boolean,
     work: (store: CommandStore, settings: Settings) => Promise<T>,
   ): Promise<T> {
     const settings = context.getSettings();
@@ -98,7 +98,7 @@ export function createProcessContext(): Context {
     const store = await openStore(settings.database, {
       exclusive: false,
       onWait: context.warn,
-      ...(inCaller ? { inCaller } : {}),
+      ...(runsInCallerThread ? { runsInCallerThread } : {}),
     });
     try {
       return await work(createAuditedStore(store, `cli:${getUserName()}`, context.clock.now), settings);

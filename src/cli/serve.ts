@@ -64,7 +64,7 @@ export function addServeCommand(program: Command, context: Context): void {
         describeSettings: () => described,
       },
       onWait: context.warn,
-      createFirstKey: flags.key,
+      createsFirstKey: flags.key,
       // Programs read this object from the first line of the output, so the log lines are written after it.
       ...(flags.json ? { delayLogUntil: startPrinted.promise } : {}),
     });

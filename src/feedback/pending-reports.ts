@@ -53,12 +53,14 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
   async function run(): Promise<number> {
     const now = clock.now();
     try {
-      const { applied, nextAt } = await store.applyPendingReports(now, MAX_REPORTS_PER_RUN);
+      const { applied, nextDueAt } = await store.applyPendingReports(now, MAX_REPORTS_PER_RUN);
       for (const { report, result } of applied) {
         if (result.kind === 'not-yet') continue;
         for (const event of createReportEvents(result, report)) publish(event);
       }
-      return nextAt === null ? MAX_INTERVAL_MS : Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, nextAt - now));
+      return nextDueAt === null
+        ? MAX_INTERVAL_MS
+        : Math.min(MAX_INTERVAL_MS, Math.max(MIN_INTERVAL_MS, nextDueAt - now));
     } catch (error) {
       onError('pending reports', error);
       return MAX_INTERVAL_MS;

@@ -6,7 +6,7 @@
  * Guarantees: at most `burst + perSecond × t` requests pass in any t seconds. A changed limit applies from the next request. A
  * clock that is set back does not block an account. Full buckets are removed from memory.
  */
-import type { TokenRequest, TokensGranted } from '../model/node.ts';
+import type { TokenGrant, TokenRequest } from '../model/node.ts';
 import type { AcceptStore } from '../store/contract.ts';
 
 export interface ThrottleLimit {
@@ -138,7 +138,7 @@ interface TokenReserve {
 
 export class SharedThrottle {
   readonly #reserves = new Map<number, TokenReserve>();
-  readonly #requestTokens: (request: TokenRequest) => Promise<TokensGranted>;
+  readonly #requestTokens: (request: TokenRequest) => Promise<TokenGrant>;
   readonly #onError: (error: unknown) => void;
   #sweepSize = MIN_SWEEP_SIZE;
 
@@ -146,7 +146,7 @@ export class SharedThrottle {
    * `requestTokens` takes tokens from the shared bucket. The function may combine the calls of one iteration of the
    * event loop.
    */
-  constructor(requestTokens: (request: TokenRequest) => Promise<TokensGranted>, onError: (error: unknown) => void) {
+  constructor(requestTokens: (request: TokenRequest) => Promise<TokenGrant>, onError: (error: unknown) => void) {
     this.#requestTokens = requestTokens;
     this.#onError = onError;
   }
@@ -255,9 +255,8 @@ function createRefuseResult(retryAfterMs: number, { perSecond, burst }: Throttle
 export function batchTokenRequests(
   takeTokens: AcceptStore['takeTokens'],
   now: () => number,
-): (request: TokenRequest) => Promise<TokensGranted> {
-  let batch: { request: TokenRequest; resolve: (granted: TokensGranted) => void; reject: (error: unknown) => void }[] =
-    [];
+): (request: TokenRequest) => Promise<TokenGrant> {
+  let batch: { request: TokenRequest; resolve: (granted: TokenGrant) => void; reject: (error: unknown) => void }[] = [];
   const sendBatch = () => {
     const requests = batch;
     batch = [];

@@ -7,16 +7,16 @@
  */
 
 /**
- * The targets that are notified about an item. `https`: only HTTPS targets. Items that prevent the delivery of mail,
- * and items that a notification by mail can cause, are not sent by mail: such a mail could cause the next item. `none`:
- * the item concerns the notifications themselves, or another item has been notified for the same cause.
+ * The targets that receive notifications about an item. `https`: only HTTPS targets. Items that prevent the delivery of
+ * mail, and items that a notification by mail can cause, are not sent by mail: such a mail could cause the next item.
+ * `none`: the item concerns the notifications themselves, or another item has been notified for the same cause.
  */
 export type AttentionChannel = 'all' | 'https' | 'none';
 
 interface AttentionKind {
   /**
    * Items of one family and one subject are stages of the same problem. If one stage replaces another, only the start
-   * of the new stage is notified.
+   * of the new stage is announced.
    */
   readonly family: string;
   readonly channel: AttentionChannel;
@@ -51,7 +51,7 @@ export const ATTENTION_CODES = {
     command: 'postrider doctor',
     consequence: 'Messages that cannot be signed wait in the queue and expire at their maximum age.',
   },
-  // The alarms of these attempts were notified as `next-hop-refusal` or `signing-failed`.
+  // Operators receive a notification about the cause as `next-hop-refusal` or `signing-failed`.
   'attempts-refused': {
     family: 'attempts-refused',
     channel: 'none',
@@ -186,7 +186,7 @@ export interface AttentionRef {
 }
 
 /** An item that needs attention. */
-export interface Attention extends AttentionRef {
+export interface AttentionItem extends AttentionRef {
   readonly level: 'warning' | 'failure';
   /** The cause in one sentence. It may contain untrusted text of a next hop. */
   readonly text: string;

@@ -98,10 +98,10 @@ export interface ImportStep {
   /** The id of the entry that the first batch created. Null in the first batch. */
   readonly entry: number | null;
   /** The size of the whole file. */
-  readonly bytes: number;
+  readonly fileBytes: number;
   /** The number of rows in this batch, including skipped rows. */
-  readonly read: number;
-  readonly skipped: number;
+  readonly rowCount: number;
+  readonly skippedCount: number;
   /** Null if more batches follow. */
   readonly end: 'complete' | 'stopped' | null;
 }
@@ -117,15 +117,19 @@ interface ImportCounts {
  * content as JSON, or null for a new entry. The counts include only committed batches, so they are correct even after
  * the process was killed. Until the last batch, the content has the member `unfinished`.
  */
-export function toAuditedImport(storedEntry: string | null, { bytes, read, skipped, end }: ImportStep, added: number) {
+export function toAuditedImport(
+  storedEntry: string | null,
+  { fileBytes, rowCount, skippedCount, end }: ImportStep,
+  added: number,
+) {
   const before: ImportCounts = storedEntry === null ? { read: 0, added: 0, skipped: 0 } : JSON.parse(storedEntry);
-  const counts = { read: before.read + read, added: before.added + added, skipped: before.skipped + skipped };
+  const counts = { read: before.read + rowCount, added: before.added + added, skipped: before.skipped + skippedCount };
   return {
     read: counts.read,
     added: counts.added,
     known: counts.read - counts.added - counts.skipped,
     skipped: counts.skipped,
-    bytes,
+    bytes: fileBytes,
     ...(end === null ? { unfinished: true } : end === 'stopped' ? { stopped: true } : {}),
   };
 }

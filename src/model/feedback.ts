@@ -85,7 +85,7 @@ type RecipientEvent = Exclude<FeedbackEvent, { kind: 'auto-reply' | 'unknown' }>
 const COMPLAINT_TYPES: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
 
 /** The domains of providers' mailbox simulators. Their recipients are not persons. */
-const SIMULATOR_DOMAINS: readonly string[] = ['simulator.amazonses.com'];
+const PROVIDER_SIMULATOR_DOMAINS: readonly string[] = ['simulator.amazonses.com'];
 
 const MAX_DETAIL_LENGTH = 1_500;
 
@@ -94,7 +94,7 @@ const MAX_DETAIL_LENGTH = 1_500;
  * suppress no recipient and do not count towards the reputation.
  */
 export function isProviderSimulator(address: string): boolean {
-  return SIMULATOR_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
+  return PROVIDER_SIMULATOR_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
 
 /**
@@ -521,7 +521,7 @@ export interface AppliedReport {
 export interface AppliedReports {
   readonly applied: readonly AppliedReport[];
   /** The time when the next pending report is due; null if there is none. */
-  readonly nextAt: number | null;
+  readonly nextDueAt: number | null;
 }
 
 /** A report that is stored for the operator because it was not understood. */

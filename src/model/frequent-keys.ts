@@ -27,7 +27,7 @@ export interface FrequentKeys {
   };
 }
 
-/** Creates a counter. It keeps at least `capacity` keys, and at most twice as many between two evictions. */
+/** Creates a counter with at most twice `capacity` keys. An eviction keeps the `capacity` keys of the highest rank. */
 export function createFrequentKeys(capacity: number): FrequentKeys {
   let entries = new Map<string, Entry>();
   const remainder = createKeyCounts();

@@ -270,7 +270,7 @@ export interface BulkStep {
   readonly isLast: boolean;
 }
 
-/** The reason for which a message of a batch was not changed. */
+/** The reason why a message of a batch was not changed. */
 export type BulkRefusal =
   | Exclude<ResendResult['kind'], 'done' | 'refused'>
   | Extract<ResendResult, { kind: 'refused' }>['reason']

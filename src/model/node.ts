@@ -33,7 +33,7 @@ export interface TokenRequest {
   readonly requested: number;
 }
 
-export interface TokensGranted {
+export interface TokenGrant {
   /** A whole number from 0 to `requested`. */
   readonly granted: number;
   /** The number of whole tokens that remain in the bucket. */

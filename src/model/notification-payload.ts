@@ -63,7 +63,7 @@ type Item = Static<typeof NotificationItem>;
  */
 export function buildNotificationPayload(change: AttentionChange, operatorUrl: string | null): NotificationPayload {
   let remainingBytes = MAX_NOTIFICATION_BYTES;
-  const takeFitting = (notified: readonly NotifiedItem[]): Item[] => {
+  const selectFitting = (notified: readonly NotifiedItem[]): Item[] => {
     const items: Item[] = [];
     for (const item of notified) {
       const built = buildItem(item, operatorUrl);
@@ -73,8 +73,8 @@ export function buildNotificationPayload(change: AttentionChange, operatorUrl: s
     }
     return items;
   };
-  const began = takeFitting(change.began);
-  const ended = takeFitting(change.ended);
+  const began = selectFitting(change.began);
+  const ended = selectFitting(change.ended);
   return {
     type: NOTIFICATION_TYPE,
     timestamp: toIsoTime(change.at),

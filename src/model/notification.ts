@@ -2,22 +2,22 @@
  * The types of notifications to operators, and the rules that decide what is notified. Pure. All times are in
  * milliseconds since the epoch.
  *
- * A check compares the items that need attention now with the stored states of the earlier items. The result contains
+ * * A check compares the items that need attention now with the stored states of the earlier items. The result contains
  * the changed states and at most one notification with every start and end.
  *
- * Guarantees: at most one start and one end of an item are notified within `ITEM_INTERVAL_MS`. A notified end, or the
- * start of another stage of the same problem, follows every notified start. An item that begins and ends between two
- * notifications of the same item is not notified.
+ * * Guarantees: at most one start and one end of an item are announced within `ITEM_INTERVAL_MS`. An announced end, or
+ * the start of another stage of the same problem, follows every announced start. An item that begins and ends between
+ * two notifications of the same item is not announced.
  */
 import {
   ATTENTION_CODES,
-  type Attention,
   type AttentionCode,
+  type AttentionItem,
   getAttentionFamily,
   getAttentionKey,
 } from './attention.ts';
 
-/** The minimum time between two notified starts of the same item. */
+/** The minimum time between two announced starts of the same item. */
 export const ITEM_INTERVAL_MS = 3_600_000;
 /** The minimum time between two notifications. Changes in this time are gathered into the next notification. */
 export const NOTIFICATION_INTERVAL_MS = 60_000;
@@ -30,15 +30,15 @@ export const NOTIFICATION_RETENTION_MS = 30 * 24 * 3_600_000;
 
 /** The stored state of an item. */
 export interface AttentionState {
-  readonly item: Attention;
+  readonly item: AttentionItem;
   readonly isPresent: boolean;
   /** The time of the check that first found the item. */
   readonly beganAt: number;
   /** The time of the first check without the item. Null while the item is present. */
   readonly endedAt: number | null;
-  /** True if the start was notified, and the end was not. */
+  /** True if the start was announced, and the end was not. */
   readonly isAnnounced: boolean;
-  /** The time of the last notified start, or null. */
+  /** The time of the last announced start, or null. */
   readonly announcedAt: number | null;
 }
 
@@ -53,7 +53,7 @@ export interface AttentionCheck {
   readonly states: readonly AttentionState[];
 }
 
-export interface NotifiedItem extends Attention {
+export interface NotifiedItem extends AttentionItem {
   readonly beganAt: number;
   /** Null for an item that began. */
   readonly endedAt: number | null;
@@ -73,18 +73,18 @@ export interface AttentionPlan {
   readonly changed: readonly AttentionState[];
   /** The keys of the states that are removed. */
   readonly removed: readonly string[];
-  /** Null if no start or end is notified now. */
+  /** Null if no start or end is announced now. */
   readonly notification: AttentionChange | null;
 }
 
 /** The items that need attention now. */
 export interface CurrentAttention {
-  readonly items: readonly Attention[];
+  readonly items: readonly AttentionItem[];
   /**
    * The codes of which more items exist than the limit of the query. A missing item of such a code has not necessarily
    * ended.
    */
-  readonly incomplete: ReadonlySet<AttentionCode>;
+  readonly incompleteCodes: ReadonlySet<AttentionCode>;
 }
 
 /**
@@ -96,7 +96,7 @@ export const RUNTIME_CODES: readonly AttentionCode[] = ['circuit-breaker-open', 
 /** Decides the result of a check. Items of the channel `none` are ignored. */
 export function planAttention(
   check: AttentionCheck,
-  { items, incomplete }: CurrentAttention,
+  { items, incompleteCodes }: CurrentAttention,
   now: number,
 ): AttentionPlan {
   const before = new Map(check.states.map((state) => [getAttentionKey(state.item), state]));
@@ -120,13 +120,12 @@ export function planAttention(
   const ongoing = after.size;
 
   for (const [key, state] of before) {
-    if (after.has(key) || incomplete.has(state.item.code)) continue;
+    if (after.has(key) || incompleteCodes.has(state.item.code)) continue;
     const absent = state.isPresent ? { ...state, isPresent: false, endedAt: now } : state;
     const nextStage = presentStages.get(getAttentionFamily(state.item));
     const isEndDue = isDue && absent.isAnnounced && nextStage === undefined;
     if (isEndDue) ended.push({ ...absent.item, beganAt: absent.beganAt, endedAt: absent.endedAt ?? now });
-    // The operators were notified of the problem, so the end of its last stage is notified, even if the start of this
-    // stage was not.
+    // The problem was announced, so the end of its last stage is announced, even if the start of this stage was not.
     if (nextStage !== undefined && absent.isAnnounced) markAnnounced(after, nextStage, absent.announcedAt);
     const settled = isEndDue || nextStage !== undefined ? { ...absent, isAnnounced: false } : absent;
     if (!settled.isAnnounced && hasElapsed(settled.announcedAt, ITEM_INTERVAL_MS, now)) removed.push(key);
@@ -149,11 +148,11 @@ function markAnnounced(states: Map<string, AttentionState>, key: string, announc
 }
 
 /** Returns the state of an item that is present. The text of a stored item is the text at its start. */
-function createPresentState(before: AttentionState | null, item: Attention, now: number): AttentionState {
+function createPresentState(before: AttentionState | null, item: AttentionItem, now: number): AttentionState {
   if (before === null)
     return { item, isPresent: true, beganAt: now, endedAt: null, isAnnounced: false, announcedAt: null };
   if (before.isPresent) return before;
-  // An announced item that returns before its end was notified never ended for the operators.
+  // If an announced item returns before its end is announced, its start time stays unchanged.
   const beganAt = before.isAnnounced ? before.beganAt : now;
   return { ...before, item, isPresent: true, beganAt, endedAt: null };
 }

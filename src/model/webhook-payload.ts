@@ -51,7 +51,7 @@ const messageMembers = {
   sequence: Type.Integer({
     minimum: 0,
     description:
-      'The position of the change in the history of the message, from 0 (accepted). Entries without an event count. Deliveries may arrive in another order.',
+      'The position of the change in the history of the message, from 0 (accepted). Entries without an event are also counted. Deliveries may arrive in another order.',
   }),
 };
 const diagnosticMembers = {

@@ -257,7 +257,7 @@ export interface DeliverySettlement extends Pick<LeasedDelivery, 'id' | 'webhook
    * True if the attempt failed by a fault of the installation, for example a lost secret, and not by a failure of the
    * endpoint. Such an attempt does not change `failingSince`.
    */
-  readonly isOwnFault: boolean;
+  readonly isInstallationFault: boolean;
 }
 
 export type DeliverySettleResult =

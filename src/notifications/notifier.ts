@@ -8,7 +8,7 @@
  * other target. A target may receive a notification twice, with the same `webhook-id`; a mail is accepted once.
  */
 import type { MonotonicClock } from '../clock.ts';
-import type { Attention } from '../model/attention.ts';
+import type { AttentionItem } from '../model/attention.ts';
 import type { PublishOf } from '../model/events.ts';
 import {
   type AttentionChange,
@@ -55,7 +55,7 @@ export interface NotifierParts {
   /** Reads the items that need attention. */
   readonly readAttention: () => Promise<CurrentAttention>;
   /** Returns the item of a database that does not commit for this node, or null. */
-  readonly readOutage: () => Attention | null;
+  readonly readOutage: () => AttentionItem | null;
   readonly deliver: DeliverNotification;
   /** Returns the first signing secret. Called only if a target is a URL. */
   readonly getSecret: () => string;
@@ -126,10 +126,10 @@ export function startNotifier(parts: NotifierParts): Notifier {
     const recorded = await store.readAttentionCheck(clock.now(), intervalMs);
     if (recorded === null) return;
     outage.setSequence(recorded.sequence);
-    const { items, incomplete } = await readAttention();
+    const { items, incompleteCodes } = await readAttention();
     const now = clock.now();
     // This node sends the notification of a database outage directly. The outage has ended if this check is recorded.
-    const current = { items: items.filter(({ code }) => code !== 'database-unavailable'), incomplete };
+    const current = { items: items.filter(({ code }) => code !== 'database-unavailable'), incompleteCodes };
     const { changed, removed, notification } = planAttention(outage.addTo(recorded, now), current, now);
     const deliveries = notification === null ? [] : buildDeliveries(notification);
     const record: AttentionRecord = {

@@ -10,7 +10,7 @@
  */
 import { createHmac } from 'node:crypto';
 import type { MonotonicClock } from '../clock.ts';
-import { type Attention, getAttentionKey } from '../model/attention.ts';
+import { type AttentionItem, getAttentionKey } from '../model/attention.ts';
 import {
   type AttentionCheck,
   type AttentionState,
@@ -40,7 +40,7 @@ export interface OutageParts {
 interface Outage {
   readonly startedAt: number;
   readonly startedMonotonicMs: number;
-  readonly item: Attention;
+  readonly item: AttentionItem;
   /** The payload and its id. Null before the first attempt. */
   notification: { readonly id: string; readonly payload: string } | null;
   readonly remainingAttempts: Map<NotificationTarget, number>;
@@ -50,7 +50,7 @@ interface Outage {
 
 export interface OutageNotifier {
   /** Reports the current state: the item of the outage, or null while commits succeed. Returns at once. */
-  observe(item: Attention | null): void;
+  observe(item: AttentionItem | null): void;
   /** Stores the number of recorded notifications, which is the same on all nodes. */
   setSequence(sequence: number): void;
   /** Adds the item of an outage that has ended, if a target received a notification of its start. */
@@ -72,7 +72,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
   let lastNotifiedAt: number | null = null;
   let sequence = 0;
 
-  function start(item: Attention): Outage {
+  function start(item: AttentionItem): Outage {
     return {
       ...{ startedAt: clock.now(), startedMonotonicMs: clock.monotonic(), item, notification: null },
       remainingAttempts: new Map(targets.map((target) => [target, MAX_ATTEMPTS])),

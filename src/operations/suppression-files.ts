@@ -185,8 +185,13 @@ async function addRows(
   let [recordedRows, recordedSkipped] = [0, 0];
 
   const writeBatch = async (end: ImportStep['end']): Promise<ErrorResult | null> => {
-    const read = { read: counts.read - recordedRows, skipped: counts.skipped - recordedSkipped };
-    const result = await store.importSuppressions(account, batch, { entry: auditEntryId, bytes: total, ...read, end });
+    const stepCounts = { rowCount: counts.read - recordedRows, skippedCount: counts.skipped - recordedSkipped };
+    const result = await store.importSuppressions(account, batch, {
+      entry: auditEntryId,
+      fileBytes: total,
+      ...stepCounts,
+      end,
+    });
     if (result.kind !== 'done') return accountNotFound(account);
     auditEntryId = result.value.entry;
     addedCount += result.value.added;
@@ -226,7 +231,7 @@ async function addRows(
   if (auditEntryId === null) return failure;
   // The counts exclude the rows of a batch that was not added.
   batch = [];
-  const step = { entry: auditEntryId, bytes: total, read: 0, skipped: 0, end: 'stopped' } as const;
+  const step = { entry: auditEntryId, fileBytes: total, rowCount: 0, skippedCount: 0, end: 'stopped' } as const;
   // If this write fails, the entry remains unfinished, with the counts of the added batches.
   await store.importSuppressions(account, [], step).catch(() => undefined);
   return { ok: false, error: { ...failure.error, message: `${failure.error.message}${formatAddedCount(addedCount)}` } };

@@ -252,7 +252,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     const limits = budget.getClaimLimits(readyQueue.size);
     const retryAt = breaker.retryAt(now);
     if (limits === null || retryAt === null) return limits;
-    return retryAt > now || runningAttempts > 0 || readyQueue.size > 0 ? null : { ...limits, messages: 1 };
+    return retryAt > now || runningAttempts > 0 || readyQueue.size > 0 ? null : { ...limits, maxMessages: 1 };
   }
 
   function wake(): void {

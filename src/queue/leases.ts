@@ -77,7 +77,7 @@ export function createLeaseBudget(): LeaseBudget {
       // The store counts UTF-8 bytes, at least one byte for each UTF-16 code unit. A code unit needs two bytes of
       // memory.
       const bytes = Math.max(0, Math.floor((MAX_LEASED_BYTES - reservedBytes) / 2));
-      return { messages: leaseLimit - leaseCount, bytes: Math.min(MAX_CLAIM_BYTES, bytes) };
+      return { maxMessages: leaseLimit - leaseCount, maxBytes: Math.min(MAX_CLAIM_BYTES, bytes) };
     },
   };
 }

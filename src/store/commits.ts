@@ -15,15 +15,14 @@ import type { Store } from './contract.ts';
 
 const MAX_CONCURRENT_BATCHES = 2;
 /**
- * Limits for the commit of a failed batch in parts: the total time, and the number of consecutive failures beyond those
- * that the isolation of one item requires. If a limit is exceeded, the remaining items are rejected.
+ * Limits for the commit of a failed batch in parts. `MAX_CONSECUTIVE_FAILURES` is added to the number of halvings that
+ * isolate one item. If a limit is exceeded, the remaining items are rejected.
  */
 const MAX_SPLIT_COMMIT_MS = 2_000;
 const MAX_CONSECUTIVE_FAILURES = 8;
 /**
- * A batch with this many pending items starts immediately instead of at the end of the turn of the event loop.
- * Otherwise the store's thread would wait for the event loop, and the event loop would then wait for the store's
- * thread.
+ * A batch with this many pending items starts immediately instead of at the end of the turn of the event loop. The
+ * store's thread then commits while the event loop still processes the turn.
  */
 const MIN_ITEMS_TO_FLUSH = 16;
 
@@ -213,7 +212,7 @@ export function watchHealth(
 
   return {
     findFault() {
-      // The absolute difference also covers a clock that was set back.
+      // The difference is absolute, because the clock may be set back.
       if (Math.abs(clock.now() - checkedAt) > MAX_HEALTH_AGE_MS) probe();
       return knownFault() ?? (isFailing ? 'the store cannot commit' : null);
     },

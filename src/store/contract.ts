@@ -53,8 +53,8 @@ import type {
   NodeIdentity,
   NodeStatus,
   RefusedReports,
+  TokenGrant,
   TokenRequest,
-  TokensGranted,
 } from '../model/node.ts';
 import type { ChangeFeedPosition, OverviewData, QueueStatistics } from '../model/overview.ts';
 import type { PackedReports } from '../model/packed-reports.ts';
@@ -80,9 +80,9 @@ import type { WebhookStore, WebhookWorkerStore } from './webhook-store.ts';
  * queue forever.
  */
 export interface ClaimLimits {
-  readonly messages: number;
+  readonly maxMessages: number;
   /** Maximum total size of the message texts, in bytes of UTF-8. */
-  readonly bytes: number;
+  readonly maxBytes: number;
 }
 
 export interface ClaimedMessages {
@@ -103,7 +103,7 @@ export interface AcceptStore {
    * full. After a change of the limit, a full bucket is full under the new limit, and any other bucket keeps its tokens
    * up to the new burst.
    */
-  takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokensGranted[]>;
+  takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokenGrant[]>;
 }
 
 /** The operations on leases: claim, mark, settle, release and recover. */

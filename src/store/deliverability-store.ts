@@ -15,7 +15,10 @@ export interface DeliverabilityStore {
     since: number,
     until: number,
   ): Promise<readonly StoredDeliverabilityRow[]>;
-  /** Stores the mailbox providers of domains. A newer stored answer stays. Each domain occurs at most once in a batch. */
+  /**
+   * Stores the mailbox providers of domains. A newer stored answer is not replaced. Each domain occurs at most once in
+   * a batch.
+   */
   writeMailboxProviders(batch: readonly StoredMailboxProvider[]): Promise<void>;
   /** Returns the stored mailbox providers of these domains. Domains without an entry are omitted. */
   findMailboxProviders(domains: readonly string[]): Promise<readonly StoredMailboxProvider[]>;

@@ -9,7 +9,7 @@ export interface StoreEnvironment {
    * True for a repeatable run: the store starts no thread, and `clock` replaces the database server's time. The time
    * limits of server connections still use the system's clock.
    */
-  readonly simulated: boolean;
+  readonly isSimulated: boolean;
 }
 
 /**
@@ -18,8 +18,8 @@ export interface StoreEnvironment {
  */
 export type ServerTimeOverride = () => number | null;
 
-export function getServerTimeOverride({ clock, simulated }: StoreEnvironment): ServerTimeOverride {
-  return simulated ? clock.now : () => null;
+export function getServerTimeOverride({ clock, isSimulated }: StoreEnvironment): ServerTimeOverride {
+  return isSimulated ? clock.now : () => null;
 }
 
-export const SYSTEM_ENVIRONMENT: StoreEnvironment = { clock: systemClock, random: Math.random, simulated: false };
+export const SYSTEM_ENVIRONMENT: StoreEnvironment = { clock: systemClock, random: Math.random, isSimulated: false };

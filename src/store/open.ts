@@ -9,7 +9,7 @@ export interface OpenOptions {
   /** True for a service. Only one service at a time may use an embedded database. */
   readonly exclusive: boolean;
   /** True for a short command: an embedded store starts no thread and completes each call synchronously. */
-  readonly inCaller?: boolean;
+  readonly runsInCallerThread?: boolean;
   /** If true, no message is accepted while the server demands no synchronous standby. Default: false. */
   readonly requireSyncStandby?: boolean;
   /** Called with the status of the standby of a database server. */
@@ -43,14 +43,14 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
     onStandby = () => undefined,
     onFilesFault,
   } = options;
-  const { inCaller = environment.simulated } = options;
+  const { runsInCallerThread = environment.isSimulated } = options;
   switch (database.kind) {
     case 'sqlite': {
       const { openSqliteStore } = await import('./sqlite/store.ts');
       return openSqliteStore({
         path: database.path,
         exclusive,
-        inCaller,
+        runsInCallerThread,
         environment,
         ...(onFilesFault === undefined ? {} : { onFilesFault }),
       });
@@ -59,7 +59,7 @@ export async function openStore(database: DatabaseSetting, options: OpenOptions)
       const { openPostgresStore } = await import('./postgres/store.ts');
       return openPostgresStore({
         setting: database,
-        service: exclusive,
+        isService: exclusive,
         application: `postrider ${node}`,
         environment,
         requireSyncStandby,

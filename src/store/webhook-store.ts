@@ -93,11 +93,11 @@ export interface WebhookStore {
 /** The limits of one claim of deliveries. */
 export interface DeliveryClaimLimits {
   /** The maximum number of deliveries of the claim. */
-  readonly total: number;
+  readonly maxDeliveries: number;
   /** The maximum numbers of deliveries of endpoints. */
-  readonly free: readonly { readonly webhookId: number; readonly count: number }[];
-  /** The maximum number of deliveries of each endpoint that `free` does not list. */
-  readonly defaultFree: number;
+  readonly freeSlots: readonly { readonly webhookId: number; readonly count: number }[];
+  /** The maximum number of deliveries of each endpoint that `freeSlots` does not list. */
+  readonly defaultFreeSlots: number;
   /** The claim examines endpoints with greater ids. 0 for the first claim of a pass. */
   readonly after: number;
 }

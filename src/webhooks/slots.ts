@@ -43,7 +43,7 @@ interface EndpointState {
 }
 
 /** The part of the limits of a claim that depends on the slots. */
-export type SlotLimits = Pick<DeliveryClaimLimits, 'total' | 'free' | 'defaultFree'>;
+export type SlotLimits = Pick<DeliveryClaimLimits, 'maxDeliveries' | 'freeSlots' | 'defaultFreeSlots'>;
 
 export interface Slots {
   /** Marks an endpoint as failing. */
@@ -60,7 +60,7 @@ export interface Slots {
    * the last claim left none.
    */
   free(webhookId: number): number | null;
-  /** Returns the limits of the next claim. `total` is 0 if every slot is used. */
+  /** Returns the limits of the next claim. `maxDeliveries` is 0 if every slot is used. */
   getLimits(): SlotLimits;
   /** Removes the state of endpoints that use no slot. Called when no delivery of these endpoints is due. */
   removeIdle(): void;
@@ -83,19 +83,19 @@ export function createSlots(monotonic: () => number): Slots {
     markFailing(webhookId) {
       getState(webhookId).failures = 1;
     },
-    occupy(webhookIds, { total, free, defaultFree }) {
-      const freeById = new Map(free.map(({ webhookId, count }) => [webhookId, count]));
+    occupy(webhookIds, { maxDeliveries, freeSlots, defaultFreeSlots }) {
+      const freeById = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
       const counts = new Map<number, number>();
       for (const webhookId of webhookIds) counts.set(webhookId, (counts.get(webhookId) ?? 0) + 1);
       for (const [webhookId, count] of counts) {
         const state = getState(webhookId);
         state.count += count;
-        state.hasBacklog = count >= (freeById.get(webhookId) ?? defaultFree);
+        state.hasBacklog = count >= (freeById.get(webhookId) ?? defaultFreeSlots);
       }
       usedCount += webhookIds.length;
-      // The total may have ended the claim of the last endpoint.
+      // This limit may have ended the claim of the last endpoint.
       const last = webhookIds.at(-1);
-      if (last !== undefined && webhookIds.length >= total) getState(last).hasBacklog = true;
+      if (last !== undefined && webhookIds.length >= maxDeliveries) getState(last).hasBacklog = true;
     },
     reportResult(webhookId, isSuccess) {
       const state = getState(webhookId);
@@ -115,12 +115,12 @@ export function createSlots(monotonic: () => number): Slots {
       for (const { failures, count } of states.values()) if (failures > 0) failingCount += count;
       const isBusy = usedCount - failingCount >= BUSY_SLOT_COUNT;
       const maxOfFailing = failingCount + MAX_CLAIMED_DELIVERIES > MAX_FAILING_SLOTS ? 0 : 1;
-      const free = [...states].map(([webhookId, { count, limit, failures, pausedUntil }]) => {
+      const freeSlots = [...states].map(([webhookId, { count, limit, failures, pausedUntil }]) => {
         const maxCount = failures > 0 ? (pausedUntil > now ? 0 : maxOfFailing) : isBusy ? 1 : limit;
         return { webhookId, count: Math.max(0, maxCount - count) };
       });
-      const total = Math.min(MAX_CLAIMED_DELIVERIES, MAX_CONCURRENT_ATTEMPTS - usedCount);
-      return { total, free, defaultFree: isBusy ? 1 : INITIAL_LIMIT };
+      const maxDeliveries = Math.min(MAX_CLAIMED_DELIVERIES, MAX_CONCURRENT_ATTEMPTS - usedCount);
+      return { maxDeliveries, freeSlots, defaultFreeSlots: isBusy ? 1 : INITIAL_LIMIT };
     },
     removeIdle() {
       for (const [webhookId, { count, failures }] of states)

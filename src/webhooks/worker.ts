@@ -90,7 +90,7 @@ export interface WebhookWorkerParts {
 }
 
 /** The result of an attempt, or of the preparation of its request. */
-interface AttemptOutcome extends WebhookAttemptResult, Pick<DeliverySettlement, 'isOwnFault'> {}
+interface AttemptOutcome extends WebhookAttemptResult, Pick<DeliverySettlement, 'isInstallationFault'> {}
 
 export interface WebhookWorker {
   /** Schedules a run, because an event may have been recorded or a delivery may be due. */
@@ -238,15 +238,15 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     let freeAttempts = pace.getPauseMs() > 0 ? MAX_ATTEMPTS_PER_PACED_RUN : Number.POSITIVE_INFINITY;
     while (!isStopping) {
       const slotLimits = slots.getLimits();
-      const limits = { ...slotLimits, total: Math.min(slotLimits.total, freeAttempts) };
-      if (limits.total <= 0) return;
+      const limits = { ...slotLimits, maxDeliveries: Math.min(slotLimits.maxDeliveries, freeAttempts) };
+      if (limits.maxDeliveries <= 0) return;
       const startedAt = clock.monotonic();
       const now = clock.now();
       const claimLimits = { ...limits, after: position };
       const { deliveries, next } = await store.claimDeliveries(claimLimits, node, now + DELIVERY_LEASE_MS, now);
       freeAttempts -= deliveries.length;
       await startAttempts(deliveries, limits, startedAt);
-      if (deliveries.length < limits.total) examinedSteps += 1;
+      if (deliveries.length < limits.maxDeliveries) examinedSteps += 1;
       position = next ?? 0;
       if (hasWrapped && (next === null || (end > 0 && position >= end))) break;
       if (next === null) hasWrapped = true;
@@ -325,7 +325,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       step = 'sign a webhook';
       const headers = { ...signWebhook(id, at, body, openSecrets(sealed)) };
       step = 'send a webhook';
-      return { ...(await attempt({ url, headers, body })), isOwnFault: false };
+      return { ...(await attempt({ url, headers, body })), isInstallationFault: false };
     } catch (error) {
       onError(step, error);
       return createOwnFault(OWN_FAULTS[step]);
@@ -334,7 +334,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
 
   function decideSettlement(delivery: LeasedDelivery, attemptResult: AttemptOutcome, at: number): DeliverySettlement {
     const { id, webhookId, owner, lease } = delivery;
-    const { durationMs, status, error, body, isOwnFault } = attemptResult;
+    const { durationMs, status, error, body, isInstallationFault } = attemptResult;
     const isGone = status === STATUS_GONE;
     const attemptRecord = { at, durationMs, status, error, body };
     return {
@@ -345,7 +345,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       attempt: attemptRecord,
       result: decideResult(delivery, attemptResult),
       isGone,
-      isOwnFault,
+      isInstallationFault,
     };
   }
 
@@ -438,7 +438,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
 
 /** Returns the result of an attempt that failed by a fault of the installation, before a request was sent. */
 function createOwnFault(error: string): AttemptOutcome {
-  return { durationMs: 0, status: null, error, body: null, retryAfterMs: null, isOwnFault: true };
+  return { durationMs: 0, status: null, error, body: null, retryAfterMs: null, isInstallationFault: true };
 }
 
 /** Returns the body of an event as JSON. The same event always has the same body. */

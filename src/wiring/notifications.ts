@@ -93,7 +93,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
 
   async function readAttention(): Promise<CurrentAttention> {
     const input = await readOverviewInput(store, settings, status(), '1h', clock.now(), MAX_NOTIFIED_ITEMS);
-    return { items: listAttention(input), incomplete: findIncompleteCodes(input) };
+    return { items: listAttention(input), incompleteCodes: findIncompleteCodes(input) };
   }
 
   const notifier = startNotifier({

@@ -29,9 +29,9 @@ const createSecret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repea
 /** Returns the import step of a batch with one row. */
 const createStep = (change: Partial<ImportStep> = {}): ImportStep => ({
   entry: null,
-  bytes: 500,
-  read: 1,
-  skipped: 0,
+  fileBytes: 500,
+  rowCount: 1,
+  skippedCount: 0,
   end: null,
   ...change,
 });
@@ -290,7 +290,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     const firstImport = await store.importSuppressions(
       'acme',
       [createManualEntry('a@example.com')],
-      createStep({ read: 3, skipped: 2 }),
+      createStep({ rowCount: 3, skippedCount: 2 }),
       BY,
     );
     const entry = firstImport.kind === 'done' ? firstImport.value.entry : null;
@@ -301,10 +301,12 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     ]);
     const secondBatch = [createManualEntry('a@example.com'), createManualEntry('b@example.com')];
     const laterActor = { name: 'cli:root', at: BY.at + 9 };
-    expect(await store.importSuppressions('acme', secondBatch, createStep({ entry, read: 2 }), laterActor)).toEqual({
-      kind: 'done',
-      value: { added: 1, entry },
-    });
+    expect(await store.importSuppressions('acme', secondBatch, createStep({ entry, rowCount: 2 }), laterActor)).toEqual(
+      {
+        kind: 'done',
+        value: { added: 1, entry },
+      },
+    );
     const expectedCounts = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
     expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);
     // A batch is not stored if the entry cannot be updated.
@@ -319,11 +321,11 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     await refuseEntries(false);
     expect(await store.findSuppression('c@example.com')).toEqual([]);
     expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);
-    await store.importSuppressions('acme', [], createStep({ entry, read: 0, end: 'stopped' }), BY);
+    await store.importSuppressions('acme', [], createStep({ entry, rowCount: 0, end: 'stopped' }), BY);
     const { unfinished: _, ...counts } = expectedCounts;
     expect(await readAudit()).toEqual([[expectedMembers, { ...counts, stopped: true }]]);
     // A second import has a separate entry.
-    await store.importSuppressions('acme', secondBatch, createStep({ read: 2, end: 'complete' }), BY);
+    await store.importSuppressions('acme', secondBatch, createStep({ rowCount: 2, end: 'complete' }), BY);
     expect((await readAudit()).map(([, after]) => after)).toEqual([
       { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },
       { ...counts, stopped: true },

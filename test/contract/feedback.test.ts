@@ -528,7 +528,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ['names no message', () => [null, HARD]],
         ['names an unknown message', () => [{ id: createMessage().id }, HARD]],
         ['names another recipient', ({ id }) => [{ id }, { ...HARD, recipient: 'other@example.com' }]],
-      ])('an event that %s has its digest recorded', async (_name, createEvent) => {
+      ])('the digest of an event that %s is recorded', async (_name, createEvent) => {
         const store = await createStoreWith();
         const message = await storeDeliveredMessage(store);
         const first = createOneTimeReport(...createEvent(message), 'token');
@@ -540,7 +540,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await store.listFeedback(null, 9)).toEqual([]);
       });
 
-      test('a pending event has its digest recorded, and is applied after the attempt', async () => {
+      test('the digest of a pending event is recorded, and the event is applied after the attempt', async () => {
         const store = await createStoreWith();
         const other = await storeDeliveredMessage(store, 'other@example.com');
         const message = createMessage({ lease: LEASE });
@@ -609,7 +609,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       });
       const later = Date.now() + 120_000;
       const claimed = await store.claim(
-        { messages: 10, bytes: 1_000_000 },
+        { maxMessages: 10, maxBytes: 1_000_000 },
         { owner: 'node-b', until: later + 60_000 },
         later,
       );
@@ -634,14 +634,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const bounced = createEventReport({ id: message.id }, HARD, now);
       expect(await recordOne(store, bounced)).toEqual({ kind: 'pending' });
       expect(await recordOne(store, bounced)).toEqual({ kind: 'pending' });
-      expect(await store.applyPendingReports(now, 10)).toEqual({ applied: [], nextAt: expect.any(Number) });
-      const { nextAt } = await store.applyPendingReports(now + 1_000, 10);
-      expect(nextAt).toBeGreaterThan(now + 1_000);
+      expect(await store.applyPendingReports(now, 10)).toEqual({ applied: [], nextDueAt: expect.any(Number) });
+      const { nextDueAt } = await store.applyPendingReports(now + 1_000, 10);
+      expect(nextDueAt).toBeGreaterThan(now + 1_000);
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
       const attempt = createAttempt({ kind: 'delivered', reply });
       const entry = { at: now, verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
       await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event: entry })]);
-      const { applied, nextAt: later } = await store.applyPendingReports(now + 60_000, 10);
+      const { applied, nextDueAt: later } = await store.applyPendingReports(now + 60_000, 10);
       expect(applied).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
       expect(later).toBeNull();
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'bounced']);
@@ -658,7 +658,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const first = await store.applyPendingReports(now + 1_000, 10);
       expect(first.applied).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
       const second = await store.applyPendingReports(now + 120_000, 10);
-      expect(second).toMatchObject({ applied: [{ result: { kind: 'unrelated' } }], nextAt: null });
+      expect(second).toMatchObject({ applied: [{ result: { kind: 'unrelated' } }], nextDueAt: null });
     });
 
     test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {

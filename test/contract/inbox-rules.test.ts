@@ -1,4 +1,4 @@
-/** Tests the rules of the inbox on every store: matching, exact counts and bounds. */
+/** Tests the rules of the inbox on every store: matching, exact counts and limits. */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import {
   type InboxRuleAnswer,
@@ -72,7 +72,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.listInboxRules()).toMatchObject([{ used: 15 }, { used: 25 }]);
   });
 
-  test('the list has the answers and the last use of each rule, newest first, and the audit log its changes', async () => {
+  test('the list contains each rule with its uses, newest first, and the audit log contains each change of a rule', async () => {
     const store = await openStore();
     await add(store, ADA);
     const second = await add(store, 'example.com', { answer: { kind: 'delay', delayMs: 5 }, times: 3 });
@@ -95,7 +95,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await take(store, [createRequest('bob@example.com')])).toEqual([null]);
   });
 
-  test('the numbers of active rules and of ended rules are bounded', async () => {
+  test('at most a fixed number of active rules and of ended rules is stored', async () => {
     const store = await openStore();
     for (let n = 0; n < MAX_ENDED_INBOX_RULES + 5; n += 1) await add(store, ADA, { expiresAt: NOW - 1 });
     for (let n = 0; n < MAX_ACTIVE_INBOX_RULES; n += 1) await add(store, ADA);

@@ -96,7 +96,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       node: 'observer',
     });
     const claimResult = await store.claim(
-      { messages: 1, bytes: 10_000 },
+      { maxMessages: 1, maxBytes: 10_000 },
       { owner: 'observer', until: now + MINUTE_MS },
       now + 1,
     );
@@ -141,8 +141,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('each account has its own bucket, and a full bucket stays full under a new limit', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();
-    const slow = { perSecond: 0.001, burst: 2 };
-    const bothRequests = [1, 2].map((accountId) => ({ accountId, ...slow, requested: accountId === 1 ? 2 : 0 }));
+    const slowRequest = { perSecond: 0.001, burst: 2 };
+    const bothRequests = [1, 2].map((accountId) => ({ accountId, ...slowRequest, requested: accountId === 1 ? 2 : 0 }));
     expect(
       (await store.takeTokens(bothRequests, now)).map(({ remaining: remainingTokens }) => remainingTokens),
     ).toEqual([0, 2]);

@@ -1,6 +1,6 @@
 /** Tests the states of items that need attention, and the notifications to operators, on every store. */
 import { describe, expect, onTestFinished, test } from 'vitest';
-import type { Attention } from '../../src/model/attention.ts';
+import type { AttentionItem } from '../../src/model/attention.ts';
 import { NOTIFICATION_KEY_ID } from '../../src/model/message.ts';
 import type { AttentionCheck, AttentionState, LeasedNotification } from '../../src/model/notification.ts';
 import type { Store } from '../../src/store/contract.ts';
@@ -14,7 +14,7 @@ const MESSAGE_ID = createMessageIdAt(NOW);
 const MAIL = 'mailto:ops@example.com';
 const HTTPS = 'https://hooks.example.com/ops';
 
-const createItem = (subject: string): Attention => ({
+const createItem = (subject: string): AttentionItem => ({
   ...{ code: 'account-locked', subject, level: 'failure', text: `Account ${subject} is locked: \0 \u{1f4a5}` },
   ...{ remedy: 'Unlock it', page: `/accounts/${subject}` },
 });
@@ -101,7 +101,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await claim(store, NOW + LEASE_MS, 'd', [HTTPS])).toMatchObject([{ owner: 'd', target: HTTPS, attempt: 2 }]);
   });
 
-  test('a settled notification is not leased again, and a lease that another node has taken over is not settled', async () => {
+  test('a settled notification is not leased again, and an expired lease that another node has claimed cannot be settled', async () => {
     const store = await openStore();
     await addNotification(store, 'n1', NOW);
     const leased = await claim(store, NOW);
@@ -142,7 +142,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listNotifications(HTTPS, 10)).map(({ id }) => id)).toEqual(['n3']);
   });
 
-  test('a message that is a notification is outside the limits of its account, is accepted while the account is locked, and obeys the suppression list', async () => {
+  test('a notification by mail is not limited by its account, waits while the account is locked, and is not sent to a suppressed recipient', async () => {
     const store = await openStore();
     const now = Date.now();
     const rate = { limit: 1, periodMs: 3_600_000 };
@@ -158,7 +158,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const id = createMessageIdAt(now + 10);
     expect(await accept({ ...notification, id })).toMatchObject({ kind: 'accepted', state: 'queued' });
     expect((await store.findMessage(id))?.events[0]?.by).toBe('notification');
-    const limits = { messages: 10, bytes: 1_000_000 };
+    const limits = { maxMessages: 10, maxBytes: 1_000_000 };
     expect((await store.claim(limits, { owner: 'n', until: now + LEASE_MS }, now + 20)).messages).toEqual([]);
     const to = 'suppressed@example.com';
     await store.addSuppressions('default', [{ address: to, reason: 'bounce', source: 'test', at: now }]);

@@ -227,7 +227,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ];
     for (const [index, { id }] of [gone, removed, stopped].entries())
       await store.addTestDelivery(id, createMessageIdAt(NOW + index), NOW);
-    const limits = { total: 10, free: [], defaultFree: 10, after: 0 };
+    const limits = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10, after: 0 };
     const { deliveries } = await store.claimDeliveries(limits, 'node', NOW + 60_000, NOW);
     const attempt = { at: NOW, durationMs: 1, status: 410, error: 'status 410', body: '' };
     const settlements = deliveries.map(({ id, webhookId, owner, lease }) => {
@@ -239,7 +239,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         attempt,
         result: { kind: 'failed' } as const,
         isGone: true,
-        isOwnFault: false,
+        isInstallationFault: false,
       };
     });
     await store.settleDeliveries(settlements, NOW + 1);

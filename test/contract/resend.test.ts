@@ -50,7 +50,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
         after: JSON.stringify({ state: 'cancelled', resentAs: newId }),
       },
     ]);
-    const claimed = await store.claim({ messages: 9, bytes: 9e6 }, { owner: 'node', until: NOW + 9_000 }, NOW + 2);
+    const claimed = await store.claim(
+      { maxMessages: 9, maxBytes: 9e6 },
+      { owner: 'node', until: NOW + 9_000 },
+      NOW + 2,
+    );
     expect(claimed.messages.map(({ id, message: text, attempts }) => [id, text, attempts])).toEqual([[newId, body, 1]]);
   });
 
@@ -60,7 +64,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       store.resendMessage({ id, newId: createMessageIdAt(NOW) }, NOW, { name: 'page', at: NOW });
     expect(await resend(message.id)).toEqual({ kind: 'not-ended', state: 'queued' });
     expect(await resend(createMessageIdAt(NOW))).toEqual({ kind: 'missing' });
-    await store.claim({ messages: 9, bytes: 9e6 }, { owner: 'node', until: NOW + 9_000 }, NOW);
+    await store.claim({ maxMessages: 9, maxBytes: 9e6 }, { owner: 'node', until: NOW + 9_000 }, NOW);
     expect(await resend(message.id)).toEqual({ kind: 'not-ended', state: 'sending' });
     const other = createMessage({ acceptedAt: NOW + 5, accountId: message.accountId });
     await store.accept([other]);

@@ -231,7 +231,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           await store.settle([
             createSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', earlier) }),
           ]);
-          const { messages: claimed } = await store.claim({ messages: 1, bytes: 9_000 }, LEASE, START);
+          const { messages: claimed } = await store.claim({ maxMessages: 1, maxBytes: 9_000 }, LEASE, START);
           expect(claimed.map((message) => message.id)).toEqual([id]);
           leased.attempts = 2;
         }
@@ -239,7 +239,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           await store.settle([
             createSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', lastFailure) }),
           ]);
-          await store.claim({ messages: 1, bytes: 9_000 }, LEASE, START);
+          await store.claim({ maxMessages: 1, maxBytes: 9_000 }, LEASE, START);
           await store.settle([
             createSettlement({ ...leased, attempts: 3 }, { to: state, event: createEvent(state, null) }),
           ]);

@@ -25,7 +25,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
   async function runSeed(seed: number): Promise<readonly unknown[]> {
     const clock = createVirtualClock(START);
     const random = createSeededRandom(seed);
-    const environment: StoreEnvironment = { clock, random, simulated: true };
+    const environment: StoreEnvironment = { clock, random, isSimulated: true };
     const store = await open({ environment });
     onTestFinished(() => store.close());
     const results: unknown[] = [];
@@ -54,7 +54,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
       acceptedIds.push(...batch.map(({ id }) => id));
       await record(store.accept(batch));
       const lease = { owner: NODE.name, until: now + 60_000 };
-      const claimResult = await store.claim({ messages: 4, bytes: 100_000 }, lease, now);
+      const claimResult = await store.claim({ maxMessages: 4, maxBytes: 100_000 }, lease, now);
       results.push(claimResult);
       const settlements = claimResult.messages
         .filter(() => random() < 0.8)
@@ -100,7 +100,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
 
   test('only the injected clock determines the time', async () => {
     const clock = createVirtualClock(START);
-    const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
+    const store = await open({ environment: { clock, random: () => 0.5, isSimulated: true } });
     onTestFinished(() => store.close());
     expect(await store.recordHeartbeat(NODE, 15_000, clock.now())).toBe(START);
     await clock.advance(3_600_000);

@@ -7,7 +7,7 @@ import { createMessage, createSettlement, NO_LIMITS } from '../rig/messages.ts';
 import { STORES } from '../rig/stores.ts';
 
 /** Returns claim limits for this many messages of any size. */
-const claimLimits = (messages: number) => ({ messages, bytes: 1_000_000 });
+const createClaimLimits = (maxMessages: number) => ({ maxMessages, maxBytes: 1_000_000 });
 
 /**
  * On PostgreSQL the synced transactions that create accounts run one by one, because each locks the row of the
@@ -198,7 +198,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.settle([
       createSettlement({ ...bouncingMessage, attempts: 1, lease: LEASE }, { to: 'bounced', suppress: 'bounce' }),
     ]);
-    expect((await store.claim(claimLimits(10), LEASE, Date.now())).messages).toEqual([]);
+    expect((await store.claim(createClaimLimits(10), LEASE, Date.now())).messages).toEqual([]);
     expect((await store.findMessage(waitingMessage.id))?.state).toBe('suppressed');
   });
 
@@ -207,8 +207,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const message = createMessage();
     await store.accept([message]);
     const [firstClaim, secondClaim] = await Promise.all([
-      store.claim(claimLimits(5), LEASE, Date.now()),
-      store.claim(claimLimits(5), { ...LEASE, owner: 'node-b' }, Date.now()),
+      store.claim(createClaimLimits(5), LEASE, Date.now()),
+      store.claim(createClaimLimits(5), { ...LEASE, owner: 'node-b' }, Date.now()),
     ]);
     expect([...firstClaim.messages, ...secondClaim.messages]).toHaveLength(1);
     expect(firstClaim.messages[0] ?? secondClaim.messages[0]).toMatchObject({
@@ -228,8 +228,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([message]);
     const dueAt = Date.now() + 60_000;
     await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
-    expect((await store.claim(claimLimits(5), LEASE, dueAt - 1)).messages).toEqual([]);
-    expect((await store.claim(claimLimits(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([2]);
+    expect((await store.claim(createClaimLimits(5), LEASE, dueAt - 1)).messages).toEqual([]);
+    expect((await store.claim(createClaimLimits(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([2]);
   });
 
   test('accounts are served round-robin, so that the backlog of one account does not delay another', async () => {
@@ -237,7 +237,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => createMessage()));
     await store.accept([createMessage({ accountId: 2 }), createMessage({ accountId: 2 })]);
-    const { messages: claimedMessages } = await store.claim(claimLimits(20), LEASE, Date.now());
+    const { messages: claimedMessages } = await store.claim(createClaimLimits(20), LEASE, Date.now());
     expect(claimedMessages).toHaveLength(20);
     expect(claimedMessages.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
@@ -248,7 +248,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept(Array.from({ length: 600 }, (_, index) => createMessage({ accountId: (index % 150) + 1 })));
     const served = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
-      for (const { accountId } of (await store.claim(claimLimits(100), LEASE, Date.now())).messages)
+      for (const { accountId } of (await store.claim(createClaimLimits(100), LEASE, Date.now())).messages)
         served.add(accountId);
     }
     expect(served.size).toBe(150);
@@ -258,10 +258,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 2_000 }, () => createMessage()));
-    expect((await store.claim(claimLimits(512), LEASE, Date.now())).messages).toHaveLength(512);
+    expect((await store.claim(createClaimLimits(512), LEASE, Date.now())).messages).toHaveLength(512);
     const firstMessage = createMessage({ accountId: 2 });
     await store.accept([firstMessage]);
-    const { messages: claimedMessages } = await store.claim(claimLimits(512), LEASE, Date.now());
+    const { messages: claimedMessages } = await store.claim(createClaimLimits(512), LEASE, Date.now());
     expect([claimedMessages.length, claimedMessages.some(({ id }) => id === firstMessage.id)]).toEqual([512, true]);
   });
 
@@ -272,7 +272,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const served = new Set<number>();
     // All 512 messages are first attempts, because there are no retries.
     for (let round = 0; round < 4; round += 1) {
-      const { messages: claimedMessages } = await store.claim(claimLimits(512), LEASE, Date.now());
+      const { messages: claimedMessages } = await store.claim(createClaimLimits(512), LEASE, Date.now());
       expect(claimedMessages).toHaveLength(512);
       const ofOne = new Map<number, number>();
       for (const { accountId } of claimedMessages) ofOne.set(accountId, (ofOne.get(accountId) ?? 0) + 1);
@@ -287,7 +287,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   async function claimAll(store: Store, messages: number): Promise<string[][]> {
     const claims: string[][] = [];
     for (let isIncomplete = true; isIncomplete && claims.length < 1_000; ) {
-      const claimResult = await store.claim(claimLimits(messages), LEASE, Date.now());
+      const claimResult = await store.claim(createClaimLimits(messages), LEASE, Date.now());
       claims.push(claimResult.messages.map(({ id }) => id));
       isIncomplete = claimResult.hasMore;
     }
@@ -350,7 +350,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     );
     const claimSizes: number[] = [];
     for (let isIncomplete = true; isIncomplete; ) {
-      const claimResult = await store.claim({ messages: 100, bytes: 350_000 }, LEASE, Date.now());
+      const claimResult = await store.claim({ maxMessages: 100, maxBytes: 350_000 }, LEASE, Date.now());
       claimSizes.push(claimResult.messages.length);
       isIncomplete = claimResult.hasMore;
     }
@@ -374,7 +374,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
     const claims: string[][] = [];
     for (let isIncomplete = true; isIncomplete && claims.length < 100; ) {
-      const claimResult = await store.claim({ messages: 100, bytes: 1_000 }, LEASE, Date.now());
+      const claimResult = await store.claim({ maxMessages: 100, maxBytes: 1_000 }, LEASE, Date.now());
       claims.push(claimResult.messages.map(({ id }) => id));
       isIncomplete = claimResult.hasMore;
     }
@@ -395,7 +395,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       retries.map((message) => createSettlement({ ...message, attempts: 1, lease: LEASE }, { ...deferral, event })),
     );
     await store.accept([createMessage(), createMessage()]);
-    const { messages: claimedMessages } = await store.claim(claimLimits(10), LEASE, Date.now());
+    const { messages: claimedMessages } = await store.claim(createClaimLimits(10), LEASE, Date.now());
     expect(claimedMessages).toHaveLength(10);
     expect(claimedMessages.filter(({ attempts }) => attempts === 1)).toHaveLength(2);
   });
@@ -404,9 +404,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     await store.accept([createMessage()]);
     await store.lockAccount('default', 'complaints', Date.now());
-    expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toEqual([]);
+    expect((await store.claim(createClaimLimits(5), LEASE, Date.now())).messages).toEqual([]);
     await store.unlockAccount('default', Date.now());
-    expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toHaveLength(1);
+    expect((await store.claim(createClaimLimits(5), LEASE, Date.now())).messages).toHaveLength(1);
   });
 
   test('a settlement by another owner, for another attempt, or for a settled lease returns lost and changes nothing', async () => {
@@ -435,13 +435,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(message.id))?.events[1]).toEqual(settlement.changes[0]?.event);
   });
 
-  test('a lease that is returned without an attempt is not counted as an attempt', async () => {
+  test('a lease that is released without an attempt is not counted as an attempt', async () => {
     const store = await createStoreWith();
     await store.accept([createMessage()]);
-    const [message] = (await store.claim(claimLimits(1), LEASE, Date.now())).messages;
+    const [message] = (await store.claim(createClaimLimits(1), LEASE, Date.now())).messages;
     if (message === undefined) throw new Error('nothing leased');
     await store.settle([{ ...createSettlement(message, { to: 'queued', dueAt: Date.now() }), refundAttempt: true }]);
-    expect((await store.claim(claimLimits(1), LEASE, Date.now())).messages[0]?.attempts).toBe(1);
+    expect((await store.claim(createClaimLimits(1), LEASE, Date.now())).messages[0]?.attempts).toBe(1);
   });
 
   test('a message whose lease is released keeps its position in the queue and its attempt count, and gets no history entry', async () => {
@@ -449,7 +449,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const at = Date.now();
     const [firstMessage, secondMessage] = [createMessage({ acceptedAt: at - 5 }), createMessage({ acceptedAt: at })];
     await store.accept([firstMessage, secondMessage]);
-    const [leasedMessage] = (await store.claim(claimLimits(1), LEASE, at)).messages;
+    const [leasedMessage] = (await store.claim(createClaimLimits(1), LEASE, at)).messages;
     if (leasedMessage === undefined) throw new Error('nothing leased');
     const leaseReference = { id: leasedMessage.id, owner: LEASE.owner, attempts: 1 };
     expect(await store.release([{ ...leaseReference, owner: 'node-b' }, leaseReference, leaseReference], at)).toEqual([
@@ -459,7 +459,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
     expect(await store.findMessage(firstMessage.id)).toMatchObject({ state: 'queued', attempts: 0, owner: null });
     expect((await store.findMessage(firstMessage.id))?.events).toHaveLength(1);
-    expect((await store.claim(claimLimits(1), LEASE, at)).messages.map(({ id }) => id)).toEqual([firstMessage.id]);
+    expect((await store.claim(createClaimLimits(1), LEASE, at)).messages.map(({ id }) => id)).toEqual([
+      firstMessage.id,
+    ]);
   });
 
   test('a lease whose node has not stored the outcome yet is not recovered, under either policy', async () => {
@@ -608,7 +610,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const leased = { ...message, attempts: 1, lease: LEASE };
       await store.settle([createSettlement(leased, { to: 'queued', dueAt: 1, event: deferred })]);
     }
-    const { messages: claimed } = await store.claim({ messages: 9, bytes: 9_000_000 }, LEASE, 2);
+    const { messages: claimed } = await store.claim({ maxMessages: 9, maxBytes: 9_000_000 }, LEASE, 2);
     const leased = claimed.find(({ id }) => id === expiredByNode?.id);
     const other = claimed.find(({ id }) => id === swept?.id);
     if (leased === undefined || other === undefined) throw new Error('the messages were not claimed');
@@ -711,7 +713,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.cancelMessage(sendingMessage.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'sending' });
     expect(await store.retryMessage(queuedMessage.id, Date.now())).toEqual({ kind: 'wrong-state', state: 'cancelled' });
     expect(await store.cancelMessage(createMessage().id, Date.now())).toEqual({ kind: 'missing' });
-    expect((await store.claim(claimLimits(5), LEASE, Date.now())).messages).toEqual([]);
+    expect((await store.claim(createClaimLimits(5), LEASE, Date.now())).messages).toEqual([]);
   });
 
   test('the list filters by account, state, recipient and time, newest first', async () => {

@@ -1,8 +1,8 @@
 /**
  * Tests that a database of an older version can be opened, and that every read returns the same result as in that
  * version. test/corpus/stores contains the tables of commit c1fc4ea and the results of the reads of its store:
- * accounts, keys, domains, messages in every state, reports, suppressions, tokens and statistics. Its calls of
- * `findToken` are now calls of `findTokens`. `ADDED_MEMBERS` has the members that later versions have added.
+ * accounts, keys, domains, messages in every state, reports, suppressions, tokens and statistics. A recorded call of
+ * `findToken` is replayed as a call of `findTokens`. `ADDED_MEMBERS` has the members that later versions have added.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -195,7 +195,7 @@ test.each(STORES)('the $name store delivers messages that an older version has q
   if (message === undefined) throw new Error('nothing is queued');
   const now = message.acceptedAt + 10 * 24 * 3_600_000;
   const lease = { owner: 'node-new', until: now + 60_000 };
-  const claimed = await store.claim({ messages: 50, bytes: 1_000_000 }, lease, now);
+  const claimed = await store.claim({ maxMessages: 50, maxBytes: 1_000_000 }, lease, now);
   expect(claimed.messages.map(({ id }) => id).sort()).toEqual(queued.map(({ id }) => id).sort());
   const event = { at: now, verb: 'delivered', by: lease.owner, detail: '250 ok', failure: null, attempt: null };
   const changes = [{ to: 'delivered', dueAt: null, event, suppress: null }] as const;

@@ -23,7 +23,7 @@ const requestCase = fc.record({
 
 test.each(STORES)('the $name store grants tokens by the rules of the bucket', async ({ open }) => {
   const clock = createVirtualClock(START);
-  const store = await open({ environment: { clock, random: () => 0.5, simulated: true } });
+  const store = await open({ environment: { clock, random: () => 0.5, isSimulated: true } });
   onTestFinished(() => store.close());
   let bucket: TokenBucket | null = null;
   for (const { passedMs, limit, requested } of fc.sample(requestCase, { numRuns: 150, seed: 13 })) {

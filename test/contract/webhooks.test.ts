@@ -21,7 +21,7 @@ import { STORES } from '../rig/stores.ts';
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const LEASE_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
-const LIMITS = { total: 1_000, free: [], defaultFree: 1_000, after: 0 };
+const LIMITS = { maxDeliveries: 1_000, freeSlots: [], defaultFreeSlots: 1_000, after: 0 };
 const LISTED_VERBS: readonly string[] = WEBHOOK_EVENT_TYPES.filter((type) => type.startsWith('message.')).map((type) =>
   type.slice('message.'.length),
 );
@@ -74,7 +74,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     { id, webhookId, owner, lease }: LeasedDelivery,
     result: Parameters<Store['settleDeliveries']>[0][number]['result'],
     at = Date.now(),
-    { isGone = false, isOwnFault = false }: { readonly isGone?: boolean; readonly isOwnFault?: boolean } = {},
+    {
+      isGone = false,
+      isInstallationFault = false,
+    }: { readonly isGone?: boolean; readonly isInstallationFault?: boolean } = {},
   ) => {
     const isDelivered = result.kind === 'delivered';
     const attempt = {
@@ -84,7 +87,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       error: isDelivered ? null : 'status 500',
       body: '',
     };
-    return store.settleDeliveries([{ id, webhookId, owner, lease, attempt, result, isGone, isOwnFault }], at);
+    return store.settleDeliveries([{ id, webhookId, owner, lease, attempt, result, isGone, isInstallationFault }], at);
   };
 
   const listTypes = (deliveries: readonly LeasedDelivery[]) => deliveries.map(({ event }) => event.type);
@@ -103,7 +106,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const deliver = (store: Store, message: NewMessage) =>
     store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
 
-  /** Makes a message reach each kind of change, by every cause. */
+  /** Creates messages with every kind of change and every cause of a change. */
   async function createMessagesInAllStates(store: Store): Promise<readonly NewMessage[]> {
     const now = Date.now();
     await store.addSuppressions('default', [{ address: 'gone@example.com', reason: 'manual', source: null, at: now }]);
@@ -144,7 +147,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.retryMessage(uncertain.id, now);
     await store.expire(now - 3_000_000, now, 10, 'node-a');
     await store.addSuppressions('*', [{ address: 'later@example.com', reason: 'manual', source: null, at: now }]);
-    const { messages } = await store.claim({ messages: 10, bytes: 1e6 }, { owner: 'node-b', until: now }, now + 10);
+    const { messages } = await store.claim(
+      { maxMessages: 10, maxBytes: 1e6 },
+      { owner: 'node-b', until: now },
+      now + 10,
+    );
     expect(messages.map(({ id }) => id).toSorted()).toEqual([deferred.id, uncertain.id].toSorted());
     await store.recover({
       ...{ now: now + 20, includeAllLeases: true, includeDeadNodes: true, onUncertain: 'resend', node: 'node-a' },
@@ -203,7 +210,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.addSuppressions('default', [{ address: 'a@example.com', reason: 'manual', source: null, at: now }]);
     await store.removeSuppression('default', 'a@example.com', undefined, { name: 'cli:test', at: now });
     await store.removeSuppression('default', 'a@example.com');
-    const step = { entry: null, bytes: 1, read: 1, skipped: 0, end: 'complete' } as const;
+    const step = { entry: null, fileBytes: 1, rowCount: 1, skippedCount: 0, end: 'complete' } as const;
     await store.importSuppressions(
       '*',
       [{ address: 'b@example.com', reason: 'complaint', source: null, at: now }],
@@ -338,7 +345,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(listOf(own)).toEqual(['message.accepted', 'suppression.added']);
   });
 
-  test('an endpoint of an unknown account and an endpoint beside a node of an earlier version are refused', async () => {
+  test('an endpoint is refused if its account is unknown or if a live node has an earlier version', async () => {
     const store = await createStore();
     expect(await store.createWebhook(createEndpoint({ account: 'nobody' }), Date.now())).toEqual({ kind: 'missing' });
     const node = { name: 'old-node', roles: ['deliver'], version: '0.0.9' };
@@ -411,14 +418,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [again, ...others] = await claim(store, now, 'node-b');
     expect([again?.id, others]).toEqual([dead.id, []]);
     expect(await settle(store, dead, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
-    // A service that is alone on its store ends the leases of its earlier processes.
+    // A service without other nodes ends the leases of its earlier processes.
     expect(await store.recoverDeliveries({ ...recovery, includeAllLeases: true })).toBe(2);
     const recovered = await claim(store, now, 'node-a');
     expect(recovered.map(({ id }) => id).toSorted()).toEqual([dead.id, ofLive.id].toSorted());
     expect(await settle(store, ofCaller, { kind: 'delivered' }, now)).toEqual([{ kind: 'settled', disabled: null }]);
   });
 
-  test('a node ends the leases of its own lost claims, and its known leases and those of other nodes stay unchanged', async () => {
+  test('a node ends the leases of its own lost claims, but neither its known leases nor those of other nodes', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage(), createMessage(), createMessage()]);
@@ -438,7 +445,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.recoverDeliveries({ ...recovery, ownLeasesExcept: [] })).toBe(2);
   });
 
-  test('an event that was recorded before its retention is removed in bounded steps, and no delivery is created', async () => {
+  test('an event that is older than its retention is removed in bounded steps, and no delivery is created', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store);
     const now = Date.now();
@@ -464,7 +471,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await fanOut(store, now, keptSince)).toEqual({ events: 0, deliveries: 0 });
   });
 
-  test('a claim takes at most the free places of each endpoint, so that a backlog of one endpoint delays no other', async () => {
+  test('a claim leases at most the free slots of each endpoint, so that a backlog of one endpoint does not delay another', async () => {
     const store = await createStore();
     const slow = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 30 }, () => createMessage()));
@@ -473,16 +480,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const other = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage(), createMessage(), createMessage()]);
     await fanOut(store, now);
-    const free = [slow, other].map(({ id }) => ({ webhookId: id, count: 2 }));
+    const freeSlots = [slow, other].map(({ id }) => ({ webhookId: id, count: 2 }));
     const claimWith = (limits: Partial<DeliveryClaimLimits>) =>
       store.claimDeliveries({ ...LIMITS, ...limits }, 'node-a', now + LEASE_MS, now);
-    const claimed = await claimWith({ total: 10, free });
+    const claimed = await claimWith({ maxDeliveries: 10, freeSlots });
     const countOf = ({ id }: Webhook) => claimed.deliveries.filter(({ webhookId }) => webhookId === id).length;
     expect([countOf(slow), countOf(other), claimed.next]).toEqual([2, 2, null]);
-    // With a total that one endpoint uses up, the next claim of the pass begins with the next endpoint.
-    const first = await claimWith({ total: 1 });
+    // If one endpoint uses the whole limit of a claim, the next claim of the pass begins with the next endpoint.
+    const first = await claimWith({ maxDeliveries: 1 });
     expect(first.deliveries.map(({ webhookId }) => webhookId)).toEqual([slow.id]);
-    const second = await claimWith({ total: 1, after: first.next ?? 0 });
+    const second = await claimWith({ maxDeliveries: 1, after: first.next ?? 0 });
     expect(second.deliveries.map(({ webhookId }) => webhookId)).toEqual([other.id]);
     expect(await store.readWebhookStatistics()).toEqual([
       { webhookId: slow.id, pending: 33, oldestPendingAt: now, failed: 0 },
@@ -526,7 +533,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'gone', account: null } });
   });
 
-  test('an endpoint without a success since a time, while an attempt failed, is disabled, and a success restarts the time', async () => {
+  test('an endpoint with a failed attempt and no success since then is disabled, and a success restarts the time', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const observer = await createWebhook(store, { events: ['webhook.disabled'] });
@@ -553,7 +560,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       [observer.id, 'webhook.disabled'],
     ]);
     expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'failing' } });
-    // An enabled endpoint has five days again.
+    // Enabling the endpoint restarts the time.
     await store.enableWebhook(webhook.id);
     expect(await store.disableFailingWebhooks(now + 1e9, now + 1e9, 10)).toEqual([]);
   });
@@ -565,7 +572,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const [ended, repeated, failed, last] = await receive(store, now);
     if (!ended || !repeated || !failed || !last) throw new Error('not leased');
-    const ownFault = { isOwnFault: true };
+    const ownFault = { isInstallationFault: true };
     await settle(store, ended, { kind: 'failed' }, now, ownFault);
     await settle(store, repeated, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, ownFault);
     expect((await store.findWebhook(id))?.failingSince).toBeNull();

@@ -264,7 +264,7 @@ function createMatcher(value: unknown): unknown {
   );
 }
 
-const IMPORT_STEP: ImportStep = { entry: null, bytes: 16, read: 1, skipped: 0, end: 'complete' };
+const IMPORT_STEP: ImportStep = { entry: null, fileBytes: 16, rowCount: 1, skippedCount: 0, end: 'complete' };
 
 test('a change is neither acknowledged nor reported as existing if its wait for the standby was cancelled', async () => {
   const serverPair = await startPair();
@@ -417,7 +417,7 @@ test('a start that waits for a missing standby reports the wait once, with the r
   };
   const clock = createVirtualClock(Date.now());
   const warnings: string[] = [];
-  const environment = { clock, random: Math.random, simulated: false };
+  const environment = { clock, random: Math.random, isSimulated: false };
   const openingStore = openStore(parsePostgresUrl(url), {
     exclusive: true,
     environment,

@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { openDatabase } from '../../src/store/sqlite/database.ts';
-import type { ThreadData } from '../../src/store/sqlite/thread.ts';
+import type { StoreThreadOptions } from '../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../src/store/sqlite/thread.ts';
 
 function openDatabaseWithControlledCommit(path: string, locked: boolean): DatabaseSync {
@@ -29,4 +29,4 @@ function openDatabaseWithControlledCommit(path: string, locked: boolean): Databa
   return database;
 }
 
-if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openDatabaseWithControlledCommit);
+if (parentPort !== null) serveThread(parentPort, workerData as StoreThreadOptions, openDatabaseWithControlledCommit);

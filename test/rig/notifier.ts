@@ -1,6 +1,6 @@
 /** Drives notifiers of several nodes over one store with a clock that the test controls. */
 import { setImmediate as turn } from 'node:timers/promises';
-import type { Attention, AttentionCode } from '../../src/model/attention.ts';
+import type { AttentionCode, AttentionItem } from '../../src/model/attention.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
 import type { NotificationTarget } from '../../src/model/notification.ts';
 import type { NotificationPayload } from '../../src/model/notification-payload.ts';
@@ -19,7 +19,7 @@ export const MAIL_TARGET: NotificationTarget = {
 /** The number of turns of the event loop without a running call after which the notifiers are idle. */
 const IDLE_TURNS = 5;
 
-export function createAttention(code: AttentionCode, subject: string | null = null): Attention {
+export function createAttention(code: AttentionCode, subject: string | null = null): AttentionItem {
   return { code, subject, level: 'failure', text: `${code} ${subject}`, remedy: 'Correct it', page: '/overview' };
 }
 
@@ -38,12 +38,12 @@ export const REFUSED: TargetResult = {
 export interface NotifierRig {
   readonly clock: VirtualClock;
   /** The current alarms, which the test replaces. */
-  items: readonly Attention[];
+  items: readonly AttentionItem[];
   /**
    * The alarm about a database that does not commit, or null. While this member is not null, every call of the store
    * fails.
    */
-  outage: Attention | null;
+  outage: AttentionItem | null;
   /** True if every call of the store fails while the nodes do not detect the outage. */
   isStoreFailing: boolean;
   /** The attempts of all nodes, in order. */
@@ -108,7 +108,7 @@ export function createNotifierRig(
         ...{ node, clock, targets, deliver, store: tracked, operatorUrl: 'https://mail.example.com' },
         random: () => 0.5,
         createId: () => `id${++lastId}`,
-        readAttention: async () => ({ items: rig.items, incomplete: new Set() }),
+        readAttention: async () => ({ items: rig.items, incompleteCodes: new Set() }),
         readOutage: () => rig.outage,
         getSecret: () => 'whsec_secret',
         publish: (event) => void rig.events.push(event),

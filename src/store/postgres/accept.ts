@@ -127,14 +127,14 @@ interface AcceptContext {
   readonly suppressed: ReadonlySet<string>;
   /** The rows of messages that are already stored, by id. */
   readonly storedRows: ReadonlyMap<string, Row>;
-  /** The event types to which an endpoint of a webhook subscribes. */
+  /** The event types to which at least one endpoint subscribes. */
   readonly subscribed: number;
 }
 
 type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
 
 /** The kinds of results that depend on a stored message. */
-const RELIES_ON_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
+const KINDS_WITH_STORED_MESSAGE: ReadonlySet<AcceptResult['kind']> = new Set([
   'accepted',
   'replayed',
   'idempotency-conflict',
@@ -208,7 +208,7 @@ export async function acceptInTransaction(
   });
   // A result that depends on rows of another transaction requires a durable commit. A transaction without writes must
   // force this commit.
-  const isDurable = accepted.length > 0 || !answers.some(({ kind }) => RELIES_ON_STORED_MESSAGE.has(kind));
+  const isDurable = accepted.length > 0 || !answers.some(({ kind }) => KINDS_WITH_STORED_MESSAGE.has(kind));
   await Promise.all([
     writeAccepted(transaction, accepted, context),
     isDurable ? undefined : forceDurableCommit(transaction),

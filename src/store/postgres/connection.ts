@@ -164,7 +164,7 @@ async function connectTo(
   tls: Exclude<PostgresSetting['tls'], 'preferred'>,
 ): Promise<Connection> {
   const { user, password, database, hosts } = setting;
-  const { settings, atStart } = parseOptions(setting.options ?? '');
+  const { settings, startupOptions } = parseOptions(setting.options ?? '');
   const operatorSettings = setting.schema === null ? settings : [...settings, toSearchPath(setting.schema)];
   const client = new pg.Client({
     host: host.host,
@@ -181,7 +181,7 @@ async function connectTo(
     types: { getTypeParser: ((oid: number, format: 'text' | 'binary') => getTypeParser(oid, format)) as never },
   });
   // The options are always set. Otherwise the driver would use the environment variable PGOPTIONS.
-  getStartupParameters(client).options = atStart;
+  getStartupParameters(client).options = startupOptions;
   const ended = Promise.withResolvers<void>();
   client.on('error', () => ended.resolve());
   client.on('end', () => ended.resolve());
@@ -208,7 +208,7 @@ async function connectTo(
   } catch (error) {
     client.connection.stream.destroy();
     // The server itself has another code for an invalid option.
-    if (atStart !== '' && getErrorCode(error) === PROTOCOL_VIOLATION)
+    if (startupOptions !== '' && getErrorCode(error) === PROTOCOL_VIOLATION)
       throw createRefusedOptionsFault(error, describeServer([host], database));
     throw error;
   } finally {
@@ -277,15 +277,15 @@ async function applySettings(
   // If a setting is given twice, the last value applies.
   const lastValues = new Map(operatorSettings.map(({ name, value }) => [name.toLowerCase(), { name, value }]));
   const otherSettings = [...lastValues.values()].filter(({ name }) => !names.has(name.toLowerCase()));
-  const setOthers = otherSettings.map(
+  const otherSettingCalls = otherSettings.map(
     ({ name, value }, index) => `set_config(${quoteLiteral(name)}, ${quoteLiteral(value)}, false) AS o${index}`,
   );
   // The settings are separate statements, because a statement timeout of a few milliseconds then applies to each of
   // them individually.
-  const setRequired = required
+  const requiredSettingStatements = required
     .toSorted(([a], [b]) => Number(b === STATEMENT_TIMEOUT_SETTING) - Number(a === STATEMENT_TIMEOUT_SETTING))
     .map(([name, value]) => `SET ${name} = ${quoteLiteral(String(value))}`);
-  const setVersion17 = VERSION_17_SETTINGS.map(
+  const version17Statements = VERSION_17_SETTINGS.map(
     ([name, value]) =>
       `SELECT set_config('${name}', '${value}', false) WHERE current_setting('${name}', true) IS NOT NULL`,
   );
@@ -305,8 +305,8 @@ async function applySettings(
     ),
   ];
   const [requiredResult, othersResult, readResult, historyResult] = await Promise.allSettled([
-    Promise.all([...setRequired, ...setVersion17].map((statement) => client.query(statement))),
-    otherSettings.length === 0 ? null : client.query<Record<string, unknown>>(`SELECT ${setOthers.join(', ')}`),
+    Promise.all([...requiredSettingStatements, ...version17Statements].map((statement) => client.query(statement))),
+    otherSettings.length === 0 ? null : client.query<Record<string, unknown>>(`SELECT ${otherSettingCalls.join(', ')}`),
     client.query<Record<string, unknown>>(`SELECT ${columns.join(', ')}`),
     client.query<{ history: string }>(WRITE_HISTORY_QUERY),
   ]);

@@ -124,7 +124,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
           return;
         }
         waiters.splice(waiters.indexOf(waiter), 1);
-        const busyText = `${server}: every connection was busy for ${MAX_BUSY_WAIT_MS / 1_000} s.`;
+        const busyText = `${server}: every connection was busy for ${MAX_BUSY_WAIT_MS / 1_000} s. Check the server for slow or blocked statements.`;
         const noConnectionText = `${server}: no connection within ${MAX_CONNECT_WAIT_MS / 1_000} s. Check the server, the network and its firewalls.`;
         reject(lastFault ?? new StoreError(openConnections.size > 0 ? busyText : noConnectionText));
       };
@@ -243,16 +243,16 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     },
     async connectAlone(statementTimeoutMs) {
       const { direct } = setting;
-      const limit = statementTimeoutMs === undefined ? {} : { statementTimeoutMs };
+      const timeLimit = statementTimeoutMs === undefined ? {} : { statementTimeoutMs };
       if (direct === null) {
         try {
-          return await connect({ ...options, preferredHost, ...limit });
+          return await connect({ ...options, preferredHost, ...timeLimit });
         } catch (error) {
           throw toStoreError(error, server);
         }
       }
       try {
-        return await connect({ ...options, ...limit, setting: direct });
+        return await connect({ ...options, ...timeLimit, setting: direct });
       } catch (error) {
         const { message } = toStoreError(error, describeServer(direct.hosts, direct.database));
         throw new StoreError(message.replaceAll('POSTRIDER_DATABASE', 'POSTRIDER_DATABASE_DIRECT'));

@@ -49,7 +49,7 @@ const PURGE_EXCESS_PROVIDERS: Statement = {
     ORDER BY looked_up_at DESC LIMIT $1 OFFSET $2) RETURNING 1 AS one`,
 };
 /** The commit does not wait for the sync of the WAL, because recent counts may be lost in a crash. */
-const WITHOUT_SYNC: Statement = {
+const DISABLE_SYNC: Statement = {
   name: 'deliverability_without_sync',
   text: `SELECT set_config('synchronous_commit', 'off', true)`,
 };
@@ -59,7 +59,7 @@ export function prepareDeliverability(
 ): DeliverabilityStore & Pick<RetentionStore, 'purgeDeliverability' | 'purgeMailboxProviders'> {
   async function writeWithoutSync(statement: Statement, values: readonly unknown[]): Promise<void> {
     await database.transaction(async (transaction) => {
-      await Promise.all([transaction.query(WITHOUT_SYNC, []), transaction.query(statement, values)]);
+      await Promise.all([transaction.query(DISABLE_SYNC, []), transaction.query(statement, values)]);
     });
   }
 

@@ -59,7 +59,7 @@ const ACCOUNTS_BY_ID: Statement = {
 
 export function prepareDirectory(
   pool: Pool,
-  { clock, simulated }: StoreEnvironment,
+  { clock, isSimulated }: StoreEnvironment,
   readDomainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removed'>>,
 ) {
   let isStopped = false;
@@ -122,7 +122,7 @@ export function prepareDirectory(
     disposers.add(runEvery(clock, POLL_INTERVAL_MS, triggerPoll));
     // A simulation does not listen, because it cannot control when notifications arrive.
     // A pooler in transaction mode delivers no notifications.
-    if (!simulated && (pool.setting.pooler === null || pool.setting.direct !== null)) listen(triggerPoll);
+    if (!isSimulated && (pool.setting.pooler === null || pool.setting.direct !== null)) listen(triggerPoll);
   }
 
   /** Calls `onNotification` on each notification. Uses a separate connection, which is reopened if it is lost. */

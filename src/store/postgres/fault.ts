@@ -5,12 +5,12 @@
 import { StoreError } from '../error.ts';
 
 /** SQLSTATEs (postgresql.org/docs/current/errcodes-appendix.html) after which the same transaction may succeed. */
-const RETRYABLE: ReadonlySet<string> = new Set(['40001', '40P01']);
+const RETRYABLE_CODES: ReadonlySet<string> = new Set(['40001', '40P01']);
 /**
  * SQLSTATEs after which the connection cannot be used: the server is shutting down or starting, or no longer accepts
  * writes.
  */
-const CONNECTION_LOST: ReadonlySet<string> = new Set([
+const CONNECTION_LOST_CODES: ReadonlySet<string> = new Set([
   '57P01',
   '57P02',
   '57P03',
@@ -67,14 +67,14 @@ export function isStatementTimeout(error: unknown): boolean {
 
 /** Returns true if the same transaction may succeed when it is retried. */
 export function isTransient(error: unknown): boolean {
-  return RETRYABLE.has(getErrorCode(error)) || isStalePlan(error);
+  return RETRYABLE_CODES.has(getErrorCode(error)) || isStalePlan(error);
 }
 
 /** Returns true if the connection cannot be used after this error. */
 export function endsConnection(error: unknown): boolean {
   return (
     !isServerError(error) ||
-    CONNECTION_LOST.has(getErrorCode(error)) ||
+    CONNECTION_LOST_CODES.has(getErrorCode(error)) ||
     getErrorCode(error).startsWith('08') ||
     isStalePlan(error)
   );
@@ -183,7 +183,9 @@ export function toStoreError(error: unknown, server: string): StoreError {
     case '57P02':
       return new StoreError(`${server}: the server ended the connection (${detail}). It is reopened automatically.`);
     case '57014':
-      return new StoreError(`${server}: a statement exceeded its time limit and was cancelled (${detail}).`);
+      return new StoreError(
+        `${server}: a statement exceeded its time limit and was cancelled (${detail}). Check the server for slow or blocked statements.`,
+      );
     default:
       return new StoreError(`${server}: ${detail}.`);
   }

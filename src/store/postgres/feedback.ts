@@ -144,12 +144,12 @@ export function prepareFeedback(database: Database): Operations {
               );
         const applied: AppliedReport[] = [];
         const ended: string[] = [];
-        const postponed: { readonly digest: string; readonly nextAt: number }[] = [];
+        const postponed: { readonly digest: string; readonly nextDueAt: number }[] = [];
         for (const [index, { digest, receivedAt, report }] of due.entries()) {
           const result = results[index] ?? { kind: 'pending' };
           const messageId = result.kind === 'pending' ? await findMessageId(transaction, report.messageRef) : null;
-          const nextAt = result.kind === 'pending' ? computeNextPendingAttemptAt(receivedAt, messageId, now) : null;
-          if (nextAt !== null) postponed.push({ digest, nextAt });
+          const nextDueAt = result.kind === 'pending' ? computeNextPendingAttemptAt(receivedAt, messageId, now) : null;
+          if (nextDueAt !== null) postponed.push({ digest, nextDueAt });
           else {
             ended.push(digest);
             applied.push({ report, result: result.kind === 'pending' ? { kind: 'unrelated' } : result });
@@ -157,11 +157,11 @@ export function prepareFeedback(database: Database): Operations {
         }
         if (ended.length > 0) await transaction.query(DELETE_PENDING, [ended]);
         if (postponed.length > 0) {
-          const columns = [postponed.map(({ digest }) => digest), postponed.map(({ nextAt }) => nextAt)];
+          const columns = [postponed.map(({ digest }) => digest), postponed.map(({ nextDueAt }) => nextDueAt)];
           await transaction.query(POSTPONE_PENDING, columns);
         }
         const [next] = await transaction.query(NEXT_PENDING, []);
-        return { applied, nextAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
+        return { applied, nextDueAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
       }),
     async listFeedback(before, limit) {
       return (await database.query(LIST_REPORTS, [before, limit])).map(rows.toUnprocessedReport);
@@ -189,7 +189,6 @@ export function prepareFeedback(database: Database): Operations {
   };
 }
 
-/** A decision. Its effects on suppression and reputation are applied after all messages of the batch are locked. */
 /** Applies the reports in the transaction. Resolves to their results in the order of the batch. */
 async function recordBatch(
   transaction: Transaction,
@@ -249,7 +248,8 @@ async function recordReport(
   id: string | null,
 ): Promise<RecordResult> {
   const { at } = report;
-  if ((await transaction.query(SELECT_DIGEST, [report.digest])).length > 0) return createAnswered({ kind: 'repeated' });
+  if ((await transaction.query(SELECT_DIGEST, [report.digest])).length > 0)
+    return createIneffectiveResult({ kind: 'repeated' });
   const [queueRow] = id === null ? [] : await transaction.query(LOCK_QUEUE_ROW, [id]);
   const [row] = id === null ? [] : await transaction.query(LOCK_MESSAGE, [id]);
   const storedMessage = row === undefined ? null : rows.toReportedMessage(row, queueRow);
@@ -261,25 +261,28 @@ async function recordReport(
   const decision = id === null ? decideWithoutMessage(report) : decideFeedback(report, id, storedMessage, history);
   switch (decision.kind) {
     case 'answer':
-      return createAnswered(decision.answer);
+      return createIneffectiveResult(decision.answer);
     case 'digest':
-      if ((await insertReport(transaction, report, null, null)) === null) return createAnswered({ kind: 'repeated' });
-      return createAnswered(decision.answer);
+      if ((await insertReport(transaction, report, null, null)) === null)
+        return createIneffectiveResult({ kind: 'repeated' });
+      return createIneffectiveResult(decision.answer);
     case 'pending': {
       const pendingReport = toPendingReport(report);
       if (pendingReport.digest !== report.digest && (await insertReport(transaction, report, null, null)) === null)
-        return createAnswered({ kind: 'repeated' });
+        return createIneffectiveResult({ kind: 'repeated' });
       const dueAt = computeNextPendingAttemptAt(at, decision.messageId, at);
       await transaction.query(INSERT_PENDING, [pendingReport.digest, at, dueAt, formatPendingReport(pendingReport)]);
-      return createAnswered({ kind: 'pending' });
+      return createIneffectiveResult({ kind: 'pending' });
     }
     case 'store': {
       const digest = decision.premature ? computePrematureReportDigest(report.digest) : report.digest;
-      return createAnswered(await storeReport(transaction, { ...report, digest }, decision.messageId, decision.reason));
+      return createIneffectiveResult(
+        await storeReport(transaction, { ...report, digest }, decision.messageId, decision.reason),
+      );
     }
     case 'record': {
       if ((await insertReport(transaction, report, decision.id, null)) === null)
-        return createAnswered({ kind: 'repeated' });
+        return createIneffectiveResult({ kind: 'repeated' });
       const { accountId, newState } = decision;
       if (newState !== null && queueRow === undefined)
         await transaction.query(UPDATE_STATE, [newState, decision.id, accountId]);
@@ -298,7 +301,7 @@ async function recordReport(
   }
 }
 
-function createAnswered(answer: FeedbackResult): RecordResult {
+function createIneffectiveResult(answer: FeedbackResult): RecordResult {
   return { kind: 'answered', answer };
 }
 
@@ -338,13 +341,13 @@ async function countReputation(
     .map((effect) => ({ effect, key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}` }));
   counted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
   for (const { effect } of counted) {
-    const { accountId, from, countedAs } = effect.decision;
+    const { accountId, from, reputationState } = effect.decision;
     const { recipient, at } = effect;
     const isNewEvidence =
-      countedAs === 'complained'
+      reputationState === 'complained'
         ? await recordComplaint(transaction, accountId, recipient, at)
         : suppressed.has(effect);
-    deltas.add(accountId, from, countedAs, isNewEvidence, at);
+    deltas.add(accountId, from, reputationState, isNewEvidence, at);
   }
 }
 

@@ -16,7 +16,7 @@ const LOCK_ADDITIONS: Statement = {
   name: 'inbox_rule_lock',
   text: 'LOCK TABLE inbox_rule IN SHARE ROW EXCLUSIVE MODE',
 };
-const HAS_ACTIVE: Statement = {
+const HAS_ACTIVE_RULE: Statement = {
   name: 'inbox_rule_active',
   text: 'SELECT 1 AS one FROM inbox_rule WHERE used < times AND expires_at > $1 LIMIT 1',
 };
@@ -71,7 +71,7 @@ export function prepareInboxRules(database: Database): InboxRuleStore {
         return { kind: 'done', value };
       }),
     async consumeInboxRules(batch, now) {
-      if ((await database.query(HAS_ACTIVE, [now])).length === 0) return batch.map(() => null);
+      if ((await database.query(HAS_ACTIVE_RULE, [now])).length === 0) return batch.map(() => null);
       return database.transaction(async (transaction) => {
         const targets = [...new Set(batch.flatMap(({ recipient, domain }) => [recipient, domain]))];
         const rules = (await transaction.query(LOCK_MATCHING, [targets, now])).map(toInboxRule);

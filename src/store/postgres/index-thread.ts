@@ -8,7 +8,7 @@ import { StoreError } from '../error.ts';
 import type { IndexProgress, IndexStep } from '../search/index-step.ts';
 import { INDEX_THREAD_LIMITS, setThreadFlags } from '../threads.ts';
 
-export interface IndexThreadData {
+export interface IndexThreadOptions {
   readonly setting: PostgresSetting;
   readonly application: string;
 }
@@ -23,7 +23,7 @@ export interface IndexThread {
   close(): Promise<void>;
 }
 
-export function startIndexThread(data: IndexThreadData): IndexThread {
+export function startIndexThread(data: IndexThreadOptions): IndexThread {
   setThreadFlags();
   const worker = new Worker(new URL('./index-worker.ts', import.meta.url), {
     workerData: data,
@@ -45,7 +45,9 @@ export function startIndexThread(data: IndexThreadData): IndexThread {
     else pendingStep?.reject(new StoreError(reply.fault));
   });
   worker.on('error', (error) => endWithError(new StoreError(`the index thread failed: ${getErrorMessage(error)}`)));
-  worker.on('exit', () => endWithError(new StoreError('the index thread has ended.')));
+  worker.on('exit', () =>
+    endWithError(new StoreError('the index thread has ended. The next index step starts a new thread.')),
+  );
   return {
     runStep(step) {
       if (endError !== null) return Promise.reject(endError);

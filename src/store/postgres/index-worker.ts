@@ -6,7 +6,7 @@ import { parentPort, workerData } from 'node:worker_threads';
 import type { IndexStep } from '../search/index-step.ts';
 import { lowerThreadPriority } from '../threads.ts';
 import { createPool } from './database.ts';
-import type { IndexReply, IndexThreadData } from './index-thread.ts';
+import type { IndexReply, IndexThreadOptions } from './index-thread.ts';
 import { runIndexStep } from './search.ts';
 
 /** The time limit of a statement is long because the thread has low priority. */
@@ -14,7 +14,7 @@ const STATEMENT_TIMEOUT_MS = 120_000;
 
 if (parentPort !== null) {
   const port = parentPort;
-  const { setting, application } = workerData as IndexThreadData;
+  const { setting, application } = workerData as IndexThreadOptions;
   lowerThreadPriority();
   const pool = createPool({ setting, application, random: Math.random, statementTimeoutMs: STATEMENT_TIMEOUT_MS });
   port.on('message', (step: IndexStep | null) => {

@@ -1,6 +1,6 @@
 /** Stores the nodes of this database and the token buckets that they share. Times are those of the database server. */
 
-import type { TokenRequest, TokensGranted } from '../../model/node.ts';
+import type { TokenGrant, TokenRequest } from '../../model/node.ts';
 import { advanceRunningTime, startRunningTime } from '../../model/running-time.ts';
 import type { AcceptStore, NodeStore } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
@@ -68,7 +68,7 @@ const TAKE_TOKENS: Statement = {
       CASE WHEN d.available - d.granted >= 1 THEN 0 ELSE ceil((1 - (d.available - d.granted)) * 1000 / d.per_second)::bigint END AS next_ms`,
 };
 /** The commit does not wait for the sync of the WAL, because recent token counts may be lost in a crash. */
-const WITHOUT_SYNC: Statement = {
+const DISABLE_SYNC: Statement = {
   name: 'throttle_without_sync',
   text: `SELECT set_config('synchronous_commit', 'off', true)`,
 };
@@ -84,9 +84,13 @@ export function prepareNodes(
         const [clock = {}] = await transaction.query(READ_CLOCK, [serverTime()]);
         const now = rows.readInteger(clock, 'now');
         const before = lockedRow === undefined ? startRunningTime(now) : rows.toRunningTime(lockedRow);
-        const running = advanceRunningTime(before, now, Math.ceil(elapsedMs));
-        await transaction.query(WRITE_RUNNING_TIME, [running.ranMs, running.seenAt, JSON.stringify(running.segments)]);
-        return running;
+        const runningTime = advanceRunningTime(before, now, Math.ceil(elapsedMs));
+        await transaction.query(WRITE_RUNNING_TIME, [
+          runningTime.ranMs,
+          runningTime.seenAt,
+          JSON.stringify(runningTime.segments),
+        ]);
+        return runningTime;
       }),
     async recordHeartbeat({ name, roles, version }, ttlMs, _now, refused = [], delivery = null) {
       const [row = {}] = await database.query(WRITE_HEARTBEAT, [
@@ -124,7 +128,7 @@ export function prepareNodes(
       ];
       const grantedRows = await database.transaction(async (transaction) => {
         const [, , updatedRows] = await Promise.all([
-          transaction.query(WITHOUT_SYNC, []),
+          transaction.query(DISABLE_SYNC, []),
           transaction.query(INSERT_BUCKETS, [ids, rates, bursts, serverTime()]),
           transaction.query(TAKE_TOKENS, [ids, rates, bursts, counts, serverTime()]),
         ]);
@@ -140,12 +144,12 @@ export function prepareNodes(
           },
         ]),
       );
-      return batch.map((request): TokensGranted => {
-        const given = grantsByAccount.get(request.accountId);
-        if (given === undefined) return { granted: 0, remaining: 0, nextTokenMs: 1_000 };
-        const granted = Math.min(given.granted, request.requested);
-        given.granted -= granted;
-        return { ...given, granted };
+      return batch.map((request): TokenGrant => {
+        const grant = grantsByAccount.get(request.accountId);
+        if (grant === undefined) return { granted: 0, remaining: 0, nextTokenMs: 1_000 };
+        const granted = Math.min(grant.granted, request.requested);
+        grant.granted -= granted;
+        return { ...grant, granted };
       });
     },
   };

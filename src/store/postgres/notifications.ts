@@ -18,7 +18,7 @@ const SELECT_CHECK: Statement = {
   text: 'SELECT round, sequence, notified_at FROM attention_check WHERE abs($1::bigint - checked_at) >= $2::bigint',
 };
 const SELECT_STATES: Statement = { name: 'attention_states', text: 'SELECT state FROM attention ORDER BY key' };
-const ADVANCE: Statement = {
+const ADVANCE_ROUND: Statement = {
   name: 'attention_advance',
   text: `UPDATE attention_check SET round = round + 1, checked_at = $2::bigint,
       sequence = sequence + CASE WHEN $3 THEN 1 ELSE 0 END, notified_at = CASE WHEN $3 THEN $2::bigint ELSE notified_at END
@@ -75,7 +75,7 @@ export function prepareNotifications(database: Database): NotificationStore {
       }),
     recordAttention: ({ round, now, changed, removed, notification }) =>
       database.transaction(async (transaction) => {
-        const advanced = await transaction.query(ADVANCE, [round, now, notification !== null]);
+        const advanced = await transaction.query(ADVANCE_ROUND, [round, now, notification !== null]);
         if (advanced.length === 0) return 'stale';
         const deliveries = notification?.deliveries ?? [];
         await Promise.all([

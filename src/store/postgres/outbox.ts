@@ -3,7 +3,7 @@
  * subscribes.
  *
  * Guarantees: a transaction that reads the subscribed types keeps a lock on their table until its end. A change of the
- * subscriptions waits for the transactions that have such a lock (`waitForUsers`). Therefore the new subscriptions
+ * subscriptions waits for the transactions that have such a lock (`waitForEarlierTransactions`). Therefore the new subscriptions
  * apply to every event that is recorded after the change.
  */
 import type { State } from '../../model/message.ts';
@@ -77,14 +77,14 @@ export function insertSuppressionEvents(
 
 // A transaction that has read the subscribed types or an endpoint, and has written or may write, has a lock on the table
 // and a transaction id.
-const USERS = `SELECT l.virtualtransaction AS transaction FROM pg_locks l
+const EARLIER_TRANSACTIONS = `SELECT l.virtualtransaction AS transaction FROM pg_locks l
   WHERE l.locktype = 'relation' AND l.relation IN ('webhook_subscription'::regclass, 'webhook'::regclass) AND l.granted
     AND l.pid <> pg_backend_pid() AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND EXISTS (SELECT 1 FROM pg_locks x WHERE x.virtualtransaction = l.virtualtransaction AND x.locktype = 'transactionid' AND x.granted)`;
-const LIST_USERS: Statement = { name: 'outbox_users', text: USERS };
-const LIST_REMAINING_USERS: Statement = {
+const LIST_EARLIER_TRANSACTIONS: Statement = { name: 'outbox_users', text: EARLIER_TRANSACTIONS };
+const LIST_REMAINING_TRANSACTIONS: Statement = {
   name: 'outbox_remaining_users',
-  text: `SELECT r.transaction FROM pg_sleep(0.02) CROSS JOIN LATERAL (${USERS} AND l.virtualtransaction = ANY($1::text[])) r`,
+  text: `SELECT r.transaction FROM pg_sleep(0.02) CROSS JOIN LATERAL (${EARLIER_TRANSACTIONS} AND l.virtualtransaction = ANY($1::text[])) r`,
 };
 /**
  * The maximum number of polls for the end of earlier transactions. A poll takes 20 ms. The server ends a transaction
@@ -99,10 +99,12 @@ const MAX_POLLS = 1_500;
  *
  * @throws StoreError if such a transaction still runs after the time
  */
-export async function waitForUsers(database: Session, change: string, remedy: string): Promise<void> {
-  let users = (await database.query(LIST_USERS, [])).map((row) => rows.readText(row, 'transaction'));
+export async function waitForEarlierTransactions(database: Session, change: string, remedy: string): Promise<void> {
+  let users = (await database.query(LIST_EARLIER_TRANSACTIONS, [])).map((row) => rows.readText(row, 'transaction'));
   for (let poll = 0; users.length > 0 && poll < MAX_POLLS; poll += 1)
-    users = (await database.query(LIST_REMAINING_USERS, [users])).map((row) => rows.readText(row, 'transaction'));
+    users = (await database.query(LIST_REMAINING_TRANSACTIONS, [users])).map((row) =>
+      rows.readText(row, 'transaction'),
+    );
   if (users.length === 0) return;
   throw new StoreError(
     `${change} is recorded, but a transaction of the database that began earlier has lasted for more than 30 s, and its events and attempts may not use the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,

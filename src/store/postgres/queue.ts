@@ -20,7 +20,7 @@ import {
   type State,
 } from '../../model/message.ts';
 import { getEventBit } from '../../model/webhook.ts';
-import type { ClaimedMessages, Store } from '../contract.ts';
+import type { ClaimedMessages, ClaimLimits, Store } from '../contract.ts';
 import type { ServerTimeOverride } from '../environment.ts';
 import {
   getLane,
@@ -221,16 +221,16 @@ function createAccountRotation(lane: number): AccountRotation {
         hasWrapped ? [] : session.query(EXAMINE_ACCOUNTS, [lane, lastExamined, MAX_ACCOUNT_ID]),
         end === 0 ? [] : session.query(EXAMINE_ACCOUNTS, [lane, hasWrapped ? lastExamined : 0, end]),
       ]);
-      const examined =
+      const examinedRows =
         afterPosition.length >= MAX_EXAMINED_ACCOUNTS ? afterPosition : [...afterPosition, ...beforePosition];
       const isFull = afterPosition.length >= MAX_EXAMINED_ACCOUNTS || beforePosition.length >= MAX_EXAMINED_ACCOUNTS;
-      const due = examined.filter((row) => row.unlocked === true && rows.readInteger(row, 'due_at') <= now);
+      const due = examinedRows.filter((row) => row.unlocked === true && rows.readInteger(row, 'due_at') <= now);
       const accounts = due.slice(0, maxAccounts).map((row) => rows.readInteger(row, 'account_id'));
       const last = accounts.at(-1);
       // If the maximum was reached without a due message, the next call continues after the last examined account,
       // until every account has been examined.
       searchStart = isFull && last === undefined ? end : null;
-      const lastRow = examined.at(-1);
+      const lastRow = examinedRows.at(-1);
       if (last !== undefined) lastExamined = last;
       else if (isFull && lastRow !== undefined) lastExamined = rows.readInteger(lastRow, 'account_id');
       return { accounts, hasMore: isFull || due.length > accounts.length };
@@ -351,21 +351,21 @@ export function prepareClaim(database: Database): Store['claim'] {
 
   async function claimInTransaction(
     transaction: Transaction,
-    limits: { messages: number; bytes: number },
+    limits: ClaimLimits,
     lease: Lease,
     now: number,
   ): Promise<ClaimedMessages> {
     const leasedRows: Row[] = [];
-    const remaining: Remaining = { messages: limits.messages, bytes: limits.bytes, nothingLeased: true };
+    const remaining: Remaining = { messages: limits.maxMessages, bytes: limits.maxBytes, nothingLeased: true };
     const [firstLane, secondLane] = lanes;
     if (firstLane === undefined || secondLane === undefined) return { messages: [], suppressed: [], hasMore: false };
     const firstLaneLimits: Remaining = {
-      messages: Math.ceil(limits.messages / 2),
-      bytes: Math.ceil(limits.bytes / 2),
+      messages: Math.ceil(limits.maxMessages / 2),
+      bytes: Math.ceil(limits.maxBytes / 2),
       nothingLeased: true,
     };
     const initialLimits = { ...firstLaneLimits };
-    const perTurn = getRowsPerTurn(limits.messages);
+    const perTurn = getRowsPerTurn(limits.maxMessages);
     let firstHasMore = await claimLane(transaction, firstLane, perTurn, firstLaneLimits, lease, now, leasedRows);
     remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
     remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
@@ -485,7 +485,7 @@ const ADD_REFERENCES: Statement = {
     ORDER BY reference COLLATE "C" ON CONFLICT DO NOTHING`,
 };
 /** Maximum number of leases that one transaction recovers. */
-const MAX_RECOVERED = 2_000;
+const MAX_RECOVERED_LEASES = 2_000;
 
 /** The rows that one batch of settlements writes. */
 interface SettlementRows {
@@ -515,7 +515,7 @@ export function prepareLeaseEnds(
           recoverInTransaction(transaction, options, serverTime()),
         );
         recovered += count;
-        if (count < MAX_RECOVERED) return recovered;
+        if (count < MAX_RECOVERED_LEASES) return recovered;
       }
     },
   };
@@ -639,7 +639,7 @@ async function recoverInTransaction(
     node,
     now,
     includeDeadNodes,
-    MAX_RECOVERED,
+    MAX_RECOVERED_LEASES,
     ownLeasesUntil ?? now,
     serverNow,
   ]);

@@ -239,12 +239,12 @@ function buildStatePart(state: StateFilter): IndexPart {
   }
   // The planner uses the partial index of leased and uncertain rows. The few rows of these states are materialized and then
   // sorted. Otherwise the planner would read the whole queue in order of id.
-  const owned = `FROM queue q WHERE q.state = '${state}' AND q.state <> 'queued'`;
+  const ownedRows = `FROM queue q WHERE q.state = '${state}' AND q.state <> 'queued'`;
   return {
     alias: 'q',
     select: (columns) =>
-      `WITH o AS MATERIALIZED (SELECT q.id, q.account_id ${owned}) SELECT ${columns} FROM o q ${join} WHERE ${range}`,
-    selectIds: `SELECT q.id ${owned} AND ${range}`,
+      `WITH o AS MATERIALIZED (SELECT q.id, q.account_id ${ownedRows}) SELECT ${columns} FROM o q ${join} WHERE ${range}`,
+    selectIds: `SELECT q.id ${ownedRows} AND ${range}`,
   };
 }
 
@@ -253,20 +253,20 @@ function buildStatePart(state: StateFilter): IndexPart {
  * an open state needs the row of the queue.
  */
 function selectRowsStatement({ accountIds, states, failureClasses, failureCategories }: RowFilter): Statement {
-  const list = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
+  const toSqlList = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
   const needsQueue = states.some((state) => OPEN_STATES.includes(state));
   const stateConditions = [
-    ...(states.length === 0 ? [] : [`${needsQueue ? STATE : 'm.state'} IN (${list(states)})`]),
+    ...(states.length === 0 ? [] : [`${needsQueue ? STATE : 'm.state'} IN (${toSqlList(states)})`]),
     ...(states.includes('deferred') ? [`(${DEFERRED})`] : []),
   ];
   const conditions = [
     accountIds.length === 0 ? '' : `AND m.account_id IN (${accountIds.join(', ')})`,
     stateConditions.length === 0 ? '' : `AND (${stateConditions.join(' OR ')})`,
-    failureClasses.length === 0 ? '' : `AND m.failure_class IN (${list(failureClasses)})`,
-    failureCategories.length === 0 ? '' : `AND m.failure_category IN (${list(failureCategories)})`,
+    failureClasses.length === 0 ? '' : `AND m.failure_class IN (${toSqlList(failureClasses)})`,
+    failureCategories.length === 0 ? '' : `AND m.failure_category IN (${toSqlList(failureCategories)})`,
   ].join(' ');
   return {
-    // The many combinations have no prepared statement.
+    // Statements with conditions are not prepared, because there are too many combinations.
     name: conditions.trim() === '' ? 'search_rows' : '',
     text: `SELECT ${COLUMNS} FROM mail_request m ${needsQueue ? JOIN_QUEUE : ''}
       WHERE m.id >= $1::uuid AND m.id < $2::uuid ${conditions} ORDER BY m.id DESC LIMIT $3`,
@@ -279,7 +279,7 @@ function getMaxIdOfSeq(seq: number): string {
 
 function requireBytes(value: unknown): Uint8Array {
   if (value instanceof Uint8Array) return value;
-  throw new StoreError('a page of the search index does not contain bytes: the database is damaged.');
+  throw new StoreError('a page of the search index does not contain bytes: the database is damaged. Restore a backup.');
 }
 
 function toSearchableMessage(row: Row): SearchableMessage {
@@ -399,7 +399,7 @@ function getNextId(id: string): string {
 }
 
 async function writeChange(session: Session, change: IndexChange): Promise<void> {
-  for (const { first, end, messageCount, directory, termPages, seqPages } of change.add) {
+  for (const { first, end, messageCount, directory, termPages, seqPages } of change.addedSegments) {
     const [row = {}] = await session.query(ADD_SEGMENT, [first, end, messageCount, change.at, Buffer.from(directory)]);
     const number = rows.readInteger(row, 'number');
     const pages = [
@@ -411,7 +411,7 @@ async function writeChange(session: Session, change: IndexChange): Promise<void>
       await session.query(ADD_PAGES, [batch.map(([key]) => key), batch.map(([, page]) => page)]);
     }
   }
-  if (change.replace.length > 0) await session.query(REPLACE_SEGMENTS, [change.at, change.replace]);
+  if (change.replacedSegments.length > 0) await session.query(REPLACE_SEGMENTS, [change.at, change.replacedSegments]);
   if (change.verifiedSegment !== null) await session.query(MARK_CHECKED, [change.verifiedSegment]);
   if (change.firstSegment !== null) await session.query(EXTEND_SEGMENT, [MIN_SEQ, change.firstSegment]);
   if (change.purgedSegment !== null) {

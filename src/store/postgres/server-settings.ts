@@ -91,28 +91,31 @@ export function quoteIdentifier(name: string): string {
 /**
  * Parses the `options` of a connection URL as the server does: white space separates words, and a backslash escapes the
  * next character. `-c NAME=VALUE` and `--NAME=VALUE` become `settings`, which are applied after connecting. All other
- * words become `atStart`, which is sent as a startup parameter.
+ * words become `startupOptions`, which is sent as a startup parameter.
  */
-export function parseOptions(text: string): { readonly settings: readonly ServerSetting[]; readonly atStart: string } {
+export function parseOptions(text: string): {
+  readonly settings: readonly ServerSetting[];
+  readonly startupOptions: string;
+} {
   const settings: ServerSetting[] = [];
-  const atStart: string[] = [];
+  const startupWords: string[] = [];
   const words = splitWords(text);
   for (let index = 0; index < words.length; index += 1) {
     const word = words[index] ?? '';
-    const separate = word === '-c' && index + 1 < words.length;
-    const assignment = separate ? (words[index + 1] ?? '') : word.slice(2);
-    const equals = assignment.indexOf('=');
-    if (separate) index += 1;
-    if (equals > 0 && (word.startsWith('-c') || word.startsWith('--'))) {
-      const name = assignment.slice(0, equals).replaceAll('-', '_');
+    const isSeparate = word === '-c' && index + 1 < words.length;
+    const assignment = isSeparate ? (words[index + 1] ?? '') : word.slice(2);
+    const equalsIndex = assignment.indexOf('=');
+    if (isSeparate) index += 1;
+    if (equalsIndex > 0 && (word.startsWith('-c') || word.startsWith('--'))) {
+      const name = assignment.slice(0, equalsIndex).replaceAll('-', '_');
       if (!START_ONLY_SETTINGS.has(name.toLowerCase())) {
-        settings.push({ name, value: assignment.slice(equals + 1) });
+        settings.push({ name, value: assignment.slice(equalsIndex + 1) });
         continue;
       }
     }
-    atStart.push(escapeWord(word), ...(separate ? [escapeWord(assignment)] : []));
+    startupWords.push(escapeWord(word), ...(isSeparate ? [escapeWord(assignment)] : []));
   }
-  return { settings, atStart: atStart.join(' ') };
+  return { settings, startupOptions: startupWords.join(' ') };
 }
 
 function splitWords(text: string): string[] {

@@ -46,7 +46,7 @@ const INDEX_THREAD_IDLE_MS = 60_000;
 export interface PostgresOptions {
   readonly setting: PostgresSetting;
   /** True for a service, which creates partitions in advance and checks the settings of the server. */
-  readonly service: boolean;
+  readonly isService: boolean;
   /** If true, messages are accepted only while the server requires a synchronous standby. */
   readonly requireSyncStandby: boolean;
   /** Called for a service with the status of the standby. */
@@ -76,8 +76,8 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   try {
     await pool.requireDeclaredPooler();
     await migrate(pool);
-    if (options.service) {
-      await checkDirect(pool);
+    if (options.isService) {
+      await checkDirectConnection(pool);
       await ensurePartitions(pool, clock.now());
       for (const line of await listServerWarnings(pool)) options.warn(line);
       options.onStandby(await readStandby(pool));
@@ -104,7 +104,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareBulk(pool, requireOwnStandby),
     ...prepareSearch(pool, clock.monotonic),
     indexMessages: (step) =>
-      environment.simulated ? runIndexStep(pool, step) : index.use((thread) => thread.runStep(step)),
+      environment.isSimulated ? runIndexStep(pool, step) : index.use((thread) => thread.runStep(step)),
     ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
@@ -136,7 +136,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
 }
 
 /** Rejects with a StoreError if POSTRIDER_DATABASE_DIRECT is set and does not work. */
-async function checkDirect(pool: Pool): Promise<void> {
+async function checkDirectConnection(pool: Pool): Promise<void> {
   if (pool.setting.direct === null) return;
   const connection = await pool.connect();
   try {

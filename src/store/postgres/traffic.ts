@@ -36,7 +36,7 @@ const PURGE: Statement = {
     SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
 /** The commit does not wait for the sync of the WAL, because recent counts may be lost in a crash. */
-const WITHOUT_SYNC: Statement = {
+const DISABLE_SYNC: Statement = {
   name: 'traffic_without_sync',
   text: `SELECT set_config('synchronous_commit', 'off', true)`,
 };
@@ -48,7 +48,7 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
       const readColumn = <Value>(read: (row: (typeof batch)[number]) => Value) => batch.map(read);
       await database.transaction(async (transaction) => {
         await Promise.all([
-          transaction.query(WITHOUT_SYNC, []),
+          transaction.query(DISABLE_SYNC, []),
           transaction.query(WRITE_ROWS, [
             node,
             readColumn(({ spanMs }) => spanMs),

@@ -8,7 +8,7 @@ import { type Connection, WRITE_HISTORY } from './connection.ts';
 import type { Row, Session, Statement } from './session.ts';
 
 /** A transaction that has begun. */
-export interface Begun {
+export interface BegunTransaction {
   /** The transaction id; null if `begin` was called with `single`. */
   readonly xid: string | null;
   /** The process id of the server connection. */
@@ -35,7 +35,7 @@ const COMMIT = 'COMMIT';
  * Begins a transaction. If `kind` is `single`, the transaction consists of one statement and needs no transaction id.
  * Resolves after the server has answered every statement that this function sends.
  */
-export async function begin(connection: Connection, kind: 'single' | 'transaction'): Promise<Begun> {
+export async function begin(connection: Connection, kind: 'single' | 'transaction'): Promise<BegunTransaction> {
   const { pid, history, prologue } = connection;
   if (prologue !== null) {
     const columns = [

@@ -101,7 +101,10 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
     async begin(source) {
       const transfers = await pool.query(SELECT_TRANSFERS, []);
       const earlier = transfers.find((row) => row.source === source);
-      if (earlier?.done === true) throw new StoreError(`${source} has already been transferred to ${pool.server}.`);
+      if (earlier?.done === true)
+        throw new StoreError(
+          `${source} has already been transferred to ${pool.server}. Start a service on this database.`,
+        );
       const [content = {}] = await pool.query(COUNT_CONTENT, []);
       if (rows.readInteger(content, 'nodes') > 0)
         throw new StoreError(`a service runs on ${pool.server}. Stop every node before a transfer.`);

@@ -1,10 +1,10 @@
-/** Recovers the leases of deliveries whose node has ended without a release. Their next claim is due at once. */
+/** Recovers the leases of deliveries whose node has ended without a release. These deliveries are then due at once. */
 import type { ServerTimeOverride } from '../environment.ts';
 import type { WebhookWorkerStore } from '../webhook-store.ts';
 import type { Database, Statement } from './session.ts';
 
-// Reads the endpoints with pending deliveries by one step per endpoint. The range of due times reads no delivery that is
-// due or that waits for a later attempt.
+// Finding the endpoints with pending deliveries takes one index lookup per endpoint. The range of due times contains
+// all leases. It excludes due deliveries and deliveries whose next attempt is due after the end of every lease.
 const RECOVER: Statement = {
   name: 'webhook_recover_leases',
   text: `WITH RECURSIVE seen AS (

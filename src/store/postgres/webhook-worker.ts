@@ -111,7 +111,7 @@ const LEASE: Statement = {
         WHERE l.sequence > 0 AND v.id = l.message_id ORDER BY v.n OFFSET greatest(l.sequence - 1, 0) LIMIT 1) e ON true
     ORDER BY l.webhook_id, l.id`,
 };
-// A transaction with an id is visible to a change of an endpoint (`waitForUsers`). The lease must have the id before its
+// A transaction with an id is visible to a change of an endpoint (`waitForEarlierTransactions`). The lease must have the id before its
 // snapshot reads the endpoints.
 const ASSIGN_ID: Statement = { name: 'webhook_assign_id', text: 'SELECT pg_current_xact_id()' };
 const VALID_LEASES = `SELECT d.webhook_id, d.id, d.type, d.attempts, s.position
@@ -229,7 +229,7 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
           now,
           leaseUntil,
           owner,
-          limits.total,
+          limits.maxDeliveries,
         ];
         const [, leased] =
           waiting.length === 0
@@ -237,7 +237,8 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
             : await Promise.all([transaction.query(ASSIGN_ID, []), transaction.query(LEASE, values)]);
         const deliveries = leased.map((row) => toLeasedDelivery(row, owner, now));
         const lastServed = deliveries.at(-1)?.webhookId;
-        if (deliveries.length >= limits.total && lastServed !== undefined) return { deliveries, next: lastServed };
+        if (deliveries.length >= limits.maxDeliveries && lastServed !== undefined)
+          return { deliveries, next: lastServed };
         const last = examined.length < MAX_EXAMINED_WEBHOOKS ? undefined : examined.at(-1);
         return { deliveries, next: last === undefined ? null : rows.readInteger(last, 'webhook_id') };
       }),
@@ -266,13 +267,13 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
 /** Returns the enabled endpoints with due deliveries and free slots. */
 function findWaiting(
   examined: readonly Row[],
-  { free, defaultFree }: DeliveryClaimLimits,
+  { freeSlots, defaultFreeSlots }: DeliveryClaimLimits,
   now: number,
 ): readonly { readonly id: number; readonly free: number }[] {
-  const freeById = new Map(free.map(({ webhookId, count }) => [webhookId, count]));
+  const freeById = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
   return examined.flatMap((row) => {
     const id = rows.readInteger(row, 'webhook_id');
-    const count = freeById.get(id) ?? defaultFree;
+    const count = freeById.get(id) ?? defaultFreeSlots;
     return row.enabled === true && rows.readInteger(row, 'due_at') <= now && count > 0 ? [{ id, free: count }] : [];
   });
 }

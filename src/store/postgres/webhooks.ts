@@ -17,7 +17,7 @@ import * as rows from '../rules/rows.ts';
 import { MAX_LISTED_LEASES, recordsEvents, toDelivery, toWebhook } from '../rules/webhooks.ts';
 import type { WebhookStore } from '../webhook-store.ts';
 import { writeChange } from './audit.ts';
-import { waitForUsers } from './outbox.ts';
+import { waitForEarlierTransactions } from './outbox.ts';
 import type { Database, Row, Session, Statement, Transaction } from './session.ts';
 
 /** The first schema version whose nodes record events. */
@@ -157,8 +157,8 @@ const COUNT_FAILED: Statement = {
   text: `SELECT webhook_id, count(*)::int AS failed FROM webhook_delivery WHERE status = 'failed' GROUP BY webhook_id`,
 };
 
-/** What an operator does after a change whose wait has failed. */
-const REPEAT = 'then repeat the command';
+/** The remedies after a change whose wait has failed. */
+const DEFAULT_REMEDY = 'then repeat the command';
 const REMEDIES: Readonly<Record<string, string>> = {
   delete: 'which completes the change',
   rotate: 'then rotate again, because the new secret was not shown',
@@ -190,7 +190,11 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     });
     if (result.kind === 'done') {
       const verb = action.slice('webhook.'.length);
-      await waitForUsers(database, `the change of endpoint ${formatWebhookId(id)} (${verb})`, REMEDIES[verb] ?? REPEAT);
+      await waitForEarlierTransactions(
+        database,
+        `the change of endpoint ${formatWebhookId(id)} (${verb})`,
+        REMEDIES[verb] ?? DEFAULT_REMEDY,
+      );
     }
     return result;
   }
@@ -238,7 +242,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       if (result.kind === 'done') {
         const webhookId = formatWebhookId(result.value.id);
         const remedy = 'then rotate the signing secret of the endpoint, because the secret was not shown';
-        await waitForUsers(database, `the creation of endpoint ${webhookId}`, remedy);
+        await waitForEarlierTransactions(database, `the creation of endpoint ${webhookId}`, remedy);
       }
       return result;
     },

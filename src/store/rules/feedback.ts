@@ -79,7 +79,7 @@ export interface RecordDecision {
   readonly newState: 'delivered' | 'bounced' | 'complained' | null;
   readonly suppress: FeedbackSuppression | null;
   /** The state that determines how the reputation counts the report. */
-  readonly countedAs: 'bounced' | 'complained';
+  readonly reputationState: 'bounced' | 'complained';
   readonly reputationRule: 'always' | 'if-suppressed' | 'never';
   /**
    * Returns the result of the report. `suppressed` is true if this report added the recipient to the suppression list.
@@ -129,7 +129,7 @@ export function decideFeedback(
   const { accountId, state: from, to, sender } = storedMessage;
   // `doctor --loop` sends without an API key.
   const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
-  // A bounce of a notification must not lock the account, because the lock would be notified again.
+  // A bounce of a notification must not lock the account, because the lock would cause another notification.
   const isCounted = !isTest && storedMessage.keyId !== NOTIFICATION_KEY_ID;
   const change = decideFeedbackChange({ state: from, to, isTest, ...history }, report.events, isProviderEvent);
   switch (change.kind) {
@@ -146,7 +146,7 @@ export function decideFeedback(
       return {
         ...{ kind: 'record', id, accountId, from, suppress, newState: null },
         entries: [createHistoryEntry(report, verb, change.detail, failure)],
-        countedAs: suppress === 'complaint' ? 'complained' : 'bounced',
+        reputationState: suppress === 'complaint' ? 'complained' : 'bounced',
         reputationRule: counts && isCounted ? 'if-suppressed' : 'never',
         answer: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
       };
@@ -157,7 +157,7 @@ export function decideFeedback(
         ...{ kind: 'record', id, accountId, from, suppress },
         newState: requireTransition(from, newState, 'feedback'),
         entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure)],
-        countedAs: newState,
+        reputationState: newState,
         reputationRule: isCounted && counts ? 'always' : 'never',
         answer: (suppressed) => ({
           ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
@@ -168,7 +168,7 @@ export function decideFeedback(
     case 'confirm': {
       const { to: newState, detail } = change;
       const confirmation = createHistoryEntry(report, CONFIRMED_VERB, detail, null);
-      const uncounted = { suppress: null, countedAs: 'bounced', reputationRule: 'never' } as const;
+      const uncounted = { suppress: null, reputationState: 'bounced', reputationRule: 'never' } as const;
       if (newState === null)
         return {
           ...{ kind: 'record', id, accountId, from, newState, entries: [confirmation], ...uncounted },

@@ -79,7 +79,10 @@ export function requireTransition<To extends State>(from: State | null, to: To, 
 }
 
 const MAX_ROWS_PER_TURN = 8;
-/** Minimum number of accounts that a claim of at least this many messages serves, if so many accounts have due messages. */
+/**
+ * Minimum number of accounts that a claim serves, unless it has a lower message limit or fewer accounts have due
+ * messages.
+ */
 const MIN_ACCOUNTS_PER_CLAIM = 64;
 
 /** Returns the number of rows per account in one turn of the rotation, for a claim of up to `maxMessages`. */

@@ -70,5 +70,5 @@ export function toSettledColumns({ result, at }: NotificationSettlement): {
 
 function toStatus(text: string): StoredNotification['status'] {
   if (text === 'pending' || text === 'delivered' || text === 'failed') return text;
-  throw new StoreError(`the status ${text} of a notification is unknown; the database is damaged.`);
+  throw new StoreError(`the status ${text} of a notification is unknown; the database is damaged. Restore a backup.`);
 }

@@ -53,7 +53,7 @@ export type Row = Readonly<Record<string, unknown>>;
 export function readInteger(row: Row, column: string): number {
   const value = row[column];
   if (typeof value !== 'number')
-    throw new StoreError(`column ${column} does not contain a number: the database is damaged.`);
+    throw new StoreError(`column ${column} does not contain a number: the database is damaged. Restore a backup.`);
   return value;
 }
 
@@ -66,7 +66,7 @@ export function readIntegerOrNull(row: Row, column: string): number | null {
 export function readText(row: Row, column: string): string {
   const value = row[column];
   if (typeof value !== 'string')
-    throw new StoreError(`column ${column} does not contain text: the database is damaged.`);
+    throw new StoreError(`column ${column} does not contain text: the database is damaged. Restore a backup.`);
   return value;
 }
 
@@ -80,13 +80,14 @@ export function readBoolean(row: Row, column: string): boolean {
   const value = row[column];
   if (value === true || value === 1) return true;
   if (value === false || value === 0) return false;
-  throw new StoreError(`column ${column} does not contain a boolean: the database is damaged.`);
+  throw new StoreError(`column ${column} does not contain a boolean: the database is damaged. Restore a backup.`);
 }
 
 /** Reads a column with a fixed set of values. */
 export function readOneOf<Value extends string>(row: Row, column: string, values: readonly Value[]): Value {
   const found = values.find((value) => value === row[column]);
-  if (found === undefined) throw new StoreError(`column ${column} contains an unknown value: the database is damaged.`);
+  if (found === undefined)
+    throw new StoreError(`column ${column} contains an unknown value: the database is damaged. Restore a backup.`);
   return found;
 }
 
@@ -461,6 +462,6 @@ function parseJson<Value>(column: string, value: string): Value {
   try {
     return JSON.parse(value) as Value;
   } catch {
-    throw new StoreError(`column ${column} does not contain JSON: the database is damaged.`);
+    throw new StoreError(`column ${column} does not contain JSON: the database is damaged. Restore a backup.`);
   }
 }

@@ -3,7 +3,7 @@
  * applies the same rules in one statement (postgres/nodes.ts), so that a node holds no lock during a round trip. A test
  * compares the results of that statement with those of this file.
  */
-import type { TokenRequest, TokensGranted } from '../../model/node.ts';
+import type { TokenGrant, TokenRequest } from '../../model/node.ts';
 
 /** The state of a bucket at the time `at` (ms since the epoch), under the limit of that time. */
 export interface TokenBucket {
@@ -25,7 +25,7 @@ export function takeTokens(
   before: TokenBucket | null,
   { perSecond, burst, requested }: TokenRequest,
   now: number,
-): { readonly bucket: TokenBucket; readonly answer: TokensGranted } {
+): { readonly bucket: TokenBucket; readonly answer: TokenGrant } {
   const level = before === null ? burst : getRefilledLevel(before, burst, now);
   const granted = Math.min(Math.floor(level + ROUNDING_TOLERANCE), requested);
   const tokens = level - granted;

@@ -124,11 +124,11 @@ export function collectEffects(
 ): ReadonlyMap<number, EndpointEffect> {
   const effects = new Map<number, EndpointEffect>();
   for (const { settlement, isTest } of settled.toSorted((a, b) => a.settlement.webhookId - b.settlement.webhookId)) {
-    const { webhookId, result, attempt, isGone, isOwnFault } = settlement;
+    const { webhookId, result, attempt, isGone, isInstallationFault } = settlement;
     const effect = effects.get(webhookId) ?? { hasSucceeded: false, failedAt: null, isGone: false };
     effects.set(webhookId, effect);
     if (result.kind === 'delivered') effect.hasSucceeded = true;
-    else if (!isTest && !isOwnFault) effect.failedAt = Math.min(effect.failedAt ?? attempt.at, attempt.at);
+    else if (!isTest && !isInstallationFault) effect.failedAt = Math.min(effect.failedAt ?? attempt.at, attempt.at);
     if (isGone) effect.isGone = true;
   }
   return effects;

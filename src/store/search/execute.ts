@@ -19,12 +19,12 @@ import {
 import {
   type Coroutine,
   type IdRange,
+  type IndexSegment,
   MIN_ID,
   MIN_SEQ,
   type RowFilter,
   type RowIndex,
   type SearchSource,
-  type SegmentInfo,
   toIdRange,
   toSeqsKey,
   toTermsKey,
@@ -191,7 +191,7 @@ export function* executeSearch<Message extends SearchableMessage>(
     return null;
   }
 
-  function* scanGroup(group: readonly SegmentInfo[], groupEnd: string): Coroutine<string | null> {
+  function* scanGroup(group: readonly IndexSegment[], groupEnd: string): Coroutine<string | null> {
     const candidatesBySegment = yield* findCandidates(source, group, termRanges);
     let end = groupEnd;
     let pending: Candidate[] = [];
@@ -213,7 +213,7 @@ export function* executeSearch<Message extends SearchableMessage>(
     return yield* readCandidates(pending, { first: getSearchedRange(group.at(-1) ?? EMPTY_SEGMENT, end).first, end });
   }
 
-  function getSearchedRange(segment: SegmentInfo, end: string): IdRange {
+  function getSearchedRange(segment: IndexSegment, end: string): IdRange {
     const segmentEnd = getMinIdOfSeq(segment.end);
     return { first: selectLaterId(getFirstId(segment), idRange.first), end: segmentEnd < end ? segmentEnd : end };
   }
@@ -317,15 +317,15 @@ interface Candidate {
   readonly number: number;
 }
 
-const EMPTY_SEGMENT: SegmentInfo = { number: 0, first: 0, end: 0, messageCount: 0 };
+const EMPTY_SEGMENT: IndexSegment = { number: 0, first: 0, end: 0, messageCount: 0 };
 
 /** Returns consecutive segments from the index `start`. A segment begins where the next older segment ends. */
 function selectConsecutiveSegments(
-  segments: readonly SegmentInfo[],
+  segments: readonly IndexSegment[],
   start: number,
   maxCount: number,
-): readonly SegmentInfo[] {
-  const group: SegmentInfo[] = [];
+): readonly IndexSegment[] {
+  const group: IndexSegment[] = [];
   for (const segment of segments.slice(start, start + maxCount)) {
     if (group.length > 0 && segment.end !== group.at(-1)?.first) break;
     group.push(segment);
@@ -334,7 +334,7 @@ function selectConsecutiveSegments(
 }
 
 /** Returns the first id of a segment. A segment that begins at the least sequence number covers all older ids. */
-function getFirstId({ first }: SegmentInfo): string {
+function getFirstId({ first }: IndexSegment): string {
   return first <= MIN_SEQ ? MIN_ID : getMinIdOfSeq(first);
 }
 
@@ -369,7 +369,7 @@ type Candidates = readonly number[] | null;
 /** Returns the candidates of each segment. */
 export function* findCandidates(
   source: Source,
-  segments: readonly SegmentInfo[],
+  segments: readonly IndexSegment[],
   termRanges: readonly TermRange[],
 ): Coroutine<readonly Candidates[]> {
   const directories = yield* waitFor(source.readDirectories(segments.map(({ number }) => number)));

@@ -9,7 +9,7 @@
 import { toSeq } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
 import { type EncodedSegment, encodeSegment, MAX_SEGMENT_MESSAGES } from './segment.ts';
-import { type Coroutine, type MaybePromise, MIN_ID, MIN_SEQ, type SegmentInfo, waitFor } from './source.ts';
+import { type Coroutine, type IndexSegment, type MaybePromise, MIN_ID, MIN_SEQ, waitFor } from './source.ts';
 
 /** One step of index maintenance. */
 export interface IndexStep {
@@ -36,9 +36,9 @@ export interface NewSegment extends EncodedSegment {
 
 /** The change that one transaction writes. */
 export interface IndexChange {
-  readonly add: readonly NewSegment[];
+  readonly addedSegments: readonly NewSegment[];
   /** The numbers of the segments that the added segments replace. */
-  readonly replace: readonly number[];
+  readonly replacedSegments: readonly number[];
   /** The number of a segment that was verified as complete. */
   readonly verifiedSegment: number | null;
   /** The number of the oldest segment if no message is older than this segment; otherwise null. */
@@ -92,7 +92,7 @@ export function* planIndexStep(
   );
   const job = selectNextJob({ segments, replaced, unindexedCount, minSegmentMessages, start: MIN_SEQ, horizon, now });
   const change = job === null ? null : yield* executeJob(job);
-  const indexedCount = job?.kind === 'index-newer' ? (change?.add[0]?.messageCount ?? 0) : 0;
+  const indexedCount = job?.kind === 'index-newer' ? (change?.addedSegments[0]?.messageCount ?? 0) : 0;
   return {
     change,
     progress: { changed: change !== null, unindexedCount: unindexedCount - indexedCount, indexedCount },
@@ -100,7 +100,14 @@ export function* planIndexStep(
 
   function* executeJob(job: Job): Coroutine<IndexChange> {
     const noChange: IndexChange = {
-      ...{ add: [], replace: [], verifiedSegment: null, firstSegment: null, purgedSegment: null, at: now },
+      ...{
+        addedSegments: [],
+        replacedSegments: [],
+        verifiedSegment: null,
+        firstSegment: null,
+        purgedSegment: null,
+        at: now,
+      },
     };
     switch (job.kind) {
       case 'index-newer': {
@@ -108,23 +115,30 @@ export function* planIndexStep(
           yield* waitFor(source.readMessages(job.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
           MAX_NEW_SEGMENT_MESSAGES,
         );
-        return { ...noChange, add: [buildSegment(messages, job.first, isComplete ? horizon : null)] };
+        return { ...noChange, addedSegments: [buildSegment(messages, job.first, isComplete ? horizon : null)] };
       }
       case 'index-older': {
         const rows = yield* waitFor(source.readMessages(MIN_SEQ, job.end, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
         const { messages, isComplete } = fitIntoSegment(rows.toReversed(), MAX_NEW_SEGMENT_MESSAGES);
         if (messages.length === 0) return { ...noChange, firstSegment: segments.at(-1)?.number ?? null };
-        return { ...noChange, add: [buildSegment(messages.toReversed(), isComplete ? MIN_SEQ : null, job.end)] };
+        return {
+          ...noChange,
+          addedSegments: [buildSegment(messages.toReversed(), isComplete ? MIN_SEQ : null, job.end)],
+        };
       }
       case 'verify': {
         const { number, first, end, messageCount } = job.segment;
         if ((yield* waitFor(source.countMessages(first, end, messageCount + 1))) === messageCount)
           return { ...noChange, verifiedSegment: number };
-        return { ...noChange, add: yield* buildSegments(first, end), replace: [number] };
+        return { ...noChange, addedSegments: yield* buildSegments(first, end), replacedSegments: [number] };
       }
       case 'merge': {
         const [from, to] = [job.segments.at(-1)?.first ?? 0, job.segments[0]?.end ?? 0];
-        return { ...noChange, add: yield* buildSegments(from, to), replace: job.segments.map(({ number }) => number) };
+        return {
+          ...noChange,
+          addedSegments: yield* buildSegments(from, to),
+          replacedSegments: job.segments.map(({ number }) => number),
+        };
       }
       case 'purge':
         return { ...noChange, purgedSegment: job.segment.number };
@@ -177,7 +191,7 @@ function buildSegment(messages: readonly SearchableMessage[], first: number | nu
 }
 
 /** A stored segment. */
-export interface StoredSegment extends SegmentInfo {
+export interface StoredSegment extends IndexSegment {
   readonly builtAt: number;
   readonly isVerified: boolean;
   readonly replacedAt: number | null;

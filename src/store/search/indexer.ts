@@ -26,7 +26,7 @@ const MAX_LOW_LOAD_PER_SECOND = 500;
 const IDLE_CHECK_INTERVAL_MS = 300_000;
 const MIN_PAUSE_MS = 20;
 
-export interface IndexerParts {
+export interface IndexerOptions {
   readonly clock: Clock;
   /** Milliseconds since an arbitrary origin. */
   readonly monotonic: () => number;
@@ -43,7 +43,7 @@ export function startIndexer({
   sharesStore,
   store,
   reportFailure,
-}: IndexerParts): () => Promise<void> {
+}: IndexerOptions): () => Promise<void> {
   let stopped = false;
   let cancel: () => void = () => undefined;
   let running = Promise.resolve();

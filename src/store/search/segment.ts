@@ -28,9 +28,9 @@ import {
  */
 export const MAX_SEGMENT_MESSAGES = 16_384;
 /** Maximum size of a page with more than one term. Four such pages fit into a page of SQLite or PostgreSQL. */
-const PAGE_BYTES = 1_950;
+const MAX_PAGE_BYTES = 1_950;
 /** Maximum encoded length of the size of a list of numbers. */
-const SIZE_BYTES = 2;
+const MAX_SIZE_BYTES = 2;
 /** Number of sequence numbers in one page. */
 export const SEQS_PER_PAGE = 512;
 
@@ -67,7 +67,7 @@ function encodeTerms(numbers: ReadonlyMap<string, readonly number[]>, messageCou
     let prefixLength = measureSharedPrefix(previousTerm, term);
     entry.writeNumber(prefixLength);
     entry.writeText(term.slice(prefixLength));
-    if (page.length > 0 && page.length + entry.length + SIZE_BYTES + encoded.length > PAGE_BYTES) {
+    if (page.length > 0 && page.length + entry.length + MAX_SIZE_BYTES + encoded.length > MAX_PAGE_BYTES) {
       termPages.push(page.drain());
       entry.drain();
       prefixLength = 0;

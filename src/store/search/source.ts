@@ -22,7 +22,7 @@ export type RowIndex =
   | { readonly kind: 'failure-category'; readonly values: readonly FailureCategory[] };
 
 /** An index segment (segment.ts). It covers sequence numbers from `first` (inclusive) to `end` (exclusive). */
-export interface SegmentInfo {
+export interface IndexSegment {
   readonly number: number;
   readonly first: number;
   readonly end: number;
@@ -42,7 +42,7 @@ export interface SearchSource<Message extends SearchableMessage> {
   countIndexed(index: RowIndex, range: IdRange, maxCount: number): MaybePromise<number>;
   readIndexedSeqs(index: RowIndex, range: IdRange): MaybePromise<readonly number[]>;
   /** Returns the segments that overlap the range. */
-  findSegments(range: IdRange): MaybePromise<readonly SegmentInfo[]>;
+  findSegments(range: IdRange): MaybePromise<readonly IndexSegment[]>;
   /** Returns the directories of segments. The result omits removed segments. */
   readDirectories(numbers: readonly number[]): MaybePromise<ReadonlyMap<number, readonly string[]>>;
   /** Returns pages by their keys (`toTermsKey`, `toSeqsKey`). The result omits pages of removed segments. */
@@ -56,21 +56,21 @@ export interface SearchSource<Message extends SearchableMessage> {
  * Number of page keys of a segment. One half is for pages of terms, the other for pages of sequence numbers. A segment
  * has fewer pages of each kind.
  */
-const PAGES_PER_SEGMENT = 65_536;
+const PAGE_KEYS_PER_SEGMENT = 65_536;
 
 /** Returns the key of a page of terms. */
 export function toTermsKey(segment: number, page: number): number {
-  return segment * PAGES_PER_SEGMENT + page;
+  return segment * PAGE_KEYS_PER_SEGMENT + page;
 }
 
 /** Returns the key of a page of sequence numbers. */
 export function toSeqsKey(segment: number, page: number): number {
-  return segment * PAGES_PER_SEGMENT + PAGES_PER_SEGMENT / 2 + page;
+  return segment * PAGE_KEYS_PER_SEGMENT + PAGE_KEYS_PER_SEGMENT / 2 + page;
 }
 
 /** Returns the range of the keys of all pages of a segment: the first key (inclusive) and the end (exclusive). */
 export function getPageKeyRange(segment: number): readonly [number, number] {
-  return [segment * PAGES_PER_SEGMENT, (segment + 1) * PAGES_PER_SEGMENT];
+  return [segment * PAGE_KEYS_PER_SEGMENT, (segment + 1) * PAGE_KEYS_PER_SEGMENT];
 }
 
 /** Ids from `first` (inclusive) to `end` (exclusive). */

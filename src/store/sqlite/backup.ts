@@ -26,7 +26,8 @@ export async function backupDatabase(
 ): Promise<number> {
   const realPath = resolveDatabasePath(path);
   requireUsableFiles(realPath);
-  if (!existsSync(realPath)) throw new StoreError(`there is no database ${path} to back up.`);
+  if (!existsSync(realPath))
+    throw new StoreError(`there is no database ${path} to back up. Set POSTRIDER_DATABASE to the database file.`);
   try {
     // If another process uses the database under another name, the copy would not contain the log of that process.
     requireSinglePath(realPath);
@@ -54,7 +55,10 @@ export async function backupDatabase(
   }
 }
 
-/** Throws a StoreError if `database` is not a Postrider database that this version can read. */
+/**
+ * Throws a StoreError if `database` is not a Postrider database that this version can read. Give another file, or use a
+ * later version of Postrider.
+ */
 export function requirePostriderDatabase(database: DatabaseSync, path: string): void {
   if (!isPostriderDatabase(database))
     throw new StoreError(`${path} is not a Postrider database that this version can read.`);

@@ -176,12 +176,12 @@ export function prepareFeedback(
           outbox.recordSuppression('suppression.added', decision.accountId, at, entry);
         }
         if (countsTowardReputation(decision, suppressed)) {
-          const { accountId, from, countedAs } = decision;
-          const isComplaint = countedAs === 'complained';
+          const { accountId, from, reputationState } = decision;
+          const isComplaint = reputationState === 'complained';
           const isNewEvidence = isComplaint
             ? recordComplaint(accountId, rows.readText(row, 'recipient'), at)
             : suppressed;
-          deltas.add(accountId, from, countedAs, isNewEvidence, at);
+          deltas.add(accountId, from, reputationState, isNewEvidence, at);
         }
         return decision.answer(suppressed);
       }
@@ -209,16 +209,16 @@ export function prepareFeedback(
           deletePending.run(digest);
           return [{ report, result }];
         }
-        const nextAt = computeNextPendingAttemptAt(rows.readInteger(row, 'received_at'), findMessageId(report), now);
-        if (nextAt === null) {
+        const nextDueAt = computeNextPendingAttemptAt(rows.readInteger(row, 'received_at'), findMessageId(report), now);
+        if (nextDueAt === null) {
           deletePending.run(digest);
           return [{ report, result: { kind: 'unrelated' } }];
         }
-        postponePending.run(nextAt, digest);
+        postponePending.run(nextDueAt, digest);
         return [];
       });
       for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
-      return { applied, nextAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at') };
+      return { applied, nextDueAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at') };
     },
     listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
       selectReports.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toUnprocessedReport),

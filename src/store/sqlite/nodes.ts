@@ -8,15 +8,15 @@ import type {
   NodeIdentity,
   NodeStatus,
   RefusedReports,
+  TokenGrant,
   TokenRequest,
-  TokensGranted,
 } from '../../model/node.ts';
 import { advanceRunningTime, type RunningTime, startRunningTime } from '../../model/running-time.ts';
 import * as rows from '../rules/rows.ts';
 import { takeTokens } from '../rules/token-bucket.ts';
 
 /** The time for which a node is listed after its liveness timeout. */
-const LIST_DEAD_NODES_MS = 3_600_000;
+const DEAD_NODE_LISTING_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {
   const upsert = database.prepare(
@@ -55,7 +55,7 @@ export function prepareNodes(database: DatabaseSync) {
       refused: readonly RefusedReports[] = [],
       delivery: NodeDelivery | null = null,
     ): number {
-      purgeDead.run(now - LIST_DEAD_NODES_MS);
+      purgeDead.run(now - DEAD_NODE_LISTING_MS);
       const report = [rows.formatRefusedReports(refused), rows.formatNodeDelivery(delivery)] as const;
       upsert.run(name, roles.join(','), version, now, now, now + ttlMs, ...report);
       return now;
@@ -63,8 +63,8 @@ export function prepareNodes(database: DatabaseSync) {
     removeNode(name: string): void {
       deleteNode.run(name);
     },
-    listNodes: (now: number): NodeStatus[] => selectListed.all(now, now - LIST_DEAD_NODES_MS).map(rows.toNodeStatus),
-    takeTokens: (batch: readonly TokenRequest[], now: number): TokensGranted[] =>
+    listNodes: (now: number): NodeStatus[] => selectListed.all(now, now - DEAD_NODE_LISTING_MS).map(rows.toNodeStatus),
+    takeTokens: (batch: readonly TokenRequest[], now: number): TokenGrant[] =>
       batch.map((request) => {
         const row = selectBucket.get(request.accountId);
         const { bucket, answer } = takeTokens(row === undefined ? null : rows.toTokenBucket(row), request, now);

@@ -155,15 +155,15 @@ export function prepareClaim(
 
   return function claim(limits, lease, now) {
     const claimed: ClaimResult = { messages: [], suppressed: [] };
-    const remaining: RemainingLimits = { messages: limits.messages, bytes: limits.bytes, nothingLeased: true };
-    const share = getRowsPerTurn(limits.messages);
+    const remaining: RemainingLimits = { messages: limits.maxMessages, bytes: limits.maxBytes, nothingLeased: true };
+    const share = getRowsPerTurn(limits.maxMessages);
     const [firstLane, secondLane] = lanes;
     lanes.reverse();
     if (firstLane === undefined || secondLane === undefined) return { ...claimed, hasMore: false };
     const firstLaneLimits: RemainingLimits = {
       ...remaining,
-      messages: Math.ceil(limits.messages / 2),
-      bytes: Math.ceil(limits.bytes / 2),
+      messages: Math.ceil(limits.maxMessages / 2),
+      bytes: Math.ceil(limits.maxBytes / 2),
     };
     const initialLimits = { ...firstLaneLimits };
     let firstLaneHasMore = claimLane(firstLane, share, firstLaneLimits, lease, now, claimed);

@@ -271,12 +271,12 @@ export function prepareSearchIndex(database: DatabaseSync) {
       return runSync(planIndexStep(source, step));
     },
     changeIndex(change: IndexChange): void {
-      for (const { first, end, messageCount, directory, termPages, seqPages } of change.add) {
+      for (const { first, end, messageCount, directory, termPages, seqPages } of change.addedSegments) {
         const number = Number(insertSegment.run(first, end, messageCount, change.at, directory).lastInsertRowid);
         for (const [index, page] of termPages.entries()) insertPage.run(toTermsKey(number, index), page);
         for (const [index, page] of seqPages.entries()) insertPage.run(toSeqsKey(number, index), page);
       }
-      for (const number of change.replace) markReplaced.run(change.at, number);
+      for (const number of change.replacedSegments) markReplaced.run(change.at, number);
       if (change.verifiedSegment !== null) markVerified.run(change.verifiedSegment);
       if (change.firstSegment !== null) setFirst.run(MIN_SEQ, change.firstSegment);
       if (change.purgedSegment !== null) {

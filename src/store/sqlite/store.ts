@@ -27,8 +27,8 @@ import {
   type OperationName,
   type Operations,
   openGuardedDatabase,
+  type StoreThreadOptions,
   type TextReply,
-  type ThreadData,
 } from './thread.ts';
 
 /**
@@ -68,7 +68,7 @@ export interface SqliteOptions {
   readonly onFilesFault?: (fault: FilesFault | null) => void;
   readonly environment?: StoreEnvironment;
   /** If true, all calls run in the thread of the caller, as in a simulation. */
-  readonly inCaller?: boolean;
+  readonly runsInCallerThread?: boolean;
 }
 
 /** Opens the store. Rejects with a one-line StoreError. */
@@ -78,7 +78,7 @@ export async function openSqliteStore({
   worker = WORKER_MODULE,
   onFilesFault,
   environment = SYSTEM_ENVIRONMENT,
-  inCaller = environment.simulated,
+  runsInCallerThread = environment.isSimulated,
 }: SqliteOptions): Promise<Store> {
   const path = resolveDatabasePath(configuredPath);
   // The lock is acquired before the database is opened, so that a service that must not start does not migrate the
@@ -97,8 +97,8 @@ export async function openSqliteStore({
       requireUsableFiles(path);
       removeLeftoverHardLinks(path);
     }
-    writer = inCaller
-      ? await startInCaller(
+    writer = runsInCallerThread
+      ? await startInCallerThread(
           { path, holdsServeLock: exclusive, cacheKib: WRITER_OPTIONS.cacheKib },
           environment,
           onFilesFault,
@@ -115,10 +115,10 @@ export async function openSqliteStore({
   };
   const reader = createOnDemandThread(() => startSecondaryThread(READER_OPTIONS), READER_IDLE_MS);
   const index = createOnDemandThread(() => startSecondaryThread(INDEX_OPTIONS), INDEX_IDLE_MS);
-  const onThread = (onDemandThread: typeof reader): StoreThread['call'] =>
-    inCaller ? writer.call : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
-  const read = onThread(reader);
-  const buildIndex = onThread(index);
+  const createThreadCall = (onDemandThread: typeof reader): StoreThread['call'] =>
+    runsInCallerThread ? writer.call : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
+  const read = createThreadCall(reader);
+  const buildIndex = createThreadCall(index);
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
@@ -207,7 +207,7 @@ export interface StoreThread {
  */
 export async function startThread(
   module: URL,
-  data: ThreadData,
+  data: StoreThreadOptions,
   resourceLimits: ResourceLimits = {},
   onFilesFault: (fault: FilesFault | null) => void = () => undefined,
 ): Promise<StoreThread> {
@@ -279,8 +279,8 @@ export async function startThread(
 }
 
 /** Runs the store in the thread of the caller. Rejects with a StoreError if the database cannot be opened. */
-export async function startInCaller(
-  { path, holdsServeLock, cacheKib }: Omit<ThreadData, 'hasLowPriority'>,
+export async function startInCallerThread(
+  { path, holdsServeLock, cacheKib }: Omit<StoreThreadOptions, 'hasLowPriority'>,
   { clock }: Pick<StoreEnvironment, 'clock'>,
   onFilesFault: (fault: FilesFault | null) => void = () => undefined,
 ): Promise<StoreThread> {

@@ -15,12 +15,12 @@ const SERVICE_LIST_ID = 0;
  */
 const DOMAIN_EXPRESSION = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
 /** A prefix with this character appended is greater than every text with the prefix. */
-const AFTER_PREFIX = '\u{10FFFF}';
+const PREFIX_END = '\u{10FFFF}';
 /**
  * A text with this character appended is greater than the text, and less than every longer text that begins with the
  * text.
  */
-const AFTER_TEXT = '\u0001';
+const TEXT_END = '\u0001';
 
 export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox: Outbox) {
   const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
@@ -62,13 +62,10 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
   );
 
   function searchDomains(id: number, prefix: string, after: string | null, limit: number): rows.Row[] {
-    if (after === null) return selectInDomains.all(id, prefix, prefix + AFTER_PREFIX, limit);
+    if (after === null) return selectInDomains.all(id, prefix, prefix + PREFIX_END, limit);
     const domain = getDomain(after);
     const remaining = selectInDomain.all(id, domain, after, limit);
-    return [
-      ...remaining,
-      ...selectInDomains.all(id, domain + AFTER_TEXT, prefix + AFTER_PREFIX, limit - remaining.length),
-    ];
+    return [...remaining, ...selectInDomains.all(id, domain + TEXT_END, prefix + PREFIX_END, limit - remaining.length)];
   }
 
   function findListId(name: string): number | null {
@@ -137,7 +134,7 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
       if (id === null) return { kind: 'missing' };
       const found =
         of === 'address'
-          ? selectByAddress.all(id, prefix, after ?? '', prefix + AFTER_PREFIX, limit)
+          ? selectByAddress.all(id, prefix, after ?? '', prefix + PREFIX_END, limit)
           : searchDomains(id, prefix, after, limit);
       return { kind: 'done', value: found.map(rows.toSuppression) };
     },

@@ -51,7 +51,7 @@ import { prepareWebhooks } from './webhooks.ts';
 const MAX_GROUP_CALLS = 64;
 
 /** The parameters with which a store thread is started. */
-export interface ThreadData {
+export interface StoreThreadOptions {
   readonly path: string;
   /** True if this process holds the serve lock. */
   readonly holdsServeLock: boolean;
@@ -66,7 +66,7 @@ export interface ThreadData {
  */
 export function serveThread(
   port: MessagePort,
-  { hasLowPriority, ...data }: ThreadData,
+  { hasLowPriority, ...data }: StoreThreadOptions,
   open: (path: string, holdsServeLock: boolean) => DatabaseSync,
 ): void {
   let guarded: GuardedDatabase;

@@ -22,7 +22,8 @@ import { acquireServeLock, requireUsableFiles, resolveDatabasePath } from './fil
 export function openSqliteSource(configuredPath: string): TransferSource {
   const path = resolveDatabasePath(configuredPath);
   requireUsableFiles(path);
-  if (!existsSync(path)) throw new StoreError(`there is no database ${path} to transfer.`);
+  if (!existsSync(path))
+    throw new StoreError(`there is no database ${path} to transfer. Set POSTRIDER_DATABASE to the database file.`);
   const unlock = acquireServeLock(path);
   let database: DatabaseSync;
   try {

@@ -3,7 +3,8 @@ import type { DatabaseSync } from 'node:sqlite';
 import type { DeliveryRecovery } from '../webhook-store.ts';
 
 export function prepareDeliveryRecovery(database: DatabaseSync) {
-  // The range of due times reads no delivery that is due or that waits for a later attempt.
+  // The range of due times contains all leases. It excludes due deliveries and deliveries whose next attempt is due
+  // after the end of every lease.
   const recover = database.prepare(
     `UPDATE webhook_delivery SET due_at = :now, owner = NULL WHERE rowid IN (
        SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_due

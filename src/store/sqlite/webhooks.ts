@@ -454,13 +454,16 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     claimDeliveries(
       ...[limits, owner, leaseUntil, now]: [DeliveryClaimLimits, string, number, number]
     ): ClaimedDeliveries {
-      const free = new Map(limits.free.map(({ webhookId, count }) => [webhookId, count]));
+      const free = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
       const deliveries: LeasedDelivery[] = [];
       const examined = examine.all(limits.after);
       for (const row of examined) {
         const webhookId = rows.readInteger(row, 'webhook_id');
-        if (deliveries.length >= limits.total) return { deliveries, next: webhookId - 1 };
-        const share = Math.min(free.get(webhookId) ?? limits.defaultFree, limits.total - deliveries.length);
+        if (deliveries.length >= limits.maxDeliveries) return { deliveries, next: webhookId - 1 };
+        const share = Math.min(
+          free.get(webhookId) ?? limits.defaultFreeSlots,
+          limits.maxDeliveries - deliveries.length,
+        );
         if (share <= 0 || rows.readInteger(row, 'due_at') > now) continue;
         const webhook = selectById.get(webhookId);
         if (webhook === undefined || rows.readIntegerOrNull(webhook, 'disabled_at') !== null) continue;

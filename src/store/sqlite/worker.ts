@@ -3,7 +3,7 @@
  */
 import { parentPort, workerData } from 'node:worker_threads';
 import { openDatabase } from './database.ts';
-import type { ThreadData } from './thread.ts';
+import type { StoreThreadOptions } from './thread.ts';
 import { serveThread } from './thread.ts';
 
-if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openDatabase);
+if (parentPort !== null) serveThread(parentPort, workerData as StoreThreadOptions, openDatabase);

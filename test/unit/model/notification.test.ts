@@ -1,9 +1,9 @@
-/** Tests which starts and ends of items that need attention are notified. */
+/** Tests which starts and ends of items that need attention are announced. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
-  type Attention,
   type AttentionCode,
+  type AttentionItem,
   getAttentionFamily,
   getAttentionKey,
 } from '../../../src/model/attention.ts';
@@ -20,7 +20,7 @@ import {
 const START = Date.UTC(2030, 0, 1);
 const MINUTE_MS = 60_000;
 
-function createItem(code: AttentionCode, subject: string | null = null): Attention {
+function createItem(code: AttentionCode, subject: string | null = null): AttentionItem {
   return {
     code,
     subject,
@@ -39,8 +39,12 @@ function createHistory() {
     get states() {
       return states;
     },
-    check(now: number, items: readonly Attention[], incomplete: CurrentAttention['incomplete'] = new Set()) {
-      const plan = planAttention({ round: 0, sequence: 0, notifiedAt, states }, { items, incomplete }, now);
+    check(
+      now: number,
+      items: readonly AttentionItem[],
+      incompleteCodes: CurrentAttention['incompleteCodes'] = new Set(),
+    ) {
+      const plan = planAttention({ round: 0, sequence: 0, notifiedAt, states }, { items, incompleteCodes }, now);
       const byKey = new Map(states.map((state) => [getAttentionKey(state.item), state]));
       for (const state of plan.changed) byKey.set(getAttentionKey(state.item), state);
       for (const key of plan.removed) byKey.delete(key);
@@ -54,7 +58,7 @@ const LOCKED = createItem('account-locked', 'shop');
 const summarize = (change: AttentionChange | null) =>
   change === null ? null : [change.began.map(getAttentionKey), change.ended.map(getAttentionKey)];
 
-test('an item is notified once when it begins and once when it ends', () => {
+test('an item is announced once when it begins and once when it ends', () => {
   const history = createHistory();
   expect(history.check(START, [LOCKED])).toMatchObject({
     began: [{ ...LOCKED, beganAt: START }],
@@ -69,7 +73,7 @@ test('an item is notified once when it begins and once when it ends', () => {
   expect(history.states).toEqual([]);
 });
 
-test('one start and one end are notified in each hour for an item that starts and ends every minute', () => {
+test('one start and one end are announced in each hour for an item that starts and ends every minute', () => {
   const history = createHistory();
   const changes: AttentionChange[] = [];
   for (let minute = 0; minute < 6 * 60; minute += 1) {
@@ -93,20 +97,20 @@ test('the changes of one minute are gathered into one notification, failures fir
   ]);
 });
 
-test('an item that ends before its start was notified is not notified', () => {
+test('an item that ends before its start was announced is not announced', () => {
   const history = createHistory();
   history.check(START, [LOCKED]);
   expect(history.check(START + 10_000, [LOCKED, createItem('node-lost', 'n')])).toBeNull();
   expect(history.check(START + NOTIFICATION_INTERVAL_MS, [LOCKED])).toBeNull();
 });
 
-test('the next stage of a problem replaces the earlier stage, and the end of the problem is always notified', () => {
+test('the next stage of a problem replaces the earlier stage, and the end of the problem is always announced', () => {
   const history = createHistory();
   const [failing, refused] = [createItem('domain-failing', 'd'), createItem('domain-refused', 'd')];
   const at = (minute: number) => START + minute * MINUTE_MS;
   expect(summarize(history.check(at(0), [failing]))).toEqual([['domain-failing:d'], []]);
   expect(summarize(history.check(at(5), [refused]))).toEqual([['domain-refused:d'], []]);
-  // Within the hour, the start of the earlier stage is not notified again.
+  // Within the hour, the start of the earlier stage is not announced again.
   expect(history.check(at(10), [failing])).toBeNull();
   expect(summarize(history.check(at(15), []))).toEqual([[], ['domain-failing:d']]);
 });
@@ -131,7 +135,7 @@ test('a step of the clock by a day in either direction neither repeats an item n
   }
 });
 
-test('mail receives no item that prevents or follows the delivery of mail, and notifications are never an item', () => {
+test('a notification by mail contains no failure of the delivery of mail, and a failed notification is not announced', () => {
   const history = createHistory();
   const all = [createItem('circuit-breaker-open'), createItem('notifications-failing', 'mailto:x@example.com'), LOCKED];
   const change = history.check(START, all);
@@ -152,7 +156,7 @@ test('10,000 items are gathered into one notification within a second', () => {
   expect(performance.now() - startedAt).toBeLessThan(1_000);
 });
 
-test('for any sequence of checks, notified starts and ends of a problem alternate, and notified starts of an item are an hour apart', () => {
+test('for any sequence of checks, announced starts and ends of a problem alternate, and announced starts of an item are an hour apart', () => {
   const pool = [
     LOCKED,
     createItem('account-warned', 'shop'),

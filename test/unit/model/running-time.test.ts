@@ -120,12 +120,12 @@ test('after a step of the clock, earlier messages reach the maximum age when the
   expect(computeAgeCutoff(time, DAY_MS)).toBeGreaterThanOrEqual(START);
 });
 
-test('time in which no process ran adds no age, except one minute at a start', () => {
+test('time in which no process ran adds at most one minute of age per start', () => {
   const time = advanceRunningTime(startRunningTime(START), START + 2 * DAY_MS, 60_000);
   expect(computeRunningAgeMs(time, START - HOUR_MS)).toBe(HOUR_MS);
 });
 
-test('the record of a clock that is stepped repeatedly has a limited size', () => {
+test('the number of segments is limited if the clock is stepped repeatedly', () => {
   let time = startRunningTime(START);
   for (let n = 0; n < 5_000; n += 1)
     time = advanceRunningTime(time, time.seenAt + (n % 2 === 0 ? DAY_MS : -DAY_MS / 2), 10);

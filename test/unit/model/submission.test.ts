@@ -248,7 +248,7 @@ test('more than 4096 ids in one millisecond continue in the next millisecond, st
   expect(areIncreasing(createdIds)).toBe(true);
   expect(createdIds.map(getIdTimestamp).filter((ms) => ms === NOW)).toHaveLength(4_096);
   expect(getIdTimestamp(createdIds.at(-1) ?? '')).toBe(NOW + 2);
-  // A later clock reading is used again as soon as it is past the ids created in advance.
+  // A clock reading is used again as soon as it is later than the time in the last id.
   expect(getIdTimestamp(ids.next(NOW + 10))).toBe(NOW + 10);
 });
 

@@ -72,7 +72,7 @@ test('a key that was activated after the last attempt is reported, because the s
   const mail = createMessage({ acceptedAt: rig.now });
   await rig.store.accept([mail]);
   const lease = { owner: 'node-1', until: rig.now + 60_000 };
-  const [leased] = (await rig.store.claim({ messages: 1, bytes: 9e6 }, lease, rig.now)).messages;
+  const [leased] = (await rig.store.claim({ maxMessages: 1, maxBytes: 9e6 }, lease, rig.now)).messages;
   if (leased === undefined) throw new Error('the message is not due');
   const attempt = { ...createAttempt(), startedAt: rig.now };
   const event = { at: rig.now, verb: 'delivered', by: 'node-1', detail: '250 ok', failure: null, attempt } as const;

@@ -390,7 +390,7 @@ test('a settlement after the lease was recovered changes nothing and is publishe
         node: 'node-b',
       });
       const [claimedMessage] = rig.store.claim(
-        { messages: 1, bytes: 1_000 },
+        { maxMessages: 1, maxBytes: 1_000 },
         { owner: 'node-b', until: rig.clock.now() + LEASE_MS },
         rig.clock.now(),
       ).messages;

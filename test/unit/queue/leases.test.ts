@@ -31,13 +31,13 @@ test('a message larger than the limit is leased alone', () => {
   budget.reserve(2 * MAX_LEASED_BYTES);
   expect([budget.fits(1), budget.getClaimLimits(0)]).toEqual([false, null]);
   budget.release(2 * MAX_LEASED_BYTES);
-  expect(budget.getClaimLimits(0)).toEqual({ messages: MIN_LEASE_LIMIT, bytes: 16 * MIB });
+  expect(budget.getClaimLimits(0)).toEqual({ maxMessages: MIN_LEASE_LIMIT, maxBytes: 16 * MIB });
 });
 
 test('a claim is limited to half of the free memory, since text may need twice its UTF-8 size', () => {
   const budget = createLeaseBudget();
   budget.reserve(20 * MIB);
-  expect(budget.getClaimLimits(0)).toEqual({ messages: MIN_LEASE_LIMIT - 1, bytes: 6 * MIB });
+  expect(budget.getClaimLimits(0)).toEqual({ maxMessages: MIN_LEASE_LIMIT - 1, maxBytes: 6 * MIB });
   expect(getMemoryBytes({ message: 'ü'.repeat(10) })).toBe(Buffer.byteLength('ü'.repeat(10), 'utf16le'));
 });
 
@@ -54,13 +54,13 @@ test('no claim starts while many messages wait, or while a few large messages wa
 test('a fast next hop raises the limit on leases, and with a slow next hop the limit is the minimum', () => {
   const budget = createLeaseBudget();
   budget.setAttemptRate(1);
-  expect(budget.getClaimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
+  expect(budget.getClaimLimits(0)?.maxMessages).toBe(MIN_LEASE_LIMIT);
   budget.setAttemptRate(1_000);
-  expect(budget.getClaimLimits(0)?.messages).toBe(4_000);
+  expect(budget.getClaimLimits(0)?.maxMessages).toBe(4_000);
   budget.setAttemptRate(1_000_000);
-  expect(budget.getClaimLimits(0)?.messages).toBe(8_192);
+  expect(budget.getClaimLimits(0)?.maxMessages).toBe(8_192);
   budget.setAttemptRate(0);
-  expect(budget.getClaimLimits(0)?.messages).toBe(MIN_LEASE_LIMIT);
+  expect(budget.getClaimLimits(0)?.maxMessages).toBe(MIN_LEASE_LIMIT);
 });
 
 function createLeasedMessage(accountId: number, id: string): LeasedMessage {

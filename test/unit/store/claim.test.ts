@@ -23,7 +23,7 @@ test('the duration of a claim does not depend on the number of queued messages o
     store.accept([message]);
     const durationsMs = Array.from({ length: 20 }, () => {
       const startedAt = performance.now();
-      const { messages, hasMore: more } = store.claim({ messages: 512, bytes: 1_000_000 }, LEASE, Date.now());
+      const { messages, hasMore: more } = store.claim({ maxMessages: 512, maxBytes: 1_000_000 }, LEASE, Date.now());
       const tookMs = performance.now() - startedAt;
       expect([messages.map(({ id }) => id), more]).toEqual([[message.id], false]);
       store.release([{ id: message.id, owner: LEASE.owner, attempts: 1 }], Date.now());

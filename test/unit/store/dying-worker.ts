@@ -6,7 +6,7 @@ import { existsSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
-import type { ThreadData } from '../../../src/store/sqlite/thread.ts';
+import type { StoreThreadOptions } from '../../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../../src/store/sqlite/thread.ts';
 
 function openAndExit(path: string, isLocked: boolean): DatabaseSync {
@@ -35,4 +35,4 @@ function openAndExit(path: string, isLocked: boolean): DatabaseSync {
   return database;
 }
 
-if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openAndExit);
+if (parentPort !== null) serveThread(parentPort, workerData as StoreThreadOptions, openAndExit);

@@ -5,7 +5,7 @@ import { existsSync, rmSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';
 import { openDatabase } from '../../../src/store/sqlite/database.ts';
-import type { ThreadData } from '../../../src/store/sqlite/thread.ts';
+import type { StoreThreadOptions } from '../../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../../src/store/sqlite/thread.ts';
 
 function openFailing(path: string, isLocked: boolean): DatabaseSync {
@@ -25,4 +25,4 @@ function openFailing(path: string, isLocked: boolean): DatabaseSync {
   return database;
 }
 
-if (parentPort !== null) serveThread(parentPort, workerData as ThreadData, openFailing);
+if (parentPort !== null) serveThread(parentPort, workerData as StoreThreadOptions, openFailing);

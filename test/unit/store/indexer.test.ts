@@ -1,4 +1,7 @@
-/** Tests when the index is maintained: after acceptance, in steps, and at high load only if many messages wait. */
+/**
+ * Tests when the index is maintained: after acceptance, in steps, and at high load only if many messages are not
+ * indexed.
+ */
 import { expect, onTestFinished, test } from 'vitest';
 import { getMinIdAt } from '../../../src/store/rules/messages.ts';
 import type { IndexStep } from '../../../src/store/search/index-step.ts';
@@ -66,7 +69,7 @@ test('an idle store is indexed completely, and no further step runs until a new 
   expect(steps.length).toBeGreaterThan(stepCount);
 });
 
-test('at high load no message is indexed before many messages wait', async () => {
+test('at high load, messages are indexed only after many messages have accumulated', async () => {
   const { clock, steps, state } = createRig();
   let lastAcceptedAt = START;
   const accept = async (count: number) => {

@@ -29,7 +29,7 @@ const replacePort = (url: string, port: number) => {
 const getPort = (url: string) => Number(new URL(url).port);
 
 describe('a transaction', () => {
-  test('is stored as a whole, with numbers that arrive as numbers', async () => {
+  test('is stored completely, and numbers are read as numbers', async () => {
     const pool = createPoolFor(await createDatabase());
     const value = await pool.transaction(async (transaction) => {
       await Promise.all([transaction.query(INSERT, [2 ** 40]), transaction.query(INSERT, [1])]);

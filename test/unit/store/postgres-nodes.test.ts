@@ -12,7 +12,7 @@ import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const NODES = 3;
-const CLAIM_LIMITS = { messages: 100, bytes: 1_000_000 };
+const CLAIM_LIMITS = { maxMessages: 100, maxBytes: 1_000_000 };
 
 interface Installation {
   readonly url: string;

@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';
 import type { Store } from '../../../src/store/contract.ts';
 import { openStore } from '../../../src/store/open.ts';
-import { waitForUsers } from '../../../src/store/postgres/outbox.ts';
+import { waitForEarlierTransactions } from '../../../src/store/postgres/outbox.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
@@ -98,7 +98,12 @@ test.each([
     name: 'claims deliveries',
     async hold(store: Store) {
       const now = Date.now();
-      return store.claimDeliveries({ total: 1, free: [], defaultFree: 1, after: 0 }, 'node-a', now + 60_000, now);
+      return store.claimDeliveries(
+        { maxDeliveries: 1, freeSlots: [], defaultFreeSlots: 1, after: 0 },
+        'node-a',
+        now + 60_000,
+        now,
+      );
     },
     hasLease: true,
   },
@@ -128,7 +133,7 @@ test.each([
       .then(() => {
         isReturned = true;
       });
-    // A change that does not wait returns. A change that waits polls.
+    // The change has either resolved or is polling for the end of the transaction.
     const isPolling = () =>
       count(`pg_stat_activity WHERE datname = current_database() AND state = 'active' AND pid <> pg_backend_pid()
       AND query LIKE '%pg_sleep(0.02)%'`);
@@ -136,7 +141,7 @@ test.each([
     expect(isReturned).toBe(false);
     await client.query('SELECT pg_advisory_unlock(17)');
     await change;
-    // What the earlier transaction did is visible when the change resolves.
+    // The writes of the earlier transaction are visible when the change resolves.
     const now = Date.now();
     if (hasLease) expect(await store.listDeliveryLeases(1, now, now + 120_000)).toHaveLength(1);
     else expect(await store.listDeliveries(1, null, null, 10)).toMatchObject({ value: [{ type: 'message.accepted' }] });
@@ -144,12 +149,16 @@ test.each([
   },
 );
 
-test('a change whose wait for an earlier transaction does not end fails in one line, which states that it is recorded', async () => {
+test('if an earlier transaction does not end, a change fails with one line, which states that the change is recorded', async () => {
   const busy = { query: async () => [{ transaction: '3/7' }] };
-  await expect(waitForUsers(busy, 'the change of endpoint wh_1 (rotate)', 'then rotate again')).rejects.toThrow(
+  await expect(
+    waitForEarlierTransactions(busy, 'the change of endpoint wh_1 (rotate)', 'then rotate again'),
+  ).rejects.toThrow(
     /^the change of endpoint wh_1 \(rotate\) is recorded, but .* lasted for more than 30 s, [^\n]* then rotate again\.$/,
   );
-  await expect(waitForUsers({ query: async () => [] }, 'the change', 'then repeat it')).resolves.toBeUndefined();
+  await expect(
+    waitForEarlierTransactions({ query: async () => [] }, 'the change', 'then repeat it'),
+  ).resolves.toBeUndefined();
 });
 
 test('while an endpoint exists, an earlier version of the schema cannot be used', async () => {

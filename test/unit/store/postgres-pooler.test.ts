@@ -1,6 +1,7 @@
 /**
- * `?pooler=transaction`: each transaction may run on another server connection, with any settings. Nothing depends on
- * the state of a session, and no acknowledgement on a setting of the role, the database or the server.
+ * Tests `?pooler=transaction`, with which each transaction may run on another server connection with any settings. No
+ * call depends on the state of a session, and no acknowledgement depends on a setting of the role, the database or the
+ * server.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -118,7 +119,7 @@ test('a direct connection to another database is refused before anything is migr
   );
 });
 
-test('a schema of its own is used behind a pooler', async () => {
+test('the schema of the setting is used behind a pooler', async () => {
   const { url } = await startPooledServer(await createTemporaryDatabase());
   const withSchema = new URL(url);
   withSchema.searchParams.set('schema', 'mail');

@@ -14,7 +14,7 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const SEED = '0123456789abcdef';
 const ENDPOINT = { url: 'https://hooks.example.com/', account: null, name: null, sealed: 'unused' };
-const LIMITS = { total: 10, free: [], defaultFree: 10 };
+const LIMITS = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10 };
 /** More endpoints than three claims examine. */
 const ENDPOINTS = 3_500;
 
@@ -67,7 +67,7 @@ describe.each([
     return { store, run };
   }
 
-  test('leases an event whose message is no longer stored without its facts, and the other events with theirs', async () => {
+  test('leases an event as missing if its message is no longer stored, and every other event with its message', async () => {
     const { store, run } = await createStore();
     await store.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
     const [removed, kept] = [createMessage(), createMessage()];

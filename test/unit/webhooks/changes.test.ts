@@ -152,7 +152,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const clock = createVirtualClock(Date.now());
       const now = clock.now();
       await store.fanOutEvents(now, '0'.repeat(16), 10, 0);
-      const limits = { total: 10, free: [], defaultFree: 10, after: 0 };
+      const limits = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10, after: 0 };
       const { deliveries } = await store.claimDeliveries(limits, 'node-a', now + DELIVERY_LEASE_MS, now);
       expect(deliveries).toHaveLength(2);
       for (const webhookId of ids) {

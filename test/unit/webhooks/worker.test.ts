@@ -96,15 +96,15 @@ function createRig(
     claims.push(limits);
     const claimMs = options.getClaimMs?.() ?? 0;
     if (claimMs > 0) await new Promise<void>((resolve) => clock.after(claimMs, resolve));
-    const free = new Map(limits.free.map(({ webhookId, count }) => [webhookId, count]));
-    const getFree = (webhookId: number) => free.get(webhookId) ?? limits.defaultFree;
+    const free = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
+    const getFree = (webhookId: number) => free.get(webhookId) ?? limits.defaultFreeSlots;
     const deliveries: LeasedDelivery[] = [];
     const ids = [...new Set(due.map(({ webhookId }) => webhookId))].sort((a, b) => a - b);
     const examined = ids.filter((id) => id > limits.after).slice(0, options.maxExamined ?? 1_000);
     for (const id of examined) {
       for (const delivery of due.filter(({ webhookId }) => webhookId === id)) {
         if (getFree(id) <= 0 || (delivery.dueAt ?? 0) > clock.now()) break;
-        if (deliveries.length >= limits.total) return { deliveries, next: deliveries.at(-1)?.webhookId ?? 0 };
+        if (deliveries.length >= limits.maxDeliveries) return { deliveries, next: deliveries.at(-1)?.webhookId ?? 0 };
         free.set(id, getFree(id) - 1);
         deliveries.push(delivery);
         due.splice(due.indexOf(delivery), 1);
@@ -182,7 +182,9 @@ describe('the worker', () => {
       timestamp: '2030-01-01T00:00:00.000Z',
       data: { account: 'acme', state: 'bounced', sequence: 1, class: 'hard', category: 'mailbox-unknown' },
     });
-    expect(rig.settlements).toMatchObject([{ id, result: { kind: 'delivered' }, isGone: false, isOwnFault: false }]);
+    expect(rig.settlements).toMatchObject([
+      { id, result: { kind: 'delivered' }, isGone: false, isInstallationFault: false },
+    ]);
     expect(rig.events).toMatchObject([{ type: 'webhook.attempt_succeeded', webhookId: 1, deliveryId: id }]);
     await rig.stop(worker);
   });
@@ -218,7 +220,7 @@ describe('the worker', () => {
     rig.add(7);
     const worker = rig.start();
     await rig.clock.advance(0);
-    expect(rig.settlements).toMatchObject([{ isGone: true, isOwnFault: false }]);
+    expect(rig.settlements).toMatchObject([{ isGone: true, isInstallationFault: false }]);
     expect(rig.events.at(-1)).toMatchObject({ type: 'webhook.disabled', webhookId: 7, reason: 'gone' });
     await rig.stop(worker);
   });
@@ -259,7 +261,7 @@ describe('the worker', () => {
       {
         attempt: { status: null, error: expect.stringContaining('POSTRIDER_SECRET') },
         result: { kind: 'retry' },
-        isOwnFault: true,
+        isInstallationFault: true,
       },
     ]);
     await rig.stop(worker);
@@ -280,11 +282,11 @@ describe('the worker', () => {
     expect(rig.settlements.toSorted((a, b) => a.webhookId - b.webhookId)).toMatchObject([
       {
         attempt: { error: 'the body cannot be built from the stored event; the log has the cause: report the cause' },
-        ...{ result: retry, isOwnFault: true },
+        ...{ result: retry, isInstallationFault: true },
       },
       {
         attempt: { error: 'the request cannot be made; the log has the cause: report the cause' },
-        ...{ result: retry, isOwnFault: true },
+        ...{ result: retry, isInstallationFault: true },
       },
     ]);
     const operations = rig.events.flatMap((event) => (event.type === 'node.operation_failed' ? [event.operation] : []));
@@ -465,7 +467,7 @@ describe('the worker', () => {
     expect(rig.settlements.find(({ id }) => id === missing)).toMatchObject({
       attempt: { status: null, error: 'the message of the event is no longer stored' },
       result: { kind: 'failed' },
-      isOwnFault: true,
+      isInstallationFault: true,
     });
     await rig.stop(worker);
   });
