@@ -237,9 +237,9 @@ function formatValue(path: string, value: unknown, format: DifferenceFormat): st
   return String(value);
 }
 
-/** Formats a rate as `1000 in 1 h` and a throttle as `50 a second, 200 at once`. */
+/** Formats a rate as `1000 in 1 h` and a throttle as `50 per second, burst 200`. */
 function formatLimit(value: object, { formatDuration }: DifferenceFormat): string {
   if ('limit' in value && 'periodMs' in value) return `${value.limit} in ${formatDuration(Number(value.periodMs))}`;
-  if ('perSecond' in value && 'burst' in value) return `${value.perSecond} a second, ${value.burst} at once`;
+  if ('perSecond' in value && 'burst' in value) return `${value.perSecond} per second, burst ${value.burst}`;
   return JSON.stringify(value);
 }

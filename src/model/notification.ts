@@ -2,10 +2,10 @@
  * The types of notifications to operators, and the rules that decide what is notified. Pure. All times are in
  * milliseconds since the epoch.
  *
- * * A check compares the items that need attention now with the stored states of the earlier items. The result contains
+ * A check compares the items that need attention now with the stored states of the earlier items. The result contains
  * the changed states and at most one notification with every start and end.
  *
- * * Guarantees: at most one start and one end of an item are announced within `ITEM_INTERVAL_MS`. An announced end, or
+ * Guarantees: at most one start and one end of an item are announced within `ITEM_INTERVAL_MS`. An announced end, or
  * the start of another stage of the same problem, follows every announced start. An item that begins and ends between
  * two notifications of the same item is not announced.
  */

@@ -75,8 +75,8 @@ export const DELIVERY_LEASE_MS = 60_000;
 
 /**
  * The maximum time from the start of a claim to the start of its attempts. After a longer time, for example because the
- * process was suspended, the node releases the leases. An operation that changes an endpoint waits at most for this time
- * for the attempts of earlier claims, so that every attempt that begins after the operation uses the change.
+ * process was suspended, the node releases the leases. An operation that changes an endpoint waits for the attempts of
+ * earlier claims, at most for this time. Every attempt that begins after the operation therefore uses the change.
  */
 export const MAX_START_DELAY_MS = 2_000;
 

@@ -171,9 +171,9 @@ export interface RetentionStore {
    */
   purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
   /**
-   * Purges up to `limit` reports received at or before `before`, up to `limit` provider references of the same age, and
-   * up to `limit` unprocessed reports older than the newest `maxStored`. Resolves to the greatest of the counts. If it
-   * equals `limit`, more rows may remain.
+   * Purges reports received at or before `before`, provider references of the same age, and unprocessed reports older
+   * than the newest `maxStored`: up to `limit` of each kind. Resolves to the greatest of the counts. If it equals
+   * `limit`, more rows may remain.
    */
   purgeFeedback(before: number, maxStored: number, limit: number): Promise<number>;
   /**
@@ -382,10 +382,9 @@ export interface SuppressionStore {
    */
   addSuppressions(list: ListName, entries: readonly Suppression[], actor?: Actor): Promise<ChangeResult<number>>;
   /**
-   * Adds one batch of an import, as `addSuppressions` does. With `actor` the whole import has one audit log entry: the
-   * first batch writes the entry, and each later batch updates the counts in the entry in the same transaction.
-   * Resolves to the number of new addresses and to the id of the entry, which the next batch requires (null without
-   * `actor`).
+   * Adds one batch of an import, as `addSuppressions` does. With `actor` the whole import has one audit log entry. The
+   * first batch writes the entry. Each later batch updates the counts of the entry in its own transaction. Resolves to
+   * the number of new addresses and to the id of the entry, which the next batch requires (null without `actor`).
    */
   importSuppressions(
     list: ListName,

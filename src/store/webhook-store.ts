@@ -173,9 +173,9 @@ export interface WebhookWorkerStore {
    */
   recoverDeliveries(recovery: DeliveryRecovery): Promise<number>;
   /**
-   * Purges up to `limit` deliveries that were delivered at or before `deliveredBefore`, up to `limit` deliveries in any
-   * status that were created at or before `createdBefore`, and up to `limit` deliveries of deleted endpoints. Resolves to
-   * the greatest of the counts. If it equals `limit`, more rows may remain.
+   * Purges deliveries that were delivered at or before `deliveredBefore`, deliveries in any status that were created at
+   * or before `createdBefore`, and deliveries of deleted endpoints: up to `limit` of each kind. Resolves to the
+   * greatest of the counts. If it equals `limit`, more rows may remain.
    */
   purgeDeliveries(deliveredBefore: number, createdBefore: number, limit: number): Promise<number>;
 }

@@ -12,7 +12,7 @@ import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts'
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 
-const BY: Actor = { name: 'token:ci', at: 1_900_000_000_000 };
+const ACTOR: Actor = { name: 'token:ci', at: 1_900_000_000_000 };
 const NOW = 1_800_000_000_000;
 
 const createDkimKey = (selector: string): DkimKey => ({
@@ -197,7 +197,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     const rowsBefore = await readEverything(store, prepared);
     await refuseEntries(true);
     for (const [action, change] of Object.entries(CHANGES)) {
-      await expect(change(store, prepared, BY), action).rejects.toThrow('no entry');
+      await expect(change(store, prepared, ACTOR), action).rejects.toThrow('no entry');
       expect(await readEverything(store, prepared), action).toEqual(rowsBefore);
     }
     await refuseEntries(false);
@@ -210,11 +210,11 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     for (const [action, change] of Object.entries(CHANGES)) {
       // Each change of a domain is computed from the current domain.
       const now = { ...prepared, domain: await store.findDomain('example.com') };
-      expect((await change(store, now, BY)).kind, action).toBe('done');
+      expect((await change(store, now, ACTOR)).kind, action).toBe('done');
     }
     const entries = (await store.listAudit(null, 99)).toReversed();
     expect(entries.map(({ action }) => action)).toEqual(Object.keys(CHANGES));
-    for (const entry of entries) expect(entry).toMatchObject({ actor: BY.name, at: BY.at });
+    for (const entry of entries) expect(entry).toMatchObject({ actor: ACTOR.name, at: ACTOR.at });
     expect(JSON.stringify(entries)).not.toMatch(/sealed|([a-f9])\1{63}/);
     const entriesByAction = Object.fromEntries(
       entries.map(({ action, target, before, after }) => [
@@ -291,16 +291,22 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
       'acme',
       [createManualEntry('a@example.com')],
       createStep({ rowCount: 3, skippedCount: 2 }),
-      BY,
+      ACTOR,
     );
     const entry = firstImport.kind === 'done' ? firstImport.value.entry : null;
     expect(firstImport).toEqual({ kind: 'done', value: { added: 1, entry: expect.any(Number) } });
-    const expectedMembers = { id: entry, at: BY.at, actor: BY.name, action: 'suppression.import', target: 'acme' };
+    const expectedMembers = {
+      id: entry,
+      at: ACTOR.at,
+      actor: ACTOR.name,
+      action: 'suppression.import',
+      target: 'acme',
+    };
     expect(await readAudit()).toEqual([
       [expectedMembers, { read: 3, added: 1, known: 0, skipped: 2, bytes: 500, unfinished: true }],
     ]);
     const secondBatch = [createManualEntry('a@example.com'), createManualEntry('b@example.com')];
-    const laterActor = { name: 'cli:root', at: BY.at + 9 };
+    const laterActor = { name: 'cli:root', at: ACTOR.at + 9 };
     expect(await store.importSuppressions('acme', secondBatch, createStep({ entry, rowCount: 2 }), laterActor)).toEqual(
       {
         kind: 'done',
@@ -315,17 +321,17 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
       'acme',
       [createManualEntry('c@example.com')],
       createStep({ entry }),
-      BY,
+      ACTOR,
     );
     await expect(failedImport).rejects.toThrow('no entry');
     await refuseEntries(false);
     expect(await store.findSuppression('c@example.com')).toEqual([]);
     expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);
-    await store.importSuppressions('acme', [], createStep({ entry, rowCount: 0, end: 'stopped' }), BY);
+    await store.importSuppressions('acme', [], createStep({ entry, rowCount: 0, end: 'stopped' }), ACTOR);
     const { unfinished: _, ...counts } = expectedCounts;
     expect(await readAudit()).toEqual([[expectedMembers, { ...counts, stopped: true }]]);
     // A second import has a separate entry.
-    await store.importSuppressions('acme', secondBatch, createStep({ rowCount: 2, end: 'complete' }), BY);
+    await store.importSuppressions('acme', secondBatch, createStep({ rowCount: 2, end: 'complete' }), ACTOR);
     expect((await readAudit()).map(([, after]) => after)).toEqual([
       { read: 2, added: 0, known: 2, skipped: 0, bytes: 500 },
       { ...counts, stopped: true },
@@ -335,21 +341,21 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
   test('a rejected change and a change by the service have no audit log entry', async () => {
     const { store } = await openTestStore(name);
     const prepared = await prepareStore(store);
-    const staleChange = await store.lockAccount('acme', 'unpaid', NOW, 'another version', BY);
+    const staleChange = await store.lockAccount('acme', 'unpaid', NOW, 'another version', ACTOR);
     const refusals = [
       staleChange,
-      await store.createAccount('acme', NO_LIMITS, NOW, BY),
-      await store.setAccount('unknown', { volume: 1 }, NOW, undefined, BY),
-      await store.revokeKey(999, NOW, BY),
-      await store.addSuppressions('unknown', [createManualEntry('new@example.com')], BY),
-      await store.importSuppressions('unknown', [createManualEntry('new@example.com')], createStep(), BY),
-      await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [] }, NOW, BY),
-      await store.removeDomain('nothing.example', BY),
-      await store.createToken({ name: 'old', prefix: 'po_c', hash: 'f'.repeat(64), expiresAt: null }, NOW, BY),
-      await store.revokeToken(999, NOW, BY),
+      await store.createAccount('acme', NO_LIMITS, NOW, ACTOR),
+      await store.setAccount('unknown', { volume: 1 }, NOW, undefined, ACTOR),
+      await store.revokeKey(999, NOW, ACTOR),
+      await store.addSuppressions('unknown', [createManualEntry('new@example.com')], ACTOR),
+      await store.importSuppressions('unknown', [createManualEntry('new@example.com')], createStep(), ACTOR),
+      await store.addDomain('acme', { name: 'example.com', subdomains: false, keys: [] }, NOW, ACTOR),
+      await store.removeDomain('nothing.example', ACTOR),
+      await store.createToken({ name: 'old', prefix: 'po_c', hash: 'f'.repeat(64), expiresAt: null }, NOW, ACTOR),
+      await store.revokeToken(999, NOW, ACTOR),
     ];
     expect(refusals.map(({ kind }) => kind)).not.toContain('done');
-    expect(await store.removeSuppression('acme', 'absent@example.com', undefined, BY)).toEqual({
+    expect(await store.removeSuppression('acme', 'absent@example.com', undefined, ACTOR)).toEqual({
       kind: 'done',
       value: false,
     });

@@ -1,4 +1,7 @@
-/** Tests on every store the batches of an action on many messages: outcomes, the audit log entry, and two runs at once. */
+/**
+ * Tests on every store the batches of an action on many messages: outcomes, the audit log entry, and two concurrent
+ * runs.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { BulkAction, BulkStep } from '../../src/model/message.ts';
 import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts';
@@ -60,7 +63,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.listAudit(null, 9)).toHaveLength(3);
   });
 
-  test('two runs at once resend each message only once, and the volume limits a run exactly', async () => {
+  test('two concurrent runs resend each message only once, and the volume limits a run exactly', async () => {
     const { store, ids } = await createStoreWith(6, { ...NO_LIMITS, volume: 10 });
     await store.changeMessages(createStep('cancel', ids), NOW);
     const results = await Promise.all(

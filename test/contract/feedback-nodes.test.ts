@@ -47,7 +47,7 @@ function createBounce(id: string): FeedbackReport {
 }
 
 test.each(['sqlite', 'postgres'] as const)(
-  'with %s, a batch that two nodes receive twice, at once and in other orders, changes every message once',
+  'with %s, a batch that two nodes receive twice, concurrently and in different orders, changes every message once',
   async (kind) => {
     const nodes = await openNodes(kind);
     const [store] = nodes;

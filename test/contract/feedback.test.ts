@@ -206,7 +206,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await readLock(store))?.reason).toContain('2 complaints');
   });
 
-  test('a recipient counts once even if reports contain another address or the suppression is removed in between', async () => {
+  test('a recipient counts once even if reports contain another address or the suppression is removed between reports', async () => {
     const store = await createStoreWith();
     const createComplaint = (recipient: string): FeedbackEvent => ({
       ...HARD,

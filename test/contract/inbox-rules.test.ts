@@ -40,7 +40,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return result.rule.id;
   }
 
-  const take = async (store: Store, requests: readonly InboxRuleRequest[], now = NOW) =>
+  const applyRules = async (store: Store, requests: readonly InboxRuleRequest[], now = NOW) =>
     (await store.consumeInboxRules(requests, now)).map((rule) => rule?.id ?? null);
 
   test('a rule for the address precedes a rule for the domain, and an older rule precedes a newer one', async () => {
@@ -48,27 +48,27 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const domain = await add(store, 'example.com');
     const [first, second] = [await add(store, ADA, { times: 2 }), await add(store, ADA)];
     const requests = Array.from({ length: 5 }, () => createRequest());
-    expect(await take(store, requests)).toEqual([first, first, second, domain, null]);
+    expect(await applyRules(store, requests)).toEqual([first, first, second, domain, null]);
     await add(store, 'example.com');
     const others = ['ada@sub.example.com', 'ada@example.org', 'bob@example.com'].map(createRequest);
-    expect(await take(store, others)).toEqual([null, null, expect.any(Number)]);
+    expect(await applyRules(store, others)).toEqual([null, null, expect.any(Number)]);
   });
 
   test('a rule answers no attempt after its expiry', async () => {
     const store = await openStore();
     const id = await add(store, ADA);
-    expect(await take(store, [createRequest()], NOW + HOUR_MS)).toEqual([null]);
-    expect(await take(store, [createRequest()], NOW + HOUR_MS - 1)).toEqual([id]);
+    expect(await applyRules(store, [createRequest()], NOW + HOUR_MS)).toEqual([null]);
+    expect(await applyRules(store, [createRequest()], NOW + HOUR_MS - 1)).toEqual([id]);
   });
 
   test('concurrent attempts use a rule exactly as often as it allows', async () => {
     const store = await openStore();
     const ids = [await add(store, ADA, { times: 25 }), await add(store, 'example.com', { times: 15 })];
     const batches = Array.from({ length: 20 }, (_, index) =>
-      take(store, [createRequest(), createRequest(index % 2 === 0 ? ADA : 'bob@example.com'), createRequest()]),
+      applyRules(store, [createRequest(), createRequest(index % 2 === 0 ? ADA : 'bob@example.com'), createRequest()]),
     );
-    const taken = (await Promise.all(batches)).flat();
-    expect(ids.map((id) => taken.filter((one) => one === id).length)).toEqual([25, 15]);
+    const appliedRules = (await Promise.all(batches)).flat();
+    expect(ids.map((id) => appliedRules.filter((one) => one === id).length)).toEqual([25, 15]);
     expect(await store.listInboxRules()).toMatchObject([{ used: 15 }, { used: 25 }]);
   });
 
@@ -77,7 +77,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await add(store, ADA);
     const second = await add(store, 'example.com', { answer: { kind: 'delay', delayMs: 5 }, times: 3 });
     const request = createRequest('bob@example.com');
-    await take(store, [request], NOW + 7);
+    await applyRules(store, [request], NOW + 7);
     expect(await store.listInboxRules()).toMatchObject([
       {
         ...{ id: second, match: 'example.com', answer: { kind: 'delay', delayMs: 5 }, times: 3, used: 1 },
@@ -92,7 +92,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['inbox.add-rule', 'example.com'],
       ['inbox.add-rule', ADA],
     ]);
-    expect(await take(store, [createRequest('bob@example.com')])).toEqual([null]);
+    expect(await applyRules(store, [createRequest('bob@example.com')])).toEqual([null]);
   });
 
   test('at most a fixed number of active rules and of ended rules is stored', async () => {
@@ -102,7 +102,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const rule = { match: ADA, answer: REPLY, times: 1, expiresAt: NOW + HOUR_MS };
     expect(await store.addInboxRule(rule, NOW, ACTOR)).toEqual({ kind: 'full' });
     expect(await store.listInboxRules()).toHaveLength(MAX_ACTIVE_INBOX_RULES + MAX_ENDED_INBOX_RULES);
-    expect(await take(store, [createRequest()])).toEqual([expect.any(Number)]);
+    expect(await applyRules(store, [createRequest()])).toEqual([expect.any(Number)]);
     expect((await store.addInboxRule(rule, NOW, ACTOR)).kind).toBe('added');
   });
 });

@@ -246,12 +246,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 600 }, (_, index) => createMessage({ accountId: (index % 150) + 1 })));
-    const served = new Set<number>();
+    const servedAccounts = new Set<number>();
     for (let round = 0; round < 3; round += 1) {
       for (const { accountId } of (await store.claim(createClaimLimits(100), LEASE, Date.now())).messages)
-        served.add(accountId);
+        servedAccounts.add(accountId);
     }
-    expect(served.size).toBe(150);
+    expect(servedAccounts.size).toBe(150);
   });
 
   test('the backlog of one account delays the first message of another by at most one claim', async () => {
@@ -269,18 +269,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     await createAccounts(store, 200);
     await store.accept(Array.from({ length: 4_000 }, (_, index) => createMessage({ accountId: (index % 200) + 2 })));
-    const served = new Set<number>();
+    const servedAccounts = new Set<number>();
     // All 512 messages are first attempts, because there are no retries.
     for (let round = 0; round < 4; round += 1) {
       const { messages: claimedMessages } = await store.claim(createClaimLimits(512), LEASE, Date.now());
       expect(claimedMessages).toHaveLength(512);
-      const ofOne = new Map<number, number>();
-      for (const { accountId } of claimedMessages) ofOne.set(accountId, (ofOne.get(accountId) ?? 0) + 1);
-      expect(Math.max(...ofOne.values())).toBeLessThanOrEqual(8);
-      expect(ofOne.size).toBeGreaterThanOrEqual(64);
-      for (const account of ofOne.keys()) served.add(account);
+      const countByAccount = new Map<number, number>();
+      for (const { accountId } of claimedMessages)
+        countByAccount.set(accountId, (countByAccount.get(accountId) ?? 0) + 1);
+      expect(Math.max(...countByAccount.values())).toBeLessThanOrEqual(8);
+      expect(countByAccount.size).toBeGreaterThanOrEqual(64);
+      for (const account of countByAccount.keys()) servedAccounts.add(account);
     }
-    expect(served.size).toBe(200);
+    expect(servedAccounts.size).toBe(200);
   });
 
   /** Claims up to `messages` messages at a time until none is due. Returns the ids of each claim. */

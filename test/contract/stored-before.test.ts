@@ -19,7 +19,7 @@ import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 
 type Column = string | number | boolean | null;
 
-interface Written {
+interface RecordedStore {
   readonly tables: Readonly<Record<string, readonly Readonly<Record<string, Column>>[]>>;
   /** The last value of each sequence, only in PostgreSQL. */
   readonly sequences?: Readonly<Record<string, number>>;
@@ -28,15 +28,15 @@ interface Written {
 }
 
 /** The migrations of that version. */
-const KNOWN = { sqlite: 11, postgres: 10 } as const;
+const MIGRATION_COUNTS = { sqlite: 11, postgres: 10 } as const;
 
-function readWritten(kind: 'sqlite' | 'postgres'): Written {
-  return JSON.parse(readFileSync(new URL(`../corpus/stores/${kind}.json`, import.meta.url), 'utf8')) as Written;
+function readRecordedStore(kind: 'sqlite' | 'postgres'): RecordedStore {
+  return JSON.parse(readFileSync(new URL(`../corpus/stores/${kind}.json`, import.meta.url), 'utf8')) as RecordedStore;
 }
 
 function listMigrations(kind: 'sqlite' | 'postgres'): readonly string[] {
   const folder = new URL(`../../src/store/${kind}/migrations/`, import.meta.url);
-  const names = readdirSync(folder).sort().slice(0, KNOWN[kind]);
+  const names = readdirSync(folder).sort().slice(0, MIGRATION_COUNTS[kind]);
   return names.map((name) => readFileSync(new URL(name, folder), 'utf8'));
 }
 
@@ -97,12 +97,14 @@ function reviveValue(value: unknown): unknown {
   return Object.fromEntries([...members, ...added]);
 }
 
-const WRITE = {
-  async sqlite({ tables }: Written) {
+const WRITERS = {
+  async sqlite({ tables }: RecordedStore) {
     const path = join(createTemporaryFolder(), 'postrider.db');
     const database = new DatabaseSync(path);
     for (const text of listMigrations('sqlite')) database.exec(text);
-    database.exec(`PRAGMA user_version = ${KNOWN.sqlite}; PRAGMA application_id = ${0x50524452}; DELETE FROM meta`);
+    database.exec(
+      `PRAGMA user_version = ${MIGRATION_COUNTS.sqlite}; PRAGMA application_id = ${0x50524452}; DELETE FROM meta`,
+    );
     for (const [table, rows] of Object.entries(tables)) {
       for (const row of rows) {
         const columns = Object.keys(row).map((name) => `"${name}"`);
@@ -114,7 +116,7 @@ const WRITE = {
     database.close();
     return { kind: 'sqlite', path } as const;
   },
-  async postgres({ tables, sequences = {} }: Written) {
+  async postgres({ tables, sequences = {} }: RecordedStore) {
     const url = await createTemporaryDatabase();
     const client = new pg.Client({ connectionString: url });
     await client.connect();
@@ -137,8 +139,8 @@ const WRITE = {
 test.each(STORES)(
   'the $name store reads an older database with the same results as the version that wrote it',
   async ({ name }) => {
-    const before = readWritten(name);
-    const store = await openStore(await WRITE[name](before), { exclusive: true });
+    const before = readRecordedStore(name);
+    const store = await openStore(await WRITERS[name](before), { exclusive: true });
     onTestFinished(() => store.close());
     const methods = store as unknown as Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
     for (const [method, args, answer] of before.reads) {
@@ -188,7 +190,7 @@ function toPlainValue(value: unknown): unknown {
 }
 
 test.each(STORES)('the $name store delivers messages that an older version has queued', async ({ name }) => {
-  const store = await openStore(await WRITE[name](readWritten(name)), { exclusive: true });
+  const store = await openStore(await WRITERS[name](readRecordedStore(name)), { exclusive: true });
   onTestFinished(() => store.close());
   const queued = await store.listMessages({ accountId: 1, state: 'queued', to: null, since: null, limit: 50 });
   const [message] = queued;

@@ -226,7 +226,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.removeDomain('example.net')).toEqual({ kind: 'missing' });
   });
 
-  test('every node reads the result of a check with the keys, and a removal', async () => {
+  test('every node reads the result of a check, the keys and the removal of a domain', async () => {
     const store = await createStoreWith();
     const seenChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seenChanges.push(changes));
@@ -262,7 +262,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       value: { status: 'authenticated', keys: [{ selector: 's2' }] },
     });
     expect(await store.findDomainChecks('example.org')).toEqual(checks);
-    // The update is based on older values and must not overwrite a change made in between.
+    // The update was computed from older values and must not overwrite a later change.
     expect(await store.updateDomain(update)).toEqual({ kind: 'stale' });
     expect((await store.findDomain('example.org'))?.keys.map(({ selector }) => selector)).toEqual(['s2']);
     await expect.poll(() => seenChanges.flatMap(({ domains }) => domains).at(-1)?.status).toBe('authenticated');

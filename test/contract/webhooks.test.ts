@@ -130,11 +130,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const attempt = createAttempt({ kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true });
     const createEntry = (verb: string) => ({ at: now, verb, by: 'node-a', detail: 'a reply', failure: null, attempt });
-    const leaseOf = (message: NewMessage) => ({ ...message, attempts: 1, lease: LEASE });
+    const toLeased = (message: NewMessage) => ({ ...message, attempts: 1, lease: LEASE });
     await store.settle([
-      createSettlement(leaseOf(bounced), { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
-      createSettlement(leaseOf(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
-      createSettlement(leaseOf(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
+      createSettlement(toLeased(bounced), { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
+      createSettlement(toLeased(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
+      createSettlement(toLeased(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
     ]);
     for (const message of [complained, confirmed, reported]) await deliver(store, message);
     await store.recordFeedback([
@@ -326,7 +326,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('an endpoint receives the events of its types and of its account, and none from before its creation', async () => {
     const store = await createStore();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const everything = await createWebhook(store, { events: ['message.accepted'] });
+    const unrestricted = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
     const own = await createWebhook(store, { events: ['message.accepted', 'suppression.added'], account: 'other' });
     expect(own).toMatchObject({
@@ -340,9 +340,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.addSuppressions('*', [entry]);
     await store.addSuppressions('other', [entry]);
     const deliveries = await receive(store);
-    const listOf = ({ id }: Webhook) => listTypes(deliveries.filter(({ webhookId }) => webhookId === id)).toSorted();
-    expect(listOf(everything)).toEqual(['message.accepted', 'message.accepted', 'message.accepted']);
-    expect(listOf(own)).toEqual(['message.accepted', 'suppression.added']);
+    const listReceivedTypes = ({ id }: Webhook) =>
+      listTypes(deliveries.filter(({ webhookId }) => webhookId === id)).toSorted();
+    expect(listReceivedTypes(unrestricted)).toEqual(['message.accepted', 'message.accepted', 'message.accepted']);
+    expect(listReceivedTypes(own)).toEqual(['message.accepted', 'suppression.added']);
   });
 
   test('an endpoint is refused if its account is unknown or if a live node has an earlier version', async () => {
@@ -484,8 +485,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const claimWith = (limits: Partial<DeliveryClaimLimits>) =>
       store.claimDeliveries({ ...LIMITS, ...limits }, 'node-a', now + LEASE_MS, now);
     const claimed = await claimWith({ maxDeliveries: 10, freeSlots });
-    const countOf = ({ id }: Webhook) => claimed.deliveries.filter(({ webhookId }) => webhookId === id).length;
-    expect([countOf(slow), countOf(other), claimed.next]).toEqual([2, 2, null]);
+    const countDeliveries = ({ id }: Webhook) => claimed.deliveries.filter(({ webhookId }) => webhookId === id).length;
+    expect([countDeliveries(slow), countDeliveries(other), claimed.next]).toEqual([2, 2, null]);
     // If one endpoint uses the whole limit of a claim, the next claim of the pass begins with the next endpoint.
     const first = await claimWith({ maxDeliveries: 1 });
     expect(first.deliveries.map(({ webhookId }) => webhookId)).toEqual([slow.id]);

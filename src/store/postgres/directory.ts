@@ -1,7 +1,7 @@
 /**
  * Reads the directory: the accounts, keys and domains that running nodes cache. Every change increments one revision
- * counter. The row of the counter stays locked until the commit, so the order of revisions is the order of commits, and
- * a node reads only rows that have changed since its last read. The interval of the polls limits the delay after a
+ * counter. The row of the counter stays locked until the commit, so the order of revisions is the order of commits. A
+ * node reads only rows that have changed since its last read. The interval of the polls limits the delay after a
  * change. Notifications shorten the delay.
  */
 

@@ -107,6 +107,6 @@ export async function waitForEarlierTransactions(database: Session, change: stri
     );
   if (users.length === 0) return;
   throw new StoreError(
-    `${change} is recorded, but a transaction of the database that began earlier has lasted for more than 30 s, and its events and attempts may not use the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
+    `${change} is recorded, but an earlier transaction of the database is still running after 30 s. Its events and attempts may not use the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
   );
 }

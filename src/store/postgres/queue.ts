@@ -171,8 +171,8 @@ export async function endMessages(session: Session, ended: readonly EndedMessage
 const MAX_EXAMINED_ACCOUNTS = 2_000;
 
 /**
- * Selects the accounts of a lane with ids greater than $2 and up to $3, in order, with the due time of their earliest
- * row and whether they are unlocked.
+ * Selects the accounts of a lane with ids greater than $2 and up to $3, in order. Each row has the due time of the
+ * account's earliest message, and states whether the account is unlocked.
  */
 const EXAMINE_ACCOUNTS: Statement = {
   name: 'claim_examine_accounts',

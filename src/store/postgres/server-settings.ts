@@ -1,7 +1,7 @@
 /**
  * Applies the settings of a server connection, and warns about settings of the server with which accepted messages can
- * be lost. Connection settings are applied by statements after connecting, and their values are then read, because a
- * pooler may refuse or drop startup parameters, and a role or database may have its own settings.
+ * be lost. Connection settings are applied by statements after connecting, because a pooler may refuse or drop startup
+ * parameters. Their values are then read, because a role or database may have its own settings.
  */
 import type { Session, Statement } from './session.ts';
 

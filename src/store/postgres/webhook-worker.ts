@@ -86,8 +86,8 @@ const EXAMINE: Statement = {
       LEFT JOIN webhook w ON w.id = e.webhook_id AND w.disabled_at IS NULL AND NOT w.removed ORDER BY e.webhook_id`,
 };
 // The statement reads the endpoints in the order of $1 until it reaches the limit $6. The rows are locked, so their
-// positions in the table (ctid) cannot change. A join by key would read the whole table, because the planner overestimates
-// its rows.
+// positions in the table (ctid) cannot change. A join by key would read the whole table, because the planner
+// overestimates the number of joined rows.
 const LEASE: Statement = {
   name: 'webhook_lease',
   text: `WITH due AS MATERIALIZED (

@@ -92,9 +92,9 @@ export const MAX_LISTED_LEASES = 1_000;
 export const MAX_DELIVERIES_PER_STEP = 2_000;
 
 /**
- * Returns the id of a delivery: a UUIDv7 (RFC 9562 section 5.7) with the time, the number `index` of the delivery in its
- * step, and the first 12 hexadecimal digits of the random `seed` of the step. `index` is less than 2^24. The ids of one step have
- * the order of their numbers.
+ * Returns the id of a delivery: a UUIDv7 (RFC 9562 section 5.7). The id contains the time, the number `index` of the
+ * delivery in its step, and the first 12 hexadecimal digits of the step's random `seed`. `index` is less than 2^24. The
+ * ids of one step have the order of their numbers.
  */
 export function toDeliveryId(now: number, index: number, seed: string): string {
   const time = now.toString(16).padStart(12, '0');

@@ -179,8 +179,8 @@ function fitIntoSegment(
 
 /**
  * Builds a segment from messages. If `first` or `end` is null, the messages define this bound. The messages with the
- * sequence number at this bound are then excluded and belong to the next segment, because other messages with this
- * number may not have been read.
+ * sequence number at this bound are then excluded, because other messages with this number may not have been read. They
+ * belong to the next segment.
  */
 function buildSegment(messages: readonly SearchableMessage[], first: number | null, end: number | null): NewSegment {
   const [oldest, newest] = [toSeq(messages.at(0)?.id ?? MIN_ID), toSeq(messages.at(-1)?.id ?? MIN_ID)];

@@ -5,11 +5,12 @@
  * contain the sequence numbers (`toSeq`) of the messages.
  *
  * A term is a word, or a domain with its `@`, followed by a NUL and the letter of the field. A term can also be `#`
- * followed by an account id. A criterion has term ranges (`listTermRanges`). Every message that matches the criterion has
- * a term in each of these ranges. A message with such terms does not always match; query.ts decides.
+ * followed by an account id. A criterion has term ranges (`listTermRanges`). Every message that matches the criterion
+ * has a term in each of these ranges. A message with such terms does not always match; query.ts decides.
  *
- * The encoding of a term in a page is: the length of the prefix that it shares with the previous term, the remaining
- * text, twice the size of its list of numbers (plus one for a bitmap), and the list as a bitmap or as differences.
+ * A term in a page is encoded as four parts. The first two are the length of the prefix that it shares with the
+ * previous term, and the remaining text. The last two are twice the size of its list of numbers (plus one for a
+ * bitmap), and the list as a bitmap or as differences.
  */
 import { toSeq } from '../rules/messages.ts';
 import {

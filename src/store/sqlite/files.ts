@@ -114,8 +114,8 @@ function listPathsBeside(path: string, suffix: RegExp): readonly string[] {
 }
 
 /**
- * Throws a StoreError if opening `path` could lose accepted messages: if a restore is incomplete, if the log exists but
- * the database is missing, or if the file has a second name.
+ * Throws a StoreError if opening `path` could lose accepted messages: a restore is incomplete, the log exists but the
+ * database is missing, or the file has a second name.
  */
 export function requireUsableFiles(path: string): void {
   if (existsSync(getRestoreMarkerPath(path))) throw createInterruptedRestoreError(path);

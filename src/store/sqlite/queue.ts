@@ -208,13 +208,10 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
    */
   let searchStart: number | null = null;
   let hasMore = false;
-  /**
-   * The variables of the round: the account at which the round ends, whether the round has continued at the first
-   * account, the number of examined accounts, and the last account that was found.
-   */
+  /** The variables of the round. `hasWrapped` is true if the round has continued at the first account. */
   let roundEnd = 0;
   let hasWrapped = false;
-  let examined = 0;
+  let examinedCount = 0;
   let lastFound: number | null = null;
 
   function isLocked(account: number): boolean {
@@ -226,13 +223,13 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
     beginRound() {
       roundEnd = searchStart ?? position;
       hasWrapped = searchStart !== null && position < roundEnd;
-      examined = 0;
+      examinedCount = 0;
       lastFound = null;
       hasMore = true;
     },
     next(now) {
-      while (examined < MAX_ACCOUNTS_PER_ROUND) {
-        examined += 1;
+      while (examinedCount < MAX_ACCOUNTS_PER_ROUND) {
+        examinedCount += 1;
         const row = nextAccount.get(lane, position);
         if (row === undefined && !hasWrapped && roundEnd > 0) {
           hasWrapped = true;

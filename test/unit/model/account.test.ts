@@ -7,32 +7,32 @@ import {
   toComplainant,
 } from '../../../src/model/account.ts';
 
-const getKind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
+const getStatusKind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
   determineReputationStatus({ emails, bounces, complaints }, thresholds).kind;
 
 test('from 100 messages, a hard bounce rate of 10 % locks the account and half of that rate warns', () => {
-  expect(getKind(100, 4, 0)).toBe('good');
-  expect(getKind(100, 5, 0)).toBe('warning');
-  expect(getKind(100, 9, 0)).toBe('warning');
-  expect(getKind(100, 10, 0)).toBe('lock');
-  expect(getKind(1_000, 99, 0)).toBe('warning');
-  expect(getKind(1_000, 100, 0)).toBe('lock');
+  expect(getStatusKind(100, 4, 0)).toBe('good');
+  expect(getStatusKind(100, 5, 0)).toBe('warning');
+  expect(getStatusKind(100, 9, 0)).toBe('warning');
+  expect(getStatusKind(100, 10, 0)).toBe('lock');
+  expect(getStatusKind(1_000, 99, 0)).toBe('warning');
+  expect(getStatusKind(1_000, 100, 0)).toBe('lock');
 });
 
 test('from 100 messages, a complaint rate of 0.15 % locks the account and half of that rate warns', () => {
-  expect(getKind(10_000, 0, 7)).toBe('good');
-  expect(getKind(10_000, 0, 8)).toBe('warning');
-  expect(getKind(10_000, 0, 14)).toBe('warning');
-  expect(getKind(10_000, 0, 15)).toBe('lock');
+  expect(getStatusKind(10_000, 0, 7)).toBe('good');
+  expect(getStatusKind(10_000, 0, 8)).toBe('warning');
+  expect(getStatusKind(10_000, 0, 14)).toBe('warning');
+  expect(getStatusKind(10_000, 0, 15)).toBe('lock');
 });
 
 test('a single complaint warns at any rate; a lock requires complaints of two recipients', () => {
   for (const emails of [1, 99, 100, 101, 500, 666]) {
-    expect(getKind(emails, 0, 1)).toBe('warning');
-    expect(getKind(emails, 0, 2)).toBe('lock');
+    expect(getStatusKind(emails, 0, 1)).toBe('warning');
+    expect(getStatusKind(emails, 0, 2)).toBe('lock');
   }
-  expect(getKind(500, 0, 1, { bounceRate: 1, complaintRate: 0 })).toBe('warning');
-  expect(getKind(500, 0, 2, { bounceRate: 1, complaintRate: 0 })).toBe('lock');
+  expect(getStatusKind(500, 0, 1, { bounceRate: 1, complaintRate: 0 })).toBe('warning');
+  expect(getStatusKind(500, 0, 2, { bounceRate: 1, complaintRate: 0 })).toBe('lock');
 });
 
 test.each([
@@ -47,11 +47,11 @@ test.each([
 });
 
 test('below 100 messages, absolute limits apply instead of rates', () => {
-  expect(getKind(20, 4, 0)).toBe('good');
-  expect(getKind(20, 5, 0)).toBe('warning');
-  expect(getKind(20, 10, 0)).toBe('lock');
-  expect(getKind(50, 0, 1)).toBe('warning');
-  expect(getKind(50, 0, 2)).toBe('lock');
+  expect(getStatusKind(20, 4, 0)).toBe('good');
+  expect(getStatusKind(20, 5, 0)).toBe('warning');
+  expect(getStatusKind(20, 10, 0)).toBe('lock');
+  expect(getStatusKind(50, 0, 1)).toBe('warning');
+  expect(getStatusKind(50, 0, 2)).toBe('lock');
 });
 
 test('the reason contains the figure, the limit and the window', () => {
@@ -63,18 +63,18 @@ test('the reason contains the figure, the limit and the window', () => {
 });
 
 test('thresholds of an account replace the defaults, and an account with a threshold of 100 % is never locked', () => {
-  expect(getKind(1_000, 150, 0, { bounceRate: 0.2, complaintRate: 0.0015 })).toBe('warning');
-  expect(getKind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');
+  expect(getStatusKind(1_000, 150, 0, { bounceRate: 0.2, complaintRate: 0.0015 })).toBe('warning');
+  expect(getStatusKind(1_000, 1_000, 1_000, { bounceRate: 1, complaintRate: 1 })).toBe('good');
 });
 
 test('more bounces or complaints never improve the status, and a lock requires at least one bounce or complaint', () => {
   const order = { good: 0, warning: 1, lock: 2 };
   fc.assert(
     fc.property(fc.nat(5_000), fc.nat(500), fc.nat(50), (emails, bounces, complaints) => {
-      const now = order[getKind(emails, bounces, complaints)];
-      expect(order[getKind(emails, bounces + 1, complaints)]).toBeGreaterThanOrEqual(now);
-      expect(order[getKind(emails, bounces, complaints + 1)]).toBeGreaterThanOrEqual(now);
-      expect(getKind(emails, 0, 0)).toBe('good');
+      const now = order[getStatusKind(emails, bounces, complaints)];
+      expect(order[getStatusKind(emails, bounces + 1, complaints)]).toBeGreaterThanOrEqual(now);
+      expect(order[getStatusKind(emails, bounces, complaints + 1)]).toBeGreaterThanOrEqual(now);
+      expect(getStatusKind(emails, 0, 0)).toBe('good');
     }),
   );
 });

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
-import { listDifferences as differenceIn } from '../../../src/model/audit.ts';
+import { listDifferences as listMemberDifferences } from '../../../src/model/audit.ts';
 
 const listDifferences = (before: unknown, after: unknown) =>
-  differenceIn(before, after, { formatTime: (ms) => new Date(ms).toISOString(), formatDuration: (ms) => `${ms} ms` });
+  listMemberDifferences(before, after, {
+    formatTime: (ms) => new Date(ms).toISOString(),
+    formatDuration: (ms) => `${ms} ms`,
+  });
 
 const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
 
@@ -17,7 +20,7 @@ test('a changed object lists only the members that differ, with limits in readab
     { member: 'limits: rate', before: '1000 in 3600000 ms', after: null },
     { member: 'thresholds: bounce rate', before: '10 %', after: '8 %' },
     { member: 'limits: volume expires', before: null, after: '2030-01-01T00:00:00.000Z' },
-    { member: 'limits: throttle', before: null, after: '50 a second, 200 at once' },
+    { member: 'limits: throttle', before: null, after: '50 per second, burst 200' },
     { member: 'locked', before: null, after: 'unpaid' },
   ]);
 });

@@ -14,7 +14,7 @@ import {
 import { createDkimCheck, createDkimChecks, createDkimKey, createSendingDomain } from '../domains/sending-domain.ts';
 
 const HOUR_MS = 3_600_000;
-const GRACE = 72 * HOUR_MS;
+const GRACE_MS = 72 * HOUR_MS;
 
 /** Returns the domain as stored after a check. */
 function applyCheck(domain: SendingDomain, found: RecordCheck['found'], now: number): SendingDomain {
@@ -92,27 +92,27 @@ describe('an authenticated domain', () => {
     expect([afterLoss.status, afterLoss.event, afterLoss.failingSince]).toEqual(['failing', 'lost', 2000]);
     expect(afterLoss.warnings).toHaveLength(2);
     const failingDomain = { ...authenticatedDomain, ...afterLoss };
-    expect(maySend(applyCheck(failingDomain, 'missing', 2000 + GRACE - 1))).toBe(true);
-    expect(maySend(applyCheck(failingDomain, 'missing', 2000 + GRACE))).toBe(false);
+    expect(maySend(applyCheck(failingDomain, 'missing', 2000 + GRACE_MS - 1))).toBe(true);
+    expect(maySend(applyCheck(failingDomain, 'missing', 2000 + GRACE_MS))).toBe(false);
     const laterEvaluation = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'wrong'), 2000 + HOUR_MS);
     expect([laterEvaluation.event, laterEvaluation.failingSince]).toEqual([null, 2000]);
   });
 
   it('is not blocked at the end of the grace period while DNS does not answer', () => {
     const failingDomain = applyCheck(authenticatedDomain, 'missing', 2000);
-    const unansweredDomain = applyCheck(failingDomain, 'unknown', 2000 + GRACE + HOUR_MS);
+    const unansweredDomain = applyCheck(failingDomain, 'unknown', 2000 + GRACE_MS + HOUR_MS);
     expect(maySend(unansweredDomain)).toBe(true);
     const nextEvaluation = evaluateChecks(
       unansweredDomain,
       createDkimChecks(unansweredDomain, 'missing'),
-      2000 + GRACE + 2 * HOUR_MS,
+      2000 + GRACE_MS + 2 * HOUR_MS,
     );
     expect([nextEvaluation.event, maySend({ ...unansweredDomain, ...nextEvaluation })]).toEqual(['blocked', false]);
   });
 
   it('has one event when it is blocked', () => {
     let domain = applyCheck(authenticatedDomain, 'missing', 2000);
-    const events = [HOUR_MS, GRACE - 1, GRACE, GRACE + 1, GRACE + HOUR_MS].map((elapsedMs) => {
+    const events = [HOUR_MS, GRACE_MS - 1, GRACE_MS, GRACE_MS + 1, GRACE_MS + HOUR_MS].map((elapsedMs) => {
       const nextEvaluation = evaluateChecks(domain, createDkimChecks(domain, 'missing'), 2000 + elapsedMs);
       domain = { ...domain, ...nextEvaluation };
       return nextEvaluation.event;
@@ -147,10 +147,10 @@ describe('an authenticated domain', () => {
 
   it('recovers, and has the full grace period after the next loss', () => {
     const failingDomain = applyCheck(authenticatedDomain, 'missing', 2000);
-    const recovery = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'found'), 2000 + GRACE + HOUR_MS);
+    const recovery = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'found'), 2000 + GRACE_MS + HOUR_MS);
     expect([recovery.status, recovery.event, recovery.failingSince]).toEqual(['authenticated', 'recovered', null]);
-    const secondLoss = applyCheck({ ...failingDomain, ...recovery }, 'missing', 2000 + GRACE + 2 * HOUR_MS);
-    expect(maySend(applyCheck(secondLoss, 'missing', 2000 + GRACE + 3 * HOUR_MS))).toBe(true);
+    const secondLoss = applyCheck({ ...failingDomain, ...recovery }, 'missing', 2000 + GRACE_MS + 2 * HOUR_MS);
+    expect(maySend(applyCheck(secondLoss, 'missing', 2000 + GRACE_MS + 3 * HOUR_MS))).toBe(true);
   });
 
   it('has no event when its records are found again', () => {
@@ -160,7 +160,7 @@ describe('an authenticated domain', () => {
 });
 
 describe('a rotation', () => {
-  const DAY = 24 * HOUR_MS;
+  const DAY_MS = 24 * HOUR_MS;
   const authenticatedDomain = applyCheck(createSendingDomain(), 'found', 1000);
   const newKeys = [
     createDkimKey({ selector: 'newa', createdAt: 5000, activatedAt: null }),
@@ -176,20 +176,20 @@ describe('a rotation', () => {
       createDkimCheck(rotating, selector, selector.startsWith('new') ? 'missing' : 'found'),
     );
     expect(evaluateChecks(rotating, checks, 6000).status).toBe('authenticated');
-    expect(advanceRotation(rotating, checks, 6000, DAY)).toBe(rotating.keys);
+    expect(advanceRotation(rotating, checks, 6000, DAY_MS)).toBe(rotating.keys);
     const unknownChecks = rotating.keys.map(({ selector }) => createDkimCheck(rotating, selector, 'unknown'));
-    expect(advanceRotation(rotating, unknownChecks, 6000, DAY)).toBe(rotating.keys);
+    expect(advanceRotation(rotating, unknownChecks, 6000, DAY_MS)).toBe(rotating.keys);
   });
 
   it('changes each algorithm separately, and keeps the old key until messages signed with it are delivered', () => {
-    const keysAfterFirst = advanceRotation(rotating, [createDkimCheck(rotating, 'newa', 'found')], 6000, DAY);
+    const keysAfterFirst = advanceRotation(rotating, [createDkimCheck(rotating, 'newa', 'found')], 6000, DAY_MS);
     expect(listSelectors(keysAfterFirst)).toEqual([
       'pr20261121aaaaa retiring',
       'pr20261121aaaae active',
       'newa active',
       'newe staged',
     ]);
-    expect(keysAfterFirst[0]?.retireAt).toBe(6000 + 3 * DAY);
+    expect(keysAfterFirst[0]?.retireAt).toBe(6000 + 3 * DAY_MS);
     expect(keysAfterFirst[2]?.activatedAt).toBe(6000);
     expect(getSigningKeys({ keys: keysAfterFirst, published: ['pr20261121aaaae'] }).map((key) => key.selector)).toEqual(
       ['newa', 'pr20261121aaaae'],
@@ -198,19 +198,19 @@ describe('a rotation', () => {
       { ...rotating, keys: keysAfterFirst },
       [createDkimCheck(rotating, 'newe', 'found')],
       7000,
-      DAY,
+      DAY_MS,
     );
     expect(getSigningKeys({ keys: keysAfterBoth, published: ['newe'] }).map((key) => key.selector)).toEqual([
       'newa',
       'newe',
     ]);
-    expect(removeRetiredKeys(keysAfterBoth, 6000 + 3 * DAY - 1)).toBe(keysAfterBoth);
-    expect(listSelectors(removeRetiredKeys(keysAfterBoth, 6000 + 3 * DAY))).toEqual([
+    expect(removeRetiredKeys(keysAfterBoth, 6000 + 3 * DAY_MS - 1)).toBe(keysAfterBoth);
+    expect(listSelectors(removeRetiredKeys(keysAfterBoth, 6000 + 3 * DAY_MS))).toEqual([
       'pr20261121aaaae retiring',
       'newa active',
       'newe active',
     ]);
-    expect(listSelectors(removeRetiredKeys(keysAfterBoth, 7000 + 3 * DAY))).toEqual(['newa active', 'newe active']);
+    expect(listSelectors(removeRetiredKeys(keysAfterBoth, 7000 + 3 * DAY_MS))).toEqual(['newa active', 'newe active']);
   });
 
   it('does not begin while another rotation is in progress', () => {
@@ -223,7 +223,7 @@ describe('a rotation', () => {
   });
 
   it('leaves the domain authenticated if the record of a retiring key is missing', () => {
-    const keys = advanceRotation(rotating, createDkimChecks(rotating, 'found'), 6000, DAY);
+    const keys = advanceRotation(rotating, createDkimChecks(rotating, 'found'), 6000, DAY_MS);
     const domain = { ...rotating, keys };
     const checks = keys.map((key) =>
       createDkimCheck(domain, key.selector, key.state === 'retiring' ? 'missing' : 'found'),

@@ -223,7 +223,7 @@ describe('an event of a provider', () => {
     ...createRecipient(recipient),
     kind: 'confirmed',
   });
-  const provider = (state: (typeof STATES)[number], event: FeedbackEvent, overrides: object = {}) =>
+  const decideProviderEvent = (state: (typeof STATES)[number], event: FeedbackEvent, overrides: object = {}) =>
     decideFeedbackChange({ ...MESSAGE, state, ...overrides }, [event], true);
 
   test('about another recipient changes nothing', () => {
@@ -232,48 +232,62 @@ describe('an event of a provider', () => {
       createComplaint('abuse', 'x@y.example'),
       createConfirmation('a@b.example'),
     ])
-      expect(provider('delivered', event)).toEqual({ kind: 'other-recipient' });
+      expect(decideProviderEvent('delivered', event)).toEqual({ kind: 'other-recipient' });
   });
 
   test('that reports a delivery confirms a delivered message once and changes no state', () => {
-    expect(provider('delivered', createConfirmation())).toMatchObject({ kind: 'confirm', to: null });
-    expect(provider('complained', createConfirmation())).toMatchObject({ kind: 'confirm', to: null });
-    expect(provider('delivered', createConfirmation(), { isConfirmed: true })).toMatchObject({
+    expect(decideProviderEvent('delivered', createConfirmation())).toMatchObject({ kind: 'confirm', to: null });
+    expect(decideProviderEvent('complained', createConfirmation())).toMatchObject({ kind: 'confirm', to: null });
+    expect(decideProviderEvent('delivered', createConfirmation(), { isConfirmed: true })).toMatchObject({
       verb: 'delivery-reported',
     });
-    expect(provider('bounced', createConfirmation())).toMatchObject({ verb: 'delivery-reported' });
+    expect(decideProviderEvent('bounced', createConfirmation())).toMatchObject({ verb: 'delivery-reported' });
   });
 
   test('ends an uncertain message, and a queued message only if an earlier attempt may have sent it', () => {
     const sent = { mayHaveBeenSent: true };
-    expect(provider('uncertain', createConfirmation())).toMatchObject({ kind: 'confirm', to: 'delivered' });
-    expect(provider('queued', createConfirmation(), sent)).toMatchObject({ kind: 'confirm', to: 'delivered' });
-    expect(provider('queued', createBounce(), sent)).toMatchObject({
+    expect(decideProviderEvent('uncertain', createConfirmation())).toMatchObject({ kind: 'confirm', to: 'delivered' });
+    expect(decideProviderEvent('queued', createConfirmation(), sent)).toMatchObject({
+      kind: 'confirm',
+      to: 'delivered',
+    });
+    expect(decideProviderEvent('queued', createBounce(), sent)).toMatchObject({
       kind: 'change',
       to: 'bounced',
       suppress: 'bounce',
     });
-    expect(provider('queued', createComplaint('abuse'), sent)).toMatchObject({ kind: 'change', to: 'complained' });
-    expect(provider('queued', createConfirmation())).toMatchObject({
+    expect(decideProviderEvent('queued', createComplaint('abuse'), sent)).toMatchObject({
+      kind: 'change',
+      to: 'complained',
+    });
+    expect(decideProviderEvent('queued', createConfirmation())).toMatchObject({
       kind: 'history-entry',
       verb: 'delivery-reported',
     });
-    expect(provider('queued', createBounce())).toEqual({ kind: 'wait' });
-    expect(provider('sending', createConfirmation(), sent)).toEqual({ kind: 'wait' });
+    expect(decideProviderEvent('queued', createBounce())).toEqual({ kind: 'wait' });
+    expect(decideProviderEvent('sending', createConfirmation(), sent)).toEqual({ kind: 'wait' });
   });
 
   test('about the provider’s suppression list bounces the message, suppresses the recipient and never counts', () => {
     const event: FeedbackEvent = { ...createRecipient(), kind: 'provider-suppressed' };
-    expect(provider('delivered', event)).toMatchObject({ to: 'bounced', suppress: 'provider', counts: false });
-    expect(provider('expired', event)).toMatchObject({ kind: 'history-entry', suppress: 'provider', counts: false });
-    expect(provider('delivered', event, { isTest: true })).toMatchObject({ to: 'bounced', suppress: null });
+    expect(decideProviderEvent('delivered', event)).toMatchObject({
+      to: 'bounced',
+      suppress: 'provider',
+      counts: false,
+    });
+    expect(decideProviderEvent('expired', event)).toMatchObject({
+      kind: 'history-entry',
+      suppress: 'provider',
+      counts: false,
+    });
+    expect(decideProviderEvent('delivered', event, { isTest: true })).toMatchObject({ to: 'bounced', suppress: null });
   });
 
   test('about an unsubscribe request suppresses the recipient and changes no state, and a reactivation changes only the history', () => {
     const unsubscribed: FeedbackEvent = { ...createRecipient(), kind: 'unsubscribed' };
     const expected = { kind: 'history-entry', verb: 'unsubscribed', suppress: 'unsubscribed', counts: false };
-    expect(provider('delivered', unsubscribed)).toMatchObject(expected);
-    expect(provider('delivered', { ...createRecipient(), kind: 'reactivated' })).toMatchObject({
+    expect(decideProviderEvent('delivered', unsubscribed)).toMatchObject(expected);
+    expect(decideProviderEvent('delivered', { ...createRecipient(), kind: 'reactivated' })).toMatchObject({
       verb: 'reactivated',
       suppress: null,
     });

@@ -31,13 +31,13 @@ const HISTORY = fc.array(
   { minLength: 1, maxLength: 40 },
 );
 
-interface Model {
+interface RealTimeModel {
   readonly time: RunningTime;
   readonly realMs: number;
   readonly messages: readonly { readonly at: number; readonly realMs: number }[];
 }
 
-function runHistory(history: typeof HISTORY extends fc.Arbitrary<infer T> ? T : never): Model {
+function runHistory(history: typeof HISTORY extends fc.Arbitrary<infer T> ? T : never): RealTimeModel {
   let time = startRunningTime(START);
   let aheadMs = 0;
   let realMs = 0;

@@ -8,7 +8,7 @@ import { openDatabase } from '../../../src/store/sqlite/database.ts';
 import type { StoreThreadOptions } from '../../../src/store/sqlite/thread.ts';
 import { serveThread } from '../../../src/store/sqlite/thread.ts';
 
-function openFailing(path: string, isLocked: boolean): DatabaseSync {
+function openWithFailingPoll(path: string, isLocked: boolean): DatabaseSync {
   const database = openDatabase(path, isLocked);
   const prepare = database.prepare.bind(database);
   database.prepare = (sql) => {
@@ -25,4 +25,4 @@ function openFailing(path: string, isLocked: boolean): DatabaseSync {
   return database;
 }
 
-if (parentPort !== null) serveThread(parentPort, workerData as StoreThreadOptions, openFailing);
+if (parentPort !== null) serveThread(parentPort, workerData as StoreThreadOptions, openWithFailingPoll);

@@ -230,7 +230,7 @@ describe('the end of leases on several nodes at once', () => {
     expect(answers.flat().filter((answer) => answer === 'settled')).toHaveLength(200);
     expect(await installation.firstNode.readQueueStatistics()).toMatchObject({ queued: 0, sending: 0 });
     const histories = await Promise.all(messages.map(({ id }) => installation.firstNode.findMessage(id)));
-    expect(histories.filter((mail) => mail?.events.length === 2)).toHaveLength(200);
+    expect(histories.filter((history) => history?.events.length === 2)).toHaveLength(200);
     // Every message is counted once over all nodes.
     const reportedIds = await Promise.all(
       ['account-1', 'account-2'].map((name) => installation.firstNode.readReputation(name, Date.now())),
@@ -258,7 +258,7 @@ describe('the end of leases on several nodes at once', () => {
     );
     expect(recoveredCounts.reduce((sum, n) => sum + n, 0)).toBe(300);
     const histories = await Promise.all(messages.slice(0, 50).map(({ id }) => installation.firstNode.findMessage(id)));
-    for (const mail of histories) expect(mail?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
+    for (const history of histories) expect(history?.events.map(({ verb }) => verb)).toEqual(['accepted', 'recovered']);
   });
 
   test('exactly one of a settlement and a recovery of the same lease succeeds', async () => {
@@ -268,7 +268,7 @@ describe('the end of leases on several nodes at once', () => {
     const messages = Array.from({ length: 100 }, () => createMessage({ lease }));
     await installation.firstNode.accept(messages);
     const [answers, recoveredCount] = await Promise.all([
-      firstNode?.settle(messages.map((mail) => createSettlement({ ...mail, attempts: 1, lease }))) ?? [],
+      firstNode?.settle(messages.map((message) => createSettlement({ ...message, attempts: 1, lease }))) ?? [],
       secondNode?.recover({
         now: Date.now(),
         includeAllLeases: false,
@@ -340,8 +340,8 @@ describe('feedback on several nodes at once', () => {
       const messages = order.map((recipient) => createMessage({ to: recipient, lease: createLease('node') }));
       await firstNode.accept(messages);
       await firstNode.settle(
-        messages.map((mail) =>
-          createSettlement({ ...mail, attempts: 1, lease: createLease('node') }, { to: 'delivered' }),
+        messages.map((message) =>
+          createSettlement({ ...message, attempts: 1, lease: createLease('node') }, { to: 'delivered' }),
         ),
       );
       batches.push(messages.map(({ id }, n) => createComplaint(id, `${batches.length} ${n}`)));

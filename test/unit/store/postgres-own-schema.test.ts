@@ -37,7 +37,7 @@ async function listTableSchemas(url: string): Promise<readonly string[]> {
   return rows.map(({ name }) => String(name));
 }
 
-async function useStore(url: string): Promise<void> {
+async function runStore(url: string): Promise<void> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   try {
     await store.createAccount('default', NO_LIMITS, 1);
@@ -53,15 +53,15 @@ test('a role that owns only its schema runs the store in it, and two schemas of 
     admin,
     'CREATE SCHEMA mail AUTHORIZATION $1; CREATE SCHEMA "Other-mail" AUTHORIZATION $1',
   );
-  await useStore(withSchema(role, 'mail'));
+  await runStore(withSchema(role, 'mail'));
   expect(await listTableSchemas(withSchema(role, 'mail'))).toEqual(['mail']);
-  await useStore(withSchema(role, 'Other-mail'));
+  await runStore(withSchema(role, 'Other-mail'));
   expect(await listTableSchemas(withSchema(role, 'mail'))).toEqual(['"Other-mail"', 'mail']);
 });
 
 test('a schema that does not exist is created if the role has the permission, and otherwise reported in one line with the remedy', async () => {
   const admin = await createTemporaryDatabase();
-  await useStore(withSchema(new URL(admin), 'created'));
+  await runStore(withSchema(new URL(admin), 'created'));
   expect(await listTableSchemas(admin)).toEqual(['created']);
   const role = await createRole(admin, '');
   for (const schema of ['missing', 'created']) {

@@ -27,7 +27,7 @@ function createPostgresSetting(url: string) {
 }
 
 /** Sets defaults of the database with which a commit is not durable and statements fail. */
-async function setCarelessDefaults(url: string): Promise<void> {
+async function setUnsafeDefaults(url: string): Promise<void> {
   const settings = {
     synchronous_commit: 'off',
     client_min_messages: 'error',
@@ -44,7 +44,7 @@ async function setCarelessDefaults(url: string): Promise<void> {
 
 test('every transaction and every single statement sets the parameters that durability requires, regardless of the settings of the database', async () => {
   const database = await createTemporaryDatabase();
-  await setCarelessDefaults(database);
+  await setUnsafeDefaults(database);
   const { pooler, url } = await startPooledServer(database);
   const pool = createPool({ setting: createPostgresSetting(url), application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());

@@ -19,9 +19,9 @@ const ROLE_SETTINGS = {
   idle_session_timeout: '8s',
 };
 /** A setting of version 17 and later. */
-const NEWER = getTestedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
+const VERSION_17_SETTINGS = getTestedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
 /** The statement timeout of a service, which determines its other time limits. */
-const LIMIT_MS = 30_000;
+const STATEMENT_TIMEOUT_MS = 30_000;
 const SERVICE_SETTINGS = {
   default_transaction_read_only: 'off',
   lock_timeout: '0',
@@ -43,7 +43,7 @@ test.each(['ROLE', 'DATABASE'])(
       `CREATE ROLE ${role} LOGIN PASSWORD 'pw'; ALTER DATABASE ${database} OWNER TO ${role}; ALTER SCHEMA public OWNER TO ${role}`,
     );
     const target = kind === 'ROLE' ? `ROLE ${role}` : `DATABASE ${database}`;
-    const changes = Object.entries({ ...ROLE_SETTINGS, ...NEWER }).map(
+    const changes = Object.entries({ ...ROLE_SETTINGS, ...VERSION_17_SETTINGS }).map(
       ([name, value]) => `ALTER ${target} SET ${name} = '${value}'`,
     );
     await runStatement(admin, changes.join('; '));
@@ -56,7 +56,7 @@ test.each(['ROLE', 'DATABASE'])(
       setting,
       application: 'postrider test',
       random: Math.random,
-      statementTimeoutMs: LIMIT_MS,
+      statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     });
     onTestFinished(() => pool.close());
     const expectedSettings = {

@@ -65,7 +65,7 @@ async function readSettings(connection: Connection): Promise<Readonly<Record<str
   return row;
 }
 
-const EXPECTED = {
+const EXPECTED_SETTINGS = {
   synchronous_commit: 'on',
   client_min_messages: 'warning',
   statement_timeout: '6s',
@@ -83,7 +83,7 @@ async function findFault(url: string): Promise<string> {
 
 test('a role with synchronous_commit=off and client_min_messages=error does not affect connections', async () => {
   const url = await createUnsafeDatabase();
-  expect(await readSettings(await openConnection(url.href))).toEqual(EXPECTED);
+  expect(await readSettings(await openConnection(url.href))).toEqual(EXPECTED_SETTINGS);
 });
 
 test.each(['refuse', 'drop'] as const)(
@@ -95,7 +95,7 @@ test.each(['refuse', 'drop'] as const)(
     });
     const url = await createUnsafeDatabase();
     const proxy = await startPoolerProxy(Number(url.port), { options });
-    expect(await readSettings(await openConnection(replacePort(url, proxy.port)))).toEqual(EXPECTED);
+    expect(await readSettings(await openConnection(replacePort(url, proxy.port)))).toEqual(EXPECTED_SETTINGS);
     expect(await findFault(replacePort(url, proxy.port))).toBe('it opened');
     expect([...proxy.parameters].sort()).toEqual(['application_name', 'client_encoding', 'database', 'user']);
   },
@@ -107,7 +107,7 @@ test('an operator’s options also apply behind such a pooler, except options th
   const options =
     '-c work_mem=4MB -c work_mem=8MB --extra-float-digits=0 -csearch_path=post,\\ public -c synchronous_commit=off';
   const connection = await openConnection(replacePort(url, proxy.port, options));
-  expect(await readSettings(connection)).toEqual(EXPECTED);
+  expect(await readSettings(connection)).toEqual(EXPECTED_SETTINGS);
   const text = `SELECT current_setting('work_mem') AS memory, current_setting('search_path') AS path`;
   expect(await connection.query({ name: '', text }, [])).toEqual([{ memory: '8MB', path: 'post, public' }]);
 });

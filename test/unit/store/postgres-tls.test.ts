@@ -1,6 +1,6 @@
 /**
- * Tests TLS connections to a PostgreSQL server. The certificate of the server is checked, the client presents its own,
- * and a certificate or file that cannot be used ends `serve` and a command with one line at once.
+ * Tests TLS connections to a PostgreSQL server. The certificate of the server is checked, and the client presents its
+ * own certificate. A certificate or file that cannot be used ends `serve` and a command immediately with one line.
  */
 import { writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';

@@ -168,10 +168,10 @@ describe('reputation', () => {
   });
 
   test('delivered messages alone are evaluated only if the account is warned', () => {
-    const good = { emails: 5, bounces: 0, complaints: 0 };
-    expect([needsEvaluation(good, false), needsEvaluation(good, true)]).toEqual([false, true]);
-    expect(needsEvaluation({ ...good, bounces: 1 }, false)).toBe(true);
-    expect(needsEvaluation({ ...good, complaints: 1 }, false)).toBe(true);
+    const goodCounts = { emails: 5, bounces: 0, complaints: 0 };
+    expect([needsEvaluation(goodCounts, false), needsEvaluation(goodCounts, true)]).toEqual([false, true]);
+    expect(needsEvaluation({ ...goodCounts, bounces: 1 }, false)).toBe(true);
+    expect(needsEvaluation({ ...goodCounts, complaints: 1 }, false)).toBe(true);
   });
 
   const THRESHOLDS = { bounceRate: 0.1, complaintRate: 0.0015 };

@@ -43,27 +43,27 @@ function createAccount(limits: Partial<AccountLimits> = {}, locked: Account['loc
 
 describe('acceptance', () => {
   const storedKey = { id: 'earlier', fingerprint: 'aa' };
-  const nothing = { findByIdempotencyKey: () => null, isSuppressed: () => false };
+  const emptyLookups = { findByIdempotencyKey: () => null, isSuppressed: () => false };
   const createKeyedMessage = (fingerprint: string) =>
     createMessage({ acceptedAt: NOW, idempotency: { key: 'k', fingerprint } });
   const plainMessage = createMessage({ acceptedAt: NOW });
-  const full = { volume: 0 };
+  const usedUpLimits = { volume: 0 };
 
   test.each<[string, AcceptResult['kind'], string | undefined, () => AcceptResult]>([
-    ['an account that does not exist', 'locked', undefined, () => decideAcceptance(plainMessage, null, nothing)],
+    ['an account that does not exist', 'locked', undefined, () => decideAcceptance(plainMessage, null, emptyLookups)],
     [
       'a locked account',
       'locked',
       undefined,
-      () => decideAcceptance(plainMessage, toLimitUsage(createAccount({}, { reason: 'abuse', at: 1 })), nothing),
+      () => decideAcceptance(plainMessage, toLimitUsage(createAccount({}, { reason: 'abuse', at: 1 })), emptyLookups),
     ],
     [
       'an idempotency key of the same message',
       'replayed',
       undefined,
       () =>
-        decideAcceptance(createKeyedMessage('aa'), toLimitUsage(createAccount(full)), {
-          ...nothing,
+        decideAcceptance(createKeyedMessage('aa'), toLimitUsage(createAccount(usedUpLimits)), {
+          ...emptyLookups,
           findByIdempotencyKey: () => storedKey,
         }),
     ],
@@ -72,8 +72,8 @@ describe('acceptance', () => {
       'idempotency-conflict',
       undefined,
       () =>
-        decideAcceptance(createKeyedMessage('bb'), toLimitUsage(createAccount(full)), {
-          ...nothing,
+        decideAcceptance(createKeyedMessage('bb'), toLimitUsage(createAccount(usedUpLimits)), {
+          ...emptyLookups,
           findByIdempotencyKey: () => storedKey,
         }),
     ],
@@ -81,19 +81,19 @@ describe('acceptance', () => {
       'an exhausted volume',
       'refused',
       undefined,
-      () => decideAcceptance(plainMessage, toLimitUsage(createAccount(full)), nothing),
+      () => decideAcceptance(plainMessage, toLimitUsage(createAccount(usedUpLimits)), emptyLookups),
     ],
     [
       'a message without a lease',
       'accepted',
       'queued',
-      () => decideAcceptance(plainMessage, toLimitUsage(createAccount()), nothing),
+      () => decideAcceptance(plainMessage, toLimitUsage(createAccount()), emptyLookups),
     ],
     [
       'a message with a lease',
       'accepted',
       'sending',
-      () => decideAcceptance({ ...plainMessage, lease: LEASE }, toLimitUsage(createAccount()), nothing),
+      () => decideAcceptance({ ...plainMessage, lease: LEASE }, toLimitUsage(createAccount()), emptyLookups),
     ],
     [
       'a suppressed recipient',
@@ -101,7 +101,7 @@ describe('acceptance', () => {
       'suppressed',
       () =>
         decideAcceptance({ ...plainMessage, lease: LEASE }, toLimitUsage(createAccount()), {
-          ...nothing,
+          ...emptyLookups,
           isSuppressed: () => true,
         }),
     ],
@@ -109,14 +109,15 @@ describe('acceptance', () => {
       'a message that the transport suppresses',
       'accepted',
       'suppressed',
-      () => decideAcceptance({ ...plainMessage, suppressedBy: 'simulator' }, toLimitUsage(createAccount()), nothing),
+      () =>
+        decideAcceptance({ ...plainMessage, suppressedBy: 'simulator' }, toLimitUsage(createAccount()), emptyLookups),
     ],
   ])('%s results in the decision %s', (_label, kind, state, decide) => {
     expect(decide()).toMatchObject({ kind, ...(state === undefined ? {} : { state }) });
   });
 
   test('a message without an idempotency key does not cause a lookup', () => {
-    const lookups = { ...nothing, findByIdempotencyKey: () => storedKey };
+    const lookups = { ...emptyLookups, findByIdempotencyKey: () => storedKey };
     expect(decideAcceptance(plainMessage, toLimitUsage(createAccount()), lookups).kind).toBe('accepted');
   });
 
@@ -126,7 +127,7 @@ describe('acceptance', () => {
       fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
         const rate = limit === null ? null : { limit, periodMs: 60_000 };
         const counts = toLimitUsage(createAccount({ volume, rate }));
-        const kinds = Array.from({ length: size }, () => decideAcceptance(plainMessage, counts, nothing).kind);
+        const kinds = Array.from({ length: size }, () => decideAcceptance(plainMessage, counts, emptyLookups).kind);
         const maxAccepted = Math.min(size, volume ?? size, limit ?? size);
         expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(maxAccepted);
         expect(kinds.slice(0, maxAccepted).every((kind) => kind === 'accepted')).toBe(true);

@@ -16,7 +16,7 @@ const SEED = '0123456789abcdef';
 const ENDPOINT = { url: 'https://hooks.example.com/', account: null, name: null, sealed: 'unused' };
 const LIMITS = { maxDeliveries: 10, freeSlots: [], defaultFreeSlots: 10 };
 /** More endpoints than three claims examine. */
-const ENDPOINTS = 3_500;
+const ENDPOINT_COUNT = 3_500;
 
 interface Installation {
   readonly setting: DatabaseSetting;
@@ -107,12 +107,12 @@ describe.each([
       kind === 'sqlite'
         ? "printf('01900000-0000-7000-8000-%012d', n)"
         : "('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid";
-    const numbers = `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${ENDPOINTS})`;
+    const numbers = `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${ENDPOINT_COUNT})`;
     const url = "'https://hooks.example.com/'";
     await run(`${numbers} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`);
     await run(
       `${numbers} INSERT INTO webhook_delivery (${columns})
-       SELECT n, ${id}, 'webhook.test', 1, '{}', 'pending', CASE n WHEN ${ENDPOINTS} THEN 0 ELSE ${now + 3_600_000} END, 1 FROM s`,
+       SELECT n, ${id}, 'webhook.test', 1, '{}', 'pending', CASE n WHEN ${ENDPOINT_COUNT} THEN 0 ELSE ${now + 3_600_000} END, 1 FROM s`,
     );
     const steps: { readonly leased: readonly number[]; readonly next: number | null }[] = [];
     for (let after: number | null = 0; after !== null; ) {
@@ -124,7 +124,7 @@ describe.each([
       { leased: [], next: 1_000 },
       { leased: [], next: 2_000 },
       { leased: [], next: 3_000 },
-      { leased: [ENDPOINTS], next: null },
+      { leased: [ENDPOINT_COUNT], next: null },
     ]);
   });
 });
