@@ -648,7 +648,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await recordOne(store, bounced)).toEqual({ kind: 'repeated' });
     });
 
-    test('an event that arrives before the provider’s id is stored is applied later, and is dropped if the id stays unknown', async () => {
+    test('an event that arrives before the provider’s id is stored is applied later, and is removed if the id remains unknown', async () => {
       const store = await createStoreWith();
       const now = Date.now();
       const early = createEventReport({ reference: 'mailersend:1' }, HARD, now);

@@ -705,7 +705,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(shownMessages.map((message) => message?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
-  test('an operator can cancel and retry queued messages, and for other messages receives their state', async () => {
+  test('an operator can cancel or retry a queued message, and the refusal for any other message contains its state', async () => {
     const store = await createStoreWith();
     const [queuedMessage, sendingMessage] = [createMessage(), createMessage({ lease: LEASE })];
     await store.accept([queuedMessage, sendingMessage]);

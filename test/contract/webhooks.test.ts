@@ -600,7 +600,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findWebhook(tested.id))?.disabled).toBeNull();
   });
 
-  test('the time of the last success of an endpoint is stored at most every ten seconds, and a failure keeps it', async () => {
+  test('the time of the last success of an endpoint is stored at most every ten seconds, and a failure does not change it', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
