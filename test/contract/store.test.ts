@@ -229,7 +229,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const dueAt = Date.now() + 60_000;
     await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { to: 'queued', dueAt })]);
     expect((await store.claim(createClaimLimits(5), LEASE, dueAt - 1)).messages).toEqual([]);
-    expect((await store.claim(createClaimLimits(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([2]);
+    expect((await store.claim(createClaimLimits(5), LEASE, dueAt)).messages.map(({ attempts }) => attempts)).toEqual([
+      2,
+    ]);
   });
 
   test('accounts are served round-robin, so that the backlog of one account does not delay another', async () => {
