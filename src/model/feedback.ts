@@ -23,6 +23,10 @@ interface ReportedMessage {
   readonly mayHaveBeenSent: boolean;
   /** True if an earlier report confirmed the delivery. */
   readonly isConfirmed: boolean;
+  /** True if an earlier attempt or report failed with the class `hard`, so that it suppressed the recipient. */
+  readonly hasHardFailure: boolean;
+  /** True if an earlier report ended the message as bounced, or stated that the recipient is on the provider's suppression list. */
+  readonly hasReportedBounce: boolean;
 }
 
 type FeedbackChange =
@@ -185,7 +189,19 @@ function decideStateChange(
   const counts = suppress !== 'provider';
   if (isAllowedTransition(state, to, 'feedback'))
     return { kind: 'change', to, suppress: effective, counts, detail, failure };
-  return createHistoryEntry(verb, detail, failure, SUPPRESSING_STATES[to].includes(state) ? effective : null, counts);
+  const suppresses = SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBounced(message, suppress));
+  return createHistoryEntry(verb, detail, failure, suppresses ? effective : null, counts);
+}
+
+/**
+ * Returns true if a report about a message that is already `bounced` suppresses the recipient: the earlier bounce suppressed no
+ * recipient. A second report about the same bounce suppresses no recipient, because an operator may have removed the suppression.
+ */
+function suppressesBounced(
+  { state, hasHardFailure, hasReportedBounce }: ReportedMessage,
+  suppress: FeedbackSuppression | null,
+): boolean {
+  return state === 'bounced' && !hasHardFailure && (suppress === 'bounce' || !hasReportedBounce);
 }
 
 /** Returns the reason for the suppression, or null for a test message and for a provider's mailbox simulator. */

@@ -693,6 +693,50 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readCounts(store)).toEqual({ emails: 2, bounces: 0, complaints: 0 });
     });
 
+    test('a hard bounce after a soft bounce or a block suppresses the recipient once and counts once', async () => {
+      const store = await createStoreWith();
+      for (const [at, failure] of [
+        { class: 'soft', category: 'mailbox-full' } as const,
+        { class: 'block', category: 'policy' } as const,
+      ].entries()) {
+        const message = await storeDeliveredMessage(store, `user${at}@example.com`);
+        const about = { id: message.id };
+        expect(await recordOne(store, createEventReport(about, { ...HARD, failure }))).toMatchObject({
+          kind: 'applied',
+          suppressed: false,
+        });
+        expect(await recordOne(store, createEventReport(about, HARD))).toMatchObject({
+          kind: 'recorded',
+          verb: 'bounce-reported',
+          suppressed: true,
+        });
+        expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
+        await store.removeSuppression('default', message.to);
+        for (const event of [HARD, { ...HARD, kind: 'provider-suppressed' } as const])
+          expect(await recordOne(store, createEventReport(about, event))).toMatchObject({ suppressed: false });
+        expect(await readState(store, message)).toBe('bounced');
+      }
+      expect(await readCounts(store)).toEqual({ emails: 2, bounces: 2, complaints: 0 });
+    });
+
+    test('after a refusal of the relay, the provider’s suppression list suppresses the recipient once', async () => {
+      const store = await createStoreWith();
+      const message = newMessage({ lease: LEASE, to: 'dora@example.com' });
+      await store.accept([message]);
+      const reply = { stage: 'rcpt', code: 554, enhanced: '5.7.1', text: 'recipient address was suppressed' } as const;
+      const attempt = newAttempt({ kind: 'bounced', reply, reason: 'policy', suppress: false });
+      const failure = { class: 'block', category: 'policy', status: '5.7.1', diagnostic: reply.text } as const;
+      const event = { at: Date.now(), verb: 'bounced', by: 'node-a', detail: reply.text, failure, attempt };
+      await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event, to: 'bounced' })]);
+      expect(await readSuppressions(store)).toEqual([]);
+      const list: FeedbackEvent = { ...HARD, kind: 'provider-suppressed' };
+      expect(await recordOne(store, createEventReport({ id: message.id }, list))).toMatchObject({ suppressed: true });
+      expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'provider', source: message.id }]);
+      await store.removeSuppression('default', message.to);
+      expect(await recordOne(store, createEventReport({ id: message.id }, list))).toMatchObject({ suppressed: false });
+      expect((await readCounts(store))?.bounces).toBe(0);
+    });
+
     test('packed events are applied once, with the results and the order of separate events', async () => {
       const store = await createStoreWith();
       const [bounced, confirmed] = [

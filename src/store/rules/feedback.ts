@@ -38,30 +38,53 @@ export interface ReportedMessage {
 export interface ReportedHistory {
   readonly mayHaveBeenSent: boolean;
   readonly isConfirmed: boolean;
+  readonly hasHardFailure: boolean;
+  readonly hasReportedBounce: boolean;
 }
 
-const NO_HISTORY: ReportedHistory = { mayHaveBeenSent: false, isConfirmed: false };
+/** The part of a history entry from which `summarizeHistory` reads. */
+export type SummarizedEntry = Pick<HistoryEntry, 'verb' | 'failure' | 'attempt'>;
+
+const NO_HISTORY: ReportedHistory = {
+  mayHaveBeenSent: false,
+  isConfirmed: false,
+  hasHardFailure: false,
+  hasReportedBounce: false,
+};
 
 /** Returns true if the decision on the report depends on the history of the message. */
 export function needsHistory({ events }: FeedbackReport, { state }: ReportedMessage): boolean {
-  return state === 'queued' || events.some(({ kind }) => kind === 'confirmed');
+  return needsAttempts(state) || events.some(({ kind }) => kind === 'confirmed');
+}
+
+/** Returns true if the decision on a report about a message in this state depends on attempts and failures, which are large. */
+export function needsAttempts(state: State): boolean {
+  return state === 'queued' || state === 'bounced';
 }
 
 /**
  * Summarizes history entries. A message may have been sent if an attempt was unanswered or uncertain, or if its lease was
- * lost.
+ * lost. An attempt that an earlier version recorded has no failure, but its outcome states whether it suppressed the recipient.
  */
-export function summarizeHistory(entries: Iterable<Pick<HistoryEntry, 'verb' | 'attempt'>>): ReportedHistory {
-  let mayHaveBeenSent = false;
-  let isConfirmed = false;
-  for (const { verb, attempt } of entries) {
-    if (verb === CONFIRMED_VERB) isConfirmed = true;
-    if (LOST_LEASE_VERBS.includes(verb) || attempt?.outcome.kind === 'unanswered') mayHaveBeenSent = true;
-  }
-  return { mayHaveBeenSent, isConfirmed };
+export function summarizeHistory(entries: readonly SummarizedEntry[]): ReportedHistory {
+  return {
+    mayHaveBeenSent: entries.some(
+      ({ verb, attempt }) => LOST_LEASE_VERBS.includes(verb) || attempt?.outcome.kind === 'unanswered',
+    ),
+    isConfirmed: entries.some(({ verb }) => verb === CONFIRMED_VERB),
+    hasHardFailure: entries.some(
+      ({ failure, attempt }) =>
+        failure?.class === 'hard' || (attempt?.outcome.kind === 'bounced' && attempt.outcome.suppress),
+    ),
+    hasReportedBounce: entries.some(
+      ({ verb, attempt }) => verb === PROVIDER_LIST_VERB || (verb === BOUNCED_VERB && attempt === null),
+    ),
+  };
 }
 
 const CONFIRMED_VERB = 'confirmed' satisfies ReportEntryType;
+const PROVIDER_LIST_VERB = 'provider-suppression-reported' satisfies ReportEntryType;
+const BOUNCED_VERB = RECORDED_EVENTS['message.bounced'].verb;
 const LOST_LEASE_VERBS: readonly string[] = [
   RECORDED_EVENTS['message.recovered'].verb,
   RECORDED_EVENTS['message.uncertain'].verb,

@@ -12,7 +12,7 @@ import type {
   LastFeedback,
   UnprocessedReport,
 } from '../../model/feedback.ts';
-import type { HistoryEntry, State } from '../../model/message.ts';
+import type { State } from '../../model/message.ts';
 import { type PackedReports, unpackReports } from '../../model/packed-reports.ts';
 import {
   computeNextPendingAttemptAt,
@@ -23,8 +23,10 @@ import {
   type FeedbackDecision,
   formatPendingReport,
   MAX_SCANNED_REPORTS,
+  needsAttempts,
   needsHistory,
   parsePendingReport,
+  type SummarizedEntry,
   summarizeHistory,
   toPendingReport,
 } from '../rules/feedback.ts';
@@ -133,11 +135,11 @@ export function prepareFeedback(
     return { decision: decideFeedback(report, id, storedMessage, history), row: row ?? {} };
   }
 
-  /** Reads the history of a message. Only the decision on a queued message needs the attempts, which are large. */
-  function readHistory(seq: number, state: State): readonly Pick<HistoryEntry, 'verb' | 'attempt'>[] {
-    return state === 'queued'
+  /** Reads the history of a message, without the attempts and failures if the decision does not need them. */
+  function readHistory(seq: number, state: State): readonly SummarizedEntry[] {
+    return needsAttempts(state)
       ? selectHistory.all(seq).map(rows.toHistoryEntry)
-      : selectVerbs.all(seq).map((entry) => ({ verb: rows.readText(entry, 'verb'), attempt: null }));
+      : selectVerbs.all(seq).map((entry) => ({ verb: rows.readText(entry, 'verb'), failure: null, attempt: null }));
   }
 
   function recordReport(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {

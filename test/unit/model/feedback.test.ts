@@ -8,7 +8,14 @@ import {
 import { STATES } from '../../../src/model/message.ts';
 
 const TO = 'Rita@example.com';
-const MESSAGE = { to: TO, isTest: false, mayHaveBeenSent: false, isConfirmed: false } as const;
+const MESSAGE = {
+  to: TO,
+  isTest: false,
+  mayHaveBeenSent: false,
+  isConfirmed: false,
+  hasHardFailure: false,
+  hasReportedBounce: false,
+} as const;
 const DELIVERED = { ...MESSAGE, state: 'delivered' } as const;
 const evidence: Evidence = { status: '5.1.1', diagnostic: '550 5.1.1 no such user', reportingHost: 'mx.example.com' };
 const createRecipient = (recipient: string | null = TO, alias: string | null = null) => ({
@@ -163,7 +170,7 @@ test.each([
   ['a bounce', 'cancelled', createBounce(), 'bounce'],
   ['a bounce for another reason', 'expired', createBounce({ failure: BLOCK }), null],
   ['a bounce about another address', 'expired', createBounce(createRecipient('bob@elsewhere.example')), null],
-  ['a second bounce', 'bounced', createBounce(), null],
+  ['a second bounce for another reason', 'bounced', createBounce({ failure: BLOCK }), null],
   ['a complaint', 'bounced', createComplaint('abuse'), 'complaint'],
   ['a complaint', 'expired', createComplaint('abuse'), 'complaint'],
   ['a complaint', 'cancelled', createComplaint('abuse'), 'complaint'],
@@ -176,6 +183,26 @@ test.each([
       kind: 'history-entry',
       suppress,
     });
+  },
+);
+
+test.each([
+  ['hard bounce', createBounce(), 'bounce', { afterReport: 'bounce', afterHard: null }],
+  [
+    'entry on the provider’s suppression list',
+    { ...createRecipient(), kind: 'provider-suppressed' } as const,
+    'provider',
+    { afterReport: null, afterHard: null },
+  ],
+] as const)(
+  'a %s of a bounced message suppresses the recipient if no earlier failure did',
+  (_, event, suppress, { afterReport, afterHard }) => {
+    const decide = (history: object) => decideFeedbackChange({ ...MESSAGE, state: 'bounced', ...history }, [event]);
+    const entry = { kind: 'history-entry', counts: suppress === 'bounce' };
+    expect(decide({})).toMatchObject({ ...entry, suppress });
+    expect(decide({ hasReportedBounce: true })).toMatchObject({ ...entry, suppress: afterReport });
+    expect(decide({ hasHardFailure: true })).toMatchObject({ ...entry, suppress: afterHard });
+    expect(decide({ isTest: true })).toMatchObject({ ...entry, suppress: null });
   },
 );
 

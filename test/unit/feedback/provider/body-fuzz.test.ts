@@ -19,6 +19,8 @@ const MESSAGE = {
   isTest: false,
   mayHaveBeenSent: true,
   isConfirmed: false,
+  hasHardFailure: false,
+  hasReportedBounce: false,
 } as const;
 const RUNS = { seed: 20261123, numRuns: selectCaseCount(30, 4_000) };
 /** The signatures of these providers are in the body or cover the form, so a changed body can be unauthenticated. */
