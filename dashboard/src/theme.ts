@@ -189,6 +189,7 @@ export const theme = createTheme({
       defaultProps: { transitionProps: { duration: 100 } },
       styles: { dropdown: SURFACE },
     },
+    SegmentedControl: { defaultProps: { withItemsBorders: false } },
     Paper: Paper.extend({ defaultProps: { radius: 'lg' }, styles: { root: SURFACE } }),
   },
 });

@@ -87,7 +87,7 @@ test('the account page shows the account after the overview has listed accounts 
   await page.getByRole('button', { name: 'Create a key' }).waitFor();
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Accounts' }).click();
   await page.getByRole('link', { name: 'first-message' }).click();
-  await page.getByRole('heading', { level: 1, name: 'Account first-message' }).waitFor();
+  await page.getByRole('heading', { level: 1, name: 'first-message' }).waitFor();
   await page.getByText('active').waitFor();
 });
 

@@ -23,7 +23,10 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
     <div className="card flush">
       <table className="list">
         <caption className="unseen">Accounts</caption>
-        <ListHead columns={['State', 'Account', 'Volume', 'Messages, 7 days', 'Bounced', 'Complained']} />
+        <ListHead
+          columns={['State', 'Account', 'Volume', 'Messages, 7 days', 'Bounced', 'Complained']}
+          figureColumnCount={4}
+        />
         <tbody>
           {shownAccounts.map((account) => (
             <ListRow
@@ -63,16 +66,18 @@ function Cells({ account }: { readonly account: AccountDetails }) {
           <span>{describeAccount(account)}</span>
         </div>
       </td>
-      <td data-label="Volume">
+      <td className="end" data-label="Volume">
         {volume === null
           ? `${formatNumber(volumeUsed)} used`
           : `${formatNumber(volumeLeft ?? 0)} of ${formatNumber(volume)} left`}
       </td>
-      <td data-label="7 days">{formatNumber(reputation.emails)}</td>
-      <td data-label="Bounced">
+      <td className="end" data-label="7 days">
+        {formatNumber(reputation.emails)}
+      </td>
+      <td className="end" data-label="Bounced">
         <Rate threshold={bounces} emails={reputation.emails} />
       </td>
-      <td data-label="Complained">
+      <td className="end" data-label="Complained">
         <Rate threshold={complaints} emails={reputation.emails} />
       </td>
     </>

@@ -1,9 +1,9 @@
 /**
  * The limits of an account with their usage, and its bounces and complaints with the thresholds that lock the account.
  */
-import { Paper, SimpleGrid, Stack, Text, Title } from '@mantine/core';
 import type { ThresholdUsage } from '../../../src/model/account.ts';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
+import { Card } from '../parts/card';
 import { Gauge } from '../parts/gauge';
 import { formatCount, formatNumber, formatPercent } from '../parts/number';
 import { RelativeTime } from '../parts/relative-time';
@@ -17,36 +17,29 @@ const MIN_MESSAGES_FOR_RATES = 100;
 
 export function LimitGauges({ account }: { readonly account: AccountDetails }) {
   return (
-    <SimpleGrid cols={{ base: 1, md: 2 }}>
-      <Paper withBorder p="md">
-        <Stack gap="lg">
-          <Title order={2} size="h4">
-            Limits
-          </Title>
+    <div className="columns halves">
+      <Card title="Limits">
+        <div className="gauges">
           <Volume account={account} />
           <Rate account={account} />
           <Throttle account={account} />
-        </Stack>
-      </Paper>
-      <Paper withBorder p="md">
-        <Stack gap="lg">
-          <Title order={2} size="h4">
-            Last 7 days
-          </Title>
-          <Text>{formatCount(account.reputation.emails, 'message')}</Text>
+        </div>
+      </Card>
+      <Card title="Bounces and complaints" secondary={`${formatCount(account.reputation.emails, 'message')} in 7 days`}>
+        <div className="gauges">
           {account.reputation.thresholds.map((threshold) => (
             <Threshold key={threshold.metric} threshold={threshold} emails={account.reputation.emails} />
           ))}
-          {account.reputation.emails < MIN_MESSAGES_FOR_RATES ? (
-            <Text size="sm" c="dimmed">
-              Below {MIN_MESSAGES_FOR_RATES} messages, the thresholds are counts. From {MIN_MESSAGES_FOR_RATES} messages
-              on, the account is locked at {formatPercent(account.maxBounces)} hard bounces or{' '}
-              {formatPercent(account.maxComplaints)} complaints.
-            </Text>
-          ) : null}
-        </Stack>
-      </Paper>
-    </SimpleGrid>
+        </div>
+        {account.reputation.emails < MIN_MESSAGES_FOR_RATES ? (
+          <p className="card-note">
+            Below {MIN_MESSAGES_FOR_RATES} messages, the thresholds are counts. From {MIN_MESSAGES_FOR_RATES} messages
+            on, the account is locked at {formatPercent(account.maxBounces)} hard bounces or{' '}
+            {formatPercent(account.maxComplaints)} complaints.
+          </p>
+        ) : null}
+      </Card>
+    </div>
   );
 }
 

@@ -37,7 +37,7 @@ export function EntryRow({ entry, isCurrent, onOpen }: EntryRowProps) {
       <td className="fill">
         <Difference lines={listDifferences(entry.before, entry.after, VALUE_FORMATS)} />
       </td>
-      <td className="wrap" data-label="Actor">
+      <td className="wrap audit-actor" data-label="Actor">
         {actor}
       </td>
       <td className="nowrap" data-label="Time">

@@ -73,22 +73,22 @@ export function RowChart({ name, step, points }: RowChartProps) {
       times={times}
       lines={lines}
       format={showsTimes ? formatDuration : formatNumber}
-      formatAxis={showsTimes ? formatDuration : formatCompact}
+      formatAxis={formatCompact}
       logarithmic={showsTimes}
       stacked={!showsTimes}
       hasTable={false}
-    >
-      <SegmentedControl
-        mt="sm"
-        size="xs"
-        aria-label="Figures of the chart"
-        value={figure}
-        onChange={setFigure}
-        data={[
-          { value: 'outcomes', label: 'Outcomes' },
-          { value: 'times', label: 'Time to deliver' },
-        ]}
-      />
-    </TimeChart>
+      controls={
+        <SegmentedControl
+          size="xs"
+          aria-label="Figures of the chart"
+          value={figure}
+          onChange={setFigure}
+          data={[
+            { value: 'outcomes', label: 'Outcomes' },
+            { value: 'times', label: 'Time to deliver' },
+          ]}
+        />
+      }
+    />
   );
 }

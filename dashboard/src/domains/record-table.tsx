@@ -63,7 +63,7 @@ function Row({ record, domain }: { readonly record: DomainRecord; readonly domai
         <div className="two-lines">
           <b>{PURPOSES[purpose]}</b>
           <span>
-            <TextWithCode text={about} />
+            <TextWithCode text={describePurpose(about)} />
           </span>
         </div>
       </td>
@@ -85,6 +85,12 @@ function Row({ record, domain }: { readonly record: DomainRecord; readonly domai
   );
 }
 
+/** Returns the purpose as a sentence, without the name of the record, which stands above. */
+function describePurpose(about: string): string {
+  const text = about.replace(/^[\w ]{2,20}: /, '');
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
+}
+
 /** Shows the name with the domain muted, because most DNS hosts append the domain to the entered name. */
 function RecordName({ name, domain }: { readonly name: string; readonly domain: string }) {
   const suffix = `.${domain}`;
@@ -93,7 +99,12 @@ function RecordName({ name, domain }: { readonly name: string; readonly domain: 
     <span className="copyable-code">
       <code className="record-name" title={name}>
         {isBelow ? name.slice(0, -suffix.length) : name}
-        {isBelow ? <span>{suffix}</span> : null}
+        {isBelow ? (
+          <>
+            <wbr />
+            <span>{suffix}</span>
+          </>
+        ) : null}
       </code>
       <CopyIcon value={name} label={`the name ${name}`} />
     </span>

@@ -1,7 +1,8 @@
 /** The findings of `doctor`: failures first, each with its remedy. */
-import { Paper, Stack, Text, Title } from '@mantine/core';
 import type { Findings } from '../../../src/operations/doctor/schemas.ts';
+import { Card } from '../parts/card';
 import { formatCount } from '../parts/number';
+import { Remedy } from '../parts/remedy';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 import { TextWithCode } from '../parts/text-with-code';
 
@@ -20,28 +21,24 @@ const GROUPS: readonly {
 
 export function FindingList({ findings }: { readonly findings: Findings }) {
   return (
-    <Stack gap="lg">
+    <div className="stack">
       {GROUPS.map(({ result, tone, singular, plural }) => {
         // One check may have several findings, so the key includes the index.
         const group = findings
           .filter((finding) => finding.result === result)
           .map((finding, at) => ({ finding, key: `${at} ${finding.check}` }));
         if (group.length === 0) return null;
-        const id = `findings-${result}`;
         return (
-          <section key={result} aria-labelledby={id}>
-            <Title order={2} size="h4" mb="xs" id={id}>
-              {formatCount(group.length, singular, plural)}
-            </Title>
-            <Paper withBorder component="ul" className="findings">
+          <Card key={result} title={formatCount(group.length, singular, plural)} flush>
+            <ul className="findings">
               {group.map(({ finding, key }) => (
                 <FindingRow key={key} finding={finding} tone={tone} />
               ))}
-            </Paper>
-          </section>
+            </ul>
+          </Card>
         );
       })}
-    </Stack>
+    </div>
   );
 }
 
@@ -53,20 +50,12 @@ function FindingRow({
   readonly tone: Tone;
 }) {
   return (
-    <li className="marked long">
+    <li className="finding">
       <StatusBadge tone={tone}>{result}</StatusBadge>
-      <div>
-        <Text size="sm" fw={600} className="wrap">
-          {check}
-        </Text>
-        <Text size="sm" className="wrap">
-          <TextWithCode text={detail} />
-        </Text>
-        {remedy === null ? null : (
-          <Text size="sm" c="dimmed" className="wrap">
-            → <TextWithCode text={remedy} />
-          </Text>
-        )}
+      <b className="badge-word wrap">{check}</b>
+      <div className="wrap">
+        <TextWithCode text={detail} />
+        {remedy === null ? null : <Remedy text={remedy} />}
       </div>
     </li>
   );

@@ -91,7 +91,7 @@ function Related({ message: { state, to, account, suppressions } }: { readonly m
   }
   if (links.length === 0) return null;
   return (
-    <Group component="ul" className="plain" mt="sm" gap="xs" style={{ columnGap: '1.5rem' }}>
+    <Group component="ul" className="plain related" mt="sm" gap="xs">
       {links.map(({ text, href }) => (
         <li key={href}>
           <Anchor component={Link} href={href} className="wrap" inherit>

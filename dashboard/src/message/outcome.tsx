@@ -4,13 +4,13 @@ import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { formatLabel } from '../messages/labels';
 import { formatCount } from '../parts/number';
-import { STATE_LOOKS } from '../parts/state-badge';
+import { findStateLook } from '../parts/state-badge';
 import { formatDuration, formatTime } from '../parts/time';
 import { buildSuppressionUrl } from './suppression-links';
 
 export function Outcome({ message }: { readonly message: MessageDetails }) {
   const { end, follow } = describe(message);
-  const [tone, Icon] = STATE_LOOKS[message.state];
+  const [tone, Icon] = findStateLook(message.state, message.attempts.at(-1)?.outcome === 'deferred');
   const own = message.suppressions.find(({ source }) => source === message.id) ?? message.suppressions[0];
   return (
     <section className={`attention-row tone-${tone}`} aria-label="Result">

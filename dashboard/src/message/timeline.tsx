@@ -1,5 +1,5 @@
 /** The history of a message in order: accepted, attempts, reports, actions of operators. */
-import { Anchor, Group, Text } from '@mantine/core';
+import { Anchor, Text } from '@mantine/core';
 import { IconPoint, type TablerIcon } from '@tabler/icons-react';
 import { Link } from 'wouter';
 import type {
@@ -10,7 +10,6 @@ import type {
 import { toPrintable } from '../../../src/printing/escape.ts';
 import { formatLabel } from '../messages/labels';
 import { Card } from '../parts/card';
-import { RelativeTime } from '../parts/relative-time';
 import { STATE_LOOKS } from '../parts/state-badge';
 import { formatDate, formatTime, formatTimeOfDay, formatZone } from '../parts/time';
 import { TimeZoneSwitch } from '../parts/time-zone-switch';
@@ -167,19 +166,14 @@ interface HeadProps {
 function Head({ type, at, acceptedAt, by }: HeadProps) {
   const isOtherDay = formatDate(at) !== formatDate(acceptedAt);
   return (
-    <Group gap="xs" align="baseline">
-      <Text fw={600} className="badge-word">
-        {type}
-      </Text>
-      <Text component="time" dateTime={at} size="sm" c="dimmed" title={formatTime(at)}>
+    <div className="timeline-head">
+      <b className="badge-word">{type}</b>
+      <time dateTime={at} title={formatTime(at)}>
         {isOtherDay ? `${formatDate(at)} ` : ''}
         {formatTimeOfDay(at)}
-      </Text>
-      <Text size="sm" c="dimmed">
-        <RelativeTime at={at} />
-        {by === null ? '' : `, by ${by}`}
-      </Text>
-    </Group>
+      </time>
+      {by === null ? null : <span>by {by}</span>}
+    </div>
   );
 }
 

@@ -1,15 +1,12 @@
-/** The list of messages: a table with two lines per row, or cards on a narrow screen. Each row contains the reason. */
-import { Anchor, Checkbox, Group, Paper, Stack, Table, Text, VisuallyHidden } from '@mantine/core';
-import { useMediaQuery } from '@mantine/hooks';
-import type { MouseEvent } from 'react';
+/** The list of messages with two lines per row. Each row contains the reason. On a narrow screen a row is a card. */
+import { Checkbox } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
+import { ListRow } from '../parts/list-row';
 import { RelativeTime } from '../parts/relative-time';
 import { COLUMN_LABELS, type Column } from './columns';
 import { findReasonText, formatLabel } from './labels';
 import { MessageState } from './message-state';
 import type { ShownMessage } from './use-search';
-
-const NARROW_SCREEN = '(max-width: 61.99em)';
 
 interface ResultsProps {
   readonly messages: readonly ShownMessage[];
@@ -20,82 +17,67 @@ interface ResultsProps {
   readonly onSelect: (id: string) => void;
 }
 
-export function Results(props: ResultsProps) {
-  const isNarrow = useMediaQuery(NARROW_SCREEN, undefined, { getInitialValueInEffect: false });
-  return isNarrow === true ? <Cards {...props} /> : <Rows {...props} />;
-}
+/** The columns whose values stand at the right. */
+const END_COLUMNS: readonly Column[] = ['attempts', 'accepted', 'updated'];
 
-const WIDTHS: Readonly<Record<Column, string | undefined>> = {
-  reason: undefined,
-  from: '14%',
-  account: '7rem',
-  attempts: '5.5rem',
-  accepted: '7rem',
-  updated: '7rem',
-};
-
-function Rows({ messages, columns, current, selected, onSelect }: ResultsProps) {
+export function Results({ messages, columns, current, selected, onSelect }: ResultsProps) {
   const [, navigate] = useLocation();
-  const open = (event: MouseEvent, id: string) => {
-    const target = event.target instanceof Element ? event.target : null;
-    // A click on a control or a selection of text does not open the message.
-    if (target?.closest('a, button, input, label') != null || String(window.getSelection()) !== '') return;
-    navigate(`/messages/${id}`);
-  };
   return (
-    <Table highlightOnHover layout="fixed" verticalSpacing={6} horizontalSpacing={8} className="messages">
-      <VisuallyHidden component="caption">Messages, newest first</VisuallyHidden>
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th scope="col" w="2.25rem">
-            <VisuallyHidden>Selection</VisuallyHidden>
-          </Table.Th>
-          <Table.Th scope="col" w="7.25rem">
+    <table className="list messages">
+      <caption className="unseen">Messages, newest first</caption>
+      <thead>
+        <tr>
+          <th scope="col" className="selection">
+            <span className="unseen">Selection</span>
+          </th>
+          <th scope="col" className="state">
             State
-          </Table.Th>
-          <Table.Th scope="col" w={columns.includes('reason') ? '26%' : undefined}>
+          </th>
+          <th scope="col" className={columns.includes('reason') ? 'recipient' : ''}>
             Recipient and subject
-          </Table.Th>
+          </th>
           {columns.map((column) => (
-            <Table.Th
-              key={column}
-              scope="col"
-              w={WIDTHS[column]}
-              {...(column === 'attempts' || column === 'updated' ? { ta: 'right' as const } : {})}
-            >
+            <th key={column} scope="col" className={`${column} ${END_COLUMNS.includes(column) ? 'end' : ''}`}>
               {COLUMN_LABELS[column]}
-            </Table.Th>
+            </th>
           ))}
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
+        </tr>
+      </thead>
+      <tbody>
         {messages.map((message) => (
-          <Table.Tr
+          <ListRow
             key={message.id}
-            data-row={message.id}
-            tabIndex={-1}
-            {...(current === message.id ? { 'aria-current': true, 'data-current': true } : {})}
-            onClick={(event) => open(event, message.id)}
+            id={message.id}
+            isCurrent={current === message.id}
+            isSelected={selected.has(message.id)}
+            onOpen={() => navigate(`/messages/${message.id}`)}
           >
-            <Table.Td>
-              <Selection message={message} selected={selected} onSelect={onSelect} />
-            </Table.Td>
-            <Table.Td>
+            <td>
+              <Checkbox
+                size="xs"
+                aria-label={`Select the message to ${message.to}`}
+                checked={selected.has(message.id)}
+                onChange={() => onSelect(message.id)}
+              />
+            </td>
+            <td>
               <MessageState message={message} />
-            </Table.Td>
-            <Table.Td>
-              <Text inherit fw={550} truncate title={message.to}>
-                {message.to}
-              </Text>
-              <Subject message={message} lines={1} />
-            </Table.Td>
+            </td>
+            <td className="fill">
+              <div className="two-lines cut">
+                <b title={message.to}>{message.to}</b>
+                <Link href={`/messages/${message.id}`} title={message.subject}>
+                  {message.subject.trim() === '' ? '(blank subject)' : message.subject}
+                </Link>
+              </div>
+            </td>
             {columns.map((column) => (
               <Cell key={column} column={column} message={message} />
             ))}
-          </Table.Tr>
+          </ListRow>
         ))}
-      </Table.Tbody>
-    </Table>
+      </tbody>
+    </table>
   );
 }
 
@@ -103,27 +85,31 @@ function Cell({ column, message }: { readonly column: Column; readonly message: 
   switch (column) {
     case 'reason':
       return (
-        <Table.Td>
+        <td className="fill">
           <Reason message={message} />
-        </Table.Td>
+        </td>
       );
     case 'from':
-      return <OneLine text={message.from} />;
+      return <OneLine label="From" text={message.from} />;
     case 'account':
-      return <OneLine text={message.account ?? '–'} />;
+      return <OneLine label="Account" text={message.account ?? '–'} />;
     case 'attempts':
-      return <Table.Td ta="right">{message.attempts}</Table.Td>;
+      return (
+        <td className="end" data-label="Attempts">
+          {message.attempts}
+        </td>
+      );
     case 'accepted':
       return (
-        <Table.Td className="nowrap">
+        <td className="end muted" data-label="Accepted">
           <RelativeTime at={message.at} />
-        </Table.Td>
+        </td>
       );
     case 'updated':
       return (
-        <Table.Td className="nowrap" ta="right">
+        <td className="end muted updated">
           <RelativeTime at={message.updated} />
-        </Table.Td>
+        </td>
       );
   }
 }
@@ -132,96 +118,23 @@ function Cell({ column, message }: { readonly column: Column; readonly message: 
 function Reason({ message }: { readonly message: ShownMessage }) {
   const text = findReasonText(message);
   const category = message.reason?.category ?? null;
-  if (text === null && category === null) return <Text c="dimmed">–</Text>;
+  if (text === null && category === null) return <span className="muted">–</span>;
   return (
-    <>
-      {category === null ? null : (
-        <Text inherit fw={500} truncate>
-          {formatLabel(category)}
-        </Text>
-      )}
+    <div className="reason">
+      {category === null ? null : <span className="category">{formatLabel(category)}</span>}
       {text === null ? null : (
-        <Text
-          fz={13}
-          c="dimmed"
-          title={text}
-          {...(category === null ? { lineClamp: 2 } : { truncate: true })}
-          className="wrap"
-        >
+        <span className="reason-text" title={text}>
           <bdi>{text}</bdi>
-        </Text>
+        </span>
       )}
-    </>
+    </div>
   );
 }
 
-function OneLine({ text }: { readonly text: string }) {
+function OneLine({ label, text }: { readonly label: string; readonly text: string }) {
   return (
-    <Table.Td>
-      <Text inherit truncate title={text}>
-        {text}
-      </Text>
-    </Table.Td>
-  );
-}
-
-function Selection({
-  message,
-  selected,
-  onSelect,
-}: Pick<ResultsProps, 'selected' | 'onSelect'> & { message: ShownMessage }) {
-  return (
-    <Checkbox
-      size="xs"
-      aria-label={`Select the message to ${message.to}`}
-      checked={selected.has(message.id)}
-      onChange={() => onSelect(message.id)}
-    />
-  );
-}
-
-function Cards({ messages, selected, onSelect }: ResultsProps) {
-  return (
-    <Stack component="ul" gap="xs" className="plain" aria-label="Messages, newest first">
-      {messages.map((message) => (
-        <Paper component="li" key={message.id} withBorder p="sm">
-          <Group justify="space-between" mb={4} wrap="nowrap">
-            <Group gap="xs" wrap="nowrap">
-              <Selection message={message} selected={selected} onSelect={onSelect} />
-              <MessageState message={message} />
-            </Group>
-            <Text size="sm" c="dimmed">
-              <RelativeTime at={message.updated} />
-            </Text>
-          </Group>
-          <Text className="wrap" fw={500}>
-            {message.to}
-          </Text>
-          <Subject message={message} lines={2} />
-          <Reason message={message} />
-          <Text size="sm" c="dimmed" className="wrap">
-            from {message.from}
-            {message.account === null ? '' : `, account ${message.account}`}
-          </Text>
-        </Paper>
-      ))}
-    </Stack>
-  );
-}
-
-function Subject({ message, lines }: { readonly message: ShownMessage; readonly lines: number }) {
-  const { id, subject } = message;
-  return (
-    <Anchor
-      component={Link}
-      href={`/messages/${id}`}
-      className="wrap"
-      lineClamp={lines}
-      title={subject}
-      inherit
-      underline="hover"
-    >
-      {subject.trim() === '' ? '(blank subject)' : subject}
-    </Anchor>
+    <td className="muted one-line" data-label={label} title={text}>
+      {text}
+    </td>
   );
 }

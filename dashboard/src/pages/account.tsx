@@ -1,5 +1,5 @@
 /** The account page: limits, reputation, keys, domains, and the actions on the account. */
-import { Anchor, Button, Group, Tabs, Text } from '@mantine/core';
+import { Anchor, Button, Tabs } from '@mantine/core';
 import { useState } from 'react';
 import { Link } from 'wouter';
 import type { AccountDetails } from '../../../src/operations/accounts/schemas.ts';
@@ -19,6 +19,7 @@ import { RelativeTime } from '../parts/relative-time';
 import { formatTime } from '../parts/time';
 import type { PageProps } from './index';
 
+const LIST = { href: '/accounts', text: 'Accounts' };
 const TABS = ['limits', 'keys', 'domains'] as const;
 
 export function AccountPage({ parameters }: PageProps) {
@@ -27,7 +28,7 @@ export function AccountPage({ parameters }: PageProps) {
   if (account.data === undefined) {
     return (
       <>
-        <PageHead title={`Account ${name}`} />
+        <PageHead title={name} parent={LIST} />
         {account.isError ? (
           <LoadError
             error={account.error}
@@ -52,26 +53,36 @@ function Content({ account }: { readonly account: AccountDetails }) {
   const tab = TABS.find((candidate) => candidate === urlState.get('tab')) ?? 'limits';
   return (
     <>
-      <PageHead title={`Account ${name}`}>
-        <Group gap="xs">
-          <Button variant="default" onClick={() => setIsLimitsDialogOpen(true)}>
-            Edit limits
-          </Button>
-          <LockButton account={account} />
-        </Group>
+      <PageHead
+        title={name}
+        parent={LIST}
+        badge={<AccountBadge account={account} />}
+        secondary={
+          <span className="sentence">
+            created <RelativeTime at={account.created} /> ·{' '}
+            <Anchor component={Link} href={`/messages?account=${encodeURIComponent(name)}`} inherit>
+              Messages
+            </Anchor>{' '}
+            ·{' '}
+            <Anchor component={Link} href={`/suppressions?list=${encodeURIComponent(name)}`} inherit>
+              Suppressions
+            </Anchor>{' '}
+            ·{' '}
+            <Anchor
+              component={Link}
+              href={`/deliverability?${new URLSearchParams({ account: name, range: '7d' }).toString()}`}
+              inherit
+            >
+              Mailbox providers
+            </Anchor>
+          </span>
+        }
+      >
+        <Button variant="default" onClick={() => setIsLimitsDialogOpen(true)}>
+          Edit limits
+        </Button>
+        <LockButton account={account} />
       </PageHead>
-      <Group mb="md" gap="md">
-        <AccountBadge account={account} />
-        <Text c="dimmed">
-          Created <RelativeTime at={account.created} />
-        </Text>
-        <Anchor component={Link} href={`/messages?account=${encodeURIComponent(name)}`}>
-          Messages
-        </Anchor>
-        <Anchor component={Link} href={`/suppressions?list=${encodeURIComponent(name)}`}>
-          Suppressions
-        </Anchor>
-      </Group>
       {account.state === 'locked' ? <Locked account={account} /> : null}
       {account.state === 'active' && account.warning !== null ? (
         <Callout tone="warning" title="Close to a threshold that locks the account">
@@ -102,12 +113,12 @@ function Content({ account }: { readonly account: AccountDetails }) {
 function Locked({ account: { reason, lockedAt } }: { readonly account: AccountDetails }) {
   return (
     <Callout tone="error" title="Locked: keys are refused, queued messages wait">
-      <Text className="wrap">{reason}</Text>
+      <div className="wrap">{reason}</div>
       {lockedAt === null ? null : (
-        <Text c="dimmed" size="sm">
+        <div>
           Locked <RelativeTime at={lockedAt} /> ({formatTime(lockedAt)}). The reason contains the counts of that time;
           the counts below are current.
-        </Text>
+        </div>
       )}
     </Callout>
   );

@@ -1,5 +1,4 @@
 /** The list of feedback reports that were not understood, newest first. */
-import { Text } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
 import type { ReportSummary } from '../../../src/operations/feedback/schemas.ts';
 import { path } from '../api/client';
@@ -27,10 +26,10 @@ export function FeedbackPage() {
     <>
       <PageHead title="Feedback" />
       <div className="filters">
-        <Text size="sm" c="dimmed" flex="1 1 20rem">
+        <p className="page-intro">
           Bounces, complaints and provider events that were not understood, or that name no known message. They change
           no message and suppress no recipient.
-        </Text>
+        </p>
         {reports.length === 0 ? null : <KeyHints open="open" search={null} />}
       </div>
       {page.isPending ? <Loading /> : null}

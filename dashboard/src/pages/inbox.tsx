@@ -144,10 +144,11 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
             <div className="inbox-search">
               <TextFilter
                 label="Search the inbox"
-                placeholder="recipient, sender or subject"
+                placeholder="Recipient, sender or subject"
                 value={search}
                 onApply={(q) => setUrlState({ q }, true)}
                 isMain
+                isInline
               />
               <div className="key-hints" aria-hidden="true">
                 <KeyHint>/</KeyHint> search <KeyHint>j</KeyHint> <KeyHint>k</KeyHint> move <KeyHint>Enter</KeyHint> open

@@ -1,7 +1,6 @@
 /** The message page: outcome, timeline, details, content, explanation, and the actions on the message. */
 import { Anchor } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { ApiError, get, path } from '../api/client';
@@ -11,7 +10,7 @@ import { MessageContent } from '../message/content';
 import { Explanation } from '../message/explanation';
 import { Outcome } from '../message/outcome';
 import { Timeline } from '../message/timeline';
-import { Card } from '../parts/card';
+import { Card, Entry } from '../parts/card';
 import { CopyIcon } from '../parts/copyable';
 import { formatNumber } from '../parts/number';
 import { PageHead } from '../parts/page-head';
@@ -56,6 +55,11 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
       <PageHead
         title={subject.trim() === '' ? '(blank subject)' : subject}
         parent={{ href: '/messages', text: 'Messages' }}
+        crumb={
+          <>
+            {id} <CopyIcon value={id} label="id" />
+          </>
+        }
         badge={
           <StateBadge state={state} deferred={state === 'queued' && message.attempts.at(-1)?.outcome === 'deferred'} />
         }
@@ -84,7 +88,7 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
 }
 
 function Details({ message }: { readonly message: MessageDetails }) {
-  const { to, from, account, id, at, ended, confirmedAt, attemptCount, resendOf } = message;
+  const { to, from, account, at, ended, confirmedAt, attemptCount, resendOf } = message;
   return (
     <Card title="Details">
       <dl className="record">
@@ -103,12 +107,6 @@ function Details({ message }: { readonly message: MessageDetails }) {
         <Entry name="Accepted">{formatTime(at)}</Entry>
         {ended === null ? null : <Entry name="Ended">{formatTime(ended)}</Entry>}
         {confirmedAt === null ? null : <Entry name="Confirmed">{formatTime(confirmedAt)}</Entry>}
-        {message.message === null ? null : (
-          <Entry name="Raw source">
-            Composed for each download with the current settings and keys. The source equals the transmitted bytes if
-            neither has changed since the last attempt.
-          </Entry>
-        )}
         {resendOf === null ? null : (
           <Entry name="Resend of">
             <Anchor component={Link} href={`/messages/${resendOf}`} inherit>
@@ -116,19 +114,13 @@ function Details({ message }: { readonly message: MessageDetails }) {
             </Anchor>
           </Entry>
         )}
-        <Entry name="Id">
-          <code className="wrap">{id}</code> <CopyIcon value={id} label="id" />
-        </Entry>
       </dl>
+      {message.message === null ? null : (
+        <p className="card-note">
+          The raw source is composed for each download with the current settings and keys. The source equals the
+          transmitted bytes if neither has changed since the last attempt.
+        </p>
+      )}
     </Card>
-  );
-}
-
-function Entry({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
   );
 }

@@ -111,13 +111,16 @@ function SearchResults({ session, filters, from, columns, onClear }: SearchResul
       )}
       <SelectionBar selected={selected} onClear={() => setSelected(new Set())} />
       {messages.length > 0 ? (
-        <Results messages={messages} columns={columns} current={current} selected={selected} onSelect={select} />
+        <div className="card flush">
+          <Results messages={messages} columns={columns} current={current} selected={selected} onSelect={select} />
+          <SearchProgress search={search} />
+        </div>
       ) : null}
       {phase === 'failed' ? <ErrorAlert error={error} {...(isRefused ? {} : { retry: search.resume })} /> : null}
       {phase === 'all' && messages.length === 0 ? (
         <NoResults session={session} filters={filters} onClear={onClear} />
       ) : null}
-      <SearchProgress search={search} />
+      {messages.length === 0 ? <SearchProgress search={search} /> : null}
     </>
   );
 }
@@ -129,28 +132,29 @@ function SearchProgress({
 }) {
   const searchedBackText = searchedSince === null ? '' : `, searched back to ${formatTime(searchedSince)}`;
   return (
-    <Group justify="center" my="md" gap="sm">
-      <Text c="dimmed" role="status">
+    <div className={messages.length > 0 ? 'list-foot' : 'search-progress'}>
+      <span role="status">
         {phase === 'searching' ? `Searching: ${messages.length} found so far${searchedBackText}` : null}
         {phase === 'stopped' ? `${messages.length} found${searchedBackText}` : null}
         {phase === 'all' && messages.length > 0 ? `All ${messages.length} shown` : null}
-      </Text>
+        {phase === 'more' ? 'Newest first · rows stay in place while you read' : null}
+      </span>
       {phase === 'searching' ? (
-        <Button variant="default" size="compact-sm" onClick={stop}>
+        <Button variant="default" size="xs" onClick={stop}>
           Stop
         </Button>
       ) : null}
       {phase === 'stopped' ? (
-        <Button variant="default" onClick={resume}>
+        <Button variant="default" size="xs" onClick={resume}>
           Continue search
         </Button>
       ) : null}
       {phase === 'more' ? (
-        <Button variant="default" onClick={resume}>
+        <Button variant="default" size="xs" onClick={resume}>
           Load more
         </Button>
       ) : null}
-    </Group>
+    </div>
   );
 }
 

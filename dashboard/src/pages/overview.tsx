@@ -115,7 +115,7 @@ function Content({ overview, children }: { readonly overview: Overview; readonly
       <OverviewAttention attention={attention} />
       {children}
       {everAccepted ? <OverviewTiles overview={overview} period={phrase} /> : null}
-      <div className="columns wide-side">
+      <div className="columns overview">
         {everAccepted ? (
           <OutcomesChart overview={overview} />
         ) : (

@@ -1,15 +1,16 @@
 /** The providers: the relay in use, and for each provider in use the URL to register and the state of its events. */
-import { Anchor, Code, Group, Paper, Stack, Text, Title } from '@mantine/core';
+import { Anchor, Code } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
-import type { ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { ProviderEntry, ProviderList } from '../../../src/operations/providers/schemas.ts';
 import { get } from '../api/client';
+import { Card, Entry } from '../parts/card';
 import { Copyable } from '../parts/copyable';
 import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { ErrorAlert, Loading } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
+import { Remedy } from '../parts/remedy';
 import { StatusBadge, type Tone } from '../parts/status-badge';
 import { TextWithCode } from '../parts/text-with-code';
 
@@ -41,46 +42,36 @@ function Content({ list: { transport, providers } }: { readonly list: ProviderLi
   );
   const others = providers.filter(({ events }) => events === null);
   return (
-    <Stack gap="md">
-      <Paper withBorder p="md" component="section" aria-labelledby="relay">
-        <Title order={2} size="h4" id="relay" mb="xs">
-          Relay
-        </Title>
+    <div className="stack">
+      <Card title="Relay">
         <dl className="record">
-          <Fact name="Transport">{transport.kind}</Fact>
+          <Entry name="Transport">{transport.kind}</Entry>
           {transport.host === null ? null : (
-            <Fact name={transport.kind === 'ses' ? 'Region' : 'Host'}>
+            <Entry name={transport.kind === 'ses' ? 'Region' : 'Host'}>
               <Code>{transport.host}</Code>
-            </Fact>
+            </Entry>
           )}
-          <Fact name="Profile">{describeProfile(transport)}</Fact>
+          <Entry name="Profile">{describeProfile(transport)}</Entry>
         </dl>
-      </Paper>
+      </Card>
       {used.map((provider) => (
         <UsedProvider key={provider.name} provider={provider} />
       ))}
-      <Paper withBorder p="md" component="section" aria-labelledby="others">
-        <Title order={2} size="h4" id="others" mb="xs">
-          {used.length === 0 ? 'Supported providers' : 'Other supported providers'}
-        </Title>
-        <Text size="sm" c="dimmed" mb="xs">
+      <Card title={used.length === 0 ? 'Supported providers' : 'Other supported providers'}>
+        <p className="card-intro">
           To send through a provider, set <Code>POSTRIDER_TRANSPORT</Code> to its relay and restart the service. The
           pages of the manual have the steps.
-        </Text>
+        </p>
         <ul className="plain provider-list">
           {others.map(({ name, title, guide }) => (
-            <li key={name}>
-              <Text size="sm" fw={600}>
-                {title}
-              </Text>
-              <Text size="sm" c="dimmed" className="wrap">
-                {guide}
-              </Text>
+            <li key={name} className="two-lines">
+              <b>{title}</b>
+              <code>{guide}</code>
             </li>
           ))}
         </ul>
-      </Paper>
-    </Stack>
+      </Card>
+    </div>
   );
 }
 
@@ -95,78 +86,58 @@ interface UsedProviderProps {
   readonly provider: ProviderEntry & { readonly events: ProviderEvents };
 }
 
-function UsedProvider({ provider: { name, title, isRelay, events, guide } }: UsedProviderProps) {
+function UsedProvider({ provider: { title, isRelay, events, guide } }: UsedProviderProps) {
   const { isSetUp, url, setting, lastEventAt, refused, result, detail, remedy } = events;
   return (
-    <Paper withBorder p="md" component="section" aria-labelledby={`provider-${name}`}>
-      <Stack gap="sm">
-        <Group gap="sm">
-          <Title order={2} size="h4" id={`provider-${name}`}>
-            {title}
-          </Title>
-          <StatusBadge tone={TONES[result]}>{result === 'ok' ? 'events ok' : `events: ${result}`}</StatusBadge>
-        </Group>
-        <div>
-          <Text size="sm" className="wrap">
-            <TextWithCode text={detail} />
-          </Text>
-          {remedy === null ? null : (
-            <Text size="sm" c="dimmed" className="wrap">
-              → <TextWithCode text={remedy} />
-            </Text>
+    <Card
+      title={title}
+      badge={<StatusBadge tone={TONES[result]}>{result === 'ok' ? 'events ok' : `events: ${result}`}</StatusBadge>}
+    >
+      <div className="card-intro wrap">
+        <TextWithCode text={detail} />
+        {remedy === null ? null : <Remedy text={remedy} />}
+      </div>
+      <dl className="record">
+        <Entry name="Relay">{isRelay ? 'messages are sent through this provider' : 'not used'}</Entry>
+        <Entry name="Events URL">
+          {url === null ? (
+            <>
+              not known; set <Code>POSTRIDER_FEEDBACK_URL</Code>
+            </>
+          ) : (
+            <Copyable value={url} label="the events URL" />
           )}
-        </div>
-        <dl className="record">
-          <Fact name="Relay">{isRelay ? 'messages are sent through this provider' : 'not used'}</Fact>
-          <Fact name="Events URL">
-            {url === null ? (
-              <>
-                not known; set <Code>POSTRIDER_FEEDBACK_URL</Code>
-              </>
-            ) : (
-              <Copyable value={url} label="the events URL" />
-            )}
-          </Fact>
-          <Fact name="Secret">
-            {isSetUp ? (
-              'configured'
-            ) : (
-              <>
-                not configured; set <TextWithCode text={setting} />
-              </>
-            )}
-          </Fact>
-          <Fact name="Last event">{lastEventAt === null ? 'none yet' : <RelativeTime at={lastEventAt} />}</Fact>
-          <Fact name="Refused">
-            {refused.length === 0 ? (
-              'none since the start'
-            ) : (
-              <ul className="plain">
-                {refused.map(({ reason, count, lastAt }) => (
-                  <li key={reason}>
-                    {reason}: {formatCount(count, 'request')}, the last <RelativeTime at={lastAt} />
-                  </li>
-                ))}
-              </ul>
-            )}
-          </Fact>
-          <Fact name="Steps">
-            {guide};{' '}
-            <Anchor component={Link} href="/feedback">
-              reports that were not understood
-            </Anchor>
-          </Fact>
-        </dl>
-      </Stack>
-    </Paper>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </>
+        </Entry>
+        <Entry name="Secret">
+          {isSetUp ? (
+            'configured'
+          ) : (
+            <>
+              not configured; set <TextWithCode text={setting} />
+            </>
+          )}
+        </Entry>
+        <Entry name="Last event">{lastEventAt === null ? 'none yet' : <RelativeTime at={lastEventAt} />}</Entry>
+        <Entry name="Refused">
+          {refused.length === 0 ? (
+            'none since the start'
+          ) : (
+            <ul className="plain">
+              {refused.map(({ reason, count, lastAt }) => (
+                <li key={reason}>
+                  {reason}: {formatCount(count, 'request')}, the last <RelativeTime at={lastAt} />
+                </li>
+              ))}
+            </ul>
+          )}
+        </Entry>
+        <Entry name="Steps">
+          {guide};{' '}
+          <Anchor component={Link} href="/feedback">
+            reports that were not understood
+          </Anchor>
+        </Entry>
+      </dl>
+    </Card>
   );
 }

@@ -1,11 +1,11 @@
 /** One feedback report that was not understood, as it was received. */
-import { Anchor, Stack, Text, Title } from '@mantine/core';
-import type { ReactNode } from 'react';
+import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import type { ReportDetails } from '../../../src/operations/feedback/schemas.ts';
 import { path } from '../api/client';
 import { useReport } from '../feedback/queries';
 import { Callout } from '../parts/callout';
+import { Card, Entry } from '../parts/card';
 import { LoadError } from '../parts/load-error';
 import { PageHead } from '../parts/page-head';
 import { Loading } from '../parts/page-states';
@@ -38,39 +38,31 @@ export function ReportPage({ parameters }: PageProps) {
 
 function Report({ report: { at, source, message, reason, summary, raw } }: { readonly report: ReportDetails }) {
   return (
-    <Stack gap="md">
+    <div className="stack">
       <Callout tone="warning" title="Not understood">
         {toPrintableText(reason)}
       </Callout>
-      <dl className="facts head">
-        <Fact name="summary">{toPrintableText(summary)}</Fact>
-        <Fact name="received">{formatTime(at)}</Fact>
-        <Fact name="source">{source}</Fact>
-        <Fact name="message">
-          {message === null ? (
-            'none is named'
-          ) : (
-            <Anchor component={Link} href={path`/messages/${message}`} inherit>
-              {message}
-            </Anchor>
-          )}
-        </Fact>
-      </dl>
-      <section aria-labelledby="text">
-        <Title order={2} size="h4" id="text" mb="xs">
-          Text
-        </Title>
-        {raw === '' ? <Text c="dimmed">The report is empty.</Text> : <UntrustedBlock text={raw} />}
-      </section>
-    </Stack>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
+      <div className="columns">
+        <Card title="Text">
+          {raw === '' ? <span className="muted">The report is empty.</span> : <UntrustedBlock text={raw} />}
+        </Card>
+        <Card title="Details">
+          <dl className="record">
+            <Entry name="Summary">{toPrintableText(summary)}</Entry>
+            <Entry name="Received">{formatTime(at)}</Entry>
+            <Entry name="Source">{source}</Entry>
+            <Entry name="Message">
+              {message === null ? (
+                'none is named'
+              ) : (
+                <Anchor component={Link} href={path`/messages/${message}`} inherit>
+                  {message}
+                </Anchor>
+              )}
+            </Entry>
+          </dl>
+        </Card>
+      </div>
     </div>
   );
 }

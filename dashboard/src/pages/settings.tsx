@@ -1,10 +1,11 @@
 /** The effective settings of this node with their sources. Secrets are masked. The page changes nothing. */
-import { Code, Group, Switch, Table, Text } from '@mantine/core';
+import { Code, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { EffectiveSettings } from '../../../src/operations/config/schemas.ts';
 import { get } from '../api/client';
 import { useUrlState } from '../api/url-state';
 import { FilterBox } from '../parts/filter-box';
+import { ListHead } from '../parts/list-row';
 import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
@@ -36,32 +37,33 @@ export function SettingsPage() {
   return (
     <>
       <PageHead title="Settings" />
-      <Text size="sm" c="dimmed" mb="md">
+      <p className="page-intro">
         The effective settings of this node. To change a setting, change the environment or the file <Code>.env</Code>{' '}
         and restart the service. <Code>postrider config</Code> prints the same settings.
-      </Text>
+      </p>
       {settings.isPending ? <Loading /> : null}
       {settings.isError ? <ErrorAlert error={settings.error} retry={settings.refetch} /> : null}
       {settings.data === undefined ? null : (
         <>
-          <Group align="flex-end" mb="sm">
+          <search className="filters" aria-label="Filters">
             <FilterBox
               label="Filter by name, value or meaning"
               value={text}
               onChange={(q) => setUrlState({ q }, true)}
+              isInline
             />
             <Switch
+              size="xs"
               label="Only changed settings"
               checked={!showsAll}
               onChange={(event) => setUrlState({ settings: event.currentTarget.checked ? 'set' : null }, true)}
-              mb={8}
             />
-          </Group>
-          <Text c="dimmed" size="sm" role="status" mb="xs">
-            {shownSettings.length === allSettings.length
-              ? formatCount(allSettings.length, 'setting')
-              : `${shownSettings.length} of ${formatCount(allSettings.length, 'setting')}`}
-          </Text>
+            <span className="filter-count" role="status">
+              {shownSettings.length === allSettings.length
+                ? formatCount(allSettings.length, 'setting')
+                : `${shownSettings.length} of ${formatCount(allSettings.length, 'setting')}`}
+            </span>
+          </search>
           {shownSettings.length === 0 ? (
             <EmptyState title="No setting matches" />
           ) : (
@@ -75,49 +77,31 @@ export function SettingsPage() {
 
 function SettingTable({ settings }: { readonly settings: readonly Setting[] }) {
   return (
-    <Table>
-      <Table.Thead>
-        <Table.Tr>
-          <Table.Th scope="col">Setting</Table.Th>
-          <Table.Th scope="col" visibleFrom="sm">
-            Value
-          </Table.Th>
-          <Table.Th scope="col">Source</Table.Th>
-        </Table.Tr>
-      </Table.Thead>
-      <Table.Tbody>
-        {settings.map(({ name, value, source, meaning }) => (
-          <Table.Tr key={name} style={{ verticalAlign: 'top' }}>
-            <Table.Td>
-              <Text inherit ff="monospace" className="wrap">
-                {name}
-              </Text>
-              <Text component="div" hiddenFrom="sm">
-                <Value value={value} />
-              </Text>
-              <Text size="sm" c="dimmed" className="wrap">
-                <TextWithCode text={meaning} />
-              </Text>
-            </Table.Td>
-            <Table.Td visibleFrom="sm" w="35%">
-              <Value value={value} />
-            </Table.Td>
-            <Table.Td>
-              <StatusBadge tone={source === 'default' ? 'neutral' : 'info'}>{SOURCES[source]}</StatusBadge>
-            </Table.Td>
-          </Table.Tr>
-        ))}
-      </Table.Tbody>
-    </Table>
-  );
-}
-
-function Value({ value }: { readonly value: string | null }) {
-  return value === null ? (
-    <Text span inherit c="dimmed">
-      none
-    </Text>
-  ) : (
-    <Code className="wrap">{value}</Code>
+    <div className="card flush">
+      <table className="list settings">
+        <caption className="unseen">Effective settings</caption>
+        <ListHead columns={['Setting', 'Value', 'Source']} />
+        <tbody>
+          {settings.map(({ name, value, source, meaning }) => (
+            <tr key={name}>
+              <td className="fill">
+                <div className="two-lines">
+                  <code>{name}</code>
+                  <span>
+                    <TextWithCode text={meaning} />
+                  </span>
+                </div>
+              </td>
+              <td className="fill">
+                {value === null ? <span className="muted">none</span> : <code className="inline-code">{value}</code>}
+              </td>
+              <td>
+                <StatusBadge tone={source === 'default' ? 'neutral' : 'info'}>{SOURCES[source]}</StatusBadge>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }

@@ -26,10 +26,10 @@ export function TokensPage() {
       <PageHead title="API tokens">
         <Button onClick={() => setDialog({ kind: 'create' })}>Create token</Button>
       </PageHead>
-      <Text size="sm" c="dimmed" mb="md">
+      <p className="page-intro">
         Programs use the operator API with a token: <Code>Authorization: Bearer TOKEN</Code>. To submit messages, a
         program needs a key of an account instead.
-      </Text>
+      </p>
       {tokens.isPending ? <Loading /> : null}
       {tokens.isError ? <ErrorAlert error={tokens.error} retry={tokens.refetch} /> : null}
       {tokens.data === undefined ? null : (

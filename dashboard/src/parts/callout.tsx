@@ -3,7 +3,7 @@ import { IconAlertTriangle, IconInfoCircle } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 import type { Tone } from './status-badge';
 
-type CalloutTone = Exclude<Tone, 'success'>;
+type CalloutTone = Exclude<Tone, 'success' | 'complained'>;
 
 interface CalloutProps {
   readonly tone: CalloutTone;

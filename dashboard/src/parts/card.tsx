@@ -4,6 +4,8 @@ import { Link } from 'wouter';
 
 interface CardProps {
   readonly title: string;
+  /** The state of the subject, as a badge. */
+  readonly badge?: ReactNode;
   /** A short addition beside the title, such as `messages per 10 min`. */
   readonly secondary?: ReactNode;
   readonly link?: { readonly href: string; readonly text: string };
@@ -14,12 +16,13 @@ interface CardProps {
   readonly children: ReactNode;
 }
 
-export function Card({ title, secondary, link, aside, flush = false, children }: CardProps) {
+export function Card({ title, badge, secondary, link, aside, flush = false, children }: CardProps) {
   const heading = useId();
   return (
     <section className={flush ? 'card flush' : 'card'} aria-labelledby={heading}>
       <div className="card-header">
         <h2 id={heading}>{title}</h2>
+        {badge}
         {secondary === undefined ? null : <span className="card-secondary">{secondary}</span>}
         {aside === undefined && link === undefined ? null : (
           <div className="card-aside">
@@ -44,5 +47,15 @@ export function Fact({ name, children }: { readonly name: ReactNode; readonly ch
       <span>{name}</span>
       <span>{children}</span>
     </div>
+  );
+}
+
+/** A name and its value in a list `dl.record`, for values of several lines. */
+export function Entry({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
   );
 }

@@ -2,7 +2,7 @@
  * Downloads a file. The page requests the file with the session header, because a download by the browser sends no headers
  * of the page, and saves it when it is complete. A failure is shown as a notification.
  */
-import { Anchor, Button } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation } from '@tanstack/react-query';
 import { getBlob, type Query } from '../api/client';
@@ -24,11 +24,11 @@ export function useDownload({ apiPath, query = {}, name }: DownloadProps) {
 }
 
 export function DownloadLink(file: DownloadProps) {
-  const { mutate } = useDownload(file);
+  const { mutate, isPending } = useDownload(file);
   return (
-    <Anchor component="button" type="button" size="sm" onClick={() => mutate()}>
+    <Button variant="default" size="xs" loading={isPending} onClick={() => mutate()}>
       Download
-    </Anchor>
+    </Button>
   );
 }
 

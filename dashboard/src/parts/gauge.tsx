@@ -1,5 +1,5 @@
 /** The usage of a limit as text and as a bar. */
-import { Group, Progress, Stack, Text } from '@mantine/core';
+import { Progress } from '@mantine/core';
 import type { ReactNode } from 'react';
 
 interface GaugeProps {
@@ -15,18 +15,14 @@ export function Gauge({ label, text, usage, children }: GaugeProps) {
   const fraction = Math.min(1, Math.max(0, usage ?? 0));
   const color = `var(--pr-${fraction >= 1 ? 'bounced' : fraction >= 0.5 ? 'deferred' : 'delivered'})`;
   return (
-    <Stack gap={6}>
-      <Group justify="space-between" gap="xs">
-        <Text fw={600}>{label}</Text>
-        <Text>{text}</Text>
-      </Group>
+    <div className="gauge">
+      <div className="gauge-head">
+        <b>{label}</b>
+        <span>{text}</span>
+      </div>
       {usage === null ? null : <ProgressBar fraction={fraction} label={label} text={text} color={color} />}
-      {children === undefined ? null : (
-        <Text size="sm" c="dimmed" component="div">
-          {children}
-        </Text>
-      )}
-    </Stack>
+      {children === undefined ? null : <div className="gauge-note">{children}</div>}
+    </div>
   );
 }
 
@@ -41,7 +37,7 @@ interface ProgressBarProps {
 /** Shows a progress bar. A screen reader reads `text` in place of a percentage. */
 export function ProgressBar({ fraction, label, text, color = 'var(--pr-accent)' }: ProgressBarProps) {
   return (
-    <Progress.Root size="md">
+    <Progress.Root size={6}>
       <Progress.Section value={fraction * 100} color={color} aria-label={label} aria-valuetext={text} />
     </Progress.Root>
   );

@@ -37,19 +37,21 @@ export function ListRow({ id, isCurrent, isSelected = false, onOpen, children }:
 interface ListHeadProps {
   /** The headings of the columns. An empty heading is that of the actions. */
   readonly columns: readonly string[];
+  /** The number of columns at the right whose values are figures. */
+  readonly figureColumnCount?: number;
 }
 
-export function ListHead({ columns }: ListHeadProps) {
+export function ListHead({ columns, figureColumnCount = 0 }: ListHeadProps) {
   return (
     <thead>
       <tr>
-        {columns.map((column) =>
+        {columns.map((column, index) =>
           column === '' ? (
             <th key="actions" scope="col">
               <span className="unseen">Actions</span>
             </th>
           ) : (
-            <th key={column} scope="col">
+            <th key={column} scope="col" {...(index >= columns.length - figureColumnCount ? { className: 'end' } : {})}>
               {column}
             </th>
           ),

@@ -1,11 +1,12 @@
 /** Figures over time: charts, and a table of the same figures. */
-import { Anchor, Box, Table, Text } from '@mantine/core';
+import { Anchor, Box, Table } from '@mantine/core';
 import { useMemo, useState } from 'react';
 import { Link } from 'wouter';
 import type { Figures, Overview, Range } from '../../../src/operations/overview/schemas.ts';
 import { TOKENS } from '../theme';
 import { BounceReasons } from './bounce-reasons';
 import { formatCompact, formatNumber } from './number';
+import { OverviewProviders } from './overview-providers';
 import { formatDuration, formatTime } from './time';
 import { type Line, TimeChart } from './time-chart';
 
@@ -118,24 +119,19 @@ export function OverviewDetails({ overview }: { readonly overview: Overview }) {
   ];
   return (
     <>
-      <div className="columns halves">
-        <TimeChart
-          title="Time to deliver"
-          secondary={`per ${STEP_NAMES[range]}`}
-          times={times}
-          lines={latency}
-          format={formatDuration}
-          formatAxis={formatAxisTime}
-          logarithmic
-        />
+      <div className="columns wide-side">
+        <OverviewProviders range={range} />
         <BounceReasons overview={overview} />
       </div>
-      <div>
-        <Text size="sm" c="dimmed" mb={6}>
-          The last interval is incomplete.
-        </Text>
-        <FiguresTable overview={overview} />
-      </div>
+      <TimeChart
+        title="Time to deliver"
+        secondary={`per ${STEP_NAMES[range]}`}
+        times={times}
+        lines={latency}
+        format={formatDuration}
+        logarithmic
+      />
+      <FiguresTable overview={overview} />
     </>
   );
 }
@@ -146,11 +142,6 @@ const STEP_NAMES: Readonly<Record<Range, string>> = {
   '7d': 'hour',
   '30d': '6 hours',
 };
-
-/** Formats a tick of the axis in one unit. The ticks are powers of ten. */
-function formatAxisTime(ms: number): string {
-  return ms < 1_000 ? `${ms} ms` : `${formatNumber(ms / 1_000)} s`;
-}
 
 /** The counts that are also message states. */
 const STATE_COUNTS: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
@@ -165,7 +156,7 @@ function FiguresTable({ overview }: { readonly overview: Overview }) {
   const [opened, setOpened] = useState(false);
   const { points, range } = overview;
   return (
-    <details onToggle={(event) => setOpened(event.currentTarget.open)}>
+    <details className="figures-box" onToggle={(event) => setOpened(event.currentTarget.open)}>
       <summary>Show the figures as a table</summary>
       {opened ? (
         // The region scrolls, so it must be reachable by keyboard.

@@ -17,24 +17,20 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
         {formatNumber(queued)}
         <small>queued</small>
       </div>
-      <Fact name="Trend">{describeTrend(queue, Date.now())}</Fact>
-      <Fact name="Now">
-        <StateLink state="sending" count={sending} text="sending" />
-        {uncertain === 0 ? null : (
-          <>
-            , <StateLink state="uncertain" count={uncertain} text="uncertain" />
-          </>
-        )}
+      <Trend queue={queue} />
+      <Fact name="Sending now">
+        <StateLink state="sending" count={sending} />
       </Fact>
+      {uncertain === 0 ? null : (
+        <Fact name="Uncertain">
+          <StateLink state="uncertain" count={uncertain} />
+        </Fact>
+      )}
       {oldestAt === null ? null : (
-        <Fact
-          name={
-            <Anchor component={Link} href={`/messages/${oldestId}`} inherit underline="always">
-              The oldest message
-            </Anchor>
-          }
-        >
-          <RelativeTime at={oldestAt} />
+        <Fact name="Oldest message">
+          <Anchor component={Link} href={`/messages/${oldestId}`} inherit underline="always">
+            <RelativeTime at={oldestAt} />
+          </Anchor>
         </Fact>
       )}
       <Fact name="Arrivals / departures">
@@ -44,33 +40,36 @@ export function OverviewQueue({ queue }: { readonly queue: Queue }) {
   );
 }
 
-function StateLink({ state, count, text }: { readonly state: string; readonly count: number; readonly text: string }) {
-  const label = `${formatNumber(count)} ${text}`;
-  if (count === 0) return label;
+function StateLink({ state, count }: { readonly state: string; readonly count: number }) {
+  if (count === 0) return '0';
   return (
-    <Anchor component={Link} href={`/messages?state=${state}`} underline="always">
-      {label}
+    <Anchor component={Link} href={`/messages?state=${state}`} inherit underline="always">
+      {formatNumber(count)}
     </Anchor>
   );
 }
 
-function describeTrend({ trend, emptyAt, nextDueAt, departuresPerMinute }: Queue, now: number): string {
+/** States when the queue is empty, or whether it grows. */
+function Trend({ queue: { trend, emptyAt, nextDueAt } }: { readonly queue: Queue }) {
+  const untilMs = (time: string | null) => (time === null ? 0 : Date.parse(time) - Date.now());
   switch (trend) {
     case 'empty':
-      return 'Empty';
-    case 'draining': {
-      const remainingMs = emptyAt === null ? 0 : Date.parse(emptyAt) - now;
-      return `Empty in about ${formatDuration(Math.max(1_000, remainingMs))} (${formatNumber(departuresPerMinute)} departures per minute)`;
-    }
+      return null;
+    case 'draining':
+      return <Fact name="Empty in">about {formatDuration(Math.max(1_000, untilMs(emptyAt)))}</Fact>;
     case 'steady':
-      return 'Steady: as many arrivals as departures';
+      return <Fact name="Trend">steady</Fact>;
     case 'growing':
-      return 'Growing: more arrivals than departures';
-    case 'waiting': {
-      const untilDueMs = nextDueAt === null ? 0 : Date.parse(nextDueAt) - now;
-      return untilDueMs > 0
-        ? `Waiting: the next message is due in ${formatDuration(untilDueMs)}`
-        : 'Waiting: no departures at present';
-    }
+      return (
+        <Fact name="Trend">
+          <span className="tone-warning">growing</span>
+        </Fact>
+      );
+    case 'waiting':
+      return untilMs(nextDueAt) > 0 ? (
+        <Fact name="Next message due">in {formatDuration(untilMs(nextDueAt))}</Fact>
+      ) : (
+        <Fact name="Trend">no departures</Fact>
+      );
   }
 }

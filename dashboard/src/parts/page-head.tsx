@@ -7,6 +7,8 @@ interface PageHeadProps {
   readonly title: string;
   /** The list to which the object of the page belongs. */
   readonly parent?: { readonly href: string; readonly text: string };
+  /** The last breadcrumb, such as an id. By default the title. */
+  readonly crumb?: ReactNode;
   /** The state of the object, as a badge. */
   readonly badge?: ReactNode;
   /** A short text beside the title, such as the number of entries. */
@@ -15,7 +17,7 @@ interface PageHeadProps {
   readonly children?: ReactNode;
 }
 
-export function PageHead({ title, parent, badge, secondary, children }: PageHeadProps) {
+export function PageHead({ title, parent, crumb = title, badge, secondary, children }: PageHeadProps) {
   useDocumentTitle(`${title} · Postrider`);
   return (
     <>
@@ -23,7 +25,7 @@ export function PageHead({ title, parent, badge, secondary, children }: PageHead
         <div className="crumbs">
           <Link href={parent.href}>{parent.text}</Link>
           <span aria-hidden="true">/</span>
-          <span className="wrap">{title}</span>
+          <span className="wrap">{crumb}</span>
         </div>
       )}
       <div className="page-header">

@@ -28,6 +28,11 @@ export const STATE_LOOKS: Readonly<Record<State, readonly [tone: string, Icon: T
 /** `queued` is shown as `deferred` if the last attempt was deferred. The state in the API remains `queued`. */
 const DEFERRED: readonly [tone: string, Icon: TablerIcon] = ['deferred', IconClock];
 
+/** Returns the look of a state. `isDeferred` is true if the last attempt was deferred. */
+export function findStateLook(state: State, isDeferred: boolean): readonly [tone: string, Icon: TablerIcon] {
+  return state === 'queued' && isDeferred ? DEFERRED : STATE_LOOKS[state];
+}
+
 interface StateBadgeProps {
   readonly state: State;
   /** True for a queued message whose last attempt was deferred. */
@@ -35,7 +40,7 @@ interface StateBadgeProps {
 }
 
 export function StateBadge({ state, deferred }: StateBadgeProps) {
-  const [tone, Icon] = deferred ? DEFERRED : STATE_LOOKS[state];
+  const [tone, Icon] = findStateLook(state, deferred);
   return (
     <span className={`badge tone-${tone}`} {...(deferred ? { title: `${state}; the last attempt was deferred` } : {})}>
       <Icon size={14} stroke={2} aria-hidden />

@@ -1,19 +1,21 @@
-/** A soft badge with one of five tones. Text and background have a contrast of 4.5:1 in light and dark mode. */
+/** A soft badge with one of six tones. Text and background have a contrast of 4.5:1 in light and dark mode. */
 import {
   IconAlertTriangle,
   IconCheck,
+  IconFlag,
   IconInfoCircle,
   IconPointFilled,
   IconX,
   type TablerIcon,
 } from '@tabler/icons-react';
 
-export type Tone = 'success' | 'error' | 'warning' | 'neutral' | 'info';
+export type Tone = 'success' | 'error' | 'warning' | 'complained' | 'neutral' | 'info';
 
 export const TONE_ICONS: Readonly<Record<Tone, TablerIcon>> = {
   success: IconCheck,
   error: IconX,
   warning: IconAlertTriangle,
+  complained: IconFlag,
   neutral: IconPointFilled,
   info: IconInfoCircle,
 };

@@ -10,7 +10,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { TOKENS } from '../theme';
 import { Card } from './card';
-import { formatMinute, toZoned } from './time';
+import { formatDayOfYear, formatDuration, formatMinute, toZoned } from './time';
 import type { TimeZone } from './time-zone';
 import { useTimeZone } from './use-time-zone';
 
@@ -32,13 +32,16 @@ export interface TimeChartProps {
   readonly times: readonly string[];
   readonly lines: readonly Line[];
   readonly format: (value: number) => string;
-  /** Formats values of the axis; `format` by default. */
+  /** Formats values of a linear axis; `format` by default. */
   readonly formatAxis?: (value: number) => string;
+  /** If true, the values are durations in ms on a logarithmic axis. */
   readonly logarithmic?: boolean;
   /** If true, the areas are stacked. The values must be counts that can be added. */
   readonly stacked?: boolean;
   /** False if the page has no table of the same figures below the chart. */
   readonly hasTable?: boolean;
+  /** Shown at the top right, beside the key of the chart. */
+  readonly controls?: ReactNode;
   /** Shown below the chart. */
   readonly children?: ReactNode;
 }
@@ -108,14 +111,17 @@ export function TimeChart(props: TimeChartProps) {
       title={title}
       secondary={secondary}
       aside={
-        <div className="chart-keys">
-          {lines.map((line) => (
-            <span key={line.label} className="chart-key">
-              {stacked ? <Swatch color={toColor(line)} /> : <LineSample line={line} color={toColor(line)} />}
-              {line.label}
-            </span>
-          ))}
-        </div>
+        <>
+          <div className="chart-keys">
+            {lines.map((line) => (
+              <span key={line.label} className="chart-key">
+                {stacked ? <Swatch color={toColor(line)} /> : <LineSample line={line} color={toColor(line)} />}
+                {line.label}
+              </span>
+            ))}
+          </div>
+          {props.controls}
+        </>
       }
     >
       <div ref={frame} className="chart-frame">
@@ -240,7 +246,7 @@ function toChartOptions({
     scales: {
       x: { time: true },
       y: logarithmic
-        ? { distr: 3, log: 10, range: (_chart, min, max) => findEnclosingPowersOfTen(min, max) }
+        ? { distr: 3, log: 10, range: (_chart, min, max) => findEnclosingTicks(min, max) }
         : { range: (_chart, _min, max) => [0, Math.max(1, (max ?? 0) * 1.05)] },
     },
     axes: [
@@ -252,12 +258,13 @@ function toChartOptions({
       {
         ...axis,
         size: 52,
-        ...(logarithmic ? {} : { incrs: AXIS_STEPS }),
-        grid: {
-          ...axis.grid,
-          filter: (_chart, splits) => splits.map((value) => (logarithmic && !isPowerOfTen(value) ? null : value)),
-        },
-        values: (_chart, splits) => splits.map((value) => (value === null ? '' : format(value))),
+        ...(logarithmic
+          ? {
+              splits: (_chart, _axis, min, max) => DURATION_TICKS_MS.filter((tick) => tick >= min && tick <= max),
+              filter: (_chart, splits) => [...splits],
+            }
+          : { incrs: AXIS_STEPS }),
+        values: (_chart, splits) => splits.map((value) => (logarithmic ? formatDuration(value) : format(value))),
       },
     ],
     series: [
@@ -313,15 +320,15 @@ function fadeLastInterval(chart: uPlot, surface: string, text: string): void {
 /** The possible steps of the axis. Steps are whole numbers, because messages are counted. */
 const AXIS_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
-/** Returns the powers of ten that enclose the values. */
-function findEnclosingPowersOfTen(min: number | null, max: number | null): [number, number] {
-  const from = 10 ** Math.floor(Math.log10(Math.max(1, min ?? 1)));
-  return [from, Math.max(from * 10, 10 ** Math.ceil(Math.log10(Math.max(1, max ?? 1))))];
+/** Returns the ticks that enclose the values. */
+function findEnclosingTicks(min: number | null, max: number | null): [number, number] {
+  const from = DURATION_TICKS_MS.findLast((tick) => tick <= Math.max(1, min ?? 1)) ?? 1;
+  const until = DURATION_TICKS_MS.find((tick) => tick >= (max ?? 1) && tick > from);
+  return [from, until ?? Math.max(max ?? 1, from * 10)];
 }
 
-function isPowerOfTen(value: number): boolean {
-  return Math.log10(value) % 1 === 0;
-}
+/** The values of a logarithmic axis, which has durations in ms. */
+const DURATION_TICKS_MS = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 86_400_000, 864_000_000];
 
 /**
  * Returns the labels of times. A label is the hour. The first label of a day also has the date below the hour. If the
@@ -330,8 +337,10 @@ function isPowerOfTen(value: number): boolean {
 function formatTimeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   let day = '';
   return seconds.map((at) => {
-    const [date = '', time = ''] = toZoned(new Date(at * 1_000).toISOString()).split('T');
-    const shownDay = date === day ? '' : date.slice(5);
+    const iso = new Date(at * 1_000).toISOString();
+    const time = toZoned(iso).slice(11);
+    const date = formatDayOfYear(iso);
+    const shownDay = date === day ? '' : date;
     day = date;
     if (stepSeconds >= 86_400) return shownDay;
     return shownDay === '' ? time.slice(0, 5) : `${time.slice(0, 5)}\n${shownDay}`;

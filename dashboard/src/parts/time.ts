@@ -25,19 +25,27 @@ export function formatAge(ms: number): string {
   return nextCount === 0 ? `${count} ${name}` : `${count} ${name} ${nextCount} ${nextName}`;
 }
 
-/** Formats a time as `2026-11-21 08:40:12 UTC`, or `2026-11-21 09:40:12 UTC+1` in local time. */
+const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'] as const;
+
+/** Formats a time as `21 Nov 2026, 08:40:12 UTC`, or `21 Nov 2026, 09:40:12 UTC+1` in local time. */
 export function formatTime(iso: string): string {
-  return `${toZoned(iso).slice(0, 19).replace('T', ' ')} ${formatZone(iso)}`;
+  return `${formatDate(iso)}, ${toZoned(iso).slice(11, 19)} ${formatZone(iso)}`;
 }
 
-/** Formats a time without seconds as `2026-11-21 08:40 UTC`. */
+/** Formats a time without year and seconds as `21 Nov, 08:40 UTC`. */
 export function formatMinute(iso: string): string {
-  return `${toZoned(iso).slice(0, 16).replace('T', ' ')} ${formatZone(iso)}`;
+  return `${formatDayOfYear(iso)}, ${toZoned(iso).slice(11, 16)} ${formatZone(iso)}`;
 }
 
-/** Returns the date of a time as `2026-11-21`. */
+/** Returns the date of a time as `21 Nov 2026`. */
 export function formatDate(iso: string): string {
-  return toZoned(iso).slice(0, 10);
+  return `${formatDayOfYear(iso)} ${toZoned(iso).slice(0, 4)}`;
+}
+
+/** Returns the date of a time without the year, as `21 Nov`. */
+export function formatDayOfYear(iso: string): string {
+  const [, month, day] = toZoned(iso).slice(0, 10).split('-').map(Number);
+  return `${day} ${MONTHS[(month ?? 1) - 1]}`;
 }
 
 /** Returns the time of day as `08:40:12.345`. */

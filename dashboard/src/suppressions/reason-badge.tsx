@@ -4,7 +4,7 @@ import { StatusBadge, type Tone } from '../parts/status-badge';
 
 const TONES: Readonly<Record<SuppressionEntry['reason'], Tone>> = {
   bounce: 'error',
-  complaint: 'error',
+  complaint: 'complained',
   manual: 'neutral',
   unsubscribed: 'neutral',
   provider: 'error',

@@ -35,15 +35,15 @@ test('a duration is rounded as in the sentences of the service', () => {
 
 test('times are in UTC unless the operator chose local time', () => {
   process.env.TZ = 'Asia/Kolkata';
-  expect(formatTime(AT)).toBe('2026-11-20 20:27:39 UTC');
+  expect(formatTime(AT)).toBe('20 Nov 2026, 20:27:39 UTC');
   storeTimeZone('local');
   expect([formatTime(AT), formatDate(AT), formatTimeOfDay(AT)]).toEqual([
-    '2026-11-21 01:57:39 UTC+5:30',
-    '2026-11-21',
+    '21 Nov 2026, 01:57:39 UTC+5:30',
+    '21 Nov 2026',
     '01:57:39.112',
   ]);
   process.env.TZ = 'America/St_Johns';
-  expect(formatTime(AT)).toBe('2026-11-20 16:57:39 UTC−3:30');
+  expect(formatTime(AT)).toBe('20 Nov 2026, 16:57:39 UTC−3:30');
 });
 
 test('a time of an input field is converted to UTC, even on a day on which the offset changes', () => {

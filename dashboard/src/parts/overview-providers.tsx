@@ -1,0 +1,131 @@
+/** The figures of the greatest mailbox providers in the range of the overview. */
+import { Skeleton } from '@mantine/core';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { Link } from 'wouter';
+import type { Deliverability, DeliverabilityFigures } from '../../../src/operations/deliverability/schemas.ts';
+import type { Range } from '../../../src/operations/overview/schemas.ts';
+import { get } from '../api/client';
+import { Card } from './card';
+import { formatShare } from './change';
+import { formatNumber } from './number';
+import { ErrorAlert } from './page-states';
+import { formatDuration } from './time';
+
+const MAX_ROWS = 5;
+const REFRESH_INTERVAL_MS = 30_000;
+/** The rate of hard bounces that is shown in red. Relays review senders from about this rate on. */
+const HIGH_HARD_BOUNCE_RATE = 0.05;
+/** The height of the card while its rows load, so that they move nothing. */
+const LOADING_HEIGHT_PX = 214;
+
+/** The keys of rows that are no mailbox provider. */
+const UNNAMED: readonly string[] = ['other', 'unknown', 'none'];
+
+/** The parts of the bar of outcomes, from the left. */
+const OUTCOMES = ['delivered', 'deferred', 'bounced'] as const;
+
+export function OverviewProviders({ range }: { readonly range: Range }) {
+  const figures = useQuery({
+    queryKey: ['deliverability', 'overview', range],
+    queryFn: () => get<Deliverability>('/deliverability', { by: 'provider', range, limit: MAX_ROWS }),
+    refetchInterval: REFRESH_INTERVAL_MS,
+    placeholderData: keepPreviousData,
+  });
+  const { other = null } = figures.data ?? {};
+  // The known providers stand first; the rest of the servers has no name.
+  const rows = (figures.data?.rows ?? []).toSorted(
+    (a, b) => Number(UNNAMED.includes(a.key)) - Number(UNNAMED.includes(b.key)),
+  );
+  const href = range === '24h' ? '/deliverability' : `/deliverability?range=${range}`;
+  return (
+    <Card title="Mailbox providers" link={{ href, text: 'Deliverability' }} flush>
+      {figures.isPending ? (
+        <div className="card-body">
+          <Skeleton height={LOADING_HEIGHT_PX} radius="sm" />
+        </div>
+      ) : null}
+      {figures.isError ? (
+        <div className="card-body">
+          <ErrorAlert error={figures.error} retry={() => figures.refetch()} />
+        </div>
+      ) : null}
+      {figures.isSuccess && rows.length === 0 ? (
+        <div className="card-body muted">No message was accepted in this range.</div>
+      ) : null}
+      {rows.length === 0 ? null : (
+        <table className="list providers">
+          <caption className="unseen">Figures by mailbox provider</caption>
+          <thead>
+            <tr>
+              <th scope="col">Provider</th>
+              <th scope="col" className="end">
+                Messages
+              </th>
+              <th scope="col">Outcome</th>
+              {['Delivered', 'Hard bounce', 'p50'].map((heading) => (
+                <th key={heading} scope="col" className="end">
+                  {heading}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((row) => (
+              <tr key={row.key}>
+                <td>
+                  <Link
+                    className={UNNAMED.includes(row.key) ? 'row-name-link muted' : 'row-name-link'}
+                    href={`${href}${href.includes('?') ? '&' : '?'}key=${encodeURIComponent(row.key)}`}
+                  >
+                    {row.name}
+                  </Link>
+                </td>
+                <Figures figures={row} />
+              </tr>
+            ))}
+            {other === null || other.accepted === 0 ? null : (
+              <tr>
+                <td className="muted">All others</td>
+                <Figures figures={other} />
+              </tr>
+            )}
+          </tbody>
+        </table>
+      )}
+    </Card>
+  );
+}
+
+function Figures({ figures }: { readonly figures: DeliverabilityFigures }) {
+  const { accepted, ended, bounces, deliveredRate, latencyMs } = figures;
+  const hardRate = ended === 0 ? null : bounces.hard / ended;
+  return (
+    <>
+      <td className="end">{formatNumber(accepted)}</td>
+      <td className="outcome-bar">
+        <span className="bar">
+          {OUTCOMES.map((name) =>
+            figures[name] === 0 ? null : <i key={name} className={`tone-${name}`} style={{ flex: figures[name] }} />,
+          )}
+        </span>
+      </td>
+      <td className="end" data-label="Delivered">
+        {formatRate(deliveredRate)}
+      </td>
+      <td className="end" data-label="Hard bounce">
+        {hardRate !== null && hardRate >= HIGH_HARD_BOUNCE_RATE ? (
+          <b className="tone-bounced">{formatRate(hardRate)}</b>
+        ) : (
+          formatRate(hardRate)
+        )}
+      </td>
+      <td className="end" data-label="p50">
+        {latencyMs === null ? '–' : formatDuration(latencyMs.p50)}
+      </td>
+    </>
+  );
+}
+
+function formatRate(rate: number | null): string {
+  return rate === null ? '–' : `${formatShare(Math.min(100, 100 * rate))} %`;
+}

@@ -1,0 +1,14 @@
+/** The remedy of a problem, below its description. */
+import { IconArrowRight } from '@tabler/icons-react';
+import { TextWithCode } from './text-with-code';
+
+export function Remedy({ text }: { readonly text: string }) {
+  return (
+    <div className="remedy">
+      <IconArrowRight size={14} stroke={1.8} aria-hidden />
+      <span>
+        <TextWithCode text={text} />
+      </span>
+    </div>
+  );
+}
