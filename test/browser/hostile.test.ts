@@ -148,7 +148,7 @@ test('hostile HTML in the inbox runs no script and loads no resource, and a clic
   // Each page waits for any effect of its click until live updates show a later message.
   const subject = 'After the clicks';
   await submitAccepted(service.publicUrl, service.key, { subject });
-  await Promise.all(pages.map((page) => page.getByRole('link', { name: subject }).waitFor()));
+  await Promise.all(pages.map((page) => page.getByRole('button', { name: /^Show \d+ new message/ }).waitFor()));
   for (const page of pages) expect(page.url()).toBe(service.operatorUrl + path);
   expect(otherServer.listRequests()).toEqual([]);
 

@@ -51,6 +51,21 @@ test('the key / focuses the search, j and k move, Enter opens a message, and the
   expect(new URL(page.url()).search).toContain('q=RECEIPT');
 });
 
+test('a new message is announced by a button, and does not move the rows of the list', async () => {
+  const { page } = await browsers.openSignedIn(service, '/inbox');
+  const rows = page.getByRole('navigation', { name: 'Captured messages' }).getByRole('link');
+  await page.getByRole('link', { name: 'Your receipt' }).waitFor();
+  const shownRows = await rows.allTextContents();
+  const top = await rows.first().boundingBox();
+  await submitAccepted(service.publicUrl, service.key, { to: 'cai@example.org', subject: 'Arrived later' });
+  const newMessagesButton = page.getByRole('status').getByRole('button', { name: 'Show 1 new message' });
+  await newMessagesButton.waitFor();
+  expect(await rows.count()).toBe(shownRows.length);
+  expect(await rows.first().boundingBox()).toEqual(top);
+  await newMessagesButton.click();
+  await expect.poll(async () => (await rows.first().textContent()) ?? '').toContain('Arrived later');
+});
+
 test('the Checks tab shows the number of findings, and lists them with their places, errors first', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, `/inbox/${htmlMessageId}`);
   allowFaults(BLOCKED_IMAGE_LINE);

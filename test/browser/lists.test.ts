@@ -55,6 +55,18 @@ test('a suppression list is filtered by reason and source, and the keyboard expl
   await page.getByRole('heading', { name: 'bob@example.com is suppressed' }).waitFor();
 });
 
+test('a new entry of the audit log is announced by a button, and does not move the entries', async () => {
+  const { page } = await browsers.openSignedIn(service, '/audit');
+  await expect.poll(() => readCells(page, 1)).not.toEqual([]);
+  const shownEntries = await readCells(page, 1);
+  await browsers.callApi(service, 'POST', '/accounts/shop/suppressions', { address: 'dan@example.com' });
+  const newEntriesButton = page.getByRole('button', { name: 'Show 1 new entry' });
+  await newEntriesButton.waitFor();
+  expect(await readCells(page, 1)).toEqual(shownEntries);
+  await newEntriesButton.click();
+  await expect.poll(() => readCells(page, 1)).toEqual(['suppression.add', ...shownEntries]);
+});
+
 test('the audit log is filtered by action and target, and the keyboard opens the target', async () => {
   const { page } = await browsers.openSignedIn(service, '/audit');
   await openFilter(page, /^Action$/);

@@ -160,11 +160,13 @@ test('new messages are offered by a button and do not move the rows, and states 
   await waitForState(await submitMessage('calm@example.com', 'Quiet one'), 'delivered');
   const { page } = await browsers.openSignedIn(service, '/messages?q=quiet');
   await page.getByText('All 1 shown').waitFor();
+  const rowBox = await findSubjectLinks(page).first().boundingBox();
   await submitMessage('calm@example.com', 'Quiet two');
   await submitMessage('calm@example.com', 'Quiet three');
   const newMessagesButton = page.getByRole('button', { name: 'Show 2 new messages' });
   await newMessagesButton.waitFor();
   expect(await findSubjectLinks(page).allInnerTexts()).toEqual(['Quiet one']);
+  expect(await findSubjectLinks(page).first().boundingBox()).toEqual(rowBox);
   await newMessagesButton.click();
   await expect.poll(() => findSubjectLinks(page).allInnerTexts()).toEqual(['Quiet three', 'Quiet two', 'Quiet one']);
 

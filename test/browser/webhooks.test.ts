@@ -78,8 +78,12 @@ test('an endpoint is created with the keyboard alone, its secret is shown once, 
     events: expect.arrayContaining(['message.accepted', 'message.deferred']),
   });
   await submitAccepted(service.publicUrl, service.key, { to: 'ada@example.com' });
-  // The page shows the deliveries without a reload.
-  await page.getByRole('cell').getByText('message.delivered').waitFor();
+  // The page shows the first deliveries without a reload, and announces later ones.
+  const deliveredEvent = page.getByRole('cell').getByText('message.delivered');
+  const newDeliveriesButton = page.getByRole('button', { name: /^Show \d+ new deliver(y|ies)$/ });
+  await deliveredEvent.or(newDeliveriesButton).first().waitFor();
+  if (!(await deliveredEvent.isVisible())) await newDeliveriesButton.click();
+  await deliveredEvent.waitFor();
   await expect.poll(() => page.getByText('delivered', { exact: true }).count()).toBeGreaterThanOrEqual(2);
   const [newest] = await listDeliveries(id);
   const before = findReceived('/keyboard').length;

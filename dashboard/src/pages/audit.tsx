@@ -10,9 +10,11 @@ import { EntryRow, findTargetPage } from '../audit/entry';
 import { FilterChip, FilterValues } from '../parts/filter-chip';
 import { KeyHints } from '../parts/key-hint';
 import { ListHead } from '../parts/list-row';
+import { NewRowsButton } from '../parts/new-rows-button';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { cutPage, OlderPages } from '../parts/page-turner';
+import { cutPage, findOlder, OlderPages } from '../parts/page-turner';
+import { useSteadyRows } from '../parts/steady-rows';
 import { TextFilter } from '../parts/text-filter';
 import { useRowKeys } from '../parts/use-row-keys';
 
@@ -33,11 +35,16 @@ export function AuditPage() {
     queryFn: () => get<readonly AuditRecord[]>('/audit', { ...filters, before, limit: PAGE_SIZE + 1 }),
     placeholderData: keepPreviousData,
   });
-  const { rows: entries, older } = cutPage(log.data, PAGE_SIZE);
+  const page = cutPage(log.data, PAGE_SIZE);
+  const latestEntries = log.isSuccess && !log.isPlaceholderData ? page.rows : undefined;
+  const { rows, newCount, showNew } = useSteadyRows(latestEntries, JSON.stringify([filters, before]));
+  // While another page loads, the rows of the page before are shown.
+  const entries = log.isPlaceholderData ? page.rows : rows;
+  const older = findOlder(page, entries);
   const openTarget = (id: string) => {
     const entry = entries.find((candidate) => String(candidate.id) === id);
-    const page = entry === undefined ? null : findTargetPage(entry.action, entry.target);
-    if (page !== null) navigate(page);
+    const targetPage = entry === undefined ? null : findTargetPage(entry.action, entry.target);
+    if (targetPage !== null) navigate(targetPage);
   };
   const current = useRowKeys({ ids: entries.map(({ id }) => String(id)), onOpen: openTarget });
   return (
@@ -47,6 +54,7 @@ export function AuditPage() {
       {log.isPending ? <Loading /> : null}
       {log.isError ? <ErrorAlert error={log.error} retry={log.refetch} /> : null}
       {log.isSuccess && entries.length === 0 ? <NoEntries isFiltered={isFiltered} isFirstPage={before === ''} /> : null}
+      <NewRowsButton count={newCount} noun="entry" nounPlural="entries" onShow={showNew} />
       {entries.length === 0 ? null : (
         <div className="card flush">
           <table className="list from-top">

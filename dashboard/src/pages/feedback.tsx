@@ -7,10 +7,12 @@ import { REPORT_PAGE_SIZE, useReports } from '../feedback/queries';
 import { KeyHints } from '../parts/key-hint';
 import { ListHead, ListRow } from '../parts/list-row';
 import { MessageLink } from '../parts/message-link';
+import { NewRowsButton } from '../parts/new-rows-button';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { cutPage, OlderPages } from '../parts/page-turner';
+import { cutPage, findOlder, OlderPages } from '../parts/page-turner';
 import { RelativeTime } from '../parts/relative-time';
+import { useSteadyRows } from '../parts/steady-rows';
 import { toPrintableText } from '../parts/untrusted-text';
 import { useRowKeys } from '../parts/use-row-keys';
 
@@ -19,7 +21,12 @@ export function FeedbackPage() {
   const [, navigate] = useLocation();
   const before = urlState.get('before') ?? '';
   const page = useReports(before);
-  const { rows: reports, older } = cutPage(page.data, REPORT_PAGE_SIZE);
+  const cut = cutPage(page.data, REPORT_PAGE_SIZE);
+  const latestReports = page.isSuccess && !page.isPlaceholderData ? cut.rows : undefined;
+  const { rows, newCount, showNew } = useSteadyRows(latestReports, before);
+  // While another page loads, the rows of the page before are shown.
+  const reports = page.isPlaceholderData ? cut.rows : rows;
+  const older = findOlder(cut, reports);
   const open = (id: string) => navigate(path`/feedback/${id}`);
   const current = useRowKeys({ ids: reports.map(({ id }) => String(id)), onOpen: open });
   return (
@@ -39,6 +46,7 @@ export function FeedbackPage() {
           A report that cannot be read appears here with its text, so that you can decide what it means.
         </EmptyState>
       ) : null}
+      <NewRowsButton count={newCount} noun="report" onShow={showNew} />
       {reports.length === 0 ? null : (
         <div className="card flush">
           <table className="list">

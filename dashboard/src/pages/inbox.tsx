@@ -17,9 +17,11 @@ import '../inbox/inbox.css';
 import { Callout } from '../parts/callout';
 import { Card } from '../parts/card';
 import { KeyHint } from '../parts/key-hint';
+import { NewRowsButton } from '../parts/new-rows-button';
 import { formatCount } from '../parts/number';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
+import { useSteadyRows } from '../parts/steady-rows';
 import { TextFilter } from '../parts/text-filter';
 import { TestMessage } from '../setup/test-message';
 import type { PageProps } from './index';
@@ -109,8 +111,9 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
     getNextPageParam: ({ next }) => next,
     refetchInterval,
   });
-  const messages = list.data?.pages.flatMap(({ messages }) => messages) ?? [];
-  const newest = messages[0];
+  const latestMessages = list.data?.pages.flatMap((page) => page.messages);
+  const { rows: messages, newCount, showNew } = useSteadyRows(latestMessages, search);
+  const newest = latestMessages?.[0];
   const hasNewMessage = useHasNewMessage(newest?.id, list.isSuccess);
 
   // The first message opens automatically if the inbox was empty and no message is selected.
@@ -154,6 +157,7 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
                 <KeyHint>/</KeyHint> search <KeyHint>j</KeyHint> <KeyHint>k</KeyHint> move <KeyHint>Enter</KeyHint> open
               </div>
             </div>
+            <NewRowsButton count={newCount} noun="message" onShow={showNew} />
             <CapturedList
               messages={messages}
               selectedId={id}

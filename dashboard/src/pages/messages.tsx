@@ -13,7 +13,7 @@ import { type FilterChange, SearchForm } from '../messages/search-form';
 import { SelectionBar } from '../messages/selection-bar';
 import { type MessageSearch, useMessageSearch } from '../messages/use-search';
 import { Card } from '../parts/card';
-import { formatCount } from '../parts/number';
+import { NewRowsButton } from '../parts/new-rows-button';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { formatTime } from '../parts/time';
@@ -93,14 +93,6 @@ function SearchResults({ session, filters, from, columns, onClear }: SearchResul
   const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
   return (
     <>
-      <div role="status">
-        {newMessages.count > 0 && messages.length > 0 ? (
-          <Button fullWidth mb="sm" variant="default" onClick={showNew}>
-            Show {newMessages.hasMore ? 'more than ' : ''}
-            {formatCount(newMessages.count, 'new message')}
-          </Button>
-        ) : null}
-      </div>
       {from === '' ? null : (
         <Text mb="sm" c="dimmed">
           This list starts at an older message.{' '}
@@ -110,6 +102,12 @@ function SearchResults({ session, filters, from, columns, onClear }: SearchResul
         </Text>
       )}
       <SelectionBar selected={selected} onClear={() => setSelected(new Set())} />
+      <NewRowsButton
+        count={messages.length > 0 ? newMessages.count : 0}
+        hasMore={newMessages.hasMore}
+        noun="message"
+        onShow={showNew}
+      />
       {messages.length > 0 ? (
         <div className="card flush">
           <Results messages={messages} columns={columns} current={current} selected={selected} onSelect={select} />

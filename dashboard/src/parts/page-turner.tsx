@@ -53,6 +53,19 @@ export function cutPage<Row extends { readonly id: string | number }>(
   return { rows: shownRows, older: (rows?.length ?? 0) > pageSize && last !== undefined ? String(last.id) : null };
 }
 
+/**
+ * Returns the id after which the older rows begin, below `shown`. If new rows displaced the last shown row from the page, there
+ * are older rows than the page contains.
+ */
+export function findOlder<Row extends { readonly id: string | number }>(
+  page: CutPage<Row>,
+  shown: readonly Row[],
+): string | null {
+  const last = shown.at(-1);
+  if (last === undefined || last.id === page.rows.at(-1)?.id) return page.older;
+  return String(last.id);
+}
+
 interface OlderPagesProps {
   /** The id after which the next page begins; null on the last page. */
   readonly older: string | null;

@@ -5,8 +5,10 @@ import { DELIVERY_STATUSES, type DeliveryStatus } from '../../../src/model/webho
 import type { WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
 import { useUrlState } from '../api/url-state';
 import { ListHead } from '../parts/list-row';
+import { NewRowsButton } from '../parts/new-rows-button';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { cutPage, OlderPages } from '../parts/page-turner';
+import { cutPage, findOlder, OlderPages } from '../parts/page-turner';
+import { useSteadyRows } from '../parts/steady-rows';
 import { DeliveryRow } from './delivery-row';
 import { DELIVERY_PAGE_SIZE, useDeliveries } from './queries';
 import { ReplayDialog } from './replay-dialog';
@@ -24,7 +26,12 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
   const status = toStatus(urlState.get('status'));
   const before = urlState.get('before') ?? '';
   const page = useDeliveries(webhook.id, status, before);
-  const { rows: deliveries, older } = cutPage(page.data, DELIVERY_PAGE_SIZE);
+  const cut = cutPage(page.data, DELIVERY_PAGE_SIZE);
+  const latestDeliveries = page.isSuccess && !page.isPlaceholderData ? cut.rows : undefined;
+  const { rows, newCount, showNew } = useSteadyRows(latestDeliveries, `${webhook.id} ${status} ${before}`);
+  // While another page loads, the rows of the page before are shown.
+  const deliveries = page.isPlaceholderData ? cut.rows : rows;
+  const older = findOlder(cut, deliveries);
   return (
     <section aria-labelledby="deliveries">
       <Group justify="space-between" mb="sm">
@@ -57,6 +64,7 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
             : undefined}
         </EmptyState>
       ) : null}
+      <NewRowsButton count={newCount} noun="delivery" nounPlural="deliveries" onShow={showNew} />
       {deliveries.length === 0 ? null : (
         <div className="card flush">
           <table className="list">

@@ -1,0 +1,55 @@
+/**
+ * Keeps the rows of a live list in place. Live updates change a shown row and remove it, but insert no row above or between the
+ * shown rows: new rows are counted until the operator asks for them. Rows that a new row displaces from the end of the
+ * page stay.
+ */
+import { useRef, useState } from 'react';
+
+interface Row {
+  readonly id: string | number;
+}
+
+interface SteadyRows<R extends Row> {
+  readonly rows: readonly R[];
+  /** The number of rows of the newest response that are not shown. */
+  readonly newCount: number;
+}
+
+/** Merges the newest response into the shown rows. Both are in the order of the list. Pure. */
+export function mergeRows<R extends Row>(shown: readonly R[], latest: readonly R[]): SteadyRows<R> {
+  if (shown.length === 0 || latest.length === 0) return { rows: latest, newCount: 0 };
+  const latestById = new Map(latest.map((row) => [row.id, row]));
+  const lastFound = shown.findLast(({ id }) => latestById.has(id));
+  // Every shown row was displaced from the page.
+  if (lastFound === undefined) return { rows: shown, newCount: latest.length };
+  const lastFoundIndex = shown.indexOf(lastFound);
+  const shownIds = new Set(shown.map(({ id }) => id));
+  const end = latest.findIndex(({ id }) => id === lastFound.id);
+  const keptRows = shown.flatMap((row, index) => latestById.get(row.id) ?? (index > lastFoundIndex ? row : []));
+  const olderRows = lastFoundIndex === shown.length - 1 ? latest.slice(end + 1) : [];
+  const newCount = latest.slice(0, end).filter(({ id }) => !shownIds.has(id)).length;
+  return { rows: [...keptRows, ...olderRows], newCount };
+}
+
+/**
+ * Returns the rows to show. `latest` is the newest response, or undefined while the rows of `listKey` load. Another
+ * `listKey`, such as another filter or page, begins a new list.
+ */
+export function useSteadyRows<R extends Row>(
+  latest: readonly R[] | undefined,
+  listKey: string,
+): SteadyRows<R> & { readonly showNew: () => void } {
+  const [, setShownCount] = useState(0);
+  const list = useRef<{ readonly key: string; readonly rows: readonly R[] } | null>(null);
+  const shown = list.current?.key === listKey ? list.current.rows : [];
+  const merged = latest === undefined ? { rows: shown, newCount: 0 } : mergeRows(shown, latest);
+  if (latest !== undefined) list.current = { key: listKey, rows: merged.rows };
+  return {
+    ...merged,
+    showNew: () => {
+      list.current = null;
+      // The rows are in a ref, so the list is rendered again by this change.
+      setShownCount((count) => count + 1);
+    },
+  };
+}

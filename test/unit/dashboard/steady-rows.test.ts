@@ -1,0 +1,28 @@
+/** Tests that live updates do not move the rows of a list. */
+import { describe, expect, test } from 'vitest';
+import { mergeRows } from '../../../dashboard/src/parts/steady-rows.ts';
+
+const toRows = (ids: string, state = 'old') => Array.from(ids, (id) => ({ id, state }));
+const merge = (shown: string, latest: string) => {
+  const { rows, newCount } = mergeRows(toRows(shown), toRows(latest, 'new'));
+  return { ids: rows.map(({ id }) => id).join(''), states: rows.map(({ state }) => state), newCount };
+};
+
+describe('rows of a live list', () => {
+  test.each([
+    ['a new row at the top is counted and not shown', 'cba', 'dcba', 'cba', 1],
+    ['a new row between shown rows is counted and not shown', 'ca', 'cba', 'ca', 1],
+    ['a removed row is removed', 'cba', 'ca', 'ca', 0],
+    ['rows that new rows displace from the end of the page stay', 'cba', 'edc', 'cba', 2],
+    ['every row stays if a page of new rows displaces all', 'cba', 'fed', 'cba', 3],
+    ['older rows are appended', 'cb', 'cba', 'cba', 0],
+    ['the rows of an empty list are shown immediately', '', 'ba', 'ba', 0],
+    ['an emptied list is empty', 'ba', '', '', 0],
+  ])('%s', (_, shown, latest, ids, newCount) => {
+    expect(merge(shown, latest)).toMatchObject({ ids, newCount });
+  });
+
+  test('a shown row has the state of the newest response', () => {
+    expect(merge('cba', 'edc').states).toEqual(['new', 'old', 'old']);
+  });
+});
