@@ -721,13 +721,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
     test('after a refusal of the relay, the provider’s suppression list suppresses the recipient once', async () => {
       const store = await createStoreWith();
-      const message = newMessage({ lease: LEASE, to: 'dora@example.com' });
+      const message = createMessage({ lease: LEASE, to: 'dora@example.com' });
       await store.accept([message]);
       const reply = { stage: 'rcpt', code: 554, enhanced: '5.7.1', text: 'recipient address was suppressed' } as const;
-      const attempt = newAttempt({ kind: 'bounced', reply, reason: 'policy', suppress: false });
+      const attempt = createAttempt({ kind: 'bounced', reply, reason: 'policy', suppress: false });
       const failure = { class: 'block', category: 'policy', status: '5.7.1', diagnostic: reply.text } as const;
       const event = { at: Date.now(), verb: 'bounced', by: 'node-a', detail: reply.text, failure, attempt };
-      await store.settle([newSettlement({ ...message, attempts: 1, lease: LEASE }, { event, to: 'bounced' })]);
+      await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event, to: 'bounced' })]);
       expect(await readSuppressions(store)).toEqual([]);
       const list: FeedbackEvent = { ...HARD, kind: 'provider-suppressed' };
       expect(await recordOne(store, createEventReport({ id: message.id }, list))).toMatchObject({ suppressed: true });
