@@ -405,7 +405,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recordHeartbeat({ name: 'dead', ...identity }, -1, now);
     await fanOut(store, now);
     const claimOne = async (owner: string) => {
-      const limits = { ...LIMITS, total: 1 };
+      const limits = { ...LIMITS, maxDeliveries: 1 };
       const [delivery] = (await store.claimDeliveries(limits, owner, now + LEASE_MS, now)).deliveries;
       if (delivery === undefined) throw new Error('not leased');
       return delivery;
@@ -433,7 +433,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     await fanOut(store, now);
     const claimOne = async (owner: string) => {
-      const limits = { ...LIMITS, total: 1 };
+      const limits = { ...LIMITS, maxDeliveries: 1 };
       return (await store.claimDeliveries(limits, owner, now + LEASE_MS, now)).deliveries[0]?.id ?? '';
     };
     const [lost, known] = [await claimOne('node-a'), await claimOne('node-a')];
@@ -624,7 +624,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.rotateWebhookSecret(webhook.id, 'sealed-2', now + 1_000);
     await store.accept([createMessage(), createMessage()]);
     await fanOut(store, now);
-    const limits = { ...LIMITS, total: 1 };
+    const limits = { ...LIMITS, maxDeliveries: 1 };
     const first = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now);
     expect(first.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2', 'sealed-1']]);
     const second = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now + 1_000);
