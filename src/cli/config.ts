@@ -9,8 +9,8 @@ import { formatTable } from './text.ts';
 /** Adds `config` to `program`. */
 export function addConfigCommand(program: Command, context: Context): void {
   const configContext = { describeSettings: () => describeSettings(context.environment, context.readDotEnv()) };
-  addOperationCommand(program, { ...context, operate: (work) => work(configContext) }, 'config', showConfig, {
-    // Scripts read these members. The table and the manual have the meanings.
+  addOperationCommand(program, { ...context, withOperationContext: (work) => work(configContext) }, 'config', showConfig, {
+    // The output contains only these members, because scripts depend on it.
     toJsonValue: (settings) => settings.map(({ name, value, source }) => ({ name, value, source })),
     formatResult(settings) {
       const rows = settings.map(({ name, value, source }) => [

@@ -47,7 +47,7 @@ export interface Context {
    * Runs an operation as the user of this command, on the configured store. `runsInCallerThread` has the meaning of `withStore`.
    * Its default is true.
    */
-  operate<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
+  withOperationContext<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
   /**
    * Opens the store for `work`, even while a service runs, and closes the store afterwards. Changes are written to the
    * audit log. If `runsInCallerThread` is true, the store runs in this thread. The caller sets `runsInCallerThread` for work that only
@@ -68,7 +68,7 @@ export function createProcessContext(): Context {
     writeData: (text) => void process.stdout.write(text),
     writeJson: (value, onWritten) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, onWritten),
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
-    operate: (work, runsInCallerThread = true) =>
+    withOperationContext: (work, runsInCallerThread = true) =>
       context.withStore(
         (store, settings) =>
           work({

@@ -5,7 +5,7 @@
 import type { Command } from 'commander';
 import type { Finding, FindingResult } from '../doctor/finding.ts';
 import { runDoctor } from '../operations/doctor.ts';
-import { tryLoop } from '../operations/doctor-loop.ts';
+import { testFeedbackLoop } from '../operations/doctor-loop.ts';
 import { perform } from '../operations/operation.ts';
 import { toPrintable } from '../printing/escape.ts';
 import { createInstallation } from '../wiring/installation.ts';
@@ -30,7 +30,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     .option('--account <name>', 'with --loop: the account that sends; default: the first account with a domain')
     .option('--within <time>', 'with --loop: maximum wait', '2m');
   doctor.option('--json', 'print JSON: a list of {"check","result","detail","remedy"}');
-  declareOperations(doctor, [runDoctor, tryLoop]);
+  declareOperations(doctor, [runDoctor, testFeedbackLoop]);
   doctor.action(async ({ json, loop, account, within }: DoctorFlags) => {
     const settings = context.getSettings();
     const line = new StatusLine(terminal);
@@ -47,7 +47,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
       // The loop test runs before the checks, so that an invalid flag is refused at once.
       const loopFindings =
         loop === true
-          ? unwrapResult(context, await perform(tryLoop, { account, within }, operationContext), toFlagName)
+          ? unwrapResult(context, await perform(testFeedbackLoop, { account, within }, operationContext), toFlagName)
           : [];
       findings.push(
         ...unwrapResult(context, await perform(runDoctor, {}, operationContext), toFlagName),

@@ -1,6 +1,6 @@
 /**
- * The failure of a command: a message of one line, and an exit code. The exit code is 1 if the work failed, 2 if the
- * command was used wrongly, and `EXIT_INVALID_SETTINGS` if a setting prevents the start of the service.
+ * The failure of a command: a one-line message and an exit code. The exit code is 1 if the work failed, 2 for a usage
+ * error, and `EXIT_INVALID_SETTINGS` if a setting prevents the start of the service.
  */
 
 /**

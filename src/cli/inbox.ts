@@ -62,7 +62,7 @@ export function addInboxCommands(program: Command, context: Context): void {
 function createInboxCommandContext(context: Context): CommandContext<InboxContext> {
   return {
     ...context,
-    operate: (work) => {
+    withOperationContext: (work) => {
       const { database, transport } = context.getSettings();
       const inbox = transport.kind === 'capture' ? createCaptureInbox(join(getDataFolder(database), 'inbox')) : null;
       return work({ inbox, readEntity });

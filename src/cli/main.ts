@@ -1,6 +1,6 @@
 /**
  * The command line: `postrider COMMAND`. Every error is one line on standard error that begins with `postrider: `. The
- * exit code is 1 if the work failed, and 2 if the command was used wrongly. A stack trace is never printed.
+ * exit code is 1 if the work failed, and 2 for a usage error. A stack trace is never printed.
  */
 import { Command, CommanderError } from 'commander';
 import { replaceCommandName } from '../printing/command-line.ts';
@@ -31,7 +31,7 @@ export async function main(args: readonly string[]): Promise<void> {
   }
 }
 
-/** Runs one command. @throws CommandFailure if the command was used wrongly, and every error of the command */
+/** Runs one command. @throws CommandFailure for a usage error, and every error of the command */
 export async function runCommand(args: readonly string[], context: Context): Promise<void> {
   const errorTexts: string[] = [];
   const program = await buildProgram(context, (text) => errorTexts.push(text), args[0]);

@@ -65,7 +65,7 @@ function addChangeCommand(group: Command, context: Context): void {
   command.option('--json', 'print JSON: {"done","refused","reasons"}');
   declareOperations(command, [changeMessages]);
   command.action((action: string, { json, dryRun, ...filter }: Readonly<Record<string, unknown>>) =>
-    context.operate(async (operationContext) => {
+    context.withOperationContext(async (operationContext) => {
       const getName = (member: string) => (member === 'action' ? 'ACTION' : `--${member}`);
       if (dryRun === true) {
         const { count, isComplete } = unwrapResult(
@@ -102,12 +102,12 @@ function addChangeCommand(group: Command, context: Context): void {
 function addSourceCommand(group: Command, context: Context): void {
   const command = group
     .command('source <id>')
-    .description('write the raw source of a message, composed with the present settings and keys');
+    .description('write the raw source of a message, composed with the current settings and keys');
   command.option('--headers-only', 'only the header fields');
   command.option('--json', 'print JSON: {"id","source","bytes","signature","replacedFields"}');
   declareOperations(command, [showMessageSource]);
   command.action((id: string, { json, ...flags }: Readonly<Record<string, unknown>>) =>
-    context.operate(async (operationContext) => {
+    context.withOperationContext(async (operationContext) => {
       const result = await perform(showMessageSource, { id, ...flags }, operationContext);
       const value = unwrapResult(context, result, (member) => (member === 'id' ? 'ID' : '--headers-only'));
       if (json === true) return context.writeJson(value);
@@ -139,7 +139,7 @@ function addExportCommand(group: Command, context: Context): void {
   command.option('--json', 'print the messages as JSON, one per line');
   declareOperations(command, [exportMessages]);
   command.action(({ json, ...flags }: Readonly<Record<string, unknown>>) =>
-    context.operate(async (operationContext) => {
+    context.withOperationContext(async (operationContext) => {
       const result = await performDownload(exportMessages, flags, operationContext);
       const pages = unwrapResult(context, result, (member) => `--${toKebabCase(member)}`);
       if (json !== true) context.writeData(exportMessages.header);

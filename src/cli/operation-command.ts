@@ -18,7 +18,7 @@ import { readInputFile } from './input-file.ts';
 /** The output of a command, and the context of its operation. */
 export interface CommandContext<C extends object>
   extends Pick<Context, 'clock' | 'readInputLine' | 'writeText' | 'writeJson' | 'warn'> {
-  operate<T>(work: (context: C) => Promise<T>): Promise<T>;
+  withOperationContext<T>(work: (context: C) => Promise<T>): Promise<T>;
 }
 
 export interface CommandOptions<I extends TObject, R extends TSchema> {
@@ -142,7 +142,7 @@ export function addOperationCommand<I extends TObject, R extends TSchema, C exte
       const name = options.standardInputMember;
       rawInput[name] = await context.readInputLine(`the ${name}`);
     }
-    const operationResult = await context.operate((operationContext) => perform(operation, rawInput, operationContext));
+    const operationResult = await context.withOperationContext((operationContext) => perform(operation, rawInput, operationContext));
     const value = unwrapResult(context, operationResult, getInputName);
     if (json === true) context.writeJson(options.toJsonValue?.(value, flags) ?? value);
     else context.writeText(options.formatResult(value, rawInput, context.clock.now()));

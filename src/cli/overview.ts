@@ -54,14 +54,18 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
 async function runOverview(context: Context, flags: Flags, json: boolean): Promise<void> {
   const flagForBy = Object.keys(flags).find((name) => !Object.hasOwn(getInputMembers(showOverview.input), name));
   if (flagForBy !== undefined) throw new CommandFailure(`--${toKebabCase(flagForBy)} is allowed only with --by`, 2);
-  const result = await context.operate((operationContext) => perform(showOverview, flags, operationContext));
+  const result = await context.withOperationContext((operationContext) =>
+    perform(showOverview, flags, operationContext),
+  );
   const overview = unwrapResult(context, result, toFlagName);
   if (json) context.writeJson(overview);
   else context.writeText(formatOverview(overview, context.clock.now()));
 }
 
 async function runDeliverability(context: Context, flags: Flags, json: boolean): Promise<void> {
-  const result = await context.operate((operationContext) => perform(showDeliverability, flags, operationContext));
+  const result = await context.withOperationContext((operationContext) =>
+    perform(showDeliverability, flags, operationContext),
+  );
   const deliverability = unwrapResult(context, result, toFlagName);
   if (json) context.writeJson(deliverability);
   else context.writeText(formatDeliverability(deliverability));

@@ -79,7 +79,7 @@ export function addServeCommand(program: Command, context: Context): void {
     const signalOrFailure = await Promise.race([stopSignal, service.failed]);
     if (signalOrFailure instanceof Error) {
       process.stderr.write(`postrider: ${describeError(signalOrFailure)} The service has stopped; start it again.\n`);
-      // The process ends without a drain, because accepted messages are stored and no outcome can be recorded any more.
+      // The process ends without a drain, because accepted messages are stored and outcomes can no longer be recorded.
       process.exit(1);
     }
     if (!flags.json)

@@ -19,7 +19,7 @@ import { type ProgressStream, RowProgress, StatusLine } from './progress.ts';
 
 /** Imports the rows of the file, or only counts them with `dryRun`. `file` is a path, or `-` for standard input. */
 export function importFile(
-  { operate, clock, warn }: Pick<Context, 'operate' | 'clock' | 'warn'>,
+  { withOperationContext, clock, warn }: Pick<Context, 'withOperationContext' | 'clock' | 'warn'>,
   input: { readonly account: string; readonly reason?: string | undefined; readonly dryRun?: boolean | undefined },
   file: string,
   terminal: ProgressStream,
@@ -27,7 +27,7 @@ export function importFile(
   const name = file === '-' ? 'standard input' : quote(file);
   const line = new StatusLine(terminal);
   let progress: RowProgress | null = null;
-  return operate(async (operationContext) => {
+  return withOperationContext(async (operationContext) => {
     const context = { ...operationContext, imports: createImportScheduler(operationContext.store, clock) };
     const operationResult = await performUpload(
       importSuppressions,

@@ -84,7 +84,7 @@ export function addSuppressionCommands(
   const importCommand = group
     .command('import <account> <file>')
     .description(
-      'add the addresses of a CSV or JSON file (- for standard input) to a list; exports of Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend and Mailjet are recognized; the whole file is checked first, and an unreadable file adds nothing',
+      'add the addresses of a CSV or JSON file (- for standard input) to a list; exports of Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend and Mailjet are recognized; an unreadable file adds no address',
     );
   importCommand
     .addOption(
@@ -186,7 +186,7 @@ function formatImport(account: string, result: ImportResult): string {
  * precedes the error
  */
 function withPages(context: Context, account: string, work: (pages: EntryPages) => Promise<void>): Promise<void> {
-  return context.operate(async (operationContext) => {
+  return context.withOperationContext(async (operationContext) => {
     const operationResult = await performDownload(exportSuppressions, { account }, operationContext);
     return work(unwrapResult(context, operationResult, (member) => member.toUpperCase()));
   });

@@ -11,7 +11,7 @@ import { maskUrl } from '../printing/escape.ts';
 import { isHost } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
 import type { PostgresSetting } from './settings.ts';
-import { invalid, type Parsed, quote, valid } from './units.ts';
+import { createFault, createParsed, type Parsed, quote } from './units.ts';
 
 const EXAMPLE = 'postgres://postrider:password@db.example.com/postrider';
 const DEFAULT_PORT = 5432;
@@ -54,7 +54,7 @@ export function isDatabaseUrl(text: string): boolean {
  */
 export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
   const shown = quote(maskUrl(text));
-  const createUrlFault = (problem: string) => invalid(`${shown} ${problem}; use the form ${EXAMPLE}`);
+  const createUrlFault = (problem: string) => createFault(`${shown} ${problem}; use the form ${EXAMPLE}`);
   const schemeEnd = text.indexOf('://');
   if (schemeEnd < 0) return createUrlFault('needs // after the colon');
   const afterScheme = text.slice(schemeEnd + 3);
@@ -79,36 +79,40 @@ export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
 
   const parameters = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(queryIndex < 0 ? '' : afterScheme.slice(queryIndex + 1))) {
-    if (!PARAMETERS.includes(name)) return invalid(describeUnknownParameter(shown, name));
-    if (parameters.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
+    if (!PARAMETERS.includes(name)) return createFault(describeUnknownParameter(shown, name));
+    if (parameters.has(name)) return createFault(`${shown} has the parameter ${name} twice; remove one`);
     parameters.set(name, value);
   }
   const tls = TLS_MODES[parameters.get('sslmode') ?? 'prefer'];
-  if (tls === undefined) return invalid(`${shown}: sslmode must be one of ${Object.keys(TLS_MODES).join(', ')}`);
+  if (tls === undefined) return createFault(`${shown}: sslmode must be one of ${Object.keys(TLS_MODES).join(', ')}`);
   const certificates = parseTlsParameters(parameters, tls);
-  if (typeof certificates === 'string') return invalid(`${shown}: ${certificates}`);
+  if (typeof certificates === 'string') return createFault(`${shown}: ${certificates}`);
   const schema = parameters.get('schema') ?? null;
   const options = parameters.get('options') ?? null;
   if (schema !== null && !SCHEMA_NAME.test(schema))
-    return invalid(`${shown}: schema must be one name of at most 63 letters, digits, _, - and $`);
+    return createFault(`${shown}: schema must be one name of at most 63 letters, digits, _, - and $`);
   if (schema !== null && options !== null && /search[-_]path/i.test(options))
-    return invalid(`${shown}: schema and search_path in options are both set; remove one of them`);
+    return createFault(`${shown}: schema and search_path in options are both set; remove one of them`);
   const pooler = parameters.get('pooler') ?? null;
   if (pooler !== null && pooler !== 'transaction')
-    return invalid(`${shown}: pooler must be transaction; a pooler in session mode needs no parameter`);
+    return createFault(`${shown}: pooler must be transaction; a pooler in session mode needs no parameter`);
   if (pooler !== null && options !== null)
-    return invalid(`${shown}: a pooler in transaction mode refuses options; set them with ALTER ROLE, or remove them`);
+    return createFault(
+      `${shown}: a pooler in transaction mode refuses options; set them with ALTER ROLE, or remove them`,
+    );
   const prepared = parameters.get('prepared') ?? 'no';
-  if (prepared !== 'yes' && prepared !== 'no') return invalid(`${shown}: prepared must be yes or no`);
+  if (prepared !== 'yes' && prepared !== 'no') return createFault(`${shown}: prepared must be yes or no`);
   if (prepared === 'yes' && pooler === null)
-    return invalid(`${shown}: prepared=yes needs pooler=transaction; without a pooler, statements are always prepared`);
+    return createFault(
+      `${shown}: prepared=yes needs pooler=transaction; without a pooler, statements are always prepared`,
+    );
   const sessionAttributes = parameters.get('target_session_attrs') ?? 'read-write';
   if (sessionAttributes !== 'read-write' && sessionAttributes !== 'primary' && sessionAttributes !== 'any') {
-    return invalid(`${shown}: target_session_attrs must be read-write or primary, because Postrider writes`);
+    return createFault(`${shown}: target_session_attrs must be read-write or primary, because Postrider writes`);
   }
   const hosts = parseHosts(parameters.get('host') ?? authority.slice(atSignIndex + 1), parameters.get('port'));
-  if (typeof hosts === 'string') return invalid(`${shown}: ${hosts}`);
-  return valid({
+  if (typeof hosts === 'string') return createFault(`${shown}: ${hosts}`);
+  return createParsed({
     kind: 'postgres',
     hosts,
     user: user === '' ? userInfo().username : user,

@@ -1,7 +1,7 @@
 /** Checks host names and IP addresses, and parses the addresses of listeners, networks and resolvers. */
 import { isIP, isIPv6 } from 'node:net';
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
-import { findDuplicate, invalid, type Parsed, parseCount, quote, valid } from './units.ts';
+import { createFault, createParsed, findDuplicate, type Parsed, parseCount, quote } from './units.ts';
 
 /**
  * Returns true for a host name whose labels have letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are
@@ -26,22 +26,22 @@ export function isHost(text: string): boolean {
  */
 export function parseListen(text: string): Parsed<HostPort> {
   const colonIndex = text.lastIndexOf(':');
-  const fault = invalid(`${quote(text)} is not an address such as 127.0.0.1:8080, [::1]:8080 or :8080`);
+  const fault = createFault(`${quote(text)} is not an address such as 127.0.0.1:8080, [::1]:8080 or :8080`);
   if (colonIndex === -1) return fault;
   if (text.startsWith('unix:'))
-    return invalid(
+    return createFault(
       `${quote(text)} is a unix socket, which this setting does not support; give an address such as :8080`,
     );
   const port = parseCount(text.slice(colonIndex + 1), 0, 65535);
-  if (!port.ok) return invalid(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
+  if (!port.ok) return createFault(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
   const hostText = text.slice(0, colonIndex);
-  if (hostText === '') return valid({ host: '0.0.0.0', port: port.value });
+  if (hostText === '') return createParsed({ host: '0.0.0.0', port: port.value });
   const isBracketed = hostText.startsWith('[') && hostText.endsWith(']');
   const host = isBracketed ? hostText.slice(1, -1) : hostText;
   if (isBracketed ? !isIPv6(host) : !isHost(host)) return fault;
   if (!isBracketed && isIPv6(host))
-    return invalid(`${quote(text)} needs brackets around the IPv6 address; write [${host}]:${port.value}`);
-  return valid({ host, port: port.value });
+    return createFault(`${quote(text)} needs brackets around the IPv6 address; write [${host}]:${port.value}`);
+  return createParsed({ host, port: port.value });
 }
 
 /**
@@ -55,21 +55,21 @@ export function parseHttpListen(text: string): Parsed<HttpListen> {
   if (!text.startsWith('unix:')) return parseListen(text);
   const socketPath = text.slice('unix:'.length);
   if (!socketPath.startsWith('/') || socketPath.endsWith('/') || socketPath.includes('\0'))
-    return invalid(`${quote(text)} is not the absolute path of a unix socket such as unix:/run/postrider/api.sock`);
+    return createFault(`${quote(text)} is not the absolute path of a unix socket such as unix:/run/postrider/api.sock`);
   const lengthBytes = Buffer.byteLength(socketPath);
   if (lengthBytes > MAX_SOCKET_PATH_BYTES)
-    return invalid(
+    return createFault(
       `${quote(text)} has a path of ${lengthBytes} bytes, and a unix socket has at most ${MAX_SOCKET_PATH_BYTES}; choose a shorter path such as unix:/run/postrider/api.sock`,
     );
-  return valid({ socketPath });
+  return createParsed({ socketPath });
 }
 
 /** Parses a comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
 export function parseNetworks(text: string): Parsed<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
   const invalidNetwork = networks.find((network) => !isNetwork(network));
-  if (invalidNetwork === undefined) return findDuplicate(networks) ?? valid(Object.freeze(networks));
-  return invalid(
+  if (invalidNetwork === undefined) return findDuplicate(networks) ?? createParsed(Object.freeze(networks));
+  return createFault(
     `${quote(invalidNetwork)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one or more, separated by commas`,
   );
 }
@@ -87,5 +87,5 @@ export function parseResolver(text: string): Parsed<HostPort> {
   const parsed = parseListen(text);
   const isAddress = parsed.ok && (isIP(parsed.value.host) !== 0 || parsed.value.host === 'localhost');
   if (parsed.ok && isAddress && !text.startsWith(':') && parsed.value.port > 0) return parsed;
-  return invalid(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
+  return createFault(`${quote(text)} is not a resolver such as 127.0.0.1:53 or [::1]:53`);
 }

@@ -4,7 +4,7 @@ import type { NotificationTarget } from '../model/notification.ts';
 import { MASK } from '../printing/escape.ts';
 import { isSigningSecret } from '../webhooks/signature.ts';
 import { parseTargetUrl } from '../webhooks/target.ts';
-import { invalid, type Parsed, quote, valid } from './units.ts';
+import { createFault, createParsed, type Parsed, quote } from './units.ts';
 
 const MAX_TARGETS = 10;
 /** The current secret and, during a rotation, the previous one. */
@@ -23,12 +23,12 @@ export function parseNotifyTargets(text: string): Parsed<readonly NotificationTa
     targets.push(target.value);
   }
   if (targets.length > MAX_TARGETS)
-    return invalid(`the list has ${targets.length} targets; give at most ${MAX_TARGETS}`);
+    return createFault(`the list has ${targets.length} targets; give at most ${MAX_TARGETS}`);
   const texts = targets.map((target) => target.text);
   const duplicate = texts.find((text, index) => texts.indexOf(text) < index);
   return duplicate === undefined
-    ? valid(Object.freeze(targets))
-    : invalid(`${quote(maskTargets(duplicate))} is given twice; remove one`);
+    ? createParsed(Object.freeze(targets))
+    : createFault(`${quote(maskTargets(duplicate))} is given twice; remove one`);
 }
 
 /** Returns POSTRIDER_NOTIFY with the logins, paths, queries and fragments of its URLs masked. Accepts any text. */
@@ -50,27 +50,29 @@ function maskTarget(text: string): string {
 }
 
 function parseTarget(text: string): Parsed<NotificationTarget> {
-  if (text === '') return invalid('the list contains an empty target; remove a comma');
+  if (text === '') return createFault('the list contains an empty target; remove a comma');
   if (text.toLowerCase().startsWith(MAIL_SCHEME)) {
     const address = parseMailAddress(text.slice(MAIL_SCHEME.length));
     return address === null
-      ? invalid(`${quote(text)} is not an address such as mailto:ops@example.com`)
-      : valid({ kind: 'mail', text: `${MAIL_SCHEME}${address}`, address });
+      ? createFault(`${quote(text)} is not an address such as mailto:ops@example.com`)
+      : createParsed({ kind: 'mail', text: `${MAIL_SCHEME}${address}`, address });
   }
   if (!text.includes('://'))
-    return invalid(
+    return createFault(
       `${quote(maskTargets(text))} is not a target such as mailto:ops@example.com or https://hooks.example.com/postrider`,
     );
   const url = parseTargetUrl(text, 'any');
   return url.ok
-    ? valid({ kind: 'https', text: url.value.href, url: url.value.href })
-    : invalid(`${quote(maskTargets(text))} ${url.fault}`);
+    ? createParsed({ kind: 'https', text: url.value.href, url: url.value.href })
+    : createFault(`${quote(maskTargets(text))} ${url.fault}`);
 }
 
 /** Parses POSTRIDER_NOTIFY_FROM. */
 export function parseNotifyFrom(text: string): Parsed<string> {
   const address = parseMailAddress(text);
-  return address === null ? invalid(`${quote(text)} is not an address such as postrider@example.com`) : valid(address);
+  return address === null
+    ? createFault(`${quote(text)} is not an address such as postrider@example.com`)
+    : createParsed(address);
 }
 
 function parseMailAddress(text: string): string | null {
@@ -81,12 +83,12 @@ function parseMailAddress(text: string): string | null {
 export function parseNotifySecrets(text: string): Parsed<readonly string[]> {
   const secrets = text.split(',').map((secret) => secret.trim());
   if (!secrets.every(isSigningSecret))
-    return invalid(
+    return createFault(
       'a secret must be `whsec_` followed by the base64 encoding of 24 to 64 bytes; `echo "whsec_$(openssl rand -base64 32)"` prints one',
     );
   return secrets.length > MAX_SECRETS
-    ? invalid(`the list has ${secrets.length} secrets; give the new secret and the previous one`)
-    : valid(Object.freeze(secrets));
+    ? createFault(`the list has ${secrets.length} secrets; give the new secret and the previous one`)
+    : createParsed(Object.freeze(secrets));
 }
 
 interface NotifySettings {

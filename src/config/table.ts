@@ -24,15 +24,15 @@ import { maskTargets, parseNotifyFrom, parseNotifySecrets, parseNotifyTargets } 
 import type { DatabaseSetting, PostgresSetting, Role, Settings } from './settings.ts';
 import { parseTransport } from './transport-url.ts';
 import {
+  createFault,
+  createParsed,
   findDuplicate,
   formatDuration,
   formatSize,
-  invalid,
   type Parsed,
   parseDuration,
   parseSize,
   quote,
-  valid,
 } from './units.ts';
 
 /** The kind of values of a setting, such as a duration within limits. */
@@ -104,8 +104,8 @@ function parseOneOf<const T extends string>(choices: readonly T[]): (text: strin
   return (text) => {
     const choice = choices.find((knownChoice) => knownChoice === text);
     return choice === undefined
-      ? invalid(`${quote(text)} is not one of ${choices.join(', ')}${formatSuggestion(text, choices)}`)
-      : valid(choice);
+      ? createFault(`${quote(text)} is not one of ${choices.join(', ')}${formatSuggestion(text, choices)}`)
+      : createParsed(choice);
   };
 }
 
@@ -118,7 +118,7 @@ function createDurationKind(minMs: number, maxMs: number): ValueKind<number> {
   const parse = (text: string): Parsed<number> => {
     const parsedDuration = parseDuration(text);
     if (!parsedDuration.ok || (parsedDuration.value >= minMs && parsedDuration.value <= maxMs)) return parsedDuration;
-    return invalid(`${quote(text)} is not between ${min} and ${max}`);
+    return createFault(`${quote(text)} is not between ${min} and ${max}`);
   };
   return createValueKind('duration', parse, `\`${min}\` to \`${max}\``);
 }
@@ -128,7 +128,7 @@ function createSizeKind(minBytes: number, maxBytes: number): ValueKind<number> {
   const parse = (text: string): Parsed<number> => {
     const parsedSize = parseSize(text);
     if (!parsedSize.ok || (parsedSize.value >= minBytes && parsedSize.value <= maxBytes)) return parsedSize;
-    return invalid(`${quote(text)} is not between ${min} and ${max}`);
+    return createFault(`${quote(text)} is not between ${min} and ${max}`);
   };
   return createValueKind('size', parse, `\`${min}\` to \`${max}\``);
 }
@@ -138,43 +138,43 @@ export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   const example = 'sqlite:./data/postrider.db';
   if (isDatabaseUrl(text)) return parseDatabaseUrl(text);
   const shown = quote(maskUrl(text));
-  if (!text.startsWith('sqlite:')) return invalid(`${shown} is not a database such as ${example}`);
+  if (!text.startsWith('sqlite:')) return createFault(`${shown} is not a database such as ${example}`);
   const path = text.slice('sqlite:'.length);
   // `sqlite:postgres://user:password@host/mail` would create folders whose names contain the password.
   if (path.includes('://') || /^[^/]*:[^/]*@/.test(path))
-    return invalid(`${shown} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
+    return createFault(`${shown} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
   if (path.trim() === '' || path.endsWith('/'))
-    return invalid(`${shown} names no file; give a file, such as ${example}`);
+    return createFault(`${shown} names no file; give a file, such as ${example}`);
   // SQLite would store messages in memory, but an accepted message must survive the end of the process.
-  if (path === ':memory:') return invalid(`${shown} would lose accepted messages; give a file, such as ${example}`);
+  if (path === ':memory:') return createFault(`${shown} would lose accepted messages; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
-    return invalid(`${shown} names a host; give sqlite:/absolute/path or ${example}`);
+    return createFault(`${shown} names a host; give sqlite:/absolute/path or ${example}`);
   }
   if (path.includes('?'))
-    return invalid(`${shown} has parameters, which sqlite: does not support; give a file, such as ${example}`);
-  return valid({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
+    return createFault(`${shown} has parameters, which sqlite: does not support; give a file, such as ${example}`);
+  return createParsed({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 
 /** Parses POSTRIDER_DATABASE_DIRECT. */
 function parseDirectDatabase(text: string): Parsed<PostgresSetting> {
-  if (!isDatabaseUrl(text)) return invalid(`${quote(maskUrl(text))} is not a URL such as ${EXAMPLE_DATABASE}`);
+  if (!isDatabaseUrl(text)) return createFault(`${quote(maskUrl(text))} is not a URL such as ${EXAMPLE_DATABASE}`);
   const parsedUrl = parseDatabaseUrl(text);
   return parsedUrl.ok && parsedUrl.value.pooler !== null
-    ? invalid(`${quote(maskUrl(text))} has pooler=transaction; give the address of the server itself`)
+    ? createFault(`${quote(maskUrl(text))} has pooler=transaction; give the address of the server itself`)
     : parsedUrl;
 }
 
 function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
-  if (text === 'all') return valid(new Set(ROLES));
+  if (text === 'all') return createParsed(new Set(ROLES));
   const names = text.split(',').map((name) => name.trim());
   const roles = new Set<Role>();
   for (const name of names) {
     const role = parseOneOf(ROLES)(name);
     if (!role.ok)
-      return invalid(`${quote(name)} is not a role; give all, or a comma-separated list of ${ROLES.join(', ')}`);
+      return createFault(`${quote(name)} is not a role; give all, or a comma-separated list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
-  return findDuplicate(names) ?? valid(roles);
+  return findDuplicate(names) ?? createParsed(roles);
 }
 
 /** Accepts the path of an existing file. The content is not read. */
@@ -184,21 +184,23 @@ function parseFilePath(text: string): Parsed<string> {
     fileStatus = statSync(text, { throwIfNoEntry: false });
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown fault';
-    return invalid(`${quote(text)} cannot be read (${code}); give the path of a readable PEM file`);
+    return createFault(`${quote(text)} cannot be read (${code}); give the path of a readable PEM file`);
   }
-  if (fileStatus === undefined) return invalid(`there is no file ${quote(text)}; give the path of a PEM file`);
-  return fileStatus.isFile() ? valid(text) : invalid(`${quote(text)} is not a file; give the path of a PEM file`);
+  if (fileStatus === undefined) return createFault(`there is no file ${quote(text)}; give the path of a PEM file`);
+  return fileStatus.isFile()
+    ? createParsed(text)
+    : createFault(`${quote(text)} is not a file; give the path of a PEM file`);
 }
 
 function parsePassword(text: string): Parsed<string> {
   const isValid = text.length >= 8 && text.length <= 200;
-  return isValid ? valid(text) : invalid('the password must have 8 to 200 characters');
+  return isValid ? createParsed(text) : createFault('the password must have 8 to 200 characters');
 }
 
 function parseSecretText(text: string): Parsed<string> {
   return /^[0-9a-fA-F]{64}$/.test(text)
-    ? valid(text)
-    : invalid('the secret must have 64 hexadecimal digits; `openssl rand -hex 32` prints one');
+    ? createParsed(text)
+    : createFault('the secret must have 64 hexadecimal digits; `openssl rand -hex 32` prints one');
 }
 
 /** `arn:aws:sns:REGION:ACCOUNT:NAME`, also of the partitions `aws-cn` and `aws-us-gov`. */
@@ -207,8 +209,8 @@ const TOPIC_ARN_PATTERN = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12
 function parseTopics(text: string): Parsed<readonly string[]> {
   const topics = text.split(',').map((topic) => topic.trim());
   const invalidTopic = topics.find((topic) => !TOPIC_ARN_PATTERN.test(topic));
-  if (invalidTopic === undefined) return findDuplicate(topics) ?? valid(Object.freeze(topics));
-  return invalid(
+  if (invalidTopic === undefined) return findDuplicate(topics) ?? createParsed(Object.freeze(topics));
+  return createFault(
     `${quote(invalidTopic)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one or more, separated by commas`,
   );
 }
@@ -223,8 +225,8 @@ function parseQueue(text: string): Parsed<string> {
     url.search === '' &&
     url.hash === '' &&
     url.pathname.length > 1;
-  if (isValid) return valid(text);
-  return invalid(
+  if (isValid) return createParsed(text);
+  return createFault(
     `${quote(text)} is not the URL of an SQS queue such as https://sqs.eu-west-1.amazonaws.com/123456789012/ses-feedback`,
   );
 }
@@ -232,8 +234,8 @@ function parseQueue(text: string): Parsed<string> {
 function parseReturnPathDomain(text: string): Parsed<string> {
   const address = parseAddress(`x@${text}`);
   return address === null
-    ? invalid(`${quote(text)} is not a domain such as bounces.example.com`)
-    : valid(address.domain);
+    ? createFault(`${quote(text)} is not a domain such as bounces.example.com`)
+    : createParsed(address.domain);
 }
 
 /** Parses the public URL of a listener. The value has no slash at its end. */
@@ -246,17 +248,18 @@ function parsePublicUrl(text: string, example: string): Parsed<string> {
     url.password === '' &&
     !text.includes('?') &&
     !text.includes('#');
-  if (!isValid) return invalid(`${quote(maskUrl(text))} is not a URL such as ${example}`);
-  return valid(text.endsWith('/') ? text.slice(0, -1) : text);
+  if (!isValid) return createFault(`${quote(maskUrl(text))} is not a URL such as ${example}`);
+  return createParsed(text.endsWith('/') ? text.slice(0, -1) : text);
 }
 
 /** Creates the specification of POSTRIDER_EVENTS_<PROVIDER>. */
 function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<readonly string[]> {
   const parse = (text: string): Parsed<readonly string[]> => {
     const secrets = text.split(',').map((secret) => secret.trim());
-    if (events === null || secrets.includes('')) return invalid('the list contains an empty secret; remove a comma');
+    if (events === null || secrets.includes(''))
+      return createFault('the list contains an empty secret; remove a comma');
     const parsed = events.createAuthenticate(secrets);
-    return parsed.ok ? valid(secrets) : invalid(parsed.fault);
+    return parsed.ok ? createParsed(secrets) : createFault(parsed.fault);
   };
   const form = events?.secretForm ?? '';
   const unsetText =
@@ -286,7 +289,7 @@ export const SETTINGS_TABLE = {
       secrecy: 'password',
     },
     createValueKind('URL', parseDatabase, '`sqlite:FILE`, `postgres://…`'),
-    'URL of the database. `sqlite:FILE` is the embedded database in one file. A relative path begins at the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which several nodes can share; docs/postgresql.md lists its parameters.',
+    'URL of the database. `sqlite:FILE` is the embedded database in one file. A relative path is resolved against the working directory. `postgres://USER:PASSWORD@HOST/DATABASE` is a PostgreSQL database, which several nodes can share; docs/postgresql.md lists its parameters.',
   ),
   databaseDirect: createSpec(
     'POSTRIDER_DATABASE_DIRECT',
@@ -453,7 +456,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_WEBHOOK_TARGETS',
     { default: 'public', example: 'any' },
     createChoiceKind(['public', 'any']),
-    'Selects the URLs to which webhooks are sent. `public`: HTTPS and public addresses only. `any`: also HTTP and private addresses, for development and internal networks. Every attempt obeys the current value.',
+    'Selects the URLs to which webhooks are sent. `public`: HTTPS and public addresses only. `any`: also HTTP and private addresses, for development and internal networks. Every attempt uses the current value.',
   ),
   notifyTargets: createSpec(
     'POSTRIDER_NOTIFY',
@@ -465,7 +468,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_NOTIFY_FROM',
     { default: null, example: 'postrider@example.com' },
     createValueKind('address', parseNotifyFrom),
-    'Sender of notifications by mail. The account that holds the domain of this address sends the notifications. The limits of the account do not apply to them. A `mailto:` target requires this setting.',
+    'Sender of notifications by mail. The account that owns the domain of this address sends the notifications. The limits of the account do not apply to them. A `mailto:` target requires this setting.',
   ),
   notifySecrets: createSpec(
     'POSTRIDER_NOTIFY_SECRET',

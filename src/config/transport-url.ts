@@ -10,7 +10,7 @@ import { isHost, isHostName } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
 import { isRelayParameterValue, RELAY_PARAMETER_FORM_TEXT } from './relay-parameter.ts';
 import type { TransportSetting } from './settings.ts';
-import { invalid, type Parsed, parseCount, quote, valid } from './units.ts';
+import { createFault, createParsed, type Parsed, parseCount, quote } from './units.ts';
 
 type Smtp = Extract<TransportSetting, { kind: 'smtp' }>;
 type Fault = { readonly ok: false; readonly fault: string };
@@ -38,22 +38,22 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
   const afterScheme = text.slice(scheme.length + 1);
   switch (scheme.toLowerCase()) {
     case 'capture':
-      if (colonIndex === -1) return invalid(`${quote(maskUrl(text))} needs a colon; write capture:`);
+      if (colonIndex === -1) return createFault(`${quote(maskUrl(text))} needs a colon; write capture:`);
       return afterScheme === ''
-        ? valid({ kind: 'capture' })
-        : invalid(`${quote(text)} has text after the colon; write capture:`);
+        ? createParsed({ kind: 'capture' })
+        : createFault(`${quote(text)} has text after the colon; write capture:`);
     case 'smtp':
     case 'smtps':
       return parseSmtp(scheme.toLowerCase() === 'smtps', afterScheme, quote(maskUrl(text)));
     default: {
       if (scheme.toLowerCase() === 'ses') return parseSes(afterScheme, quote(maskUrl(text)));
       if (PLANNED_SCHEMES.includes(scheme.toLowerCase())) {
-        return invalid(
+        return createFault(
           `the scheme ${scheme}: is not supported by this version; use capture:, smtp://, smtps:// or ses://`,
         );
       }
       const hint = formatSuggestion(scheme, ['capture', 'smtp', 'smtps', 'ses']);
-      return invalid(
+      return createFault(
         `the scheme of ${quote(maskUrl(text))} is unknown${hint}; use capture:, or a URL such as ${EXAMPLE}`,
       );
     }
@@ -67,12 +67,12 @@ const SES_PARAMETERS = ['endpoint', 'configuration-set'];
  * its configuration files. The URL never contains credentials.
  */
 function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> {
-  if (!afterScheme.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
+  if (!afterScheme.startsWith('//')) return createFault(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
   const queryIndex = afterScheme.indexOf('?');
   const region = afterScheme.slice(2, queryIndex === -1 ? undefined : queryIndex).replace(/\/$/, '');
   if (region.includes('@'))
-    return invalid(`${shown} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
-  if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region)) return invalid(`${shown} names no region, as in ${SES_EXAMPLE}`);
+    return createFault(`${shown} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
+  if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region)) return createFault(`${shown} names no region, as in ${SES_EXAMPLE}`);
   const parameters = new Map<string, string>();
   for (const parameterText of queryIndex === -1 ? [] : afterScheme.slice(queryIndex + 1).split('&')) {
     const equalsIndex = parameterText.indexOf('=');
@@ -81,20 +81,20 @@ function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> 
     if (!SES_PARAMETERS.includes(name)) {
       return createUnknownParameterFault(shown, name, SES_PARAMETERS);
     }
-    if (parameters.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
+    if (parameters.has(name)) return createFault(`${shown} has the parameter ${name} twice; remove one`);
     parameters.set(name, value);
   }
   const endpoint = parameters.get('endpoint') ?? null;
   if (endpoint !== null && !isEndpoint(endpoint)) {
-    return invalid(
+    return createFault(
       `${shown}: endpoint must be an http or https URL without a path, as in ?endpoint=http://127.0.0.1:8005`,
     );
   }
   const configurationSet = parameters.get('configuration-set') ?? null;
   if (configurationSet !== null && !isRelayParameterValue(configurationSet)) {
-    return invalid(`${shown}: configuration-set must be ${RELAY_PARAMETER_FORM_TEXT}`);
+    return createFault(`${shown}: configuration-set must be ${RELAY_PARAMETER_FORM_TEXT}`);
   }
-  return valid({ kind: 'ses', region, endpoint, configurationSet });
+  return createParsed({ kind: 'ses', region, endpoint, configurationSet });
 }
 
 /**
@@ -105,7 +105,7 @@ function createUnknownParameterFault(shown: string, name: string, knownParameter
   const hint = formatSuggestion(name, knownParameters);
   const parameterPhrase =
     hint !== '' || /^[a-z-]{1,40}$/.test(name) ? `the unknown parameter ${quote(name)}` : 'an unknown parameter';
-  return invalid(`${shown} has ${parameterPhrase}${hint}; the parameters are ${knownParameters.join(', ')}`);
+  return createFault(`${shown} has ${parameterPhrase}${hint}; the parameters are ${knownParameters.join(', ')}`);
 }
 
 function isEndpoint(text: string): boolean {
@@ -120,16 +120,16 @@ function isEndpoint(text: string): boolean {
 
 /** Parses the text after the colon of the scheme. `shown` is the whole setting, in which the password is masked. */
 function parseSmtp(usesImplicitTls: boolean, afterScheme: string, shown: string): Parsed<TransportSetting> {
-  if (!afterScheme.startsWith('//')) return invalid(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
+  if (!afterScheme.startsWith('//')) return createFault(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
   if (hasSpaceOrControl(afterScheme))
-    return invalid(`${shown} contains a space or control character; percent-encode it`);
+    return createFault(`${shown} contains a space or control character; percent-encode it`);
   // The credentials may contain ? and /, so the credentials are separated first.
   const atSignIndex = afterScheme.lastIndexOf('@');
   const auth = parseCredentials(atSignIndex === -1 ? null : afterScheme.slice(2, atSignIndex), shown);
   if (!auth.ok) return auth;
   const afterCredentials = atSignIndex === -1 ? afterScheme.slice(2) : afterScheme.slice(atSignIndex + 1);
   if (afterCredentials.includes('#'))
-    return invalid(`${shown} has a #; write %23 if it belongs to a user name or password`);
+    return createFault(`${shown} has a #; write %23 if it belongs to a user name or password`);
   const queryIndex = afterCredentials.indexOf('?');
   const authority = queryIndex === -1 ? afterCredentials : afterCredentials.slice(0, queryIndex);
   const hostPort = parseHostPort(
@@ -168,37 +168,37 @@ function decodePercentEncoding(text: string): string | null {
 }
 
 function parseCredentials(credentials: string | null, shown: string): Parsed<Smtp['auth']> {
-  if (credentials === null) return valid(null);
+  if (credentials === null) return createParsed(null);
   const colonIndex = credentials.indexOf(':');
   if (colonIndex === -1)
-    return invalid(`${shown} has a user name without a password; write user:password@, percent-encoded`);
+    return createFault(`${shown} has a user name without a password; write user:password@, percent-encoded`);
   const user = decodePercentEncoding(credentials.slice(0, colonIndex));
   const pass = decodePercentEncoding(credentials.slice(colonIndex + 1));
   if (user === null || pass === null) {
-    return invalid(`${shown} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`);
+    return createFault(`${shown} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`);
   }
   if (user === '' || pass === '')
-    return invalid(`${shown} has an empty user name or password; set both, or remove them`);
+    return createFault(`${shown} has an empty user name or password; set both, or remove them`);
   // RFC 4954 and RFC 4616 forbid NUL in the user name and the password. A line break would end the SMTP command.
   for (const text of [user, pass]) {
     if ([...text].some((character) => character === '\0' || character === '\r' || character === '\n')) {
-      return invalid(`${shown} has a NUL or line break in its user name or password; remove it`);
+      return createFault(`${shown} has a NUL or line break in its user name or password; remove it`);
     }
   }
-  return valid({ user, pass });
+  return createParsed({ user, pass });
 }
 
 function parseHostPort(text: string, defaultPort: number, shown: string): Parsed<{ host: string; port: number }> {
-  if (text.includes('/')) return invalid(`${shown} has a path; remove it, as in ${EXAMPLE}`);
+  if (text.includes('/')) return createFault(`${shown} has a path; remove it, as in ${EXAMPLE}`);
   const bracketIndex = text.startsWith('[') ? text.indexOf(']') : -1;
   const colonIndex = text.indexOf(':', bracketIndex + 1);
   const hostText = colonIndex === -1 ? text : text.slice(0, colonIndex);
   const host = bracketIndex > 0 ? hostText.slice(1, -1) : hostText;
-  if (host === '') return invalid(`${shown} has no host; add one, as in ${EXAMPLE}`);
-  if (!isHost(host)) return invalid(`${shown} has no valid host; give a name or an address, as in ${EXAMPLE}`);
-  const port = colonIndex === -1 ? valid(defaultPort) : parseCount(text.slice(colonIndex + 1), 1, 65535);
-  if (!port.ok) return invalid(`${shown} has no port from 1 to 65535, as in ${EXAMPLE}`);
-  return valid({ host, port: port.value });
+  if (host === '') return createFault(`${shown} has no host; add one, as in ${EXAMPLE}`);
+  if (!isHost(host)) return createFault(`${shown} has no valid host; give a name or an address, as in ${EXAMPLE}`);
+  const port = colonIndex === -1 ? createParsed(defaultPort) : parseCount(text.slice(colonIndex + 1), 1, 65535);
+  if (!port.ok) return createFault(`${shown} has no port from 1 to 65535, as in ${EXAMPLE}`);
+  return createParsed({ host, port: port.value });
 }
 
 const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider'];
@@ -211,7 +211,7 @@ function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<S
     const equalsIndex = parameterText.indexOf('=');
     const name = equalsIndex === -1 ? parameterText : parameterText.slice(0, equalsIndex);
     const value = decodePercentEncoding(equalsIndex === -1 ? '' : parameterText.slice(equalsIndex + 1)) ?? '';
-    if (parameters.has(name)) return invalid(`${shown} has the parameter ${name} twice; remove one`);
+    if (parameters.has(name)) return createFault(`${shown} has the parameter ${name} twice; remove one`);
     parameters.set(name, value);
   }
   // The provider determines the default of `connections` and the parameters that the relay accepts.
@@ -224,11 +224,11 @@ function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<S
     smtp = parameterResult;
   }
   if (!smtp.verifyCertificate && (smtp.tls === 'offered' || smtp.tls === 'never')) {
-    return invalid(
+    return createFault(
       `${shown} has verify=no, which is valid only with ?tls=required or smtps://; add one of them, or remove verify=no`,
     );
   }
-  return valid(smtp);
+  return createParsed(smtp);
 }
 
 /**
@@ -238,7 +238,7 @@ function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<S
 function applyProvider(smtp: Smtp, name: string | null, shown: string): Smtp | Fault {
   if (name !== null && !RELAY_PROVIDERS.includes(name)) {
     const hint = formatSuggestion(name, RELAY_PROVIDERS);
-    return invalid(`${shown}: provider is not known${hint}; the providers are ${RELAY_PROVIDERS.join(', ')}`);
+    return createFault(`${shown}: provider is not known${hint}; the providers are ${RELAY_PROVIDERS.join(', ')}`);
   }
   const provider = name === null ? findProviderByHost(smtp.host) : findProvider(name);
   const connections = provider?.relay?.connections ?? smtp.connections;
@@ -249,20 +249,22 @@ function applyParameter(smtp: Smtp, name: string, value: string, shown: string):
   switch (name) {
     case 'tls':
       if (value !== 'required' && value !== 'never')
-        return invalid(`${shown}: tls must be required or never, as in ?tls=required`);
-      if (smtp.tls === 'implicit') return invalid(`${shown}: smtps:// always uses TLS; remove tls=`);
+        return createFault(`${shown}: tls must be required or never, as in ?tls=required`);
+      if (smtp.tls === 'implicit') return createFault(`${shown}: smtps:// always uses TLS; remove tls=`);
       return { ...smtp, tls: value };
     case 'connections': {
       const connections = parseCount(value, 1, MAX_CONNECTIONS);
       if (!connections.ok)
-        return invalid(`${shown}: connections must be a number from 1 to ${MAX_CONNECTIONS}, as in ?connections=20`);
+        return createFault(
+          `${shown}: connections must be a number from 1 to ${MAX_CONNECTIONS}, as in ?connections=20`,
+        );
       return { ...smtp, connections: connections.value };
     }
     case 'verify':
-      if (value !== 'no' && value !== 'yes') return invalid(`${shown}: verify must be yes or no, as in ?verify=no`);
+      if (value !== 'no' && value !== 'yes') return createFault(`${shown}: verify must be yes or no, as in ?verify=no`);
       return { ...smtp, verifyCertificate: value === 'yes' };
     case 'name':
-      if (!isHostName(value)) return invalid(`${shown}: name must be a host name, as in ?name=mail.example.com`);
+      if (!isHostName(value)) return createFault(`${shown}: name must be a host name, as in ?name=mail.example.com`);
       return { ...smtp, name: value };
     case 'provider':
       return smtp;
@@ -275,6 +277,6 @@ function applyRelayParameter(smtp: Smtp, name: string, value: string, shown: str
   const accepted: readonly RelayParameter[] = findProvider(smtp.provider)?.relay?.parameters ?? [];
   const parameter = accepted.find((candidate) => candidate === name);
   if (parameter === undefined) return createUnknownParameterFault(shown, name, [...PARAMETERS, ...accepted]);
-  if (!isRelayParameterValue(value)) return invalid(`${shown}: ${parameter} must be ${RELAY_PARAMETER_FORM_TEXT}`);
+  if (!isRelayParameterValue(value)) return createFault(`${shown}: ${parameter} must be ${RELAY_PARAMETER_FORM_TEXT}`);
   return { ...smtp, relayParameters: { ...smtp.relayParameters, [parameter]: value } };
 }

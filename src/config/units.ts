@@ -21,11 +21,11 @@ const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
   GiB: 1_073_741_824,
 };
 
-export function valid<T>(value: T): Parsed<T> {
+export function createParsed<T>(value: T): Parsed<T> {
   return { ok: true, value };
 }
 
-export function invalid(fault: string): { readonly ok: false; readonly fault: string } {
+export function createFault(fault: string): { readonly ok: false; readonly fault: string } {
   return { ok: false, fault };
 }
 
@@ -42,7 +42,7 @@ export function quote(text: string): string {
 /** Returns the fault of the first entry that occurs more than once, or null. */
 export function findDuplicate(entries: readonly string[]): { readonly ok: false; readonly fault: string } | null {
   const duplicate = entries.find((entry, index) => entries.indexOf(entry) !== index);
-  return duplicate === undefined ? null : invalid(`${quote(duplicate)} is given twice; remove one`);
+  return duplicate === undefined ? null : createFault(`${quote(duplicate)} is given twice; remove one`);
 }
 
 /**
@@ -68,8 +68,8 @@ export function parseDuration(text: string): Parsed<number> {
   const value = numberAndUnit && unit !== undefined ? numberAndUnit.number * unit : Number.NaN;
   // A duration is at most a tenth of the maximum date (8.64e15 ms after the epoch), so that the sum of a date and a
   // duration is a date.
-  if (!(value <= 8.64e14)) return invalid(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
-  return valid(value);
+  if (!(value <= 8.64e14)) return createFault(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
+  return createParsed(value);
 }
 
 /** Formats a duration in the largest unit that divides it, in the form that `parseDuration` accepts. */
@@ -88,8 +88,9 @@ export function parseSize(text: string): Parsed<number> {
       ? BYTES_PER_UNIT[numberAndUnit.suffix]
       : undefined;
   const value = numberAndUnit && unit !== undefined ? numberAndUnit.number * unit : Number.NaN;
-  if (!Number.isSafeInteger(value)) return invalid(`${quote(text)} is not a size such as 1MiB, 512KiB, 1MB or 1048576`);
-  return valid(value);
+  if (!Number.isSafeInteger(value))
+    return createFault(`${quote(text)} is not a size such as 1MiB, 512KiB, 1MB or 1048576`);
+  return createParsed(value);
 }
 
 /** Formats a size in the largest binary unit that divides it, in the form that `parseSize` accepts. */
@@ -108,9 +109,9 @@ export const MAX_INT32 = 2_147_483_647;
 export function parseCount(text: string, min: number, max: number): Parsed<number> {
   const numberAndRest = splitLeadingNumber(text);
   if (numberAndRest?.suffix !== '' || numberAndRest.number < min || numberAndRest.number > max) {
-    return invalid(`${quote(text)} is not a whole number from ${min} to ${max}`);
+    return createFault(`${quote(text)} is not a whole number from ${min} to ${max}`);
   }
-  return valid(numberAndRest.number);
+  return createParsed(numberAndRest.number);
 }
 
 /** Parses `10%`, `0.15 %` or `10` as a fraction above 0 and up to 1. The percentage has at most four decimal places. */
@@ -118,19 +119,19 @@ export function parsePercent(text: string): Parsed<number> {
   const numberText = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
   const value = /^\d{1,3}(\.\d{1,4})?$/.test(numberText) ? Number(numberText) : 0;
   if (value <= 0 || value > 100)
-    return invalid(`${quote(text)} is not a percentage above 0 and up to 100, such as 10% or 0.15%`);
-  return valid(value / 100);
+    return createFault(`${quote(text)} is not a percentage above 0 and up to 100, such as 10% or 0.15%`);
+  return createParsed(value / 100);
 }
 
 /** Parses `1000/1h` or `1000/h` as messages per period. The minimum is 1 message, and the minimum period is one second. */
 export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
-  const fault = invalid(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
+  const fault = createFault(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
   const parts = splitLeadingNumber(text);
   if (!parts || parts.number < 1 || !parts.suffix.startsWith('/')) return fault;
   const periodText = parts.suffix.slice(1);
   const duration = parseDuration(Object.hasOwn(MS_PER_UNIT, periodText) ? `1${periodText}` : periodText);
   if (!duration.ok || duration.value < 1000) return fault;
-  return valid({ limit: parts.number, periodMs: duration.value });
+  return createParsed({ limit: parts.number, periodMs: duration.value });
 }
 
 export function formatRate(rate: { readonly limit: number; readonly periodMs: number }): string {
@@ -139,7 +140,7 @@ export function formatRate(rate: { readonly limit: number; readonly periodMs: nu
 
 /** Parses `50/s` (burst 50) or `50/s:200` as requests per second and burst. Both numbers are at most `MAX_INT32`. */
 export function parseThrottle(text: string): Parsed<{ readonly perSecond: number; readonly burst: number }> {
-  const fault = invalid(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
+  const fault = createFault(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
   const parts = splitLeadingNumber(text);
   if (!parts || parts.number < 1) return fault;
   const hasDefaultBurst = parts.suffix === '/s';
@@ -147,8 +148,8 @@ export function parseThrottle(text: string): Parsed<{ readonly perSecond: number
   const burst = hasDefaultBurst ? { number: parts.number, suffix: '' } : splitLeadingNumber(parts.suffix.slice(3));
   if (burst?.suffix !== '' || burst.number < 1) return fault;
   if (Math.max(parts.number, burst.number) > MAX_INT32)
-    return invalid(`${quote(text)} is too large for a throttle; use numbers up to ${MAX_INT32}`);
-  return valid({ perSecond: parts.number, burst: burst.number });
+    return createFault(`${quote(text)} is too large for a throttle; use numbers up to ${MAX_INT32}`);
+  return createParsed({ perSecond: parts.number, burst: burst.number });
 }
 
 export function formatThrottle(throttle: { readonly perSecond: number; readonly burst: number }): string {
@@ -164,13 +165,13 @@ const DATE_PATTERN = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{
  * after `now`. Returns milliseconds since the epoch.
  */
 export function parseTimestamp(text: string, now: number, direction: 'ahead' | 'back'): Parsed<number> {
-  const fault = invalid(
+  const fault = createFault(
     `${quote(text)} is not a date such as 2030-12-31 or 2030-12-31T18:00:00Z, nor a duration such as 30d`,
   );
   const duration = parseDuration(text);
   if (duration.ok) {
     const timestampMs = direction === 'ahead' ? now + duration.value : now - duration.value;
-    return Math.abs(timestampMs) <= 8.64e15 ? valid(timestampMs) : fault;
+    return Math.abs(timestampMs) <= 8.64e15 ? createParsed(timestampMs) : fault;
   }
   const match = text.length <= 32 ? DATE_PATTERN.exec(text) : null;
   if (!match) return fault;
@@ -188,7 +189,7 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
     second > 59;
   const zoneOffsetMs = (match[8] === '-' ? -1 : 1) * (readField(9) * 60 + readField(10)) * MS_PER_UNIT.m;
   if (isInvalidDate || readField(1) < 1970 || readField(9) > 14 || readField(10) > 59) return fault;
-  return valid(localMs - zoneOffsetMs);
+  return createParsed(localMs - zoneOffsetMs);
 }
 
 /**

@@ -18,7 +18,7 @@ export interface DatabaseParts {
     | { readonly kind: 'ok' }
     | { readonly kind: 'failed'; readonly reason: string };
   /** Duration of opening the database and writing to it, in ms. */
-  readonly tookMs: number;
+  readonly durationMs: number;
   /**
    * Reads the free and total bytes of the database's file system. Rejects when the file system cannot be queried. Null
    * for a database server.
@@ -37,7 +37,7 @@ const SLOW_COMMIT_MS = 1_000;
  * Returns a finding about the database, a finding for each warning, and a finding about the disk if the disk is local.
  */
 export async function checkDatabase(parts: DatabaseParts): Promise<readonly Finding[]> {
-  const { path, openResult, tookMs, readDiskSpace, warnings = [], standby = null } = parts;
+  const { path, openResult, durationMs: tookMs, readDiskSpace, warnings = [], standby = null } = parts;
   return [
     createOpenFinding(path, openResult, tookMs),
     ...warnings.map((line) =>

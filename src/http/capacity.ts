@@ -37,7 +37,7 @@ interface Peer {
  * The maximum fraction of a listener's connections that one peer can use while more than half of the connections are in
  * use.
  */
-const PEER_SHARE = 1 / 20;
+const MAX_PEER_SHARE = 1 / 20;
 
 export class ConnectionTable {
   readonly #maxConnections: number;
@@ -48,7 +48,7 @@ export class ConnectionTable {
 
   constructor(maxConnections: number) {
     this.#maxConnections = maxConnections;
-    this.#maxPerPeer = Math.max(1, Math.floor(maxConnections * PEER_SHARE));
+    this.#maxPerPeer = Math.max(1, Math.floor(maxConnections * MAX_PEER_SHARE));
   }
 
   /** The number of open connections. */

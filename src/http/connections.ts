@@ -94,9 +94,9 @@ export function createPeerShareExemption(proxies: TrustedProxies): (address: str
 }
 
 /** The chunk size for data of an unauthenticated connection, in bytes. Most requests fit into one chunk. */
-const SLICE_BYTES = 1_024;
+const UNAUTHENTICATED_CHUNK_BYTES = 1_024;
 /** The chunk size for data of a connection that pipelines requests, in bytes. */
-const PIPELINED_SLICE_BYTES = 256;
+const PIPELINED_CHUNK_BYTES = 256;
 /** The time that Node adds to the timeout in the Keep-Alive header before it closes an idle connection. */
 const KEEP_ALIVE_SLACK_MS = 1_000;
 /** The maximum time to send a response to bytes that are not HTTP. */
@@ -299,9 +299,9 @@ export class Connections implements HttpConnections {
         return pushChunk(chunk, encoding);
       let [offset, canPushMore] = [0, true];
       while (offset < chunk.length && !socket.destroyed) {
-        const sliceEnd = offset + (connection.isPipelining ? PIPELINED_SLICE_BYTES : SLICE_BYTES);
-        canPushMore = pushChunk(offset === 0 && sliceEnd >= chunk.length ? chunk : chunk.subarray(offset, sliceEnd));
-        offset = sliceEnd;
+        const chunkEnd = offset + (connection.isPipelining ? PIPELINED_CHUNK_BYTES : UNAUTHENTICATED_CHUNK_BYTES);
+        canPushMore = pushChunk(offset === 0 && chunkEnd >= chunk.length ? chunk : chunk.subarray(offset, chunkEnd));
+        offset = chunkEnd;
       }
       return canPushMore;
     };

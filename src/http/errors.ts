@@ -15,7 +15,7 @@ export interface ErrorEntry {
   readonly headers: readonly string[];
   /** The condition under which the error occurs, as docs/errors.md describes it. */
   readonly condition: string;
-  /** What the sender of the request does about the error. */
+  /** The remedy of the client or the operator. */
   readonly remedy: string;
   /** An example of the part that replaces `…`. */
   readonly example?: string;

@@ -23,7 +23,7 @@ export interface ListenerLimits extends ConnectionLimits, RequestLimits {
    * The maximum time for which a refused body is read and discarded, so that the client receives the response before
    * the connection is closed.
    */
-  readonly lingerMs: number;
+  readonly maxLingerMs: number;
   /** The maximum size of the request line and headers. */
   readonly maxHeaderBytes: number;
   /** The interval between two checks of the certificate files for changes. */
@@ -34,7 +34,7 @@ export const LISTENER_LIMITS: ListenerLimits = {
   ...CONNECTION_LIMITS,
   headersTimeoutMs: 10_000,
   requestTimeoutMs: 30_000,
-  lingerMs: 2_000,
+  maxLingerMs: 2_000,
   maxHeaderBytes: 16_384,
   maxInFlight: 2_000,
   maxReadingPerAccount: 200,

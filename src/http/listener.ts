@@ -41,7 +41,7 @@ export function createListener(options: ListenerOptions): Listener {
     publish({ type: 'node.operation_failed', at: clock.now(), operation: 'request', error });
   const limits: ListenerLimits = { ...LISTENER_LIMITS, ...options.limits };
   const limiter = new RequestLimiter(limits, options.loadSignal);
-  const responseWriter = new ResponseWriter(clock, limits.lingerMs, settings.maxRequestBytes);
+  const responseWriter = new ResponseWriter(clock, limits.maxLingerMs, settings.maxRequestBytes);
   const onRefused = (code: ErrorCode): void =>
     publish({ type: 'request.refused', at: clock.now(), code, accountId: null, keyId: null });
   const proxies = createTrustedProxies(settings.trustedProxies, isUnixSocket(settings.listen));

@@ -19,14 +19,14 @@ const CREATED_BYTES = 56;
 
 export class ResponseWriter {
   readonly #clock: Clock;
-  readonly #lingerMs: number;
-  readonly #lingerBytes: number;
+  readonly #maxLingerMs: number;
+  readonly #maxLingerBytes: number;
   #isDraining = false;
 
-  constructor(clock: Clock, lingerMs: number, lingerBytes: number) {
+  constructor(clock: Clock, maxLingerMs: number, maxLingerBytes: number) {
     this.#clock = clock;
-    this.#lingerMs = lingerMs;
-    this.#lingerBytes = lingerBytes;
+    this.#maxLingerMs = maxLingerMs;
+    this.#maxLingerBytes = maxLingerBytes;
   }
 
   get isDraining(): boolean {
@@ -90,7 +90,7 @@ export class ResponseWriter {
    * bytes is closed, it is reset, and the client can lose the response (RFC 9112 section 9.6).
    */
   #linger(req: IncomingMessage, res: ServerResponse): void {
-    let remainingBytes = this.#lingerBytes;
+    let remainingBytes = this.#maxLingerBytes;
     let isFinished = false;
     const finish = () => {
       if (isFinished) return;
@@ -98,7 +98,7 @@ export class ResponseWriter {
       cancel();
       res.end();
     };
-    const cancel = this.#clock.after(this.#lingerMs, finish);
+    const cancel = this.#clock.after(this.#maxLingerMs, finish);
     req.on('data', (chunk: Buffer) => {
       remainingBytes -= chunk.length;
       if (remainingBytes < 0) finish();

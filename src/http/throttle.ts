@@ -122,7 +122,7 @@ export class Throttle {
 /** The time for which tokens are taken in advance. After this time the tokens expire. */
 const PREFETCH_MS = 100;
 /** The minimum interval between two queries of an empty bucket with a high rate. */
-const EMPTY_BUCKET_QUERY_INTERVAL_MS = 20;
+const MIN_EMPTY_BUCKET_QUERY_INTERVAL_MS = 20;
 
 interface TokenReserve {
   tokens: number;
@@ -168,7 +168,7 @@ export class SharedThrottle {
     if (
       !reserve.isQueryRunning &&
       now < reserve.emptyUntil &&
-      reserve.emptyUntil - now <= EMPTY_BUCKET_QUERY_INTERVAL_MS + 1_000 / limit.perSecond
+      reserve.emptyUntil - now <= MIN_EMPTY_BUCKET_QUERY_INTERVAL_MS + 1_000 / limit.perSecond
     )
       return createRefuseResult(reserve.emptyUntil - now, limit);
     return new Promise((resolve) => {
@@ -200,7 +200,7 @@ export class SharedThrottle {
         reserve.sharedTokens = remainingTokens;
         reserve.emptyUntil =
           granted < requestedTokens
-            ? now + Math.max(1, nextTokenInMs, getPrefetchCount(limit) === 0 ? 0 : EMPTY_BUCKET_QUERY_INTERVAL_MS)
+            ? now + Math.max(1, nextTokenInMs, getPrefetchCount(limit) === 0 ? 0 : MIN_EMPTY_BUCKET_QUERY_INTERVAL_MS)
             : 0;
         for (const resolve of reserve.waiters.splice(0, waitingCount)) {
           if (reserve.tokens > 0) {

@@ -31,9 +31,17 @@ import { computeAccountVersion } from '../model/account-version.ts';
 import { Type } from '../model/schema.ts';
 import { formatTime } from '../printing/text.ts';
 import { AccountDetails, AccountEntry, limitMembers, providerMembers, thresholdMembers } from './accounts/schemas.ts';
-import { accountNotFound, conflict, invalid, invalidTemplate, ok, type Result, toMemberResult } from './errors.ts';
+import {
+  createAccountNotFound,
+  createConflict,
+  createInvalid,
+  createInvalidTemplate,
+  ok,
+  type Result,
+  toMemberResult,
+} from './errors.ts';
 import { parseName, parseVisibleText } from './labels.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { AccountName } from './schemas.ts';
 
 const MAX_REASON_LENGTH = 500;
@@ -48,11 +56,11 @@ const ExpectedVersion = Type.Optional(
 const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 /** Creates an account with the default thresholds. */
-export const createAccount = operation({
+export const createAccount = defineOperation({
   name: 'account.create',
   id: 'createAccount',
   summary: 'Create an account',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ name: Type.String({ description: 'The name of the account.' }), ...limitMembers }),
   result: AccountEntry,
   errors: ['conflict'],
@@ -61,7 +69,7 @@ export const createAccount = operation({
     const parsedName = parseName('name', name);
     if (!parsedName.ok) return parsedName;
     if (name === '*') {
-      return invalid('name', '"*" names the suppression list of the whole service; choose another name');
+      return createInvalid('name', '"*" names the suppression list of the whole service; choose another name');
     }
     const limits = parseLimits(input, now);
     if (!limits.ok) return limits;
@@ -69,12 +77,15 @@ export const createAccount = operation({
   },
 });
 
-/** Changes limits, thresholds and the configuration set of Amazon SES. The count of a new volume starts at zero. */
-export const setAccount = operation({
+/**
+ * Changes limits, thresholds and the configuration set of Amazon SES. A new volume resets the count of used messages to
+ * zero.
+ */
+export const setAccount = defineOperation({
   name: 'account.set',
   id: 'setAccount',
   summary: 'Change limits, thresholds and configuration set of an account; omitted ones do not change',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     account: AccountName,
     ...limitMembers,
@@ -100,11 +111,11 @@ export const setAccount = operation({
 });
 
 /** Lists all accounts by name. */
-export const listAccounts = operation({
+export const listAccounts = defineOperation({
   name: 'account.list',
   id: 'listAccounts',
   summary: 'List the accounts',
-  changes: false,
+  makesChange: false,
   input: Type.Object({}),
   result: Type.Array(AccountDetails),
   errors: [],
@@ -118,29 +129,29 @@ export const listAccounts = operation({
 });
 
 /** Shows one account. */
-export const showAccount = operation({
+export const showAccount = defineOperation({
   name: 'account.show',
   id: 'showAccount',
   summary: 'Show an account with its limits and the counts of the last 7 days',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ account: AccountName }),
   result: AccountDetails,
   errors: ['not-found'],
   async run({ account: name }, { store, clock }) {
     const now = clock.now();
     const account = (await store.listAccounts()).find((candidate) => candidate.name === name);
-    if (account === undefined) return accountNotFound(name);
+    if (account === undefined) return createAccountNotFound(name);
     const counts = await store.readReputation(name, now);
     return ok(toAccountDetails(account, now, counts.kind === 'done' ? counts.value : ZERO_COUNTS));
   },
 });
 
 /** Locks an account. Every node refuses the keys of the account within one second, and its queued messages wait. */
-export const lockAccount = operation({
+export const lockAccount = defineOperation({
   name: 'account.lock',
   id: 'lockAccount',
   summary: 'Lock an account: refuse its keys and stop delivery of its queued messages',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     account: AccountName,
     reason: Type.String({ description: 'The reason, for the audit log.' }),
@@ -157,11 +168,11 @@ export const lockAccount = operation({
 });
 
 /** Unlocks an account and resets its counts of bounces and complaints. */
-export const unlockAccount = operation({
+export const unlockAccount = defineOperation({
   name: 'account.unlock',
   id: 'unlockAccount',
   summary: 'Unlock an account and reset its counts of bounces and complaints',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ account: AccountName, expected: ExpectedVersion }),
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
@@ -177,16 +188,16 @@ function toChangeResult(name: string, result: GuardedChangeResult<Account>, now:
     case 'done':
       return ok(toAccountEntry(result.value, now));
     case 'missing':
-      return accountNotFound(name);
+      return createAccountNotFound(name);
     case 'exists':
-      return conflict(
+      return createConflict(
         'name',
         `account ${quote(name)} already exists; choose another name, or change the account: \`postrider account set --help\``,
       );
     case 'stale':
-      return conflict(
+      return createConflict(
         null,
-        `account ${quote(name)} was changed by another request, and this change was not made; the account is now: ${describeAccount(result.value)}`,
+        `account ${quote(name)} was changed by another request, so this change was not made; compare the current values and repeat the change: ${describeAccount(result.value)}`,
       );
   }
 }
@@ -240,7 +251,7 @@ function parseChange(input: AccountChangeInput, now: number): Result<AccountChan
   if (sesConfigurationSet !== undefined) {
     const isRemoved = sesConfigurationSet === '' || sesConfigurationSet === 'none';
     if (!isRemoved && !isRelayParameterValue(sesConfigurationSet))
-      return invalid(
+      return createInvalid(
         'sesConfigurationSet',
         `${quote(sesConfigurationSet)} is not ${RELAY_PARAMETER_FORM_TEXT}; give the name of a configuration set of Amazon SES, or none`,
       );
@@ -257,7 +268,7 @@ function parseChange(input: AccountChangeInput, now: number): Result<AccountChan
     change.complaintRate = rate.value;
   }
   if (Object.keys(change).length > 0) return ok(change);
-  return invalidTemplate(null, (member) => {
+  return createInvalidTemplate(null, (member) => {
     const names = SETTABLE_MEMBERS.map(member);
     return `there is nothing to change; give ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`;
   });

@@ -9,28 +9,28 @@ import { Type } from '../model/schema.ts';
 import { AuditRecord } from './audit/schemas.ts';
 import { ok } from './errors.ts';
 import { createOptionalText, readMatches, splitList } from './filter-values.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { createPageSizeMember } from './schemas.ts';
 
 /**
  * Lists one page of the audit log, newest entry first. With a filter, the operation examines the newest 20,000 entries
  * that are older than `before`.
  */
-export const listAudit = operation({
+export const listAudit = defineOperation({
   name: 'audit.list',
   id: 'listAudit',
   summary: 'List the audit log, newest entry first; a filter examines the newest 20,000 entries',
-  changes: false,
+  makesChange: false,
   input: Type.Object({
     limit: createPageSizeMember(100_000),
     before: Type.Optional(
       Type.Integer({ minimum: 1, description: 'The last id of the previous page; lists older entries.' }),
     ),
     action: createOptionalText(
-      'Entries of this action, such as `account.lock`, or of all actions on a noun, such as `account`. Several are separated by commas.',
+      'Entries of this action, such as `account.lock`, or of all actions on a noun, such as `account`. Commas separate several actions.',
     ),
-    actor: createOptionalText('Entries of this actor, such as `page` or `token:ci`. Several are separated by commas.'),
-    target: createOptionalText('Entries whose target contains this text, in upper or lower case.'),
+    actor: createOptionalText('Entries of this actor, such as `page` or `token:ci`. Commas separate several actors.'),
+    target: createOptionalText('Entries whose target contains this text, without regard to case.'),
   }),
   result: Type.Array(AuditRecord),
   errors: [],

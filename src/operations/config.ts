@@ -11,7 +11,7 @@ export const showConfig: Operation<typeof NO_INPUT, typeof EffectiveSettings, Co
   name: 'config.show',
   id: 'showConfig',
   summary: 'Show the effective settings, secrets masked',
-  changes: false,
+  makesChange: false,
   input: NO_INPUT,
   result: EffectiveSettings,
   errors: ['conflict'],

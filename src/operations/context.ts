@@ -1,4 +1,7 @@
-/** The contexts of operations. Adapters provide them. An operation opens no resource. */
+/**
+ * The contexts of operations. Adapters create the contexts and open the resources in them; an operation opens no
+ * resource.
+ */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { DescribedSetting } from '../config/load.ts';
 import type { Settings } from '../config/settings.ts';

@@ -23,19 +23,19 @@ import {
   GROUPINGS,
   type Grouping,
 } from './deliverability/schemas.ts';
-import { accountNotFound, invalid, ok } from './errors.ts';
-import { operation } from './operation.ts';
+import { createAccountNotFound, createInvalid, ok } from './errors.ts';
+import { defineOperation } from './operation.ts';
 import { createStringEnum } from './schemas.ts';
 
 const MAX_ROWS = 200;
 
 /** Shows the figures. The duration depends on the number of stored rows, and not on the number of messages. */
-export const showDeliverability = operation({
+export const showDeliverability = defineOperation({
   name: 'deliverability.show',
   id: 'showDeliverability',
   summary:
     'Show messages by mailbox provider, recipient domain, account or sending domain, compared with the period before',
-  changes: false,
+  makesChange: false,
   input: Type.Object({
     by: createStringEnum(GROUPINGS, {
       default: 'provider',
@@ -64,11 +64,11 @@ export const showDeliverability = operation({
   errors: ['not-found'],
   async run({ by, range, account: accountName, sendingDomain, key, limit }, { store, clock }) {
     if (sendingDomain !== undefined && by !== 'provider')
-      return invalid('sendingDomain', 'is allowed only if the figures are grouped by provider');
+      return createInvalid('sendingDomain', 'is allowed only if the figures are grouped by provider');
     const now = clock.now();
     const accounts = await store.listAccounts();
     const account = accounts.find(({ name }) => name === accountName) ?? null;
-    if (accountName !== undefined && account === null) return accountNotFound(accountName);
+    if (accountName !== undefined && account === null) return createAccountNotFound(accountName);
 
     const { stepMs } = DELIVERABILITY_RANGES[range];
     const bounds = getPeriodBounds(range, now);
@@ -89,13 +89,13 @@ export const showDeliverability = operation({
       .map(([resultKey, counts]) => ({ ...describeKey(by, resultKey, accountsById), resultKey, counts }))
       .sort((a, b) => compareTraffic(b.counts, a.counts) || (a.key < b.key ? -1 : 1))
       .slice(0, limit);
-    const selectsKey = (storedKey: string): boolean => {
+    const isSelectedKey = (storedKey: string): boolean => {
       const resultKey = selection.toKey(storedKey);
       return resultKey !== null && resultKey !== REMAINDER_KEY && describeKey(by, resultKey, accountsById).key === key;
     };
     const points =
       key !== undefined
-        ? computePoints(rows, range, bounds, selectsKey)
+        ? computePoints(rows, range, bounds, isSelectedKey)
         : computePoints(
             totalRows ?? rows,
             range,
@@ -147,7 +147,7 @@ function selectSeries(
   sendingDomain: string | null,
 ): { readonly selection: Selection; readonly totalSelection: Selection | null } {
   const accountId = account === null ? null : String(account.id);
-  const ofAccount: Selection = { series: 'account', toKey: (key) => (key === accountId ? key : null) };
+  const accountSelection: Selection = { series: 'account', toKey: (key) => (key === accountId ? key : null) };
   switch (by) {
     case 'provider':
       if (sendingDomain !== null) {
@@ -163,17 +163,17 @@ function selectSeries(
       }
       return accountId === null
         ? { selection: selectAll('provider'), totalSelection: null }
-        : { selection: selectPairs('account/provider', accountId), totalSelection: ofAccount };
+        : { selection: selectPairs('account/provider', accountId), totalSelection: accountSelection };
     case 'recipient-domain':
       return accountId === null
         ? { selection: selectAll('recipient-domain'), totalSelection: null }
-        : { selection: selectPairs('account/recipient-domain', accountId), totalSelection: ofAccount };
+        : { selection: selectPairs('account/recipient-domain', accountId), totalSelection: accountSelection };
     case 'account':
-      return { selection: accountId === null ? selectAll('account') : ofAccount, totalSelection: null };
+      return { selection: accountId === null ? selectAll('account') : accountSelection, totalSelection: null };
     case 'sending-domain':
       return {
         selection: selectPairs('sending-domain', accountId),
-        totalSelection: accountId === null ? null : ofAccount,
+        totalSelection: accountId === null ? null : accountSelection,
       };
   }
 }
@@ -196,10 +196,10 @@ function selectPairs(series: Series, accountId: string | null): Selection {
 
 /** Returns the sum of the keys, and of the counts of `total` that no key contains. */
 function addCountsWithoutKey(keySum: ComparedCounts, total: ComparedCounts): ComparedCounts {
-  const rest = subtractParts(total, [keySum]);
-  addKeyCounts(rest.current, keySum.current);
-  addKeyCounts(rest.previous, keySum.previous);
-  return rest;
+  const remainder = subtractParts(total, [keySum]);
+  addKeyCounts(remainder.current, keySum.current);
+  addKeyCounts(remainder.previous, keySum.previous);
+  return remainder;
 }
 
 function describeKey(
@@ -220,7 +220,10 @@ function describeKey(
   }
 }
 
-/** Compares by accepted messages, then by messages that ended. Returns a positive number if `a` has more. */
+/**
+ * Compares by accepted messages, then by messages that ended, then by accepted messages of the period before. Returns a
+ * positive number if `a` has more.
+ */
 function compareTraffic({ current: a, previous: before }: ComparedCounts, other: ComparedCounts): number {
   const { current: b, previous: otherBefore } = other;
   return a.accepted - b.accepted || a.ended - b.ended || before.accepted - otherBefore.accepted;

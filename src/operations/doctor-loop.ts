@@ -1,7 +1,7 @@
 /**
  * Tests that feedback arrives: sends a message to a recipient that is known to bounce or to complain, and waits for the
- * report about the message. Each test sends one message and changes neither the reputation nor a suppression list. A
- * failure is a finding with a remedy.
+ * report about the message. Each test sends one message. The test affects neither the reputation of the account nor a
+ * suppression list. A failure is a finding with a remedy.
  */
 import { randomUUID } from 'node:crypto';
 import type { Settings } from '../config/settings.ts';
@@ -18,7 +18,7 @@ import { describeError } from '../printing/error-line.ts';
 import type { AcceptStore } from '../store/contract.ts';
 import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor/schemas.ts';
-import { accountNotFound, invalid, ok, toMemberResult } from './errors.ts';
+import { createAccountNotFound, createInvalid, ok, toMemberResult } from './errors.ts';
 import type { Operation } from './operation.ts';
 
 const CHECK_NAME = 'loop';
@@ -36,19 +36,19 @@ const LoopInput = Type.Object({
 });
 
 /** Submits the test messages and waits for their reports. */
-export const tryLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext> = {
+export const testFeedbackLoop: Operation<typeof LoopInput, typeof Findings, DoctorContext> = {
   name: 'doctor.loop',
   id: 'tryLoop',
   summary: 'Send messages that bounce, and wait for their feedback reports',
-  // The test writes the history of its messages. It changes no setting and no suppression list.
-  changes: false,
+  // The test writes only its messages and their histories.
+  makesChange: false,
   input: LoopInput,
   result: Findings,
   errors: [],
   async run({ account, within }, context) {
     const timeout = toMemberResult('within', parseDuration(within));
     if (!timeout.ok) return timeout;
-    if (timeout.value > MAX_WAIT_MS) return invalid('within', 'the maximum is 1h');
+    if (timeout.value > MAX_WAIT_MS) return createInvalid('within', 'the maximum is 1h');
     const { settings, machineClock: clock, installation, showProgress } = context;
     const tests = planLoopTests(settings);
     if (!Array.isArray(tests)) return ok([tests as Finding]);
@@ -102,7 +102,11 @@ async function findSender(
           'there is no account to send with',
           'start the service once, or `postrider account create NAME`',
         )
-      : createFailure(CHECK_NAME, accountNotFound(name).error.message, 'correct the cause and run the command again');
+      : createFailure(
+          CHECK_NAME,
+          createAccountNotFound(name).error.message,
+          'correct the cause and run the command again',
+        );
   }
   const sender = await selectSender(store, accounts, settings);
   if (sender !== null) return sender;

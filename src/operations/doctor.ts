@@ -76,7 +76,7 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
   name: 'doctor.run',
   id: 'runDoctor',
   summary: 'Check the installation; takes up to two minutes',
-  changes: false,
+  makesChange: false,
   input: NO_INPUT,
   result: Findings,
   errors: [],
@@ -122,7 +122,7 @@ export const runDoctor: Operation<typeof NO_INPUT, typeof Findings, DoctorContex
 /** The data of the store that the checks need. */
 interface StoreFacts {
   readonly openResult: DatabaseParts['openResult'];
-  readonly tookMs: number;
+  readonly durationMs: number;
   readonly newestAcceptedAt: number | null;
   readonly domains: readonly SendingDomain[];
   readonly lastFeedback: readonly LastFeedback[];
@@ -130,14 +130,14 @@ interface StoreFacts {
 }
 
 async function readStore({ machineClock: clock, installation }: DoctorContext): Promise<StoreFacts> {
-  const emptyFacts = { tookMs: 0, newestAcceptedAt: null, domains: [], lastFeedback: [], nodes: [] };
+  const emptyFacts = { durationMs: 0, newestAcceptedAt: null, domains: [], lastFeedback: [], nodes: [] };
   const missingDatabase = await installation.findMissingDatabase();
   if (missingDatabase !== null) return { ...emptyFacts, openResult: missingDatabase };
   const startedAt = clock.monotonic();
   try {
     return await installation.withStore(async (store) => {
       await store.probe();
-      const tookMs = clock.monotonic() - startedAt;
+      const durationMs = clock.monotonic() - startedAt;
       const newestMessages = await store.listMessages({
         accountId: null,
         state: null,
@@ -149,7 +149,7 @@ async function readStore({ machineClock: clock, installation }: DoctorContext): 
       const lastFeedback = await store.listLastFeedback();
       const nodes = await store.listNodes(clock.now());
       const newestAcceptedAt = newestMessages[0]?.acceptedAt ?? null;
-      return { openResult: { kind: 'ok' }, tookMs, newestAcceptedAt, domains, lastFeedback, nodes };
+      return { openResult: { kind: 'ok' }, durationMs: durationMs, newestAcceptedAt, domains, lastFeedback, nodes };
     });
   } catch (error) {
     return { ...emptyFacts, openResult: { kind: 'failed', reason: describeError(error) } };

@@ -18,8 +18,8 @@ import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';
 import { DomainName, findConfirmedDomain, findDomain, readDomainDetails, requireChanged } from './domain-lookup.ts';
 import { RotatedDomain } from './domains/schemas.ts';
-import { conflict, invalid, invalidTemplate, ok, type Result } from './errors.ts';
-import { operation } from './operation.ts';
+import { createConflict, createInvalid, createInvalidTemplate, ok, type Result } from './errors.ts';
+import { defineOperation } from './operation.ts';
 
 const ALGORITHMS = ['rsa', 'ed25519'] as const;
 
@@ -39,31 +39,31 @@ export function parseImportedKey(
 ): Result<readonly ImportedKeyInput[]> {
   if (dkimKey === undefined && selector === undefined) return ok([]);
   if (dkimKey === undefined) {
-    return invalidTemplate(
+    return createInvalidTemplate(
       'dkimKey',
       (getMemberName) => `${getMemberName('selector')} requires ${getMemberName('dkimKey')}; give both or none`,
     );
   }
   if (selector === undefined) {
-    return invalidTemplate(
+    return createInvalidTemplate(
       'selector',
       (getMemberName) => `${getMemberName('dkimKey')} requires ${getMemberName('selector')}; give both or none`,
     );
   }
   const parsedSelector = parseSelector(selector, domain);
-  if (!parsedSelector.ok) return invalid('selector', parsedSelector.fault);
+  if (!parsedSelector.ok) return createInvalid('selector', parsedSelector.fault);
   const parsedKey = parsePrivateKey(dkimKey);
-  if (!parsedKey.ok) return invalid('dkimKey', parsedKey.fault);
+  if (!parsedKey.ok) return createInvalid('dkimKey', parsedKey.fault);
   const { keyPair, warning } = parsedKey;
   if (keyPair.algorithm === 'ed25519' && !ed25519) {
-    return invalid('ed25519', 'the imported key is an Ed25519 key; omit this option, or give an RSA key');
+    return createInvalid('ed25519', 'the imported key is an Ed25519 key; omit this option, or give an RSA key');
   }
   return ok([{ keyPair, selector: parsedSelector.selector, warning }]);
 }
 
 /**
- * Creates the keys of a new domain: one of each algorithm, in which an imported key takes the place of a new key. The private
- * keys are encrypted.
+ * Creates the keys of a new domain, one of each algorithm. An imported key replaces the new key of its algorithm. The private keys are
+ * encrypted.
  */
 export async function createDomainKeys(
   domain: string,
@@ -103,11 +103,11 @@ export function warnAboutImportedKeys(
 }
 
 /** Stages new keys, which sign after their records are found. With `cancel`, removes the staged keys. */
-export const rotateDomain = operation({
+export const rotateDomain = defineOperation({
   name: 'domain.rotate',
   id: 'rotateDomain',
   summary: 'Stage new keys, which sign once their records are found',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     domain: DomainName,
     cancel: Type.Boolean({ default: false, description: 'Remove the staged keys instead.' }),
@@ -168,7 +168,7 @@ async function stageKeys(domain: SendingDomain, context: OperationContext): Prom
 async function removeStagedKeys(domain: SendingDomain, { store }: OperationContext): Promise<Result<RotationResult>> {
   const keys = cancelRotation(domain);
   if (keys !== null) return writeKeys(store, domain, keys);
-  return conflict(null, `domain ${domain.name} has no staged keys; there is nothing to cancel`);
+  return createConflict(null, `domain ${domain.name} has no staged keys; there is nothing to cancel`);
 }
 
 async function writeKeys(
@@ -187,7 +187,7 @@ function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys'])
   const rotation = beginRotation(domain, stagedKeys);
   if (rotation.kind === 'staged') return ok(rotation.keys);
   const stagedSelectors = rotation.selectors.join(', ');
-  return conflict(
+  return createConflict(
     null,
     `domain ${domain.name} already has staged keys (${stagedSelectors}); publish their records and run \`postrider domain verify ${domain.name}\`, or remove them with \`postrider domain rotate ${domain.name} --cancel\``,
   );

@@ -13,7 +13,7 @@ import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';
 import { toDomainDetails } from './domain-details.ts';
 import type { DomainDetails } from './domains/schemas.ts';
-import { conflict, type ErrorResult, invalidTemplate, notFound, ok, type Result } from './errors.ts';
+import { createConflict, createInvalidTemplate, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 
 export const DomainName = Type.String({ minLength: 0, description: 'The name of the domain.' });
 
@@ -38,19 +38,22 @@ export async function findDomain(store: OperatorStore, domainText: string): Prom
   const name = parseLookupName(domainText);
   if (!name.ok) return name;
   const domain = await store.findDomain(name.value);
-  return domain === null ? domainNotFound(name.value) : ok(domain);
+  return domain === null ? createDomainNotFound(name.value) : ok(domain);
 }
 
-/** Parses the name of an existing domain. The current list of public suffixes need not allow the name. */
+/**
+ * Parses the name of an existing domain. The name is accepted even if the current list of public suffixes no longer
+ * permits it.
+ */
 export function parseLookupName(domainText: string): Result<string> {
   const parsed = parseDomainName(domainText);
   if (parsed.ok) return ok(parsed.name);
   const name = parseHost(domainText.endsWith('.') ? domainText.slice(0, -1) : domainText, 0);
-  return name === null ? invalidTemplate('domain', () => parsed.fault) : ok(name);
+  return name === null ? createInvalidTemplate('domain', () => parsed.fault) : ok(name);
 }
 
-function domainNotFound(name: string): ErrorResult {
-  return notFound('domain', `there is no domain ${name}; \`postrider domain list\` lists domains`);
+function createDomainNotFound(name: string): ErrorResult {
+  return createNotFound('domain', `there is no domain ${name}; \`postrider domain list\` lists domains`);
 }
 
 /**
@@ -61,12 +64,12 @@ export async function createExistingDomainConflict(store: OperatorStore, name: s
   const existingDomain = await store.findDomain(name);
   const account = (await store.listAccounts()).find(({ id }) => id === existingDomain?.accountId);
   const owner = account === undefined ? '' : ` to account ${account.name}`;
-  return conflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
+  return createConflict('domain', `domain ${name} has already been added${owner}; a domain belongs to one account`);
 }
 
 /** Returns the error for a name that the domain `by` uses, as its name or as its return path. */
 export function createUsedNameConflict(member: string, name: string, by: string): ErrorResult {
-  return conflict(
+  return createConflict(
     member,
     name === by
       ? `${name} is a sending domain; give a name that no domain uses`
@@ -76,7 +79,7 @@ export function createUsedNameConflict(member: string, name: string, by: string)
 
 /** Returns the changed domain, or an error if the domain does not exist. */
 export function requireFound(name: string, result: ChangeResult<SendingDomain>): Result<SendingDomain> {
-  return result.kind === 'done' ? ok(result.value) : domainNotFound(name);
+  return result.kind === 'done' ? ok(result.value) : createDomainNotFound(name);
 }
 
 /** Returns the changed domain, or a conflict if another request has changed the domain since it was read. */
@@ -85,7 +88,7 @@ export function requireChanged(
   updateResult: ChangeResult<SendingDomain> | { readonly kind: 'stale' },
 ): Result<SendingDomain> {
   return updateResult.kind === 'stale'
-    ? conflict('domain', `domain ${name} was changed by another request; run the command again`)
+    ? createConflict('domain', `domain ${name} was changed by another request; repeat the request`)
     : requireFound(name, updateResult);
 }
 
@@ -99,7 +102,7 @@ export async function findConfirmedDomain(store: OperatorStore, name: string): P
   return store.findDomain(name);
 }
 
-/** Returns the results of the checks at the provider; none if the provider has no identities. */
+/** Returns the results of the checks at the provider, or an empty list if the provider has no identities. */
 export function listProviderChecks(provider: ProviderStatus | null): readonly RecordCheck[] {
   return provider?.checks ?? [];
 }

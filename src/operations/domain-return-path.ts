@@ -1,8 +1,8 @@
-/** Reads the member `returnPath` of `setDomain`. */
+/** Parses the member `returnPath` of `setDomain`. */
 import { describeReturnPath, parseReturnPath } from '../domains/return-path.ts';
 import { getSendingSetup } from '../domains/setup.ts';
 import type { OperationContext } from './context.ts';
-import { conflict, invalid, ok, type Result } from './errors.ts';
+import { createConflict, createInvalid, ok, type Result } from './errors.ts';
 
 /** The value of `returnPath` that removes a return path. */
 const NO_RETURN_PATH = 'none';
@@ -18,7 +18,7 @@ export function parseNewReturnPath(
 ): Result<string | null> {
   if (text === NO_RETURN_PATH) return ok(null);
   const parsed = parseReturnPath(domain, text);
-  if (!parsed.ok) return invalid('returnPath', parsed.fault);
+  if (!parsed.ok) return createInvalid('returnPath', parsed.fault);
   const { name } = parsed;
   const setup = getSendingSetup(settings);
   if (setup.replacedBy !== null) {
@@ -27,20 +27,20 @@ export function parseNewReturnPath(
   }
   const remedy = 'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN first (docs/feedback.md)';
   if (settings.returnPathDomain === null)
-    return conflict(
+    return createConflict(
       'returnPath',
       `the feedback listener has no public name, so bounces to ${name} would be lost; ${remedy}`,
     );
   if (settings.feedbackListen !== null) return ok(name);
   // The embedded store has one node, so no other node can have the listener.
   if (settings.database.kind === 'sqlite')
-    return conflict(
+    return createConflict(
       'returnPath',
       `POSTRIDER_FEEDBACK_LISTEN is not set, so bounces to ${name} would be lost; ${remedy}`,
     );
   warn(
     'feedback-listener',
-    `POSTRIDER_FEEDBACK_LISTEN is not set on this node; bounces to ${name} are lost unless another node has it`,
+    `POSTRIDER_FEEDBACK_LISTEN is not set on this node; bounces to ${name} are lost unless it is set on another node`,
   );
   return ok(name);
 }

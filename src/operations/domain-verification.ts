@@ -12,17 +12,17 @@ import { Type } from '../model/schema.ts';
 import { DomainName, findDomain, listProviderChecks, readDomainDetails, requireChanged } from './domain-lookup.ts';
 import { VerifiedDomain } from './domains/schemas.ts';
 import { ok } from './errors.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 
 /**
  * Queries the records and stores the result. The status is updated only if DNS answered. Staged keys become active once
  * their records are found.
  */
-export const verifyDomain = operation({
+export const verifyDomain = defineOperation({
   name: 'domain.verify',
   id: 'verifyDomain',
   summary: 'Query the records of a domain in DNS and update its status',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ domain: DomainName }),
   result: VerifiedDomain,
   errors: ['not-found', 'conflict'],

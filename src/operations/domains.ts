@@ -28,19 +28,19 @@ import {
 } from './domain-lookup.ts';
 import { parseNewReturnPath } from './domain-return-path.ts';
 import { DomainDetails, RemovedDomain } from './domains/schemas.ts';
-import { accountNotFound, invalid, invalidTemplate, ok } from './errors.ts';
-import { operation } from './operation.ts';
+import { createAccountNotFound, createInvalid, createInvalidTemplate, ok } from './errors.ts';
+import { defineOperation } from './operation.ts';
 import { AccountName } from './schemas.ts';
 
 /**
  * Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. The domain is `pending`
  * until `verifyDomain` finds its records.
  */
-export const addDomain = operation({
+export const addDomain = defineOperation({
   name: 'domain.add',
   id: 'addDomain',
   summary: 'Add a domain with new keys and print the records to publish',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     account: AccountName,
     domain: DomainName,
@@ -66,22 +66,22 @@ export const addDomain = operation({
   async run({ account, domain: domainText, subdomains, ed25519, easyDkim, dkimKey, selector }, context) {
     const { store, settings, clock, warn } = context;
     const parsed = parseDomainName(domainText);
-    if (!parsed.ok) return invalidTemplate('domain', () => parsed.fault);
+    if (!parsed.ok) return createInvalidTemplate('domain', () => parsed.fault);
     const { name, warning } = parsed;
     if (easyDkim && settings.transport.kind !== 'ses') {
-      return invalid('easyDkim', 'requires POSTRIDER_TRANSPORT=ses://…; another transport is set');
+      return createInvalid('easyDkim', 'requires POSTRIDER_TRANSPORT=ses://…; another transport is set');
     }
     const imported = parseImportedKey(dkimKey, selector, name, ed25519);
     if (!imported.ok) return imported;
     // This check precedes the creation of keys, because creating an RSA key takes a few hundred milliseconds.
     const accounts = await store.listAccounts();
-    if (!accounts.some((candidate) => candidate.name === account)) return accountNotFound(account);
+    if (!accounts.some((candidate) => candidate.name === account)) return createAccountNotFound(account);
     if ((await findConfirmedDomain(store, name)) !== null) return createExistingDomainConflict(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
     const keys = await createDomainKeys(name, imported.value, { ed25519, now }, context);
     const addResult = await store.addDomain(account, { name, subdomains, keys }, now);
-    if (addResult.kind === 'missing') return accountNotFound(account);
+    if (addResult.kind === 'missing') return createAccountNotFound(account);
     if (addResult.kind === 'exists') return createExistingDomainConflict(store, name);
     if (addResult.kind === 'used') return createUsedNameConflict('domain', name, addResult.by);
     const domain = addResult.value;
@@ -98,11 +98,11 @@ export const addDomain = operation({
 });
 
 /** Lists all domains with their records and the results of the last check. */
-export const listDomains = operation({
+export const listDomains = defineOperation({
   name: 'domain.list',
   id: 'listDomains',
   summary: 'List the sending domains with their records',
-  changes: false,
+  makesChange: false,
   input: Type.Object({}),
   result: Type.Array(DomainDetails),
   errors: [],
@@ -125,11 +125,11 @@ export const listDomains = operation({
  * Shows the records to publish with the results of the last check. With `ses:`, the result also contains the records
  * that the provider requires.
  */
-export const showDomain = operation({
+export const showDomain = defineOperation({
   name: 'domain.show',
   id: 'showDomain',
   summary: 'Print the records to publish and the results of the last check',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ domain: DomainName }),
   result: DomainDetails,
   errors: ['not-found'],
@@ -149,18 +149,18 @@ export const showDomain = operation({
  * Changes whether subdomains may send, and the return path of the domain. Messages use a new return path after
  * `verifyDomain` or a background check has found its records.
  */
-export const setDomain = operation({
+export const setDomain = defineOperation({
   name: 'domain.set',
   id: 'setDomain',
   summary: 'Change whether subdomains of a domain may send, and its return path; omitted members do not change',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     domain: DomainName,
     subdomains: Type.Optional(Type.Boolean({ description: 'Subdomains of the domain may send too.' })),
     returnPath: Type.Optional(
       Type.String({
         description:
-          'The domain of the envelope sender of its messages, such as `bounces.example.com`, or `none` for POSTRIDER_RETURN_PATH_DOMAIN.',
+          'The domain of the envelope sender of messages from the domain, such as `bounces.example.com`, or `none` for POSTRIDER_RETURN_PATH_DOMAIN.',
       }),
     ),
   }),
@@ -171,7 +171,7 @@ export const setDomain = operation({
     const name = parseLookupName(domainText);
     if (!name.ok) return name;
     if (subdomains === undefined && returnPath === undefined) {
-      return invalidTemplate(
+      return createInvalidTemplate(
         null,
         (member) => `there is nothing to change; give ${member('subdomains')} or ${member('returnPath')}`,
       );
@@ -192,11 +192,11 @@ export const setDomain = operation({
 });
 
 /** Removes a domain with its keys. New messages from the domain are refused. An identity at the provider remains. */
-export const removeDomain = operation({
+export const removeDomain = defineOperation({
   name: 'domain.remove',
   id: 'removeDomain',
   summary: 'Remove a domain and its keys; messages from it are refused',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ domain: DomainName }),
   result: RemovedDomain,
   errors: ['not-found'],

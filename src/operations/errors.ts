@@ -1,6 +1,6 @@
 /**
- * Errors of operations: a stable code that adapters map to exit codes and HTTP statuses, and one sentence for the operator. No
- * code inspects the sentence.
+ * Errors of operations: a stable code that adapters map to exit codes and HTTP statuses, and one sentence for the operator. No program
+ * parses the sentence.
  */
 import { type Parsed, quote } from '../config/units.ts';
 
@@ -51,39 +51,39 @@ function createErrorResult(code: ErrorCode, field: string | null, message: strin
 }
 
 /** Returns the error of the invalid member `field`. The message is the name of the member, then `fault`: `rate: …`. */
-export function invalid(field: string | null, fault: string): ErrorResult {
+export function createInvalid(field: string | null, fault: string): ErrorResult {
   return field === null
     ? createErrorResult('invalid', null, fault)
-    : invalidTemplate(field, (getMemberName) => `${getMemberName(field)}: ${fault}`);
+    : createInvalidTemplate(field, (getMemberName) => `${getMemberName(field)}: ${fault}`);
 }
 
 /** Returns the error of an invalid input whose message contains names of input members at any position. */
-export function invalidTemplate(field: string | null, template: MessageTemplate): ErrorResult {
+export function createInvalidTemplate(field: string | null, template: MessageTemplate): ErrorResult {
   return { ok: false, error: { code: 'invalid', field, message: template((member) => member), template } };
 }
 
 /** Converts the result of a parser of config/units.ts. A fault becomes an error of the member `field`. */
 export function toMemberResult<T>(field: string, parsed: Parsed<T>): Result<T> {
-  return parsed.ok ? ok(parsed.value) : invalid(field, parsed.fault);
+  return parsed.ok ? ok(parsed.value) : createInvalid(field, parsed.fault);
 }
 
-export function notFound(field: string | null, message: string): ErrorResult {
+export function createNotFound(field: string | null, message: string): ErrorResult {
   return createErrorResult('not-found', field, message);
 }
 
 /** Returns the error of an account that does not exist. */
-export function accountNotFound(name: string): ErrorResult {
-  return notFound('account', `there is no account ${quote(name)}; \`postrider account list\` lists accounts`);
+export function createAccountNotFound(name: string): ErrorResult {
+  return createNotFound('account', `there is no account ${quote(name)}; \`postrider account list\` lists accounts`);
 }
 
-export function conflict(field: string | null, message: string): ErrorResult {
+export function createConflict(field: string | null, message: string): ErrorResult {
   return createErrorResult('conflict', field, message);
 }
 
-export function forbidden(message: string): ErrorResult {
+export function createForbidden(message: string): ErrorResult {
   return createErrorResult('forbidden', null, message);
 }
 
-export function unavailable(message: string): ErrorResult {
+export function createUnavailable(message: string): ErrorResult {
   return createErrorResult('unavailable', null, message);
 }

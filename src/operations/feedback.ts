@@ -2,19 +2,19 @@
 import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
-import { notFound, ok } from './errors.ts';
+import { createNotFound, ok } from './errors.ts';
 import { ReportDetails, ReportSummary } from './feedback/schemas.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { createPageSizeMember, createRowNumber } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 10_000;
 const INVALID_ID_FAULT = 'is not the number of a report; `postrider feedback list` lists reports';
 
-export const listFeedback = operation({
+export const listFeedback = defineOperation({
   name: 'feedback.list',
   id: 'listFeedback',
   summary: 'List the reports that were not understood, newest first',
-  changes: false,
+  makesChange: false,
   input: Type.Object({
     before: Type.Optional(
       createRowNumber(
@@ -31,17 +31,18 @@ export const listFeedback = operation({
     ok((await store.listFeedback(before ?? null, pageSize)).map(toReportSummary)),
 });
 
-export const showFeedback = operation({
+export const showFeedback = defineOperation({
   name: 'feedback.show',
   id: 'findFeedback',
   summary: 'Show a report as it was received',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ id: createRowNumber('The number of the report.', INVALID_ID_FAULT, Number.MAX_SAFE_INTEGER) }),
   result: ReportDetails,
   errors: ['not-found'],
   async run({ id }, { store }) {
     const report = await store.findFeedback(id);
-    if (report === null) return notFound('id', `there is no report ${id}; \`postrider feedback list\` lists reports`);
+    if (report === null)
+      return createNotFound('id', `there is no report ${id}; \`postrider feedback list\` lists reports`);
     return ok({ ...toReportSummary(report), raw: Buffer.from(report.raw).toString('utf8') });
   },
 });

@@ -1,6 +1,7 @@
 /**
- * Operations whose input or result is a file of any size. They have a typed input, error codes and an audit log entry,
- * as other operations do (operation.ts). Adapters only stream the bytes of uploads and the pages of downloads.
+ * Operations whose input or result is a file of any size. These operations have a typed input, error codes and an audit
+ * log entry, as other operations do (operation.ts). Adapters only stream the bytes of uploads and the pages of
+ * downloads.
  */
 import type { Static, TArray, TObject, TSchema } from 'typebox';
 import type { ImportContext, OperationContext } from './context.ts';
@@ -65,14 +66,14 @@ export interface DownloadOperation<I extends TObject = TObject, R extends TArray
 }
 
 /** Defines an upload. The types of `run` are inferred from the schemas. */
-export function uploadOperation<I extends TObject, P extends TSchema, R extends TSchema>(
+export function defineUpload<I extends TObject, P extends TSchema, R extends TSchema>(
   definition: UploadOperation<I, P, R>,
 ): UploadOperation<I, P, R> {
   return definition;
 }
 
 /** Defines a download. The types of `run` are inferred from the schemas. */
-export function downloadOperation<I extends TObject, R extends TArray>(
+export function defineDownload<I extends TObject, R extends TArray>(
   definition: DownloadOperation<I, R>,
 ): DownloadOperation<I, R> {
   return definition;

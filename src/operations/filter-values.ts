@@ -1,25 +1,27 @@
 /**
- * The values of filters that several operations share: lists of values separated by commas, and times. Also limits the
- * work of a filter that matches few rows of a long list. Pure except for `readMatches`.
+ * Parses the values of filters that several operations share: lists of values separated by commas, and times.
+ * `readMatches` limits the work of a filter that matches few rows of a long list.
  */
 import { formatSuggestion } from '../config/nearest.ts';
 import { parseTimestamp, quote } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
-import { invalid, ok, type Result } from './errors.ts';
+import { createInvalid, ok, type Result } from './errors.ts';
 
 export const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
 
-/** Creates a list of values separated by commas. `x-values` are the values, which the completion of the command line offers. */
+/**
+ * Creates the schema of a list of values separated by commas. `x-values` are the values that shell completion offers.
+ */
 export const createOptionalList = (description: string, values: readonly string[]) =>
   Type.Optional(Type.String({ description, 'x-values': [...values] }));
 
-/** Returns the different values of a list that is separated by commas. */
+/** Returns the distinct values of a list separated by commas. */
 export function splitList(text: string | undefined): readonly string[] {
   const values = (text ?? '').split(',').map((value) => value.trim());
   return [...new Set(values.filter((value) => value !== ''))];
 }
 
-/** Parses a list of allowed values. Returns an error for another value. */
+/** Parses a list of allowed values. Returns an error for any other value. */
 export function parseList<const Value extends string>(
   member: string,
   text: string | undefined,
@@ -29,7 +31,10 @@ export function parseList<const Value extends string>(
   for (const name of splitList(text)) {
     const value = allowed.find((candidate) => candidate === name);
     if (value === undefined)
-      return invalid(member, `${quote(name)} is not one of ${allowed.join(', ')}${formatSuggestion(name, allowed)}`);
+      return createInvalid(
+        member,
+        `${quote(name)} is not one of ${allowed.join(', ')}${formatSuggestion(name, allowed)}`,
+      );
     values.push(value);
   }
   return ok(values);
@@ -39,10 +44,10 @@ export function parseList<const Value extends string>(
 export function parseTime(member: string, text: string | undefined, now: number): Result<number | null> {
   if (text === undefined || text === '') return ok(null);
   const parsed = parseTimestamp(text, now, 'back');
-  return parsed.ok ? ok(parsed.value) : invalid(member, parsed.fault);
+  return parsed.ok ? ok(parsed.value) : createInvalid(member, parsed.fault);
 }
 
-/** The maximum number of rows that one request of a filter examines, which bounds its time. */
+/** The maximum number of rows that one filtered request examines, which bounds the duration of the request. */
 export const MAX_EXAMINED_ROWS = 20_000;
 const ROWS_PER_READ = 5_000;
 

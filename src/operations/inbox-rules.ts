@@ -18,10 +18,10 @@ import {
 import type { Outcome } from '../model/outcome.ts';
 import { Type } from '../model/schema.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { conflict, invalid, notFound, ok, type Result, toMemberResult } from './errors.ts';
+import { createConflict, createInvalid, createNotFound, ok, type Result, toMemberResult } from './errors.ts';
 import { InboxRuleEntry, RemovedInboxRule } from './inbox/rule-schemas.ts';
 import { parseVisibleText } from './labels.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { createRowNumber, createStringEnum } from './schemas.ts';
 
 const MAX_TIMES = 1_000;
@@ -70,17 +70,17 @@ const AddInput = Type.Object({
 /**
  * Adds a rule. Fails with `conflict` unless the transport is `capture:`, and if too many rules are active.
  */
-export const addInboxRule = operation({
+export const addInboxRule = defineOperation({
   name: 'inbox.add-rule',
   id: 'addInboxRule',
   summary: 'Add a rule that answers the next delivery attempts to an address or a domain',
-  changes: true,
+  makesChange: true,
   input: AddInput,
   result: InboxRuleEntry,
   errors: ['conflict'],
   async run(input, { store, clock, settings }) {
     if (settings.transport.kind !== 'capture')
-      return conflict(
+      return createConflict(
         null,
         `a rule answers messages in place of capture:, and POSTRIDER_TRANSPORT is ${settings.transport.kind}:; add rules only where the transport is capture:`,
       );
@@ -91,25 +91,28 @@ export const addInboxRule = operation({
     const now = clock.now();
     const expiresAt = toMemberResult('expires', parseTimestamp(input.expires, now, 'ahead'));
     if (!expiresAt.ok) return expiresAt;
-    if (expiresAt.value <= now) return invalid('expires', 'is not in the future');
-    if (expiresAt.value - now > MAX_LIFETIME_MS) return invalid('expires', 'is more than 30 days ahead');
+    if (expiresAt.value <= now) return createInvalid('expires', 'is not in the future');
+    if (expiresAt.value - now > MAX_LIFETIME_MS) return createInvalid('expires', 'is more than 30 days ahead');
     const rule = { match: match.value, answer: answer.value, times: input.times, expiresAt: expiresAt.value };
     const result = await store.addInboxRule(rule, now);
     switch (result.kind) {
       case 'full':
-        return conflict(null, `${MAX_ACTIVE_INBOX_RULES} rules are active, the maximum; remove one of them first`);
+        return createConflict(
+          null,
+          `${MAX_ACTIVE_INBOX_RULES} rules are active, the maximum; remove one of them first`,
+        );
       case 'added':
         return ok(toEntry(result.rule, now, []));
     }
   },
 });
 
-/** Lists the active rules and the rules that ended last, newest first. */
-export const listInboxRules = operation({
+/** Lists the active rules and the most recently ended rules, newest first. */
+export const listInboxRules = defineOperation({
   name: 'inbox.list-rules',
   id: 'listInboxRules',
   summary: 'List the rules of the inbox with their uses, newest first',
-  changes: false,
+  makesChange: false,
   input: Type.Object({}),
   result: Type.Array(InboxRuleEntry),
   errors: [],
@@ -122,11 +125,11 @@ export const listInboxRules = operation({
 });
 
 /** Removes a rule, active or ended. Fails with `not-found` if no rule has this number. */
-export const removeInboxRule = operation({
+export const removeInboxRule = defineOperation({
   name: 'inbox.remove-rule',
   id: 'removeInboxRule',
   summary: 'Remove a rule of the inbox',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     id: createRowNumber(
       'The number of the rule.',
@@ -138,7 +141,7 @@ export const removeInboxRule = operation({
   async run({ id }, { store }) {
     const removed = await store.removeInboxRule(id);
     if (removed.kind === 'missing')
-      return notFound('id', `there is no rule ${id}; \`postrider inbox rule list\` lists rules`);
+      return createNotFound('id', `there is no rule ${id}; \`postrider inbox rule list\` lists rules`);
     return ok({ id, match: removed.value.match });
   },
 });
@@ -166,9 +169,12 @@ function parseMatch(text: string): Result<string> {
   const address = trimmed.includes('@') && !trimmed.startsWith('@') ? parseAddress(trimmed) : null;
   const domain = address?.domain ?? parseHost(trimmed, trimmed.startsWith('@') ? 1 : 0);
   if (domain === null || (address === null && trimmed.lastIndexOf('@') > 0))
-    return invalid('match', `${quote(text)} is neither an address nor a domain such as example.com`);
+    return createInvalid('match', `${quote(text)} is neither an address nor a domain such as example.com`);
   if (domain === SIMULATOR_DOMAIN)
-    return invalid('match', `the simulator answers messages to ${SIMULATOR_DOMAIN}; give another address or domain`);
+    return createInvalid(
+      'match',
+      `the simulator answers messages to ${SIMULATOR_DOMAIN}; give another address or domain`,
+    );
   return ok(address === null ? domain : toCanonicalAddress(address));
 }
 
@@ -185,7 +191,7 @@ function parseAnswer(input: AnswerInput): Result<InboxRuleAnswer> {
     input.answer === 'reply' ? ['code', 'enhanced', 'text'] : input.answer === 'delay' ? ['delay'] : [];
   for (const member of ['code', 'enhanced', 'text', 'delay'] as const) {
     if (input[member] !== undefined && !allowed.includes(member))
-      return invalid(member, `the answer ${input.answer} does not use it`);
+      return createInvalid(member, `is not a member of the answer ${input.answer}; omit it`);
   }
   switch (input.answer) {
     case 'reply':
@@ -199,15 +205,18 @@ function parseAnswer(input: AnswerInput): Result<InboxRuleAnswer> {
 }
 
 function parseReply({ code, enhanced: enhancedText, text: replyText }: AnswerInput): Result<InboxRuleAnswer> {
-  if (code === undefined) return invalid('code', 'is missing; give a reply code such as 451 or 550');
+  if (code === undefined) return createInvalid('code', 'is missing; give a reply code such as 451 or 550');
   // RFC 5321 section 4.2: the second digit of a reply code is 0 to 5.
-  if (code % 100 > 59) return invalid('code', `${code} is not a reply code; its second digit must be 0 to 5`);
+  if (code % 100 > 59) return createInvalid('code', `${code} is not a reply code; its second digit must be 0 to 5`);
   const enhanced = enhancedText === undefined || enhancedText === '' ? null : enhancedText;
   if (enhanced !== null && !/^[45]\.\d{1,3}\.\d{1,3}$/.test(enhanced))
-    return invalid('enhanced', `${quote(enhanced)} is not an enhanced status code such as 4.3.0`);
+    return createInvalid('enhanced', `${quote(enhanced)} is not an enhanced status code such as 4.3.0`);
   // RFC 3463 section 2: both codes have the same class.
   if (enhanced !== null && enhanced[0] !== String(code)[0])
-    return invalid('enhanced', `${enhanced} and the reply code ${code} have different classes`);
+    return createInvalid(
+      'enhanced',
+      `${enhanced} and the reply code ${code} have different classes; give codes with the same first digit`,
+    );
   const text =
     replyText === undefined || replyText === ''
       ? ok(DEFAULT_TEXT)
@@ -216,10 +225,11 @@ function parseReply({ code, enhanced: enhancedText, text: replyText }: AnswerInp
 }
 
 function parseDelay(text: string | undefined): Result<InboxRuleAnswer> {
-  if (text === undefined) return invalid('delay', 'is missing; give a duration such as 5s');
+  if (text === undefined) return createInvalid('delay', 'is missing; give a duration such as 5s');
   const delayMs = toMemberResult('delay', parseDuration(text));
   if (!delayMs.ok) return delayMs;
-  if (delayMs.value < 1 || delayMs.value > MAX_DELAY_MS) return invalid('delay', `${quote(text)} is not 1ms to 5m`);
+  if (delayMs.value < 1 || delayMs.value > MAX_DELAY_MS)
+    return createInvalid('delay', `${quote(text)} is not a duration from 1ms to 5m`);
   return ok({ kind: 'delay', delayMs: delayMs.value });
 }
 

@@ -5,7 +5,7 @@ import type { InboxEntry } from '../model/inbox.ts';
 import { Type } from '../model/schema.ts';
 import { isMessageId } from '../model/submission.ts';
 import type { InboxContext } from './context.ts';
-import { type ErrorResult, invalid, notFound, ok, type Result } from './errors.ts';
+import { createInvalid, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 import { parseCapturedMessage } from './inbox/captured-message.ts';
 import { getCheckText } from './inbox/check-texts.ts';
 import { checkMessage } from './inbox/checks.ts';
@@ -25,7 +25,7 @@ const ListInput = Type.Object({
   search: Type.Optional(
     Type.String({
       maxLength: MAX_SEARCH_LENGTH,
-      description: `Text of the recipient, the sender or the subject, in any case. One request searches ${MAX_SEARCHED_MESSAGES} messages; \`next\` continues the search.`,
+      description: `Text in the recipient, the sender or the subject, without regard to case. One request searches ${MAX_SEARCHED_MESSAGES} messages; \`next\` continues the search.`,
     }),
   ),
 });
@@ -35,15 +35,15 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
   name: 'inbox.list',
   id: 'listInbox',
   summary: 'List the captured messages, newest first',
-  changes: false,
+  makesChange: false,
   input: ListInput,
   result: InboxPage,
   errors: ['not-found'],
   async run({ limit: pageSize, before, search = '' }, { inbox }) {
     if (before !== undefined && !isMessageId(before)) {
-      return invalid('before', 'is not a message id; give `next` of the previous page');
+      return createInvalid('before', 'is not a message id; give `next` of the previous page');
     }
-    if (inbox === null) return inboxNotFound();
+    if (inbox === null) return createInboxNotFound();
     const words = search.trim().toLowerCase();
     if (words !== '') {
       const entries = await inbox.list(MAX_SEARCHED_MESSAGES, before ?? null);
@@ -68,14 +68,14 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
   name: 'inbox.show',
   id: 'showInbox',
   summary: 'Show a captured message: decoded header fields, text, and the findings of the HTML and link checks',
-  changes: false,
+  makesChange: false,
   input: ShowInput,
   result: CapturedMessage,
   errors: ['not-found'],
   async run({ id }, { inbox, readEntity }) {
-    if (inbox === null) return inboxNotFound();
+    if (inbox === null) return createInboxNotFound();
     const [entry, source] = await Promise.all([inbox.findEntry(id), inbox.findSource(id)]);
-    if (entry === null || source === null) return capturedMessageNotFound(id);
+    if (entry === null || source === null) return createCapturedMessageNotFound(id);
     const { headers, text, html } = parseCapturedMessage(source, readEntity);
     const checks = checkMessage({ subject: entry.subject, text, html }).map(toCheck);
     return ok({
@@ -92,19 +92,19 @@ export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, Inbo
 
 /** Reads the source of a captured message. Fails with the errors of `showInbox`. */
 export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbox'>): Promise<Result<Buffer>> {
-  if (inbox === null) return inboxNotFound();
+  if (inbox === null) return createInboxNotFound();
   const source = await inbox.findSource(id);
-  return source === null ? capturedMessageNotFound(id) : ok(source);
+  return source === null ? createCapturedMessageNotFound(id) : ok(source);
 }
 
 /** Returns the error of an installation without an inbox. */
-function inboxNotFound(): ErrorResult {
-  return notFound(null, 'there is no inbox: POSTRIDER_TRANSPORT is not capture:');
+function createInboxNotFound(): ErrorResult {
+  return createNotFound(null, 'there is no inbox: POSTRIDER_TRANSPORT is not capture:');
 }
 
 /** Returns the error of an id without a captured message. */
-function capturedMessageNotFound(id: string): ErrorResult {
-  return notFound(
+function createCapturedMessageNotFound(id: string): ErrorResult {
+  return createNotFound(
     'id',
     isMessageId(id) ? `there is no message ${id} in the inbox` : 'there is no message with this id in the inbox',
   );

@@ -5,7 +5,7 @@
 import type { Static, TObject, TSchema } from 'typebox';
 import { formatSuggestion } from '../config/nearest.ts';
 import { quote } from '../config/units.ts';
-import { type ErrorResult, invalid, invalidTemplate, ok, type Result } from './errors.ts';
+import { createInvalid, createInvalidTemplate, type ErrorResult, ok, type Result } from './errors.ts';
 
 /** The keywords of JSON Schema that members of inputs use. */
 interface MemberSchema {
@@ -44,7 +44,7 @@ export function readInput<I extends TObject>(
 ): Result<Static<I>> {
   const members = getInputMembers(schema);
   const unknownName = Object.keys(rawInput).find((name) => !Object.hasOwn(members, name));
-  if (unknownName !== undefined) return invalid(null, `Unknown parameter: ${quote(unknownName)}`);
+  if (unknownName !== undefined) return createInvalid(null, `Unknown parameter: ${quote(unknownName)}`);
   const input: Record<string, unknown> = {};
   const missingNames: string[] = [];
   for (const [name, member] of Object.entries(members)) {
@@ -59,7 +59,7 @@ export function readInput<I extends TObject>(
     input[name] = result.value;
   }
   if (missingNames.length > 0) {
-    return invalidTemplate(
+    return createInvalidTemplate(
       missingNames[0] ?? null,
       (getMemberName) => `Missing: ${missingNames.map(getMemberName).join(', ')}`,
     );
@@ -73,7 +73,7 @@ function readMember(name: string, member: MemberSchema, value: unknown): Result<
     case 'boolean':
       if (typeof value === 'boolean') return ok(value);
       if (value === 'true' || value === 'false') return ok(value === 'true');
-      return invalidTemplate(name, (getMemberName) => `${getMemberName(name)} must be true or false`);
+      return createInvalidTemplate(name, (getMemberName) => `${getMemberName(name)} must be true or false`);
     case 'integer':
       return readInteger(name, member, value);
     case 'array': {
@@ -98,7 +98,7 @@ function readInteger(
   if (typeof number === 'number' && Number.isSafeInteger(number) && number >= minimum && number <= maximum)
     return ok(number);
   const shownValue = typeof value === 'string' ? quote(value) : typeof value === 'number' ? String(value) : 'the value';
-  return invalid(name, `${shownValue} ${errorMessage ?? `is not a whole number from ${minimum} to ${maximum}`}`);
+  return createInvalid(name, `${shownValue} ${errorMessage ?? `is not a whole number from ${minimum} to ${maximum}`}`);
 }
 
 function isDigits(text: string): boolean {
@@ -114,12 +114,12 @@ function readString(name: string, member: MemberSchema, value: unknown): Result<
   // A JSON body may contain a count, such as a volume, as a number.
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string')
-    return invalidTemplate(name, (getMemberName) => `${getMemberName(name)} must be a string`);
+    return createInvalidTemplate(name, (getMemberName) => `${getMemberName(name)} must be a string`);
   if (member.maxLength !== undefined && text.length > member.maxLength) {
-    return invalid(name, `has more than ${member.maxLength} characters`);
+    return createInvalid(name, `has more than ${member.maxLength} characters`);
   }
   if (member.enum !== undefined && !member.enum.includes(text)) {
-    return invalid(
+    return createInvalid(
       name,
       `${quote(text)} is not one of ${member.enum.join(', ')}${formatSuggestion(text, member.enum)}`,
     );

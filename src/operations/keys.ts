@@ -5,18 +5,18 @@ import type { ApiKey } from '../model/account.ts';
 import { generateApiKey, parseApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import {
-  accountNotFound,
-  conflict,
+  createAccountNotFound,
+  createConflict,
+  createInvalid,
+  createNotFound,
   type ErrorResult,
-  invalid,
-  notFound,
   ok,
   type Result,
   toMemberResult,
 } from './errors.ts';
 import { CreatedKey, ImportedKey, KeyEntry, KeyId, RotatedKey } from './keys/schemas.ts';
 import { parseVisibleText } from './labels.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { AccountName, Time } from './schemas.ts';
 
 const KeyName = Type.String({ default: 'default', description: 'A label of the key; the default is `default`.' });
@@ -25,11 +25,11 @@ const KeyExpiry = Type.Optional(
 );
 
 /** Creates a key. Every node accepts the key when the operation returns. */
-export const createKey = operation({
+export const createKey = defineOperation({
   name: 'key.create',
   id: 'createKey',
   summary: 'Create a key of an account; it is shown once',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     account: AccountName,
     name: KeyName,
@@ -49,7 +49,7 @@ export const createKey = operation({
       case 'done':
         return ok({ id: formatKeyId(createResult.value.id), key, expires: formatIsoTimeOrNull(expiresAt.value) });
       case 'missing':
-        return accountNotFound(account);
+        return createAccountNotFound(account);
       case 'exists':
         return createKeyConflict();
     }
@@ -60,11 +60,11 @@ export const createKey = operation({
  * Stores a key that the operator supplies, so that automation can choose the first key. Every node accepts the key when
  * the operation returns.
  */
-export const importKey = operation({
+export const importKey = defineOperation({
   name: 'key.import',
   id: 'importKey',
   summary: 'Import a key of an account that was generated elsewhere',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     account: AccountName,
     key: Type.String({
@@ -85,43 +85,44 @@ export const importKey = operation({
     if (!expiresAt.ok) return expiresAt;
     const parsed = parseApiKey(key);
     // The text is not quoted, because it may be another secret.
-    if (parsed === null) return invalid('key', 'the text is not an API key: `pr_` and 43 characters of base64url');
+    if (parsed === null)
+      return createInvalid('key', 'the text is not an API key: `pr_` and 43 characters of base64url');
     const { prefix, hash } = parsed;
     const importResult = await store.importKey(account, { name, prefix, hash, expiresAt: expiresAt.value }, now);
     switch (importResult.kind) {
       case 'done':
         return ok({ id: formatKeyId(importResult.value.id), prefix, expires: formatIsoTimeOrNull(expiresAt.value) });
       case 'missing':
-        return accountNotFound(account);
+        return createAccountNotFound(account);
       case 'exists':
-        return conflict('key', `the key ${prefix}… is already stored, perhaps revoked; import another key`);
+        return createConflict('key', `the key ${prefix}… is already stored, perhaps revoked; import another key`);
     }
   },
 });
 
 /** Lists all keys of an account in order of creation, including revoked and expired keys. */
-export const listKeys = operation({
+export const listKeys = defineOperation({
   name: 'key.list',
   id: 'listKeys',
   summary: 'List the keys of an account',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ account: AccountName }),
   result: Type.Array(KeyEntry),
   errors: ['not-found'],
   async run({ account }, { store, clock }) {
     const keys = await store.listKeys(account);
-    if (keys.kind !== 'done') return accountNotFound(account);
+    if (keys.kind !== 'done') return createAccountNotFound(account);
     const now = clock.now();
     return ok(keys.value.map((key) => toKeyEntry(key, account, now)));
   },
 });
 
 /** Revokes a key permanently. Every node refuses it within one second. */
-export const revokeKey = operation({
+export const revokeKey = defineOperation({
   name: 'key.revoke',
   id: 'revokeKey',
   summary: 'Revoke a key',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ key: KeyId }),
   result: Type.Object({ id: KeyId, prefix: Type.String(), revoked: Time }),
   errors: ['not-found'],
@@ -130,18 +131,18 @@ export const revokeKey = operation({
     if (!id.ok) return id;
     const now = clock.now();
     const revoked = await store.revokeKey(id.value, now);
-    if (revoked.kind !== 'done') return keyNotFound(id.value);
+    if (revoked.kind !== 'done') return createKeyNotFound(id.value);
     const { prefix, revokedAt } = revoked.value;
     return ok({ id: formatKeyId(id.value), prefix, revoked: formatIsoTime(revokedAt ?? now) });
   },
 });
 
 /** Creates a key with the name and expiry of another key, which remains valid for the grace period. */
-export const rotateKey = operation({
+export const rotateKey = defineOperation({
   name: 'key.rotate',
   id: 'rotateKey',
   summary: 'Create a key that replaces another key; the new key is shown once',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     key: KeyId,
     grace: Type.String({
@@ -169,7 +170,7 @@ export const rotateKey = operation({
           until: formatIsoTime(until),
         });
       case 'missing':
-        return keyNotFound(id.value);
+        return createKeyNotFound(id.value);
       case 'exists':
         return createKeyConflict();
     }
@@ -190,17 +191,20 @@ function formatKeyId(id: number): string {
 function parseKeyId(text: string): Result<number> {
   const digits = text.startsWith('key_') ? text.slice(4) : text;
   if (/^[1-9]\d{0,14}$/.test(digits)) return ok(Number(digits));
-  return invalid('key', `${quote(text)} is not a key id such as key_12; \`postrider key list ACCOUNT\` lists keys`);
+  return createInvalid(
+    'key',
+    `${quote(text)} is not a key id such as key_12; \`postrider key list ACCOUNT\` lists keys`,
+  );
 }
 
-function keyNotFound(id: number): ErrorResult {
+function createKeyNotFound(id: number): ErrorResult {
   const message = `there is no valid key ${formatKeyId(id)}; \`postrider key list ACCOUNT\` lists keys`;
-  return notFound('key', message);
+  return createNotFound('key', message);
 }
 
 /** Returns the error for a generated key that already exists. With 256 random bits this is not expected. */
 function createKeyConflict(): ErrorResult {
-  return conflict(null, 'the generated key already exists; run the command again');
+  return createConflict(null, 'the generated key already exists; run the command again');
 }
 
 function getKeyState({ revokedAt, expiresAt }: ApiKey, now: number): KeyEntry['state'] {

@@ -8,29 +8,29 @@ import { BULK_ACTIONS, type BulkOutcome } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
 import { createOperatorMessageId } from '../model/submission.ts';
 import type { OperationContext } from './context.ts';
-import { invalidTemplate, ok } from './errors.ts';
+import { createInvalidTemplate, ok } from './errors.ts';
 import { createSenderCheck, publishResent } from './message-resend.ts';
 import { filterMembers, listFilterMembers, readFilter } from './messages/filter.ts';
 import { decodeCursor, encodeCursor } from './messages/search-cursor.ts';
-import { operation } from './operation.ts';
-import { createStringEnum, nullable } from './schemas.ts';
+import { defineOperation } from './operation.ts';
+import { createNullable, createStringEnum } from './schemas.ts';
 
 /** The count at which `message count` ends. */
-const MAX_COUNT = 10_000;
-const COUNT_PAGE = 1_000;
+const MAX_COUNTED_MESSAGES = 10_000;
+const COUNT_PAGE_SIZE = 1_000;
 const MAX_COUNT_MS = 2_000;
-const STORE_CALL_MS = 500;
+const MAX_STORE_CALL_MS = 500;
 /** The maximum number of messages in one transaction. */
-const BATCH_MESSAGES = 50;
+const MAX_BATCH_MESSAGES = 50;
 /** The maximum length of a filter in the audit log. */
 const MAX_FILTER_LENGTH = 500;
 
 /** Counts at most 10,000 messages. After two seconds, it reads no further page. */
-export const countMessages = operation({
+export const countMessages = defineOperation({
   name: 'message.count',
   id: 'countMessages',
   summary: 'Count the messages of a filter, up to 10,000',
-  changes: false,
+  makesChange: false,
   input: Type.Object(filterMembers),
   result: Type.Object({
     count: Type.Integer({ description: 'The number of messages that were counted.' }),
@@ -44,22 +44,23 @@ export const countMessages = operation({
     let count = 0;
     let before: string | null = null;
     for (;;) {
-      const limit = Math.min(COUNT_PAGE, MAX_COUNT - count);
-      const result = await store.searchMessages({ ...filter.value, before, limit }, STORE_CALL_MS);
+      const limit = Math.min(COUNT_PAGE_SIZE, MAX_COUNTED_MESSAGES - count);
+      const result = await store.searchMessages({ ...filter.value, before, limit }, MAX_STORE_CALL_MS);
       count += result.messages.length;
       if (result.searchedTo === null) return ok({ count, isComplete: true });
-      if (count >= MAX_COUNT || clock.now() - startedAt >= MAX_COUNT_MS) return ok({ count, isComplete: false });
+      if (count >= MAX_COUNTED_MESSAGES || clock.now() - startedAt >= MAX_COUNT_MS)
+        return ok({ count, isComplete: false });
       before = result.searchedTo;
     }
   },
 });
 
 /** Performs one batch of an action on the messages of a filter. */
-export const changeMessages = operation({
+export const changeMessages = defineOperation({
   name: 'message.change',
   id: 'changeMessages',
   summary: 'Retry, cancel or resend the messages of a filter, one batch per call',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     action: createStringEnum(BULK_ACTIONS, {
       description: 'The action. `resend` submits each message only once, also if several operators run it.',
@@ -75,7 +76,7 @@ export const changeMessages = operation({
     reasons: Type.Array(Type.String(), {
       description: 'The reasons of the refused messages, such as `wrong-state` or `already-resent`, each once.',
     }),
-    next: nullable(Type.String({ description: 'The `cursor` of the next batch; null after the last batch.' })),
+    next: createNullable(Type.String({ description: 'The `cursor` of the next batch; null after the last batch.' })),
   }),
   errors: ['not-found'],
   async run({ action, cursor, ...input }, context) {
@@ -83,14 +84,17 @@ export const changeMessages = operation({
     const now = clock.now();
     const members = listFilterMembers(input);
     if (members.length === 0)
-      return invalidTemplate(null, () => 'a change of many messages needs at least one filter, such as the state');
+      return createInvalidTemplate(
+        null,
+        () => 'a change of many messages needs at least one filter, such as the state',
+      );
     const filter = await readFilter(input, await store.listAccounts(), now, store);
     if (!filter.ok) return filter;
     const position = cursor === undefined ? { entry: null, before: null } : parsePosition(action, members, cursor);
     if (position === null)
-      return invalidTemplate('cursor', () => 'the cursor belongs to another run; omit it to start a new run');
+      return createInvalidTemplate('cursor', () => 'the cursor belongs to another run; omit it to start a new run');
     const { entry, before } = position;
-    const found = await store.searchMessages({ ...filter.value, before, limit: BATCH_MESSAGES }, STORE_CALL_MS);
+    const found = await store.searchMessages({ ...filter.value, before, limit: MAX_BATCH_MESSAGES }, MAX_STORE_CALL_MS);
     const isAuthorized = action === 'resend' ? await createSenderCheck(context) : () => true;
     const targets = found.messages.filter(isAuthorized);
     const refused = found.messages.length - targets.length;

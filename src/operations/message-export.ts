@@ -10,14 +10,14 @@ import { formatCount } from '../printing/text.ts';
 import type { MessageStore } from '../store/contract.ts';
 import type { MessageSearchResult } from '../store/search/query.ts';
 import { ok } from './errors.ts';
-import { downloadOperation } from './file-operation.ts';
+import { defineDownload } from './file-operation.ts';
 import { formatMessageRow, formatNoticeRow, MESSAGE_CSV_HEADER } from './messages/csv-writer.ts';
 import { filterMembers, type ParsedFilter, readFilter } from './messages/filter.ts';
 import { FoundMessage, toFoundMessage } from './messages/schemas.ts';
 
-const PAGE_MESSAGES = 1_000;
+const PAGE_SIZE = 1_000;
 /** The time limit of one store call. */
-const PAGE_TIME_MS = 500;
+const MAX_STORE_CALL_MS = 500;
 const MAX_EXPORT_MESSAGES = 1_000_000;
 const DEFAULT_EXPORT_MESSAGES = 100_000;
 const MAX_EXPORT_MS = 600_000;
@@ -27,11 +27,11 @@ const ExportNotice = Type.Object({
 });
 
 /** Exports the matching messages, newest first. */
-export const exportMessages = downloadOperation({
+export const exportMessages = defineDownload({
   name: 'message.export',
   id: 'exportMessages',
   summary: 'Export the messages of a filter as CSV, newest first',
-  changes: false,
+  makesChange: false,
   input: Type.Object({
     ...filterMembers,
     limit: Type.Integer({
@@ -52,8 +52,8 @@ export const exportMessages = downloadOperation({
     const filter = await readFilter(input, accounts, clock.now(), store);
     if (!filter.ok) return filter;
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
-    const pageLimit = Math.min(limit, PAGE_MESSAGES);
-    const first = await store.searchMessages({ ...filter.value, before: null, limit: pageLimit }, PAGE_TIME_MS);
+    const pageLimit = Math.min(limit, PAGE_SIZE);
+    const first = await store.searchMessages({ ...filter.value, before: null, limit: pageLimit }, MAX_STORE_CALL_MS);
     return ok(readPages(store, clock, filter.value, names, limit, first));
   },
 });
@@ -82,7 +82,7 @@ async function* readPages(
       yield [{ notice: `The export ended ${cause}. Older messages may follow: export again until ${time}` }];
       return;
     }
-    const pageLimit = Math.min(limit - count, PAGE_MESSAGES);
-    page = await store.searchMessages({ ...filter, before: searchedTo, limit: pageLimit }, PAGE_TIME_MS);
+    const pageLimit = Math.min(limit - count, PAGE_SIZE);
+    page = await store.searchMessages({ ...filter, before: searchedTo, limit: pageLimit }, MAX_STORE_CALL_MS);
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Submits an ended message again as a new message. The new message is accepted like every message: the lock and the
- * limits of the account, the domain of the sender and the suppression lists apply. The new message has a new id and a
- * new age. The history of each message names the other message.
+ * limits of the account, the domain of the sender and the suppression lists apply. The new message has a new id, and
+ * its age starts at zero. The history of each message names the other message.
  */
 import { parseAddress } from '../model/address.ts';
 import { findSendingDomain, maySend } from '../model/domain.ts';
@@ -9,9 +9,9 @@ import type { ResendResult, ResentMessage, StoredMessage } from '../model/messag
 import { Type } from '../model/schema.ts';
 import { createOperatorMessageId, requiresAuthenticatedSender } from '../model/submission.ts';
 import type { OperationContext } from './context.ts';
-import { conflict, type ErrorResult, ok } from './errors.ts';
-import { messageNotFound, parseMessageId } from './messages.ts';
-import { operation } from './operation.ts';
+import { createConflict, type ErrorResult, ok } from './errors.ts';
+import { createMessageNotFound, parseMessageId } from './messages.ts';
+import { defineOperation } from './operation.ts';
 import { createStringEnum, MessageId } from './schemas.ts';
 
 export const ResendOutcome = Type.Object({
@@ -24,11 +24,11 @@ export const ResendOutcome = Type.Object({
 });
 
 /** Submits an ended message again as a new message. */
-export const resendMessage = operation({
+export const resendMessage = defineOperation({
   name: 'message.resend',
   id: 'resendMessage',
   summary: 'Submit an ended message again as a new message',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ id: MessageId }),
   result: ResendOutcome,
   errors: ['not-found', 'conflict'],
@@ -37,11 +37,11 @@ export const resendMessage = operation({
     const id = parseMessageId('id', idText);
     if (!id.ok) return id;
     const source = await store.findMessage(id.value);
-    if (source === null) return messageNotFound(id.value);
+    if (source === null) return createMessageNotFound(id.value);
     const now = clock.now();
     const isSenderAuthorized = await createSenderCheck(context);
     if (!isSenderAuthorized(source)) {
-      return conflict(
+      return createConflict(
         'id',
         `the domain of the sender ${source.from} is not authenticated for the account; \`postrider domain list\` shows the domains`,
       );
@@ -108,21 +108,24 @@ const REFUSALS = {
 function toResendError(id: string, account: string, result: Exclude<ResendResult, { kind: 'done' }>): ErrorResult {
   switch (result.kind) {
     case 'missing':
-      return messageNotFound(id);
+      return createMessageNotFound(id);
     case 'not-ended':
-      return conflict(
+      return createConflict(
         'id',
         `message ${id} is ${result.state}; only an ended message can be sent again. Retry or cancel it instead`,
       );
     case 'erased':
-      return conflict('id', `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it cannot be sent again`);
+      return createConflict(
+        'id',
+        `the body of message ${id} was erased (POSTRIDER_KEEP_BODY), so it cannot be sent again`,
+      );
     case 'locked':
-      return conflict(
+      return createConflict(
         'id',
         `account ${account} of message ${id} is locked; \`postrider account unlock ${account}\` unlocks it`,
       );
     case 'refused':
-      return conflict(
+      return createConflict(
         'id',
         `message ${id} was not sent again: ${REFUSALS[result.reason]}; \`postrider account set ${account}\` changes it`,
       );

@@ -7,13 +7,13 @@ import type { RuntimeStatus } from '../model/node.ts';
 import { Type } from '../model/schema.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { invalid, invalidTemplate, ok } from './errors.ts';
+import { createInvalid, createInvalidTemplate, ok } from './errors.ts';
 import { describeWaitReason } from './messages/explain.ts';
 import { filterMembers, listFilterMembers, readFilter } from './messages/filter.ts';
 import { readMatches } from './messages/read-matches.ts';
 import { MessagePage, toFoundMessage } from './messages/schemas.ts';
 import { decodeCursor, encodeCursor } from './messages/search-cursor.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { createPageSizeMember } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 200;
@@ -21,11 +21,11 @@ const MAX_PAGE_SIZE = 200;
 const createOptionalText = (description: string) => Type.Optional(Type.String({ description }));
 
 /** Returns one page. Without `within`, the search continues until the page is full or all messages are searched. */
-export const searchMessages = operation({
+export const searchMessages = defineOperation({
   name: 'message.search',
   id: 'listMessages',
-  summary: 'Find messages by words of recipient, sender and subject, newest first',
-  changes: false,
+  summary: 'Find messages by words in the recipient, sender and subject, newest first',
+  makesChange: false,
   input: Type.Object({
     ...filterMembers,
     cursor: createOptionalText('`next` of the previous page; the filters must be the same.'),
@@ -46,13 +46,13 @@ export const searchMessages = operation({
     const filters = listFilterMembers(input).flat();
     const before = input.cursor === undefined ? null : decodeCursor(filters, input.cursor);
     if (input.cursor !== undefined && before === null) {
-      return invalidTemplate(
+      return createInvalidTemplate(
         'cursor',
         () => 'the cursor belongs to another search; omit it to start with the first page',
       );
     }
     const timeLimit = input.within === undefined ? null : parseDuration(input.within);
-    if (timeLimit?.ok === false) return invalid('within', timeLimit.fault);
+    if (timeLimit?.ok === false) return createInvalid('within', timeLimit.fault);
     const search = { ...filter.value, before, limit: input.limit };
     // Without a time limit, the search continues until the page is full or all messages are searched.
     const result =

@@ -1,10 +1,10 @@
 /**
- * Composes the raw source of a message again: the bytes that an attempt transmits, with the present settings and keys.
+ * Composes the raw source of a message again: the bytes that an attempt transmits, with the current settings and keys.
  *
- * The service does not store these bytes. Composition and signatures depend only on the stored message, the settings and
- * the keys of the domain: Date is the time of acceptance, and every attempt has the same Message-ID. The source therefore
- * equals the bytes of a past attempt if neither the version of Postrider, nor the settings, nor the keys changed since
- * then. `signature` reports a change of the keys. A provider may replace header fields after the transmission.
+ * The service does not store these bytes. Composition and signatures depend only on the stored message, the settings and the keys of the
+ * domain: Date is the time of acceptance, and every attempt has the same Message-ID. The source therefore equals the bytes of a past
+ * attempt if the version of Postrider, the settings and the keys have not changed since then. `signature` reports a change of the keys. A
+ * provider may replace header fields after the transmission.
  */
 import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
 import { createPrepare, DomainCache } from '../domains/signing.ts';
@@ -14,18 +14,18 @@ import { findSendingDomain, getSigningKeys, type SendingDomain } from '../model/
 import type { LeasedMessage, StoredMessage } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
 import type { OperationContext } from './context.ts';
-import { notFound, ok } from './errors.ts';
+import { createNotFound, ok } from './errors.ts';
 import { MessageSource } from './messages/source-schema.ts';
-import { messageNotFound, parseMessageId } from './messages.ts';
-import { operation } from './operation.ts';
+import { createMessageNotFound, parseMessageId } from './messages.ts';
+import { defineOperation } from './operation.ts';
 import { MessageId } from './schemas.ts';
 
 /** Composes the raw source of a message. Fails with `not-found` after the erasure of its body. */
-export const showMessageSource = operation({
+export const showMessageSource = defineOperation({
   name: 'message.source',
   id: 'showMessageSource',
-  summary: 'Show the raw source of a message, composed with the present settings and keys',
-  changes: false,
+  summary: 'Show the raw source of a message, composed with the current settings and keys',
+  makesChange: false,
   input: Type.Object({
     id: MessageId,
     headersOnly: Type.Boolean({ default: false, description: 'Only the header fields.' }),
@@ -37,10 +37,13 @@ export const showMessageSource = operation({
     if (!id.ok) return id;
     const { store, settings } = context;
     const message = await store.findMessage(id.value);
-    if (message === null) return messageNotFound(id.value);
+    if (message === null) return createMessageNotFound(id.value);
     const { message: body } = message;
     if (body === null) {
-      return notFound('id', `the body of message ${id.value} was erased (POSTRIDER_KEEP_BODY), so it has no source`);
+      return createNotFound(
+        'id',
+        `the body of message ${id.value} was erased (POSTRIDER_KEEP_BODY), so it has no source`,
+      );
     }
     const domains = await store.listDomains();
     const account = (await store.listAccounts()).find((candidate) => candidate.id === message.accountId) ?? null;

@@ -10,7 +10,7 @@ import { generateApiKey } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
 import { describeError } from '../printing/error-line.ts';
 import type { OperationContext, PublicListenerContext } from './context.ts';
-import { accountNotFound, conflict, invalid, ok, unavailable } from './errors.ts';
+import { createAccountNotFound, createConflict, createInvalid, createUnavailable, ok } from './errors.ts';
 import { TestOutcome } from './messages/test-schemas.ts';
 import type { Operation } from './operation.ts';
 import { AccountName } from './schemas.ts';
@@ -20,7 +20,10 @@ const KEY_NAME = 'test message';
 /** The lifetime of a temporary key that cannot be revoked. */
 const KEY_LIFETIME_MS = 5 * 60_000;
 
-/** A field of the request. The public listener checks it, so that an absent or empty field causes its error. */
+/**
+ * A field of the request. The public listener validates the field, so an absent or empty field causes the error of the
+ * public interface.
+ */
 const createField = (description: string) => Type.Optional(Type.String({ minLength: 0, description }));
 
 const TestInput = Type.Object({
@@ -42,16 +45,16 @@ export const sendTestMessage: Operation<
   name: 'message.test',
   id: 'sendTestMessage',
   summary: 'Send a test message through the public listener of this node',
-  changes: true,
+  makesChange: true,
   input: TestInput,
   result: TestOutcome,
   errors: ['not-found', 'conflict'],
   async run({ account, idempotencyKey, ...fields }, { store, clock, random, publicListener, warn }) {
     const url = publicListener.getUrl();
     if (url === null)
-      return conflict(null, 'this node accepts no messages; send the request to a node with the role `api`');
+      return createConflict(null, 'this node accepts no messages; send the request to a node with the role `api`');
     if (idempotencyKey !== undefined && !isHeaderValue(idempotencyKey))
-      return invalid(
+      return createInvalid(
         'idempotencyKey',
         'contains a character that a header cannot contain; a key has 1 to 255 visible ASCII characters',
       );
@@ -59,8 +62,8 @@ export const sendTestMessage: Operation<
     const { key, prefix, hash } = generateApiKey(random);
     const newKey = { name: KEY_NAME, prefix, hash, expiresAt: createdAt + KEY_LIFETIME_MS };
     const created = await store.createKey(account, newKey, createdAt);
-    if (created.kind === 'missing') return accountNotFound(account);
-    if (created.kind === 'exists') return unavailable('the generated key already exists; send the request again');
+    if (created.kind === 'missing') return createAccountNotFound(account);
+    if (created.kind === 'exists') return createUnavailable('the generated key already exists; send the request again');
     const headers = [
       { name: 'Content-Type', value: 'application/json' },
       ...(idempotencyKey === undefined ? [] : [{ name: 'Idempotency-Key', value: idempotencyKey }]),
@@ -75,7 +78,7 @@ export const sendTestMessage: Operation<
         response: { ...response, headers: [...response.headers], durationMs: Math.max(0, clock.now() - sentAt) },
       });
     } catch (error) {
-      return unavailable(
+      return createUnavailable(
         `the public listener at ${url} did not answer (${describeError(error)}); the message may have been accepted`,
       );
     } finally {

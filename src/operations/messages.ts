@@ -9,22 +9,22 @@ import { isMessageId } from '../model/submission.ts';
 import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { foldText } from '../store/search/query.ts';
-import { conflict, type ErrorResult, invalid, notFound, ok, type Result } from './errors.ts';
+import { createConflict, createInvalid, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
 import { explain } from './messages/explain.ts';
 import { attributeMembers, readFilter } from './messages/filter.ts';
 import { readMatches } from './messages/read-matches.ts';
 import { Explanation, FoundMessage, MessageDetails, toFoundMessage, toMessageDetails } from './messages/schemas.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { createPageSizeMember, createStringEnum, MessageId } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 100_000;
 
 /** Lists the newest messages that match the filter. */
-export const listMessages = operation({
+export const listMessages = defineOperation({
   name: 'message.list',
   id: 'listNewestMessages',
   summary: 'List messages, newest first',
-  changes: false,
+  makesChange: false,
   input: Type.Object({
     ...attributeMembers,
     to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
@@ -57,11 +57,11 @@ export const listMessages = operation({
 });
 
 /** Shows a message with its attempts and history. */
-export const showMessage = operation({
+export const showMessage = defineOperation({
   name: 'message.show',
   id: 'showMessage',
   summary: 'Show a message with its attempts and history',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ id: MessageId }),
   result: MessageDetails,
   errors: ['not-found'],
@@ -74,11 +74,11 @@ export const showMessage = operation({
 });
 
 /** Explains in sentences what a message waits for, or how it reached its terminal state. */
-export const explainMessage = operation({
+export const explainMessage = defineOperation({
   name: 'message.explain',
   id: 'explainMessage',
   summary: 'Explain what a message waits for, or how it reached its terminal state',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ id: MessageId }),
   result: Explanation,
   errors: ['not-found'],
@@ -98,11 +98,11 @@ export const explainMessage = operation({
 });
 
 /** Makes a queued message due now, or returns an uncertain message to the queue. */
-export const retryMessage = operation({
+export const retryMessage = defineOperation({
   name: 'message.retry',
   id: 'retryMessage',
   summary: 'Make a queued message due now, or return an uncertain message to the queue',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ id: MessageId }),
   result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['queued']) }),
   errors: ['not-found', 'conflict'],
@@ -117,11 +117,11 @@ export const retryMessage = operation({
 });
 
 /** Cancels a queued or uncertain message. */
-export const cancelMessage = operation({
+export const cancelMessage = defineOperation({
   name: 'message.cancel',
   id: 'cancelMessage',
   summary: 'Cancel a queued or uncertain message',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ id: MessageId }),
   result: Type.Object({ id: Type.String({ format: 'uuid' }), state: createStringEnum(['cancelled']) }),
   errors: ['not-found', 'conflict'],
@@ -139,7 +139,7 @@ export const cancelMessage = operation({
 export function parseMessageId(field: string, text: string): Result<string> {
   const id = text.toLowerCase();
   if (isMessageId(id)) return ok(id);
-  return invalid(field, `${quote(text)} is not a message id; \`postrider message list\` shows ids`);
+  return createInvalid(field, `${quote(text)} is not a message id; \`postrider message list\` shows ids`);
 }
 
 interface MessageContext {
@@ -154,7 +154,7 @@ async function findMessageContext(store: OperatorStore, idText: string): Promise
   const id = parseMessageId('id', idText);
   if (!id.ok) return id;
   const message = await store.findMessage(id.value);
-  if (message === null) return messageNotFound(id.value);
+  if (message === null) return createMessageNotFound(id.value);
   const accounts = await store.listAccounts();
   const address = parseAddress(message.to);
   const lists = address === null ? [] : await store.findSuppression(toCanonicalAddress(address));
@@ -168,8 +168,8 @@ async function findKeyName(store: OperatorStore, { message, account }: MessageCo
   return keys.kind === 'done' ? (keys.value.find(({ id }) => id === message.keyId)?.name ?? null) : null;
 }
 
-export function messageNotFound(id: string): ErrorResult {
-  return notFound('id', `there is no message ${id}; \`postrider message list\` lists messages`);
+export function createMessageNotFound(id: string): ErrorResult {
+  return createNotFound('id', `there is no message ${id}; \`postrider message list\` lists messages`);
 }
 
 /** Returns the error for a refused change, or null for a change that was made. */
@@ -178,9 +178,9 @@ function toRejection(id: string, result: OperatorChangeResult, participle: strin
     case 'done':
       return null;
     case 'missing':
-      return messageNotFound(id);
+      return createMessageNotFound(id);
     case 'wrong-state':
-      return conflict(
+      return createConflict(
         'id',
         `message ${id} is ${result.state}; only queued and uncertain messages can be ${participle}`,
       );

@@ -10,7 +10,7 @@ import type { Static, TObject, TSchema } from 'typebox';
 import { describeError } from '../printing/error-line.ts';
 import type { OperationContext } from './context.ts';
 import type { ErrorCode, Result } from './errors.ts';
-import { conflict, unavailable } from './errors.ts';
+import { createConflict, createUnavailable } from './errors.ts';
 import { readInput } from './input.ts';
 
 /** A warning to the operator about an operation that succeeded. */
@@ -32,7 +32,7 @@ export interface OperationBase<I extends TObject = TObject> {
   /** One line in the imperative, without a full stop. */
   readonly summary: string;
   /** True if the operation makes a change and writes an audit log entry. */
-  readonly changes: boolean;
+  readonly makesChange: boolean;
   readonly input: I;
   /** The error codes of `run`, besides `invalid` and `unavailable`, which every operation can return. */
   readonly errors: readonly ErrorCode[];
@@ -46,7 +46,7 @@ export interface Operation<I extends TObject = TObject, R extends TSchema = TSch
 }
 
 /** Defines an operation. The types of `run` are inferred from the schemas. */
-export function operation<I extends TObject, R extends TSchema>(definition: Operation<I, R>): Operation<I, R> {
+export function defineOperation<I extends TObject, R extends TSchema>(definition: Operation<I, R>): Operation<I, R> {
   return definition;
 }
 
@@ -82,12 +82,12 @@ export async function performWith<I extends TObject, T>(
     switch (name) {
       // The message of a StoreError is one line that names the remedy.
       case 'StoreError':
-        return { ...unavailable(describeError(error)), warnings };
+        return { ...createUnavailable(describeError(error)), warnings };
       // A setting is invalid, or the secret of the installation is lost or wrong. The message names the remedy. A
       // repeated request fails until an operator applies the remedy.
       case 'SettingsError':
       case 'SecretError':
-        return { ...conflict(null, describeError(error)), warnings };
+        return { ...createConflict(null, describeError(error)), warnings };
       default:
         throw error;
     }

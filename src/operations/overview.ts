@@ -6,7 +6,7 @@
 import { formatIsoTime } from '../config/units.ts';
 import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { listAttention } from './overview/attention.ts';
 import { computeTotals, computeTrafficFigures, getPreviousStart, getRangeStart } from './overview/figures.ts';
 import { listHealth } from './overview/health.ts';
@@ -16,11 +16,11 @@ import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
 import { createStringEnum } from './schemas.ts';
 
 /** Shows the overview. Its duration does not depend on the number of stored messages. */
-export const showOverview = operation({
+export const showOverview = defineOperation({
   name: 'overview.show',
   id: 'showOverview',
   summary: 'Show traffic over time, the queue, the health of the components, and problems that need attention',
-  changes: false,
+  makesChange: false,
   input: Type.Object({
     range: createStringEnum(RANGE_NAMES, {
       default: '24h',

@@ -7,15 +7,15 @@ import { Type } from '../model/schema.ts';
 import type { Provider } from '../providers/provider.ts';
 import { PROVIDERS } from '../providers/providers.ts';
 import { ok } from './errors.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { checkEvents, type EventFacts, findLastEventAt, getEventsUrl, hasEventSettings } from './providers/events.ts';
 import { type ProviderEntry, ProviderList } from './providers/schemas.ts';
 
-export const listProviders = operation({
+export const listProviders = defineOperation({
   name: 'provider.list',
   id: 'listProviders',
   summary: 'List the supported providers, with the relay in use and the state of the events',
-  changes: false,
+  makesChange: false,
   input: Type.Object({}),
   result: ProviderList,
   errors: [],

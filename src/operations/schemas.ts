@@ -13,7 +13,7 @@ export function createStringEnum<const T extends string>(
 }
 
 /** Creates the schema of a value that may be null. */
-export function nullable<S extends TSchema>(schema: S) {
+export function createNullable<S extends TSchema>(schema: S) {
   return Type.Union([schema, Type.Null()]);
 }
 
@@ -28,7 +28,7 @@ export const MessageId = Type.String({ format: 'uuid', description: 'The id of t
 /** The reason, source and time of an entry of a suppression list. */
 export const suppressionMembers = {
   reason: createStringEnum(SUPPRESSION_REASONS, { description: 'The reason why the address is suppressed.' }),
-  source: nullable(
+  source: createNullable(
     Type.String({
       description:
         'The id of the message that caused the entry; null if an operator added it, or if an import contained no id of a message.',

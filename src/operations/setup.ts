@@ -12,17 +12,17 @@ import { requiresAuthenticatedSender } from '../model/submission.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import type { OperationContext } from './context.ts';
 import { ok } from './errors.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { checkEvents, findLastEventAt, hasEventSettings } from './providers/events.ts';
 import { Setup } from './setup/schemas.ts';
 import { listSetupSteps, type SetupFacts } from './setup/steps.ts';
 
 /** Shows the setup checklist. The lists of accounts and domains are read only while a step needs them. */
-export const showSetup = operation({
+export const showSetup = defineOperation({
   name: 'setup.show',
   id: 'showSetup',
   summary: 'Show the steps to set up the installation, with their states',
-  changes: false,
+  makesChange: false,
   input: Type.Object({}),
   result: Setup,
   errors: [],

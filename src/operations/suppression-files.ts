@@ -12,8 +12,16 @@ import { describeError } from '../printing/error-line.ts';
 import { formatCount } from '../printing/text.ts';
 import type { SuppressionStore } from '../store/contract.ts';
 import type { ImportContext } from './context.ts';
-import { accountNotFound, conflict, type ErrorResult, invalid, ok, type Result, unavailable } from './errors.ts';
-import { downloadOperation, type UploadObserver, uploadOperation } from './file-operation.ts';
+import {
+  createAccountNotFound,
+  createConflict,
+  createInvalid,
+  createUnavailable,
+  type ErrorResult,
+  ok,
+  type Result,
+} from './errors.ts';
+import { defineDownload, defineUpload, type UploadObserver } from './file-operation.ts';
 import { createStringEnum, ListName } from './schemas.ts';
 import { CSV_HEADER, formatCsvRow } from './suppressions/csv-writer.ts';
 import { EXCLUSIONS } from './suppressions/export-formats.ts';
@@ -24,7 +32,7 @@ import { ImportProgress, ImportResult, type SkippedRow, SuppressionEntry } from 
 import { toSuppressionEntry } from './suppressions.ts';
 
 /** The number of entries per page of an export. */
-const PAGE_ENTRIES = 5_000;
+const PAGE_SIZE = 5_000;
 /** The maximum number of skipped rows that a result lists. */
 const MAX_LISTED_ROWS = 100;
 /** The number of invalid rows at the beginning of a file without a header row after which the file is refused. */
@@ -34,11 +42,11 @@ const SHUTDOWN_TEXT = 'the service is shutting down';
 const CSV = 'text/csv';
 
 /** Exports a whole suppression list in alphabetical order. */
-export const exportSuppressions = downloadOperation({
+export const exportSuppressions = defineDownload({
   name: 'suppression.export',
   id: 'exportSuppressions',
   summary: 'Export a suppression list as CSV',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ account: ListName }),
   downloadType: CSV,
   result: Type.Array(SuppressionEntry),
@@ -46,8 +54,8 @@ export const exportSuppressions = downloadOperation({
   header: CSV_HEADER,
   formatPage: (entries) => entries.map(formatCsvRow).join(''),
   async run({ account }, { store }) {
-    const first = await store.listSuppressions(account, null, PAGE_ENTRIES);
-    return first.kind === 'done' ? ok(readPages(store, account, first.value)) : accountNotFound(account);
+    const first = await store.listSuppressions(account, null, PAGE_SIZE);
+    return first.kind === 'done' ? ok(readPages(store, account, first.value)) : createAccountNotFound(account);
   },
 });
 
@@ -60,8 +68,8 @@ async function* readPages(
   for (let page = first; ; ) {
     yield page.map(toSuppressionEntry);
     const last = page.at(-1);
-    if (last === undefined || page.length < PAGE_ENTRIES) return;
-    const next = await store.listSuppressions(account, last.address, PAGE_ENTRIES);
+    if (last === undefined || page.length < PAGE_SIZE) return;
+    const next = await store.listSuppressions(account, last.address, PAGE_SIZE);
     // Accounts are never removed.
     page = next.kind === 'done' ? next.value : [];
   }
@@ -71,11 +79,11 @@ async function* readPages(
  * Adds the addresses of a CSV or JSON file to a list. An existing entry keeps its reason and time. With `dryRun`, the file is only read
  * and counted.
  */
-export const importSuppressions = uploadOperation({
+export const importSuppressions = defineUpload({
   name: 'suppression.import',
   id: 'importSuppressions',
   summary: 'Add the addresses of a file to a suppression list; an invalid file adds none',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     account: ListName,
     reason: Type.Optional(
@@ -95,7 +103,7 @@ export const importSuppressions = uploadOperation({
   errors: ['not-found', 'conflict'],
   async run({ account, reason = null, dryRun }, content, context, observer) {
     const { store, imports, clock } = context;
-    if ((await store.listSuppressions(account, null, 1)).kind !== 'done') return accountNotFound(account);
+    if ((await store.listSuppressions(account, null, 1)).kind !== 'done') return createAccountNotFound(account);
     const { name } = content;
     const options = { reason, now: clock.now() };
     let rereadable: RereadableContent | null = null;
@@ -107,7 +115,7 @@ export const importSuppressions = uploadOperation({
       const readRows = (hooks: ListHooks) => readSuppressionList(firstPass, name, options, hooks);
       const { total, counts, format } = await validateFile(readRows, name, observer);
       if (dryRun) return ok({ read: counts.read, added: 0, known: 0, ...counts.result(), format, dryRun });
-      if (imports.isStopping()) return unavailable(`${SHUTDOWN_TEXT}; no address was added`);
+      if (imports.isStopping()) return createUnavailable(`${SHUTDOWN_TEXT}; no address was added`);
       const bytes = rereadable.reread(total);
       const file = {
         name,
@@ -192,7 +200,7 @@ async function addRows(
       ...stepCounts,
       end,
     });
-    if (result.kind !== 'done') return accountNotFound(account);
+    if (result.kind !== 'done') return createAccountNotFound(account);
     auditEntryId = result.value.entry;
     addedCount += result.value.added;
     [recordedRows, recordedSkipped] = [counts.read, counts.skipped];
@@ -200,7 +208,9 @@ async function addRows(
     return null;
   };
   const scheduleBatch = (end: ImportStep['end']): Promise<ErrorResult | null> =>
-    imports.runBatch(() => (imports.isStopping() ? Promise.resolve(unavailable(SHUTDOWN_TEXT)) : writeBatch(end)));
+    imports.runBatch(() =>
+      imports.isStopping() ? Promise.resolve(createUnavailable(SHUTDOWN_TEXT)) : writeBatch(end),
+    );
   const reportProgress = () => {
     const { read, skipped } = counts;
     const known = read - skipped - batch.length - addedCount;
@@ -312,14 +322,14 @@ function createNoValidRowError(name: string, isTruncated: boolean, counts: RowCo
 
 /** Returns the error of unreadable content or of the temporary folder. Throws any other error. */
 function toContentError(error: unknown): ErrorResult {
-  if (error instanceof ContentError) return invalid(null, error.message);
-  if (error instanceof SpoolError) return conflict(null, error.message);
+  if (error instanceof ContentError) return createInvalid(null, error.message);
+  if (error instanceof SpoolError) return createConflict(null, error.message);
   throw error;
 }
 
 function toImportError(error: unknown, name: string): ErrorResult {
   return error instanceof Error && error.name === 'StoreError'
-    ? unavailable(`the import of ${name} stopped: ${describeError(error)}`)
+    ? createUnavailable(`the import of ${name} stopped: ${describeError(error)}`)
     : toContentError(error);
 }
 

@@ -17,9 +17,17 @@ import {
   type SuppressionSearch,
 } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
-import { accountNotFound, conflict, invalid, notFound, ok, type Result, unavailable } from './errors.ts';
+import {
+  createAccountNotFound,
+  createConflict,
+  createInvalid,
+  createNotFound,
+  createUnavailable,
+  ok,
+  type Result,
+} from './errors.ts';
 import { createOptionalList, createOptionalText, parseList, parseTime, readMatches } from './filter-values.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { createPageSizeMember, createStringEnum, ListName } from './schemas.ts';
 import {
   AddedSuppression,
@@ -36,11 +44,11 @@ const MAX_SEARCH_LENGTH = 254;
 
 const Address = Type.String({ description: 'The email address.' });
 /** Adds an address to a list. An existing entry keeps its reason and time. */
-export const addSuppression = operation({
+export const addSuppression = defineOperation({
   name: 'suppression.add',
   id: 'addSuppression',
   summary: 'Add an address to a suppression list',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     account: ListName,
     address: Address,
@@ -56,7 +64,7 @@ export const addSuppression = operation({
     if (!address.ok) return address;
     const entry = { address: address.value, reason, source: null, at: clock.now() };
     const added = await store.addSuppressions(account, [entry]);
-    if (added.kind !== 'done') return accountNotFound(account);
+    if (added.kind !== 'done') return createAccountNotFound(account);
     return ok({ address: address.value, added: added.value === 1 });
   },
 });
@@ -65,11 +73,11 @@ export const addSuppression = operation({
  * Removes an address from a list. With `provider`, the address is first removed from the account-level suppression list of
  * Amazon SES. If the operation fails in between, the address is still on the list of Postrider, and a repetition completes it.
  */
-export const removeSuppression = operation({
+export const removeSuppression = defineOperation({
   name: 'suppression.remove',
   id: 'removeSuppression',
   summary: 'Remove an address from a suppression list',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     account: ListName,
     address: Address,
@@ -89,10 +97,13 @@ export const removeSuppression = operation({
       : ok(null);
     if (!provider.ok) return provider;
     const removed = await store.removeSuppression(account, address.value, provider.value ?? undefined);
-    if (removed.kind !== 'done') return accountNotFound(account);
+    if (removed.kind !== 'done') return createAccountNotFound(account);
     if (!removed.value && provider.value?.removed !== true) {
       const lists = provider.value === null ? 'is not' : 'is on neither the suppression list of Amazon SES nor';
-      return notFound('address', `${address.value} ${lists} on the suppression list of ${formatListLabel(account)}`);
+      return createNotFound(
+        'address',
+        `${address.value} ${lists} on the suppression list of ${formatListLabel(account)}`,
+      );
     }
     const providerResult: RemovedSuppression['provider'] =
       provider.value === null ? null : provider.value.removed ? 'removed' : 'absent';
@@ -112,12 +123,12 @@ async function removeAtProvider(
 ): Promise<Result<ProviderRemoval>> {
   const setting = getSesApiSetting(transport);
   if (setting === null)
-    return conflict(
+    return createConflict(
       'provider',
       'only Amazon SES has a list that Postrider can change, and POSTRIDER_TRANSPORT names another next hop; remove the address at the provider',
     );
   if (account !== '*' && !(await store.listAccounts()).some(({ name }) => name === account))
-    return accountNotFound(account);
+    return createAccountNotFound(account);
   // Amazon SES does not support SMTPUTF8, so its list contains only ASCII addresses.
   if (address === null || !address.isAscii) return ok({ provider: 'ses', removed: false });
   const list = await openSesSuppressionList(setting);
@@ -129,7 +140,9 @@ async function removeAtProvider(
       if (result.kind === 'failed') {
         const { code, reason, remedy } = result.failure;
         const text = `${form} was not removed from the suppression list of Amazon SES: ${reason}; ${remedy}`;
-        return code === 'throttled' || code === 'unavailable' ? unavailable(text) : conflict('provider', text);
+        return code === 'throttled' || code === 'unavailable'
+          ? createUnavailable(text)
+          : createConflict('provider', text);
       }
       if (result.value) removed = true;
     }
@@ -140,11 +153,11 @@ async function removeAtProvider(
 }
 
 /** Shows the entries of an address in all lists. */
-export const showSuppression = operation({
+export const showSuppression = defineOperation({
   name: 'suppression.show',
   id: 'showSuppression',
   summary: 'Show the suppression lists that contain an address, with the reasons',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ address: Address }),
   result: SuppressedAddress,
   errors: [],
@@ -158,11 +171,11 @@ export const showSuppression = operation({
 });
 
 /** Lists one page of a list, optionally of addresses or domains with a prefix. */
-export const listSuppressions = operation({
+export const listSuppressions = defineOperation({
   name: 'suppression.search',
   id: 'listSuppressions',
   summary: 'List suppressed addresses in alphabetical order, page by page',
-  changes: false,
+  makesChange: false,
   input: Type.Object({
     account: ListName,
     search: Type.Optional(
@@ -197,7 +210,7 @@ export const listSuppressions = operation({
     if (filter.value !== null) return listMatches(readEntries, account, filter.value, after.value, pageSize);
     // One more entry than the page size is read, to determine whether there is a next page.
     const result = await readEntries(after.value, pageSize + 1);
-    if (result.kind !== 'done') return accountNotFound(account);
+    if (result.kind !== 'done') return createAccountNotFound(account);
     const entries = result.value.slice(0, pageSize);
     const next = result.value.length > pageSize ? (entries.at(-1)?.address ?? null) : null;
     return ok({ suppressions: entries.map(toSuppressionEntry), next });
@@ -223,7 +236,7 @@ async function listMatches(
     matches,
     pageSize,
   );
-  if (isMissing) return accountNotFound(account);
+  if (isMissing) return createAccountNotFound(account);
   const entries = rows.slice(0, pageSize);
   // If the page is full, the next page begins after its last entry. Otherwise, the search continues after the last
   // examined entry.
@@ -273,7 +286,7 @@ export function formatListLabel(list: string): string {
 export function parseCanonicalAddress(addressText: string): Result<string> {
   const address = parseAddress(addressText);
   if (address === null)
-    return invalid('address', `${quote(addressText)} is not an email address such as ada@example.com`);
+    return createInvalid('address', `${quote(addressText)} is not an email address such as ada@example.com`);
   return ok(toCanonicalAddress(address));
 }
 
@@ -285,7 +298,7 @@ function parseSearch(text: string): Result<SuppressionSearch | null> {
   const trimmed = text.trim();
   if (trimmed === '' || trimmed === '@') return ok(null);
   if (trimmed.length > MAX_SEARCH_LENGTH) {
-    return invalid('search', `has more than ${MAX_SEARCH_LENGTH} characters, the maximum length of an address`);
+    return createInvalid('search', `has more than ${MAX_SEARCH_LENGTH} characters, the maximum length of an address`);
   }
   if (trimmed.startsWith('@')) {
     return ok({ of: 'domain', prefix: parseHost(trimmed, 1) ?? trimmed.slice(1).toLowerCase() });
@@ -307,5 +320,5 @@ function parseCursor(text: string | undefined, search: SuppressionSearch | null)
     (search === null || (search.of === 'address' ? text : address.domain).startsWith(search.prefix));
   return isValid
     ? ok(text)
-    : invalid('after', `${quote(text)} is not a cursor of this search; start with the first page`);
+    : createInvalid('after', `${quote(text)} is not a cursor of this search; start with the first page`);
 }

@@ -6,20 +6,20 @@ import { formatIsoTime, formatIsoTimeOrNull, parseTimestamp, quote } from '../co
 import type { OperatorToken } from '../model/account.ts';
 import { generateToken, isReadOnlyToken } from '../model/credentials.ts';
 import { Type } from '../model/schema.ts';
-import { conflict, notFound, ok, toMemberResult } from './errors.ts';
+import { createConflict, createNotFound, ok, toMemberResult } from './errors.ts';
 import { parseVisibleText } from './labels.ts';
-import { operation } from './operation.ts';
+import { defineOperation } from './operation.ts';
 import { createRowNumber } from './schemas.ts';
 import { CreatedToken, RevokedToken, TokenEntry } from './tokens/schemas.ts';
 
 /**
  * Creates a token. The name of the token is the actor in the audit log, so the names of unrevoked tokens are unique.
  */
-export const createToken = operation({
+export const createToken = defineOperation({
   name: 'token.create',
   id: 'createToken',
   summary: 'Create a token for the operator API; it is shown once',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     name: Type.String({ description: 'The name of the token.' }),
     readOnly: Type.Boolean({ default: false, description: 'The token may only read.' }),
@@ -40,18 +40,18 @@ export const createToken = operation({
     const createResult = await store.createToken({ name, prefix, hash, expiresAt: expiresAt.value }, now);
     if (createResult.kind !== 'done') {
       const message = `token ${quote(name)} already exists; revoke it first, or choose another name`;
-      return conflict('name', message);
+      return createConflict('name', message);
     }
     return ok({ id: createResult.value.id, token, expires: formatIsoTimeOrNull(expiresAt.value) });
   },
 });
 
 /** Lists all tokens in order of creation, including revoked and expired tokens. */
-export const listTokens = operation({
+export const listTokens = defineOperation({
   name: 'token.list',
   id: 'listTokens',
   summary: 'List the tokens of the operator API',
-  changes: false,
+  makesChange: false,
   input: Type.Object({}),
   result: Type.Array(TokenEntry),
   errors: [],
@@ -63,11 +63,11 @@ export const listTokens = operation({
 });
 
 /** Revokes a token permanently: it authenticates no later request. */
-export const revokeToken = operation({
+export const revokeToken = defineOperation({
   name: 'token.revoke',
   id: 'revokeToken',
   summary: 'Revoke a token',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     id: createRowNumber(
       'The number of the token.',
@@ -80,7 +80,7 @@ export const revokeToken = operation({
     const now = clock.now();
     const revoked = await store.revokeToken(id, now);
     if (revoked.kind !== 'done')
-      return notFound('id', `there is no token ${id}; \`postrider token list\` lists tokens`);
+      return createNotFound('id', `there is no token ${id}; \`postrider token list\` lists tokens`);
     const { name, revokedAt } = revoked.value;
     return ok({ id, name, revoked: formatIsoTime(revokedAt ?? now) });
   },

@@ -6,30 +6,30 @@ import { isUuid } from '../model/uuid.ts';
 import { DELIVERY_STATUSES, formatWebhookId, type WebhookDelivery } from '../model/webhook.ts';
 import type { OperationContext } from './context.ts';
 import {
-  conflict,
+  createConflict,
+  createInvalid,
+  createInvalidTemplate,
+  createNotFound,
   type ErrorResult,
-  invalid,
-  invalidTemplate,
-  notFound,
   ok,
   type Result,
   toMemberResult,
 } from './errors.ts';
-import { operation } from './operation.ts';
-import { createPageSizeMember, createStringEnum, nullable, Time } from './schemas.ts';
-import { parseId, webhookNotFound } from './webhooks/ids.ts';
+import { defineOperation } from './operation.ts';
+import { createNullable, createPageSizeMember, createStringEnum, Time } from './schemas.ts';
+import { createWebhookNotFound, parseId } from './webhooks/ids.ts';
 import { DeliveryEntry, WebhookId } from './webhooks/schemas.ts';
 
 /** The maximum number of deliveries that one transaction changes. */
 const MAX_ROWS_PER_STEP = 500;
 const MAX_PAGE_SIZE = 1_000;
 
-/** Sends a test to an endpoint once, regardless of its subscription. */
-export const testWebhook = operation({
+/** Sends a test event to an endpoint once, regardless of the types of events to which the endpoint subscribes. */
+export const testWebhook = defineOperation({
   name: 'webhook.test',
   id: 'testWebhook',
   summary: 'Send a test event to an endpoint, once',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ id: WebhookId }),
   result: DeliveryEntry,
   errors: ['not-found', 'conflict'],
@@ -42,18 +42,18 @@ export const testWebhook = operation({
       case 'done':
         return ok(toDeliveryEntry(result.value));
       case 'missing':
-        return webhookNotFound(id.value);
+        return createWebhookNotFound(id.value);
       case 'exists':
-        return webhookDisabled(id.value);
+        return createWebhookDisabled(id.value);
     }
   },
 });
 
-export const listDeliveries = operation({
+export const listDeliveries = defineOperation({
   name: 'webhook.deliveries',
   id: 'listWebhookDeliveries',
   summary: 'List the deliveries of an endpoint with their attempts, newest first',
-  changes: false,
+  makesChange: false,
   input: Type.Object({
     id: WebhookId,
     failed: Type.Boolean({
@@ -73,7 +73,7 @@ export const listDeliveries = operation({
     const id = parseId(text);
     if (!id.ok) return id;
     if (failed && status !== undefined && status !== 'failed')
-      return invalidTemplate(
+      return createInvalidTemplate(
         'failed',
         (getName) => `${getName('failed')} cannot be combined with ${getName('status')}`,
       );
@@ -81,23 +81,23 @@ export const listDeliveries = operation({
     const cursor = before === undefined ? ok(null) : parseDeliveryId('before', before);
     if (!cursor.ok) return cursor;
     const result = await store.listDeliveries(id.value, status ?? (failed ? 'failed' : null), cursor.value, limit);
-    return result.kind === 'done' ? ok(result.value.map(toDeliveryEntry)) : webhookNotFound(id.value);
+    return result.kind === 'done' ? ok(result.value.map(toDeliveryEntry)) : createWebhookNotFound(id.value);
   },
 });
 
 /** Makes deliveries due at once. Their ids and bodies do not change. */
-export const replayWebhook = operation({
+export const replayWebhook = defineOperation({
   name: 'webhook.replay',
   id: 'replayWebhook',
-  summary: 'Send deliveries without a success again, with the same id and body',
-  changes: true,
+  summary: 'Send deliveries that have not succeeded again, with the same id and body',
+  makesChange: true,
   input: Type.Object({
     id: WebhookId,
     delivery: Type.Optional(Type.String({ description: 'The id of one delivery, in any status.' })),
     since: Type.Optional(
       Type.String({ description: 'A date (UTC) or a duration such as `1h`; without it all deliveries.' }),
     ),
-    all: Type.Boolean({ default: false, description: 'True to include deliveries with a success.' }),
+    all: Type.Boolean({ default: false, description: 'True to include deliveries that have succeeded.' }),
     dryRun: Type.Boolean({ default: false, description: 'True to count the deliveries without sending them.' }),
   }),
   result: Type.Object({
@@ -105,7 +105,7 @@ export const replayWebhook = operation({
     replayed: Type.Integer({
       description: 'The number of replayed deliveries; with `dryRun`, of the deliveries that a replay would send.',
     }),
-    since: nullable(Time),
+    since: createNullable(Time),
   }),
   errors: ['not-found', 'conflict'],
   async run({ id: text, delivery, since: sinceText, all, dryRun }, { store, clock }) {
@@ -114,13 +114,13 @@ export const replayWebhook = operation({
     const now = clock.now();
     const webhookId = formatWebhookId(id.value);
     const webhook = await store.findWebhook(id.value);
-    if (webhook === null) return webhookNotFound(id.value);
-    // A replay for a disabled endpoint makes nothing due.
-    if (webhook.disabled !== null) return webhookDisabled(id.value);
+    if (webhook === null) return createWebhookNotFound(id.value);
+    // Deliveries of a disabled endpoint are not sent, so a replay would have no effect.
+    if (webhook.disabled !== null) return createWebhookDisabled(id.value);
     if (delivery !== undefined) {
       if (sinceText !== undefined || all || dryRun) {
         const names = ['since', 'all', 'dryRun'];
-        return invalidTemplate(
+        return createInvalidTemplate(
           'delivery',
           (getName) => `${getName('delivery')} cannot be combined with ${names.map(getName).join(' or ')}`,
         );
@@ -129,20 +129,20 @@ export const replayWebhook = operation({
       if (!deliveryId.ok) return deliveryId;
       const result = await store.replayDelivery(id.value, deliveryId.value, now);
       if (result.kind === 'done') return ok({ id: webhookId, replayed: 1, since: null });
-      return deliveryNotFound(id.value, delivery, store);
+      return createDeliveryNotFound(id.value, delivery, store);
     }
     const since = sinceText === undefined ? ok(null) : toMemberResult('since', parseTimestamp(sinceText, now, 'back'));
     if (!since.ok) return since;
     const selection = { since: since.value ?? 0, includesDelivered: all };
     if (dryRun) {
       const count = await store.countReplayable(id.value, selection, now);
-      if (count.kind !== 'done') return webhookNotFound(id.value);
+      if (count.kind !== 'done') return createWebhookNotFound(id.value);
       return ok({ id: webhookId, replayed: count.value, since: formatIsoTimeOrNull(since.value) });
     }
     let replayed = 0;
     for (let after: string | null = null; ; ) {
       const step = await store.replayDeliveries(id.value, selection, after, now, MAX_ROWS_PER_STEP);
-      if (step.kind !== 'done') return webhookNotFound(id.value);
+      if (step.kind !== 'done') return createWebhookNotFound(id.value);
       replayed += step.value.replayed;
       after = step.value.next;
       if (after === null) return ok({ id: webhookId, replayed, since: formatIsoTimeOrNull(since.value) });
@@ -151,7 +151,7 @@ export const replayWebhook = operation({
 });
 
 function parseDeliveryId(field: string, text: string): Result<string> {
-  return isUuid(text) ? ok(text) : invalid(field, `${quote(text)} is not the id of a delivery, which is a UUID`);
+  return isUuid(text) ? ok(text) : createInvalid(field, `${quote(text)} is not the id of a delivery, which is a UUID`);
 }
 
 async function findOneDelivery(
@@ -162,21 +162,28 @@ async function findOneDelivery(
   const deliveryId = parseDeliveryId('delivery', text);
   if (!deliveryId.ok) return deliveryId;
   const delivery = await store.findDelivery(id, deliveryId.value);
-  return delivery === null ? deliveryNotFound(id, text, store) : ok([toDeliveryEntry(delivery)]);
+  return delivery === null ? createDeliveryNotFound(id, text, store) : ok([toDeliveryEntry(delivery)]);
 }
 
-async function deliveryNotFound(id: number, text: string, store: OperationContext['store']): Promise<ErrorResult> {
-  if ((await store.findWebhook(id)) === null) return webhookNotFound(id);
+async function createDeliveryNotFound(
+  id: number,
+  text: string,
+  store: OperationContext['store'],
+): Promise<ErrorResult> {
+  if ((await store.findWebhook(id)) === null) return createWebhookNotFound(id);
   const webhookId = formatWebhookId(id);
-  return notFound(
+  return createNotFound(
     'delivery',
     `endpoint ${webhookId} has no delivery ${quote(text)}; \`postrider webhook deliveries ${webhookId}\` lists deliveries`,
   );
 }
 
-function webhookDisabled(id: number): ErrorResult {
+function createWebhookDisabled(id: number): ErrorResult {
   const webhookId = formatWebhookId(id);
-  return conflict(null, `endpoint ${webhookId} is disabled; \`postrider webhook enable ${webhookId}\` enables it`);
+  return createConflict(
+    null,
+    `endpoint ${webhookId} is disabled; \`postrider webhook enable ${webhookId}\` enables it`,
+  );
 }
 
 /** Creates a UUIDv7. */

@@ -24,18 +24,18 @@ import { createSigningSecret } from '../webhooks/signature.ts';
 import { maskTargetUrl, parseTargetUrl, resolveTarget } from '../webhooks/target.ts';
 import type { OperationContext } from './context.ts';
 import {
-  accountNotFound,
-  conflict,
-  invalid,
-  invalidTemplate,
+  createAccountNotFound,
+  createConflict,
+  createInvalid,
+  createInvalidTemplate,
+  createUnavailable,
   ok,
   type Result,
   toMemberResult,
-  unavailable,
 } from './errors.ts';
 import { parseName } from './labels.ts';
-import { operation } from './operation.ts';
-import { parseId, webhookNotFound } from './webhooks/ids.ts';
+import { defineOperation } from './operation.ts';
+import { createWebhookNotFound, parseId } from './webhooks/ids.ts';
 import { WebhookEntry, WebhookFigures, WebhookId, WebhookRotation, WebhookSecret } from './webhooks/schemas.ts';
 
 /** The maximum number of deliveries that one transaction changes. */
@@ -57,11 +57,11 @@ const EventList = Type.Optional(
 const EndpointName = Type.Optional(Type.String({ description: 'A label of the endpoint.' }));
 
 /** Creates an endpoint. It receives every event that is recorded after the operation has returned, on every node. */
-export const createWebhook = operation({
+export const createWebhook = defineOperation({
   name: 'webhook.create',
   id: 'createWebhook',
   summary: 'Create an endpoint for webhooks; its signing secret is shown once',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     url: Url,
     account: Type.Optional(
@@ -90,11 +90,11 @@ export const createWebhook = operation({
       case 'done':
         return ok({ id: formatWebhookId(result.value.id), secret });
       case 'missing':
-        return accountNotFound(account ?? '');
+        return createAccountNotFound(account ?? '');
       case 'too-many':
-        return conflict(null, `there are ${MAX_WEBHOOKS} endpoints, the maximum; delete one of them first`);
+        return createConflict(null, `there are ${MAX_WEBHOOKS} endpoints, the maximum; delete one of them first`);
       case 'earlier-node':
-        return conflict(
+        return createConflict(
           null,
           `node ${quote(result.node)} runs version ${result.version}, which records no events for webhooks; upgrade the node, then create the endpoint`,
         );
@@ -102,11 +102,11 @@ export const createWebhook = operation({
   },
 });
 
-export const listWebhooks = operation({
+export const listWebhooks = defineOperation({
   name: 'webhook.list',
   id: 'listWebhooks',
   summary: 'List the endpoints for webhooks',
-  changes: false,
+  makesChange: false,
   input: Type.Object({}),
   result: Type.Array(WebhookEntry),
   errors: [],
@@ -115,12 +115,15 @@ export const listWebhooks = operation({
   },
 });
 
-/** Shows the figures of every endpoint. They are not part of the list, because the store counts all pending deliveries. */
-export const showWebhookStatistics = operation({
+/**
+ * Shows the figures of every endpoint. The figures are not part of the list, because the store counts all pending deliveries to compute
+ * them.
+ */
+export const showWebhookStatistics = defineOperation({
   name: 'webhook.statistics',
   id: 'showWebhookStatistics',
   summary: 'Show the pending and failed deliveries of each endpoint, its last success, and since when it fails',
-  changes: false,
+  makesChange: false,
   input: Type.Object({}),
   result: Type.Array(WebhookFigures),
   errors: [],
@@ -131,11 +134,11 @@ export const showWebhookStatistics = operation({
   },
 });
 
-export const showWebhook = operation({
+export const showWebhook = defineOperation({
   name: 'webhook.show',
   id: 'showWebhook',
   summary: 'Show an endpoint for webhooks',
-  changes: false,
+  makesChange: false,
   input: Type.Object({ id: WebhookId }),
   result: WebhookEntry,
   errors: ['not-found'],
@@ -143,16 +146,16 @@ export const showWebhook = operation({
     const id = parseId(text);
     if (!id.ok) return id;
     const webhook = await store.findWebhook(id.value);
-    return webhook === null ? webhookNotFound(id.value) : ok(toWebhookEntry(webhook, clock.now()));
+    return webhook === null ? createWebhookNotFound(id.value) : ok(toWebhookEntry(webhook, clock.now()));
   },
 });
 
 /** Changes an endpoint. The change applies to each attempt that begins after the operation has returned. */
-export const updateWebhook = operation({
+export const updateWebhook = defineOperation({
   name: 'webhook.update',
   id: 'updateWebhook',
   summary: 'Change the URL, the name or the events of an endpoint; omitted members do not change',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     id: WebhookId,
     url: Type.Optional(Url),
@@ -168,7 +171,7 @@ export const updateWebhook = operation({
     if (!id.ok) return id;
     if (urlText === undefined && eventsText === undefined && nameText === undefined) {
       const names = ['url', 'events', 'name'];
-      return invalidTemplate(null, (getName) => `nothing changes; give one of ${names.map(getName).join(', ')}`);
+      return createInvalidTemplate(null, (getName) => `nothing changes; give one of ${names.map(getName).join(', ')}`);
     }
     const events = eventsText === undefined ? ok(null) : parseEvents(eventsText);
     if (!events.ok) return events;
@@ -186,11 +189,11 @@ export const updateWebhook = operation({
   },
 });
 
-export const deleteWebhook = operation({
+export const deleteWebhook = defineOperation({
   name: 'webhook.delete',
   id: 'deleteWebhook',
   summary: 'Delete an endpoint and its deliveries',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ id: WebhookId }),
   result: Type.Object({ id: WebhookId, url: Type.String() }),
   errors: ['not-found'],
@@ -203,11 +206,11 @@ export const deleteWebhook = operation({
 });
 
 /** Enables an endpoint and makes its pending deliveries due at once. */
-export const enableWebhook = operation({
+export const enableWebhook = defineOperation({
   name: 'webhook.enable',
   id: 'enableWebhook',
   summary: 'Enable an endpoint; its pending deliveries are due at once',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ id: WebhookId }),
   result: WebhookEntry,
   errors: ['not-found'],
@@ -215,7 +218,7 @@ export const enableWebhook = operation({
     const id = parseId(text);
     if (!id.ok) return id;
     const result = await store.enableWebhook(id.value);
-    if (result.kind !== 'done') return webhookNotFound(id.value);
+    if (result.kind !== 'done') return createWebhookNotFound(id.value);
     const now = clock.now();
     while ((await store.releaseDeliveries(id.value, now, MAX_ROWS_PER_STEP)) >= MAX_ROWS_PER_STEP);
     return ok(toWebhookEntry(result.value, now));
@@ -223,11 +226,11 @@ export const enableWebhook = operation({
 });
 
 /** Disables an endpoint. Its events are kept for 30 days. */
-export const disableWebhook = operation({
+export const disableWebhook = defineOperation({
   name: 'webhook.disable',
   id: 'disableWebhook',
   summary: 'Disable an endpoint; its events are kept for 30 days',
-  changes: true,
+  makesChange: true,
   input: Type.Object({ id: WebhookId }),
   result: WebhookEntry,
   errors: ['not-found'],
@@ -239,11 +242,11 @@ export const disableWebhook = operation({
 });
 
 /** Replaces the signing secret. Until the grace period ends, attempts are signed with both secrets. */
-export const rotateWebhook = operation({
+export const rotateWebhook = defineOperation({
   name: 'webhook.rotate',
   id: 'rotateWebhook',
   summary: 'Replace the signing secret of an endpoint; the new secret is shown once',
-  changes: true,
+  makesChange: true,
   input: Type.Object({
     id: WebhookId,
     grace: Type.String({
@@ -260,7 +263,7 @@ export const rotateWebhook = operation({
     if (!id.ok) return id;
     const graceMs = toMemberResult('grace', parseDuration(grace));
     if (!graceMs.ok) return graceMs;
-    if (graceMs.value > MAX_GRACE_MS) return invalid('grace', `${quote(grace)} is longer than 30d`);
+    if (graceMs.value > MAX_GRACE_MS) return createInvalid('grace', `${quote(grace)} is longer than 30d`);
     const secret = createSigningSecret(random);
     const sealed = sealSigningSecret(loadWebhookKey(settings), secret);
     const previousUntil = clock.now() + graceMs.value;
@@ -276,12 +279,12 @@ export const rotateWebhook = operation({
 async function checkUrl(text: string, { settings }: Pick<OperationContext, 'settings'>): Promise<Result<string>> {
   const { webhookTargets: targets, dns } = settings;
   const url = parseTargetUrl(text, targets);
-  // The URL is a conflict and not an invalid input, because the settings of the installation do not permit it.
-  if (!url.ok) return conflict('url', `the URL ${quote(maskTargetUrl(text))} ${url.fault}`);
+  // The error is a conflict and not an invalid input, because the settings of the installation do not permit the URL.
+  if (!url.ok) return createConflict('url', `the URL ${quote(maskTargetUrl(text))} ${url.fault}`);
   const addresses = await resolveTarget(url.value, targets, createHostLookup(dns, targets === 'any'));
   if (addresses.ok) return ok(url.value.href);
   const message = `the URL ${quote(maskTargetUrl(text))} ${addresses.fault}`;
-  return addresses.code === 'dns-failed' ? unavailable(message) : conflict('url', message);
+  return addresses.code === 'dns-failed' ? createUnavailable(message) : createConflict('url', message);
 }
 
 /** Parses a list of types, or `all`. */
@@ -290,7 +293,7 @@ function parseEvents(text: string): Result<readonly WebhookEventType[]> {
   const names = text.split(',').map((name) => name.trim());
   const unknownName = names.find((name) => !WEBHOOK_EVENT_TYPES.some((type) => type === name));
   if (unknownName !== undefined) {
-    return invalid(
+    return createInvalid(
       'events',
       `${quote(unknownName)} is not a type${formatSuggestion(unknownName, WEBHOOK_EVENT_TYPES)}; give all, or types of ${WEBHOOK_EVENT_TYPES.join(', ')}`,
     );
@@ -303,8 +306,8 @@ function parseEndpointName(text: string | undefined): Result<string | null> {
 }
 
 /**
- * Changes an endpoint. Returns after every attempt of an earlier claim has ended or has had the time to begin, so that
- * every attempt that begins later uses the change.
+ * Changes an endpoint. Returns when each earlier claim has ended or its attempt can no longer begin, so every attempt
+ * that begins later uses the change.
  */
 async function changeWebhook(
   id: number,
@@ -313,7 +316,7 @@ async function changeWebhook(
 ): Promise<Result<WebhookEntry>> {
   const { store, clock } = context;
   const result = await change(context);
-  if (result.kind !== 'done') return webhookNotFound(id);
+  if (result.kind !== 'done') return createWebhookNotFound(id);
   const endsAt = clock.now() + MAX_START_DELAY_MS;
   const listLeases = async () => {
     const now = clock.now();

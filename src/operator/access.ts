@@ -24,7 +24,7 @@ const WINDOW_MS = 60_000;
 const MAX_PEERS = 10_000;
 
 /** The number of wrong passwords of all peers that cause no delay, so that a few typing errors cause no delay. */
-const FAILURES_WITHOUT_DELAY = 20;
+const MAX_FAILURES_WITHOUT_DELAY = 20;
 /** The increase of the delay for each further wrong password. */
 const DELAY_STEP_MS = 50;
 export const MAX_DELAY_MS = 5_000;
@@ -74,7 +74,7 @@ export class AccessControl {
   }
 
   #delayMs(now: number): number {
-    const excessCount = Math.max(0, this.#allWrongPasswords.getValueAt(now) - FAILURES_WITHOUT_DELAY);
+    const excessCount = Math.max(0, this.#allWrongPasswords.getValueAt(now) - MAX_FAILURES_WITHOUT_DELAY);
     return Math.min(MAX_DELAY_MS, Math.ceil(excessCount) * DELAY_STEP_MS);
   }
 }
@@ -125,7 +125,7 @@ class FailureCounts {
 }
 
 /**
- * A count that decreases by one in each FAILURE_DECAY_MS. The maximum of the count is the value that causes the maximum
+ * A count that decreases by one every FAILURE_DECAY_MS. The maximum of the count is the value that causes the maximum
  * delay.
  */
 class DecayingCount {
@@ -137,7 +137,7 @@ class DecayingCount {
   }
 
   add(now: number): void {
-    this.#count = Math.min(FAILURES_WITHOUT_DELAY + MAX_DELAY_MS / DELAY_STEP_MS, this.getValueAt(now) + 1);
+    this.#count = Math.min(MAX_FAILURES_WITHOUT_DELAY + MAX_DELAY_MS / DELAY_STEP_MS, this.getValueAt(now) + 1);
     this.#updatedAt = now;
   }
 }

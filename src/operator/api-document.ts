@@ -142,8 +142,8 @@ const SECURITY_BY_ACCESS = {
   none: [],
 } as const;
 
-function joinPath(base: string, { path, outsideApi }: RouteDescription): string {
-  return outsideApi === true ? path : base + path;
+function joinPath(base: string, { path, isOutsideApi }: RouteDescription): string {
+  return isOutsideApi === true ? path : base + path;
 }
 
 function createErrorResponse(status: number): object {

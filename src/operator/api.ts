@@ -170,7 +170,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
           route,
           await performRoute(route, input.members, parts.createContext(authentication.actor)),
         );
-        if (route.operation.changes) publishChange();
+        if (route.operation.makesChange) publishChange();
         if (status === 503) reply.header('Retry-After', STORE_RETRY_MS / 1000);
         return reply.code(status).send(body);
       },

@@ -1,4 +1,4 @@
-/** Delays a response. The delay ends when the client disconnects, so closed connections have no delayed responses. */
+/** Delays a response. The delay ends when the client disconnects, so a closed connection has no delayed response. */
 import type { IncomingMessage } from 'node:http';
 import type { Clock } from '../clock.ts';
 

@@ -7,7 +7,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';
 import type { InboxContext } from '../operations/context.ts';
-import { type ErrorResult, notFound } from '../operations/errors.ts';
+import { createNotFound, type ErrorResult } from '../operations/errors.ts';
 import { parseCapturedMessage } from '../operations/inbox/captured-message.ts';
 import { readSource } from '../operations/inbox.ts';
 import { SOURCE_POLICY, sendFrameHtml } from './frame-html.ts';
@@ -68,7 +68,7 @@ export function addInboxFiles(app: FastifyInstance, base: string, context: Inbox
     const source = await readSource(id, context);
     if (!source.ok) return sendError(reply, source);
     const { html } = parseCapturedMessage(source.value, context.readEntity);
-    if (html === null) return sendError(reply, notFound('id', `message ${id} has no HTML`));
+    if (html === null) return sendError(reply, createNotFound('id', `message ${id} has no HTML`));
     return sendFrameHtml(request, reply, html, `/inbox/${id}`);
   });
 }

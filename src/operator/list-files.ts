@@ -25,7 +25,7 @@ import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
 /** The maximum size of an upload, which can contain several million addresses. */
 const MAX_UPLOAD_BYTES = 200 * 1024 * 1024;
 /** The minimum interval between two progress lines. */
-const PROGRESS_INTERVAL_MS = 200;
+const MIN_PROGRESS_INTERVAL_MS = 200;
 /** The maximum number of concurrent imports. */
 const MAX_IMPORTS = 4;
 /** The maximum number of concurrent exports of messages. */
@@ -35,7 +35,7 @@ const RETRY_AFTER_MS = 10_000;
  * The time for which a refused client may continue to send. If the connection were closed immediately, the client would lose the
  * response.
  */
-const LINGER_MS = 5_000;
+const MAX_LINGER_MS = 5_000;
 
 export interface ListFileParts {
   readonly base: string;
@@ -193,7 +193,7 @@ const TOO_LARGE = {
 /** Discards the remaining body for a limited time, then closes the connection. */
 function linger({ raw }: FastifyRequest, clock: Clock): void {
   if (raw.complete || raw.destroyed) return;
-  const cancel = clock.after(LINGER_MS, () => raw.socket.destroy());
+  const cancel = clock.after(MAX_LINGER_MS, () => raw.socket.destroy());
   raw.once('close', cancel);
   raw.resume();
 }
@@ -206,7 +206,7 @@ function sendError(reply: FastifyReply, error: OperationError): FastifyReply {
 
 /**
  * Yields the response to an import as NDJSON: progress lines while rows are added, at most one per
- * `PROGRESS_INTERVAL_MS`, then the result.
+ * `MIN_PROGRESS_INTERVAL_MS`, then the result.
  */
 class ProgressLines {
   readonly stream = new Readable({ read: () => undefined });
@@ -225,7 +225,7 @@ class ProgressLines {
 
   writeProgress(importProgress: ImportProgress): void {
     const now = this.#clock.now();
-    if (this.#lastProgress === null || now - this.#writtenAt >= PROGRESS_INTERVAL_MS) {
+    if (this.#lastProgress === null || now - this.#writtenAt >= MIN_PROGRESS_INTERVAL_MS) {
       this.#writtenAt = now;
       this.#write(importProgress);
     }

@@ -16,7 +16,7 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
     path: '/healthz',
-    outsideApi: true,
+    isOutsideApi: true,
     operationId: 'showLiveness',
     group: 'Service',
     summary: 'Check that the process responds',
@@ -28,7 +28,7 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
     path: '/metrics',
-    outsideApi: true,
+    isOutsideApi: true,
     operationId: 'showMetrics',
     group: 'Service',
     summary: 'Get the metrics in the text format of Prometheus',
@@ -40,7 +40,7 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
     path: '/openapi.json',
-    outsideApi: true,
+    isOutsideApi: true,
     operationId: 'showPublicDocument',
     group: 'Service',
     summary: 'Get the OpenAPI document of the public listener',
@@ -52,7 +52,7 @@ export const LISTENER_ROUTES: readonly RouteDescription[] = [
   {
     method: 'GET',
     path: '/reference',
-    outsideApi: true,
+    isOutsideApi: true,
     operationId: 'showReference',
     group: 'Service',
     summary: 'Get the API reference as a page',

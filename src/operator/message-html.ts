@@ -5,8 +5,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isHtml } from '../message/html-detection.ts';
 import { Type } from '../model/schema.ts';
-import { type ErrorResult, notFound } from '../operations/errors.ts';
-import { messageNotFound, parseMessageId } from '../operations/messages.ts';
+import { createNotFound, type ErrorResult } from '../operations/errors.ts';
+import { createMessageNotFound, parseMessageId } from '../operations/messages.ts';
 import type { MessageStore } from '../store/contract.ts';
 import { sendFrameHtml } from './frame-html.ts';
 import { toErrorResponse } from './operation-route.ts';
@@ -47,11 +47,14 @@ export function addMessageHtml(
       } catch (error) {
         return refuse(reply, toStoreRefusal(error));
       }
-      if (message === null) return sendError(reply, messageNotFound(id.value));
+      if (message === null) return sendError(reply, createMessageNotFound(id.value));
       if (message.message === null) {
-        return sendError(reply, notFound('id', `the body of message ${id.value} was erased (POSTRIDER_KEEP_BODY)`));
+        return sendError(
+          reply,
+          createNotFound('id', `the body of message ${id.value} was erased (POSTRIDER_KEEP_BODY)`),
+        );
       }
-      if (!isHtml(message.message)) return sendError(reply, notFound('id', `message ${id.value} has no HTML`));
+      if (!isHtml(message.message)) return sendError(reply, createNotFound('id', `message ${id.value} has no HTML`));
       return sendFrameHtml(request, reply, message.message, `/messages/${id.value}`);
     },
   );

@@ -1,7 +1,6 @@
 /**
- * The HTTP adapter of operations. A route is a method, a path and an operation. Path parameters, query parameters and body members
- * are the input. The result is the response body. An error code determines the status. No code inspects the text of an error
- * message.
+ * The HTTP adapter of operations. A route is a method, a path and an operation. Path parameters, query parameters and body members are
+ * the input. The result is the response body. An error code determines the status. No program parses the text of an error message.
  */
 import type { TObject, TSchema } from 'typebox';
 import type { ServiceContext } from '../operations/context.ts';
@@ -66,7 +65,7 @@ export function describeRoute(route: OperationRoute): RouteDescription {
     operationId: operation.id,
     summary: operation.summary,
     parameters: describeParameters(createRouteInput(route)),
-    success: [{ status, schema: operation.changes ? addWarningsToSchema(operation.result) : operation.result }],
+    success: [{ status, schema: operation.makesChange ? addWarningsToSchema(operation.result) : operation.result }],
     errors: [
       ...AUTHENTICATION_ERRORS,
       ...(method === 'GET' ? [] : BODY_ERRORS),

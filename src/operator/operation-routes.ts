@@ -15,7 +15,7 @@ import { listAudit } from '../operations/audit.ts';
 import { showConfig } from '../operations/config.ts';
 import { showDeliverability } from '../operations/deliverability.ts';
 import { runDoctor } from '../operations/doctor.ts';
-import { tryLoop } from '../operations/doctor-loop.ts';
+import { testFeedbackLoop } from '../operations/doctor-loop.ts';
 import { rotateDomain } from '../operations/domain-keys.ts';
 import { verifyDomain } from '../operations/domain-verification.ts';
 import { addDomain, listDomains, removeDomain, setDomain, showDomain } from '../operations/domains.ts';
@@ -108,7 +108,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/providers', 'Installation', listProviders),
   createOperationRoute('GET', '/config', 'Installation', showConfig),
   createOperationRoute('GET', '/doctor', 'Installation', runDoctor, 200, {}, true),
-  createOperationRoute('POST', '/doctor/loop', 'Installation', tryLoop),
+  createOperationRoute('POST', '/doctor/loop', 'Installation', testFeedbackLoop),
   createOperationRoute('GET', '/inbox', 'Inbox', listInbox),
   createOperationRoute('GET', '/inbox/rules', 'Inbox', listInboxRules),
   createOperationRoute('POST', '/inbox/rules', 'Inbox', addInboxRule, 201),

@@ -30,7 +30,7 @@ export interface RouteDescription {
   /** The path relative to the base path of the API, with parameters in braces. */
   readonly path: string;
   /** True if the path is not relative to the base path of the API. */
-  readonly outsideApi?: true;
+  readonly isOutsideApi?: true;
   readonly operationId: string;
   readonly group: string;
   readonly summary: string;

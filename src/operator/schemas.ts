@@ -5,7 +5,7 @@
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';
 import { TOPICS } from '../model/topic.ts';
-import { createStringEnum, nullable } from '../operations/schemas.ts';
+import { createNullable, createStringEnum } from '../operations/schemas.ts';
 import type { Parameter } from './route-description.ts';
 
 /** The body of every error. */
@@ -53,8 +53,10 @@ export const Session = Type.Object({
   version: Type.String(),
   transport: Type.String({ description: 'The kind of transport, such as `capture`, `smtp` or `ses`.' }),
   password: Type.Boolean({ description: 'True if a password is set; false if sign-in uses the one-time link.' }),
-  publicUrl: nullable(Type.String({ description: 'The URL of the public listener; null if this process has none.' })),
-  firstKey: nullable(
+  publicUrl: createNullable(
+    Type.String({ description: 'The URL of the public listener; null if this process has none.' }),
+  ),
+  firstKey: createNullable(
     Type.String({
       description:
         'The API key that the start of the service created in an empty store. It is returned only to a page, for one hour; else null.',

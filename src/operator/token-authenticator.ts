@@ -17,7 +17,7 @@ import type { AccessControl } from './access.ts';
 import { type Refusal, toStoreRefusal } from './refusal.ts';
 
 /** The minimum interval between two writes of the last use of a token. */
-const LAST_USE_WRITE_INTERVAL_MS = 60_000;
+const MIN_LAST_USE_WRITE_INTERVAL_MS = 60_000;
 
 export interface AuthenticatedToken {
   readonly kind: 'valid';
@@ -76,7 +76,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
       return retryAfterMs > 0 ? { ...TOO_MANY_WRONG_TOKENS, retryAfterMs } : WRONG_TOKEN;
     }
     validTokens.set(hash, token);
-    if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= LAST_USE_WRITE_INTERVAL_MS) {
+    if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= MIN_LAST_USE_WRITE_INTERVAL_MS) {
       lastUseWrittenAt.set(token.id, now);
       // An error is ignored here, because the operation reports a store that does not respond.
       await store.updateTokenLastUsed(token.id, now).catch(() => undefined);

@@ -5,8 +5,8 @@ import { createGroupCommit } from '../store/commits.ts';
 import type { InboxRuleStore } from '../store/inbox-rule-store.ts';
 import type { ConsumeInboxRule } from '../transports/capture/rules.ts';
 
-/** The number of attempts in one batch. `capture:` makes at most 16 attempts at the same time. */
-const MAX_BATCH = 16;
+/** The maximum number of attempts in one batch. `capture:` makes at most 16 attempts at the same time. */
+const MAX_BATCH_ATTEMPTS = 16;
 
 export function createConsumeInboxRule(
   store: Pick<InboxRuleStore, 'consumeInboxRules'>,
@@ -14,7 +14,7 @@ export function createConsumeInboxRule(
 ): ConsumeInboxRule {
   const { submit } = createGroupCommit<InboxRuleRequest, { readonly rule: InboxRule | null }>(
     async (batch) => (await store.consumeInboxRules(batch, clock.now())).map((rule) => ({ rule })),
-    { maxBatch: MAX_BATCH, now: clock.monotonic },
+    { maxBatch: MAX_BATCH_ATTEMPTS, now: clock.monotonic },
   );
   return async (request) => (await submit(request)).rule;
 }

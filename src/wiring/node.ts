@@ -14,7 +14,7 @@ import type { NodeStore } from '../store/contract.ts';
 import { readVersion } from '../version.ts';
 
 /** The liveness timeout of a service on the embedded store. */
-const SINGLE_NODE_TTL_MS = 3_600_000;
+const SINGLE_NODE_LIVENESS_TIMEOUT_MS = 3_600_000;
 /** The interval of the heartbeats of a service on the embedded store whose refused reports and delivery status are unchanged. */
 const SINGLE_NODE_HEARTBEAT_MS = 1_800_000;
 /** The interval at which a service on the embedded store checks its refused reports and its delivery status for changes. */
@@ -97,7 +97,7 @@ async function startSingleNode(
     const reports = JSON.stringify([refused, delivery?.breaker, delivery?.alarms]);
     const now = clock.monotonic();
     if (reports === storedReports && now - heartbeatAt < SINGLE_NODE_HEARTBEAT_MS) return;
-    await store.recordHeartbeat(node, SINGLE_NODE_TTL_MS, clock.now(), refused, delivery);
+    await store.recordHeartbeat(node, SINGLE_NODE_LIVENESS_TIMEOUT_MS, clock.now(), refused, delivery);
     storedReports = reports;
     heartbeatAt = now;
   }

@@ -21,7 +21,7 @@ import { createWebhookClient } from '../webhooks/attempt.ts';
 import type { ClusterNode } from './node.ts';
 
 /** Maximum wait for running attempts during a shutdown. After a restart, their leases expire. */
-const DRAIN_MS = 5_000;
+const MAX_DRAIN_MS = 5_000;
 /** The time after the start of a node until its circuit breaker and alarms are known. */
 const RUNTIME_STATUS_DELAY_MS = 5 * 60_000;
 /**
@@ -118,7 +118,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
     getSecret: () => getSecrets()[0] ?? '',
     publish,
   });
-  stack.defer(() => notifier.stop(Math.min(DRAIN_MS, drainMs)));
+  stack.defer(() => notifier.stop(Math.min(MAX_DRAIN_MS, drainMs)));
   return stack;
 }
 

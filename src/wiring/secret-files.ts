@@ -28,7 +28,7 @@ export interface SecretFilesParts {
   readonly warn: (line: string) => void;
 }
 
-/** Starts watching. The returned function stops it. */
+/** Starts to watch the files. The returned function stops watching. */
 export function watchSecretFiles(parts: SecretFilesParts): () => void {
   const { files, clock, intervalMs, warn } = parts;
   const stopFunctions = files.map((file) =>

@@ -17,7 +17,7 @@ import type { ClusterNode } from './node.ts';
 /** Maximum number of results in one commit. */
 const MAX_BATCH_SETTLEMENTS = 128;
 /** Maximum wait for running attempts during a shutdown. Then the leases of the other deliveries are released. */
-const DRAIN_MS = 5_000;
+const MAX_DRAIN_MS = 5_000;
 
 export interface WebhookParts {
   readonly settings: Settings;
@@ -65,7 +65,7 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     openSecret: createSigningKeyCache(() => loadWebhookKey(settings)),
     publish,
   });
-  stack.defer(() => worker.drain(Math.min(DRAIN_MS, drainMs)));
+  stack.defer(() => worker.drain(Math.min(MAX_DRAIN_MS, drainMs)));
   // These events follow commits of this process. The poll of the worker finds the events of other processes.
   const wake = () => worker.wake();
   stack.defer(

@@ -63,7 +63,7 @@ describe('signing in', () => {
       { Authorization: 'Basic OnNlY3JldA==' },
       createBearerHeader('po_wrong'),
     ]) {
-      for (const { method, path, outsideApi: isOutsideApi, access } of ROUTE_DESCRIPTIONS) {
+      for (const { method, path, isOutsideApi, access } of ROUTE_DESCRIPTIONS) {
         if (method !== 'GET' || path.includes('{') || isOutsideApi || access === 'none') continue;
         const answer = await sendJson(method, `/api/v1${path}`, undefined, headers, other.operatorUrl);
         expect([path, 401, 429]).toContain(answer.status);

@@ -387,7 +387,7 @@ test('when two operators change one account, the second operator receives the cu
       result: 'error',
       code: 'conflict',
       message:
-        'account "contested" was changed by another request, and this change was not made; the account is now: active, volume unlimited, rate 100/1h, throttle none, lock thresholds: 20 % hard bounces, 0.15 % complaints',
+        'account "contested" was changed by another request, so this change was not made; compare the current values and repeat the change: active, volume unlimited, rate 100/1h, throttle none, lock thresholds: 20 % hard bounces, 0.15 % complaints',
     },
   ]);
   expect((await post(`/accounts/${name}/lock`, { reason: 'x', expected: initialAccount.version })).status).toBe(409);

@@ -4,9 +4,9 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
-/** The limits in an input. */
+/** The input members that set the limits of an account. */
 export const limitMembers = {
   volume: Type.Optional(
     Type.String({ description: 'The number of messages that may be sent, counted from now; or `unlimited`.' }),
@@ -55,7 +55,7 @@ const Reputation = Type.Object(
   {
     emails: Type.Integer({ description: 'Messages that the next hop accepted or permanently refused.' }),
     bounces: Type.Integer({ description: 'Recipients that hard bounced.' }),
-    complaints: Type.Integer({ description: 'Recipients that reported a message as spam.' }),
+    complaints: Type.Integer({ description: 'Messages that the recipient reported as spam.' }),
     status: createStringEnum(['good', 'warning', 'lock'], {
       description: '`warning` if a count is at least half of its limit.',
     }),
@@ -66,7 +66,7 @@ const Reputation = Type.Object(
         limitType: createStringEnum(['rate', 'count'], {
           description: '`count` if fewer than 100 messages are counted, otherwise `rate`.',
         }),
-        limit: nullable(
+        limit: createNullable(
           Type.Number({ description: 'A fraction or a count; null if this metric never locks the account.' }),
         ),
         usage: Type.Number({ description: 'The used fraction of the limit; at 1 the account is locked.' }),
@@ -79,28 +79,28 @@ const Reputation = Type.Object(
 const accountMembers = {
   name: Type.String(),
   state: createStringEnum(['active', 'locked']),
-  reason: nullable(Type.String({ description: 'The reason for the lock.' })),
-  lockedAt: nullable(Time),
+  reason: createNullable(Type.String({ description: 'The reason for the lock.' })),
+  lockedAt: createNullable(Time),
   created: Time,
-  volume: nullable(Type.Integer({ description: 'The number of messages that may be sent; null: unlimited.' })),
-  volumeExpires: nullable(Time),
+  volume: createNullable(Type.Integer({ description: 'The number of messages that may be sent; null: unlimited.' })),
+  volumeExpires: createNullable(Time),
   volumeUsed: Type.Integer(),
-  volumeLeft: nullable(Type.Integer()),
-  rate: nullable(Type.String({ description: 'The rate limit, such as `1000/1h`; null: no limit.' })),
+  volumeLeft: createNullable(Type.Integer()),
+  rate: createNullable(Type.String({ description: 'The rate limit, such as `1000/1h`; null: no limit.' })),
   rateUsed: Type.Integer(),
-  rateLeft: nullable(Type.Integer()),
-  rateLimit: nullable(Type.Integer()),
-  ratePeriodMs: nullable(Type.Integer()),
-  rateResets: nullable(
+  rateLeft: createNullable(Type.Integer()),
+  rateLimit: createNullable(Type.Integer()),
+  ratePeriodMs: createNullable(Type.Integer()),
+  rateResets: createNullable(
     Type.String({ format: 'date-time', description: 'The end of the current period; null if no period is running.' }),
   ),
-  throttle: nullable(Type.String({ description: 'The throttle, such as `50/s:200`; null: no limit.' })),
-  throttlePerSecond: nullable(Type.Integer()),
-  throttleBurst: nullable(Type.Integer()),
-  warning: nullable(Type.String({ description: 'The counts that are at or above half of a lock threshold.' })),
+  throttle: createNullable(Type.String({ description: 'The throttle, such as `50/s:200`; null: no limit.' })),
+  throttlePerSecond: createNullable(Type.Integer()),
+  throttleBurst: createNullable(Type.Integer()),
+  warning: createNullable(Type.String({ description: 'The counts that are at or above half of a lock threshold.' })),
   maxBounces: Type.Number({ description: 'The fraction of hard bounces that locks the account; 1 never locks it.' }),
   maxComplaints: Type.Number({ description: 'The fraction of complaints that locks the account; 1 never locks it.' }),
-  sesConfigurationSet: nullable(
+  sesConfigurationSet: createNullable(
     Type.String({ description: 'The configuration set of Amazon SES; null: the set of the transport.' }),
   ),
   version: Type.String({

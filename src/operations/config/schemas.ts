@@ -4,12 +4,14 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable } from '../schemas.ts';
+import { createNullable, createStringEnum } from '../schemas.ts';
 
 export const EffectiveSettings = Type.Array(
   Type.Object({
     name: Type.String({ description: 'The name of the setting, such as `POSTRIDER_LISTEN`.' }),
-    value: nullable(Type.String({ description: 'The value, with secrets masked; null if the setting has no value.' })),
+    value: createNullable(
+      Type.String({ description: 'The value, with secrets masked; null if the setting has no value.' }),
+    ),
     source: createStringEnum(['default', '.env', 'environment', 'file'], { description: 'The source of the value.' }),
     meaning: Type.String({ description: 'The meaning of the setting, as in docs/configuration.md.' }),
   }),

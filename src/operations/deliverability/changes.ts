@@ -13,14 +13,14 @@ import type { ComparedCounts } from './figures.ts';
 import type { ChangeCode, DeliverabilityChange } from './schemas.ts';
 
 export const MAX_CHANGES = 20;
-const MIN_Z = 3;
+const MIN_Z_SCORE = 3;
 /** The minimum number of messages in each period for a comparison of rates or times. */
-const MIN_SAMPLE = 50;
+const MIN_SAMPLE_SIZE = 50;
 const MIN_TIME_FACTOR = 2;
 const MIN_TIME_DIFFERENCE_MS = 1_000;
 const MIN_TRAFFIC_FACTOR = 1.5;
 /** The minimum number of messages in the period with more traffic for a change of traffic. */
-const MIN_TRAFFIC = 100;
+const MIN_TRAFFIC_MESSAGES = 100;
 
 /** The row to compare. `key` is null for the total. */
 export interface ComparedRow {
@@ -42,7 +42,10 @@ interface RankedChange {
   readonly weight: number;
 }
 
-/** Returns the significant changes of the rows, at most `MAX_CHANGES`: worse before better before neutral, the greatest first. */
+/**
+ * Returns the significant changes of the rows, at most `MAX_CHANGES`: worse changes first, then better, then neutral changes, each in
+ * descending order of weight.
+ */
 export function listChanges(rows: readonly ComparedRow[], lengths: PeriodLengths): DeliverabilityChange[] {
   const ranks: Readonly<Record<Judgement, number>> = { worse: 0, better: 1, neutral: 2 };
   return rows
@@ -87,13 +90,13 @@ const RATE_RULES: readonly RateRule[] = [
 function listRateChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
   return RATE_RULES.flatMap(({ rose, fell, noun, minDifference, factor, count, all }) => {
     const [allBefore, allAfter] = [all(previous), all(current)];
-    if (allBefore < MIN_SAMPLE || allAfter < MIN_SAMPLE) return [];
+    if (allBefore < MIN_SAMPLE_SIZE || allAfter < MIN_SAMPLE_SIZE) return [];
     const [before, after] = [count(previous) / allBefore, count(current) / allAfter];
     const difference = after - before;
     if (Math.abs(difference) < minDifference) return [];
     const pooled = (count(previous) + count(current)) / (allBefore + allAfter);
     const standardError = Math.sqrt(pooled * Math.max(0, 1 - pooled) * (1 / allBefore + 1 / allAfter));
-    if (Math.abs(difference) < MIN_Z * standardError) return [];
+    if (Math.abs(difference) < MIN_Z_SCORE * standardError) return [];
     const isWorse = difference > 0;
     const text = `${name}: the ${noun} ${isWorse ? 'rose' : 'fell'} from ${formatPercent(before)} to ${formatPercent(after)}.`;
     const judgement = isWorse ? 'worse' : 'better';
@@ -127,7 +130,7 @@ const TIME_RULES: readonly TimeRule[] = [
 function listTimeChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
   return TIME_RULES.flatMap(({ slower, faster, noun, read }) => {
     const [timesBefore, timesAfter] = [read(previous), read(current)];
-    if (countTimes(timesBefore) < MIN_SAMPLE || countTimes(timesAfter) < MIN_SAMPLE) return [];
+    if (countTimes(timesBefore) < MIN_SAMPLE_SIZE || countTimes(timesAfter) < MIN_SAMPLE_SIZE) return [];
     const before = computePercentile(timesBefore, 0.5) ?? 0;
     const after = computePercentile(timesAfter, 0.5) ?? 0;
     const ratio = (Math.max(before, after) + 1) / (Math.min(before, after) + 1);
@@ -153,7 +156,7 @@ function listTrafficChanges(
   { key, name, counts: { current, previous } }: ComparedRow,
   { currentMs, previousMs }: PeriodLengths,
 ): readonly RankedChange[] {
-  if (Math.max(current.accepted, previous.accepted) < MIN_TRAFFIC) return [];
+  if (Math.max(current.accepted, previous.accepted) < MIN_TRAFFIC_MESSAGES) return [];
   const before = (previous.accepted * HOUR_MS) / previousMs;
   const after = (current.accepted * HOUR_MS) / currentMs;
   const create = (code: ChangeCode, text: string): readonly RankedChange[] => [
@@ -165,12 +168,12 @@ function listTrafficChanges(
   if (previous.accepted === 0)
     return create(
       'traffic-began',
-      `${formatCount(current.accepted)} messages were accepted, and none in the period before.`,
+      `${formatCount(current.accepted)} messages were accepted; none was accepted in the period before.`,
     );
   if (current.accepted === 0)
     return create(
       'traffic-ended',
-      `no message was accepted, and ${formatCount(previous.accepted)} in the period before.`,
+      `no message was accepted; ${formatCount(previous.accepted)} were accepted in the period before.`,
     );
   if (Math.max(before, after) < MIN_TRAFFIC_FACTOR * Math.min(before, after)) return [];
   const rates = `from ${formatPerHour(before)} to ${formatPerHour(after)} messages per hour`;
@@ -183,7 +186,7 @@ function formatPerHour(rate: number): string {
   return rate >= 10 ? formatCount(Math.round(rate)) : String(Math.round(rate * 10) / 10);
 }
 
-/** Formats a fraction as a percentage with at most three digits after the point: `0.125 %`, `3.1 %`, `42 %`. */
+/** Formats a fraction as a percentage with at most three decimal places: `0.125 %`, `3.1 %`, `42 %`. */
 export function formatPercent(fraction: number): string {
   const percent = fraction * 100;
   const digits = percent >= 10 ? 0 : percent >= 1 ? 1 : percent >= 0.1 ? 2 : 3;

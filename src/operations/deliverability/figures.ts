@@ -84,28 +84,28 @@ export function computePoints(
   rows: readonly StoredDeliverabilityRow[],
   range: DeliverabilityRange,
   { from }: PeriodBounds,
-  selects: (storedKey: string) => boolean,
+  isSelected: (storedKey: string) => boolean,
 ) {
   const { stepMs, steps } = DELIVERABILITY_RANGES[range];
   const countsByStep = Array.from({ length: steps }, createKeyCounts);
   for (const { at, counts: text } of rows) {
     const step = countsByStep[Math.floor((at - from) / stepMs)];
     if (at < from || step === undefined) continue;
-    for (const [key, counts] of parseKeyCounts(text)) if (selects(key)) addKeyCounts(step, counts);
+    for (const [key, counts] of parseKeyCounts(text)) if (isSelected(key)) addKeyCounts(step, counts);
   }
   return countsByStep.map((counts, index) => ({ at: formatIsoTime(from + index * stepMs), ...toFigures(counts) }));
 }
 
 /** Returns the counts of `total` without those of `parts`. */
 export function subtractParts(total: ComparedCounts, parts: readonly ComparedCounts[]): ComparedCounts {
-  const rest = createComparedCounts();
-  addKeyCounts(rest.current, total.current);
-  addKeyCounts(rest.previous, total.previous);
+  const remainder = createComparedCounts();
+  addKeyCounts(remainder.current, total.current);
+  addKeyCounts(remainder.previous, total.previous);
   for (const { current, previous } of parts) {
-    subtractKeyCounts(rest.current, current);
-    subtractKeyCounts(rest.previous, previous);
+    subtractKeyCounts(remainder.current, current);
+    subtractKeyCounts(remainder.previous, previous);
   }
-  return rest;
+  return remainder;
 }
 
 export function toComparedFigures({ current, previous }: ComparedCounts): ComparedFigures {

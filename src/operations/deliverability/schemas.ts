@@ -5,13 +5,13 @@
 import type { Static } from 'typebox';
 import type { SpanMs } from '../../model/deliverability.ts';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
 /** The properties by which the figures are grouped. */
 export const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-/** The ranges of time and the steps of each range. Each step is the span of stored rows. */
+/** The time ranges and the steps of each range. A step has the span of a stored row. */
 export const DELIVERABILITY_RANGES = {
   '1h': { stepMs: 300_000, steps: 12 },
   '24h': { stepMs: 3_600_000, steps: 24 },
@@ -23,9 +23,9 @@ export type DeliverabilityRange = keyof typeof DELIVERABILITY_RANGES;
 export const DELIVERABILITY_RANGE_NAMES = Object.keys(DELIVERABILITY_RANGES) as DeliverabilityRange[];
 
 const createCounter = (description: string) => Type.Integer({ description });
-const createRate = (description: string) => nullable(Type.Number({ description }));
+const createRate = (description: string) => createNullable(Type.Number({ description }));
 const createPercentiles = (description: string) =>
-  nullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
+  createNullable(Type.Object({ p50: Type.Number(), p99: Type.Number() }, { description }));
 
 const figureMembers = {
   accepted: createCounter('Messages accepted.'),
@@ -63,11 +63,11 @@ export type ComparedFigures = Static<typeof ComparedFigures>;
 export const DeliverabilityTableRow = Type.Object({
   key: Type.String({
     description:
-      'The code of the mailbox provider such as `google`, the domain, or the name of the account. `unknown` is the mailbox provider of domains that DNS has not answered for yet, `other` a mailbox provider without an entry, and `none` a domain that receives no mail.',
+      'The code of the mailbox provider such as `google`, the domain, or the name of the account. `unknown`: DNS has not yet answered for the domain. `other`: the mailbox provider has no code. `none`: the domain receives no mail.',
   }),
-  name: Type.String({ description: 'The name for people, such as `Google`.' }),
+  name: Type.String({ description: 'The display name, such as `Google`.' }),
   ...comparedMembers,
-  lockThresholds: nullable(
+  lockThresholds: createNullable(
     Type.Object(
       { bounceRate: Type.Number(), complaintRate: Type.Number() },
       {
@@ -100,9 +100,9 @@ export type ChangeCode = (typeof CHANGE_CODES)[number];
 
 export const DeliverabilityChange = Type.Object({
   code: createStringEnum(CHANGE_CODES, { description: 'The kind of the change. Codes are stable.' }),
-  key: nullable(Type.String({ description: 'The key of the row; null for the total.' })),
+  key: createNullable(Type.String({ description: 'The key of the row; null for the total.' })),
   judgement: createStringEnum(['worse', 'better', 'neutral'], {
-    description: 'Whether the change is worse or better for deliverability.',
+    description: 'The effect of the change on deliverability.',
   }),
   before: Type.Number({
     description:

@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable } from '../schemas.ts';
+import { createNullable, createStringEnum } from '../schemas.ts';
 
 /** The result of each check. */
 export const Findings = Type.Array(
@@ -12,7 +12,7 @@ export const Findings = Type.Array(
     check: Type.String({ description: 'The name of the check, such as `transport` or `domain example.com`.' }),
     result: createStringEnum(['ok', 'warning', 'failure']),
     detail: Type.String({ description: 'The result, in one line.' }),
-    remedy: nullable(Type.String({ description: 'The remedy, or null.' })),
+    remedy: createNullable(Type.String({ description: 'The remedy, or null.' })),
   }),
 );
 export type Findings = Static<typeof Findings>;

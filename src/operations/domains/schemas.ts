@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
 const KeyState = createStringEnum(['staged', 'active', 'retiring']);
 
@@ -25,9 +25,11 @@ const RECORD_MEMBERS = {
 export const DomainRecord = Type.Object({
   ...RECORD_MEMBERS,
   observed: Type.Array(Type.String(), { description: 'The records at that name that concern the purpose.' }),
-  detail: nullable(Type.String({ description: 'The observed value, the expected value and the remedy, in one line.' })),
+  detail: createNullable(
+    Type.String({ description: 'The observed value, the expected value and the remedy, in one line.' }),
+  ),
   about: Type.String({ description: 'The purpose of the record in words.' }),
-  key: nullable(KeyState),
+  key: createNullable(KeyState),
 });
 export type DomainRecord = Static<typeof DomainRecord>;
 
@@ -49,7 +51,7 @@ const DETAIL_MEMBERS = {
   account: Type.String({ description: 'The account that may send from the domain.' }),
   status: createStringEnum(['pending', 'authenticated', 'failing']),
   subdomains: Type.Boolean({ description: 'Subdomains of the domain may send too.' }),
-  returnPath: nullable(
+  returnPath: createNullable(
     Type.Object(
       {
         name: Type.String({ description: 'The name in A-labels.' }),
@@ -63,10 +65,10 @@ const DETAIL_MEMBERS = {
     ),
   ),
   created: Time,
-  checked: nullable(Time),
-  authenticated: nullable(Time),
-  failingSince: nullable(Time),
-  graceEnds: nullable(
+  checked: createNullable(Time),
+  authenticated: createNullable(Time),
+  failingSince: createNullable(Time),
+  graceEnds: createNullable(
     Type.String({
       format: 'date-time',
       description: 'The time until which messages are accepted although the DKIM record is missing.',
@@ -78,7 +80,7 @@ const DETAIL_MEMBERS = {
       selector: Type.String(),
       algorithm: createStringEnum(['rsa', 'ed25519']),
       state: KeyState,
-      retires: nullable(Time),
+      retires: createNullable(Time),
     }),
   ),
   records: Type.Array(DomainRecord),
@@ -93,17 +95,17 @@ export type DomainDetails = Static<typeof DomainDetails>;
 /** A domain after a check, with the change of the status and the reason why the check fails. */
 export const VerifiedDomain = Type.Object({
   ...DETAIL_MEMBERS,
-  change: nullable(
+  change: createNullable(
     createStringEnum(['authenticated', 'lost', 'blocked', 'recovered'], {
       description: 'The change of the status by this check; null if the status did not change.',
     }),
   ),
-  returnPathChange: nullable(
+  returnPathChange: createNullable(
     createStringEnum(['verified', 'lost'], {
       description: 'The change of the return path by this check; null if it did not change.',
     }),
   ),
-  fault: nullable(
+  fault: createNullable(
     Type.String({
       description:
         'The reason why the domain is not authenticated or the provider does not accept it; null if the check passes.',
@@ -129,13 +131,13 @@ export const RemovedDomain = Type.Object({
   removedRecords: Type.Array(Type.String(), {
     description: 'Names of the DKIM records; they may be deleted from DNS.',
   }),
-  keepRecordsUntil: nullable(
+  keepRecordsUntil: createNullable(
     Type.String({
       format: 'date-time',
       description: 'The time from which the DKIM records may be deleted from DNS; null: 3 days after the last message.',
     }),
   ),
-  remainingIdentity: nullable(
+  remainingIdentity: createNullable(
     Type.String({ description: 'The identity that remains at Amazon SES; null if no identity remains.' }),
   ),
 });

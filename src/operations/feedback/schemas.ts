@@ -4,13 +4,13 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable, Time } from '../schemas.ts';
+import { createNullable, Time } from '../schemas.ts';
 
 const reportMembers = {
   id: Type.Integer(),
   at: Time,
   source: Type.String({ description: 'The source of the report: `smtp`, `sns`, `sqs` or the name of a provider.' }),
-  message: nullable(Type.String({ format: 'uuid', description: 'The id of the message that the report names.' })),
+  message: createNullable(Type.String({ format: 'uuid', description: 'The id of the message that the report names.' })),
   reason: Type.String({ description: 'The reason why the report was stored.' }),
   summary: Type.String(),
 };

@@ -21,8 +21,8 @@ const CHECK_TEXT_BY_CODE = {
   placeholder: {
     level: 'error',
     title: 'Unfilled placeholder',
-    reason: 'The message contains a placeholder of a template. The recipient reads it literally.',
-    remedy: 'Give the template every value that it names.',
+    reason: 'The message contains a placeholder of a template. The recipient sees the placeholder instead of a value.',
+    remedy: 'Pass a value for every placeholder of the template.',
   },
   'link-script': {
     level: 'error',
@@ -39,14 +39,14 @@ const CHECK_TEXT_BY_CODE = {
   'link-relative': {
     level: 'error',
     title: 'Relative link',
-    reason: 'A message has no address of its own, so a mail client cannot resolve a target without a scheme.',
-    remedy: 'Give the complete address, with https: and the host.',
+    reason: 'A message has no base URL, so a mail client cannot resolve a relative URL.',
+    remedy: 'Give the absolute URL, with https: and the host.',
   },
   'image-relative': {
     level: 'error',
     title: 'Image without complete address',
-    reason: 'A message has no address of its own, so a mail client cannot load an image without a scheme.',
-    remedy: 'Give the complete address of the image, with https: and the host.',
+    reason: 'A message has no base URL, so a mail client cannot load an image with a relative URL.',
+    remedy: 'Give the absolute URL of the image, with https: and the host.',
   },
   'html-clipped': {
     level: 'error',
@@ -77,10 +77,10 @@ const CHECK_TEXT_BY_CODE = {
   },
   'link-mismatch': {
     level: 'warning',
-    title: 'Link text names another domain',
+    title: 'Link text shows another domain',
     reason:
       'The text shows one domain, and the link opens another, as in phishing messages. Some mail clients warn about such links.',
-    remedy: 'Write a text that is not an address, or link to the domain that the text names.',
+    remedy: 'Write a text that is not a URL, or link to the domain in the text.',
   },
   'link-http': {
     level: 'warning',
@@ -109,7 +109,7 @@ const CHECK_TEXT_BY_CODE = {
   'image-data': {
     level: 'warning',
     title: 'Image inside the HTML',
-    reason: 'Gmail and Outlook do not show images with a data: address, and the data counts as HTML.',
+    reason: 'Gmail and Outlook do not show images with a data: URL, and the data counts toward the size of the HTML.',
     remedy: 'Host the image and load it with https:.',
   },
   'active-element': {
@@ -127,13 +127,13 @@ const CHECK_TEXT_BY_CODE = {
   'lang-missing': {
     level: 'warning',
     title: 'No language',
-    reason: 'A screen reader does not know the language of the message (WCAG 3.1.1).',
+    reason: 'A screen reader cannot determine the language of the message (WCAG 3.1.1).',
     remedy: 'Add `lang` to the html element, such as `<html lang="en">`.',
   },
   'title-missing': {
     level: 'warning',
     title: 'No title',
-    reason: 'Screen readers and browser windows name the message by its title (WCAG 2.4.2).',
+    reason: 'Screen readers announce the title, and browser windows show it (WCAG 2.4.2).',
     remedy: 'Add a title element to the head. The subject is a good title.',
   },
 } as const satisfies Readonly<Record<string, CheckText>>;

@@ -133,7 +133,7 @@ class MarkupChecker extends MarkupReader {
 
   #beginLink(element: string, attributes: Attributes): void {
     const href = attributes.get('href')?.trim();
-    // An element with only a name is the target of links.
+    // An `a` element with only a name is a link target.
     if (href === undefined && (attributes.has('name') || attributes.has('id'))) return;
     const hasName = (attributes.get('aria-label') ?? attributes.get('title') ?? '').trim() !== '';
     const code = findTargetFault(href ?? '');
@@ -232,7 +232,7 @@ function findWebHost(url: string): string | null {
     : null;
 }
 
-/** Returns true if the text is an address of the web whose organizational domain differs from that of the host. */
+/** Returns true if the text is a web address whose organizational domain differs from that of the host. */
 function namesOtherDomain(text: string, host: string): boolean {
   const shown = text.trim();
   if (shown.length >= MAX_LINK_TEXT || /[\s@]/.test(shown)) return false;

@@ -7,11 +7,11 @@ const PLACEHOLDER_DELIMITERS = [
   ['${', '}'],
   ['*|', '|*'],
 ] as const;
-/** A text that JavaScript writes for an object without its own text. */
+/** The string to which JavaScript converts a plain object. */
 const OBJECT_TEXT = '[object Object]';
 const MAX_PLACEHOLDER_CHARACTERS = 100;
 
-/** Finds placeholders in their order. Each has at most 100 characters, so the time is linear. */
+/** Finds placeholders in the order of the text. Each has at most 100 characters, so the time is linear. */
 export function* findPlaceholders(text: string): Generator<{ readonly text: string; readonly at: number }> {
   for (let at = 0; at < text.length; at++) {
     const end = findPlaceholderEnd(text, at);

@@ -3,7 +3,7 @@ import type { Static } from 'typebox';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
 import { INBOX_ANSWER_KINDS } from '../../model/inbox-rule.ts';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
 export const RULE_OUTCOMES = ['delivered', 'deferred', 'bounced', 'unanswered'] as const;
 
@@ -13,16 +13,16 @@ export const InboxRuleEntry = Type.Object({
   answer: Type.Object({
     kind: createStringEnum(INBOX_ANSWER_KINDS),
     summary: Type.String({ description: 'The answer on one line, such as `451 4.3.0 Try again later`.' }),
-    code: nullable(Type.Integer({ description: 'The SMTP reply code; null without a reply.' })),
-    enhanced: nullable(Type.String({ description: 'The enhanced status code; null if the reply has none.' })),
-    text: nullable(Type.String({ description: 'The text of the reply; null without a reply.' })),
-    delayMs: nullable(Type.Integer({ description: 'The delay in milliseconds; null without a delay.' })),
+    code: createNullable(Type.Integer({ description: 'The SMTP reply code; null without a reply.' })),
+    enhanced: createNullable(Type.String({ description: 'The enhanced status code; null if the reply has none.' })),
+    text: createNullable(Type.String({ description: 'The text of the reply; null without a reply.' })),
+    delayMs: createNullable(Type.Integer({ description: 'The delay in milliseconds; null without a delay.' })),
   }),
   effect: Type.Object(
     {
       outcome: createStringEnum(RULE_OUTCOMES, { description: 'The outcome of the attempt.' }),
-      class: nullable(createStringEnum(FAILURE_CLASSES)),
-      category: nullable(createStringEnum(FAILURE_CATEGORIES)),
+      class: createNullable(createStringEnum(FAILURE_CLASSES)),
+      category: createNullable(createStringEnum(FAILURE_CATEGORIES)),
       suppresses: Type.Boolean({ description: 'True if the outcome adds the recipient to the suppression list.' }),
     },
     { description: 'What the answer causes, by the classification of replies.' },
@@ -34,7 +34,7 @@ export const InboxRuleEntry = Type.Object({
   used: Type.Integer({ description: 'The number of delivery attempts that the rule has answered.' }),
   created: Time,
   expires: Time,
-  lastUse: nullable(
+  lastUse: createNullable(
     Type.Object({
       message: Type.String({ format: 'uuid' }),
       recipient: Type.String({ description: 'The canonical address of the recipient.' }),

@@ -1,7 +1,7 @@
 /** The schemas of captured messages in the operator API. */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, Time } from '../schemas.ts';
 import { CHECK_CODES, CHECK_LEVELS } from './check-texts.ts';
 
 const entryMembers = {
@@ -17,7 +17,7 @@ export type CapturedEntry = Static<typeof CapturedEntry>;
 
 export const InboxPage = Type.Object({
   messages: Type.Array(CapturedEntry),
-  next: nullable(Type.String({ format: 'uuid', description: '`before` of the next page; null on the last.' })),
+  next: createNullable(Type.String({ format: 'uuid', description: '`before` of the next page; null on the last.' })),
 });
 export type InboxPage = Static<typeof InboxPage>;
 
@@ -34,7 +34,9 @@ export const Check = Type.Object({
   places: Type.Array(
     Type.Object({
       part: createStringEnum(['subject', 'text', 'html']),
-      line: nullable(Type.Integer({ description: 'The line in the decoded part, from 1; null for the subject.' })),
+      line: createNullable(
+        Type.Integer({ description: 'The line in the decoded part, from 1; null for the subject.' }),
+      ),
       excerpt: Type.String({ description: 'The source at this place. Untrusted.' }),
     }),
     { description: 'The first ten occurrences; empty if the finding concerns the whole message.' },
@@ -47,10 +49,12 @@ export const CapturedMessage = Type.Object({
   headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() }), {
     description: 'The header fields in their order, decoded. Untrusted.',
   }),
-  text: nullable(Type.String({ description: 'The plain text; null if the message has no plain text. Untrusted.' })),
+  text: createNullable(
+    Type.String({ description: 'The plain text; null if the message has no plain text. Untrusted.' }),
+  ),
   html: Type.Boolean({ description: 'True if the message has HTML, which `/inbox/{id}/html` serves for a frame.' }),
   bytes: Type.Integer({ minimum: 0, description: 'The size of the message in bytes.' }),
-  htmlBytes: nullable(
+  htmlBytes: createNullable(
     Type.Integer({ minimum: 0, description: 'The size of the decoded HTML in bytes of UTF-8; null without HTML.' }),
   ),
   checks: Type.Array(Check, {

@@ -32,7 +32,7 @@ export function explainDue(status: DeliveryStatus, now: number): readonly string
 export function explainOpenBreaker(status: DeliveryStatus, now: number): readonly string[] {
   const delivery = status?.delivery ?? null;
   if (delivery === null || delivery.breaker.state === 'closed') return [];
-  return [`At present ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
+  return [`Currently, ${describeBreaker(delivery, now)}.`, ...describeLastFailure(delivery)];
 }
 
 /** Returns one line that states what a due message waits for. */

@@ -20,7 +20,7 @@ import {
   parseSearchText,
   type SearchCriterion,
 } from '../../store/search/query.ts';
-import { accountNotFound, invalid, invalidTemplate, ok, type Result } from '../errors.ts';
+import { createAccountNotFound, createInvalid, createInvalidTemplate, ok, type Result } from '../errors.ts';
 import { createOptionalList, createOptionalText, parseList, parseTime, splitList } from '../filter-values.ts';
 
 /** The states of the filter. `deferred` selects the queued messages whose last attempt was deferred. */
@@ -31,7 +31,7 @@ const MAX_PROVIDER_DOMAINS = 2_000;
 /** The mailbox providers of the filter. `unknown` is no stored answer. */
 const SEARCHABLE_PROVIDERS = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
-/** The members of the filter without the words of recipient, sender and subject. */
+/** The members of the filter except those that search the recipient, the sender and the subject. */
 export const attributeMembers = {
   account: createOptionalText('Messages of this account, or of several accounts separated by commas.'),
   state: createOptionalList(
@@ -48,7 +48,7 @@ export const attributeMembers = {
   ),
   code: createOptionalText('Messages whose last reply has this reply code (`550`) or enhanced status code (`5.1.1`).'),
   reply: createOptionalText(
-    'Words of the last reply. The replies to delivered messages are searched only with `state=delivered`.',
+    'Words in the last reply. The replies to delivered messages are searched only with `state=delivered`.',
   ),
   domain: createOptionalText('Messages to recipients in this domain.'),
   mailboxProvider: createOptionalList(
@@ -62,7 +62,7 @@ export const attributeMembers = {
 /** The members of the filter of a search. */
 export const filterMembers = {
   q: createOptionalText(
-    'Words of recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a prefix.',
+    'Words in the recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a prefix.',
   ),
   to: createOptionalText('Recipient: an address, an `@domain`, or words of it.'),
   from: createOptionalText('Sender: an address, an `@domain`, or words of it.'),
@@ -123,7 +123,7 @@ function parseFilter(input: FilterInput, accounts: readonly Account[], now: numb
   const accountIds: number[] = [];
   for (const name of splitList(input.account)) {
     const account = accounts.find((candidate) => candidate.name === name);
-    if (account === undefined) return accountNotFound(name);
+    if (account === undefined) return createAccountNotFound(name);
     accountIds.push(account.id);
   }
   return ok({
@@ -149,7 +149,9 @@ function parseCriteria(input: FilterInput): Result<readonly SearchCriterion[]> {
     const criteria = parseSearchText(text, SEARCHED_FIELDS[member]);
     if (criteria === null) {
       const fault = `${quote(text)} contains no letters or digits to search for`;
-      return member === 'q' ? invalidTemplate('q', () => `the search text: ${fault}`) : invalid(member, fault);
+      return member === 'q'
+        ? createInvalidTemplate('q', () => `the search text: ${fault}`)
+        : createInvalid(member, fault);
     }
     allCriteria.push(...criteria);
   }
@@ -157,7 +159,10 @@ function parseCriteria(input: FilterInput): Result<readonly SearchCriterion[]> {
   if (!domain.ok) return domain;
   allCriteria.push(...domain.value);
   if (allCriteria.length <= MAX_CRITERIA) return ok(allCriteria);
-  return invalidTemplate(null, () => `the search has ${allCriteria.length} words; the maximum is ${MAX_CRITERIA}`);
+  return createInvalidTemplate(
+    null,
+    () => `the search has ${allCriteria.length} words; the maximum is ${MAX_CRITERIA}`,
+  );
 }
 
 function parseDomain(text: string | undefined): Result<readonly SearchCriterion[]> {
@@ -167,7 +172,7 @@ function parseDomain(text: string | undefined): Result<readonly SearchCriterion[
   const criteria = parseSearchText(`"${name.startsWith('@') ? name : `@${name}`}"`, ['to']) ?? [];
   const [criterion] = criteria;
   if (criteria.length !== 1 || criterion?.kind !== 'domain')
-    return invalid('domain', `${quote(name)} is not a domain, such as example.com`);
+    return createInvalid('domain', `${quote(name)} is not a domain, such as example.com`);
   return ok([{ ...criterion, prefix: false }]);
 }
 
@@ -177,10 +182,11 @@ const CODE = /^(?:[2-5][0-9]{2}|[245]\.[0-9]{1,3}\.[0-9]{1,3})$/;
 function parseReply({ reply = '', code = '' }: FilterInput): Result<ParsedFilter['reply']> {
   const codeText = code.trim();
   if (codeText !== '' && !CODE.test(codeText.slice(0, 12)))
-    return invalid('code', `${quote(codeText)} is not a reply code, such as 550 or 5.1.1`);
+    return createInvalid('code', `${quote(codeText)} is not a reply code, such as 550 or 5.1.1`);
   if (reply.trim() === '') return ok(codeText === '' ? null : { words: [], code: codeText });
   const words = parseReplyWords(reply);
-  if (words === null) return invalid('reply', `${quote(reply)} contains no letters or digits to search for`);
-  if (words.length > MAX_CRITERIA) return invalid('reply', `has ${words.length} words; the maximum is ${MAX_CRITERIA}`);
+  if (words === null) return createInvalid('reply', `${quote(reply)} contains no letters or digits to search for`);
+  if (words.length > MAX_CRITERIA)
+    return createInvalid('reply', `has ${words.length} words; the maximum is ${MAX_CRITERIA}`);
   return ok({ words, code: codeText === '' ? null : codeText });
 }

@@ -22,7 +22,7 @@ import type { Attempt } from '../../model/outcome.ts';
 import { Type } from '../../model/schema.ts';
 import type { ListedSuppression } from '../../model/suppression.ts';
 import { toPrintable } from '../../printing/escape.ts';
-import { createStringEnum, nullable, SuppressionListEntry, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, SuppressionListEntry, Time } from '../schemas.ts';
 
 const summaryMembers = {
   id: Type.String({ format: 'uuid' }),
@@ -32,16 +32,18 @@ const summaryMembers = {
   subject: Type.String(),
   at: Type.String({ format: 'date-time', description: 'The time of acceptance, ISO 8601, UTC.' }),
 };
-const AccountMember = nullable(
+const AccountMember = createNullable(
   Type.String({ description: 'The name of the account; null if the account does not exist.' }),
 );
 
 const MessageReason = Type.Object({
   type: Type.String({ description: 'The type of the last event that reports an outcome, such as `bounced`.' }),
-  class: nullable(createStringEnum(FAILURE_CLASSES, { description: 'The class of its failure, or null.' })),
-  category: nullable(createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of its failure, or null.' })),
-  status: nullable(Type.String({ description: 'The enhanced status code of its failure, such as `5.1.1`, or null.' })),
-  text: nullable(
+  class: createNullable(createStringEnum(FAILURE_CLASSES, { description: 'The class of its failure, or null.' })),
+  category: createNullable(createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of its failure, or null.' })),
+  status: createNullable(
+    Type.String({ description: 'The enhanced status code of its failure, such as `5.1.1`, or null.' }),
+  ),
+  text: createNullable(
     Type.String({
       description:
         'The reply of the next hop or the reported reason, in one line. Control characters are replaced. Untrusted: another server wrote it.',
@@ -55,9 +57,9 @@ export const FoundMessage = Type.Object({
   deferred: Type.Boolean({ description: 'True for a queued message whose last attempt was deferred.' }),
   attempts: Type.Integer({ description: 'Delivery attempts that were started.' }),
   updated: Type.String({ format: 'date-time', description: 'The time of the last event of the message.' }),
-  reason: nullable(MessageReason),
+  reason: createNullable(MessageReason),
   waitReason: Type.Optional(
-    nullable(
+    createNullable(
       Type.String({ description: 'Only with `waitReason`: what the message waits for; null in a terminal state.' }),
     ),
   ),
@@ -67,10 +69,10 @@ export type FoundMessage = Static<typeof FoundMessage>;
 /** A page of a search. */
 export const MessagePage = Type.Object({
   messages: Type.Array(FoundMessage),
-  next: nullable(
+  next: createNullable(
     Type.String({ description: 'The `cursor` of the next page; null if all messages have been searched.' }),
   ),
-  searchedSince: nullable(
+  searchedSince: createNullable(
     Type.String({
       format: 'date-time',
       description: 'All messages accepted since this time have been searched; null if all messages have been searched.',
@@ -82,24 +84,24 @@ export type MessagePage = Static<typeof MessagePage>;
 export const AttemptDetails = Type.Object({
   at: Time,
   durationMs: Type.Integer({ description: 'Duration in milliseconds.' }),
-  nextHop: nullable(
+  nextHop: createNullable(
     Type.String({ description: 'The next hop, such as `relay.example:587`; null if there was no connection.' }),
   ),
   outcome: createStringEnum(['delivered', 'bounced', 'deferred', 'unanswered']),
-  reason: nullable(
+  reason: createNullable(
     Type.String({ description: 'The reason why the message bounced or was deferred, such as `recipient-unknown`.' }),
   ),
-  scope: nullable(
+  scope: createNullable(
     createStringEnum(['message', 'transport'], {
       description: 'For a deferred attempt: whether the failure concerns this message or every message on the route.',
     }),
   ),
   stage: Type.String({ description: 'The stage of the SMTP session at which the reply arrived.' }),
-  code: nullable(Type.Integer({ description: 'The SMTP reply code.' })),
-  enhancedCode: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
+  code: createNullable(Type.Integer({ description: 'The SMTP reply code.' })),
+  enhancedCode: createNullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
   text: Type.String({ description: 'The text of the reply, in one line. Untrusted: the next hop wrote it.' }),
   transcript: Type.Array(Type.String(), { description: 'The SMTP transcript, without content and credentials.' }),
-  transcriptOffsetsMs: nullable(
+  transcriptOffsetsMs: createNullable(
     Type.Array(Type.Integer(), {
       description:
         'The time of each line of `transcript`, in milliseconds after `at`. Null if an earlier version recorded the attempt.',
@@ -116,25 +118,25 @@ const EventDetails = Type.Object({
     description:
       'The API key of the acceptance, the node, `store`, `operator`, `simulator`, or the source of a feedback report.',
   }),
-  detail: nullable(Type.String()),
-  class: nullable(
+  detail: createNullable(Type.String()),
+  class: createNullable(
     createStringEnum(FAILURE_CLASSES, {
       description:
         'The class of the failure. Null for an event that is neither a failed attempt, a reported bounce, nor the expiry after a failed attempt.',
     }),
   ),
-  category: nullable(
+  category: createNullable(
     createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of the failure. Null if `class` is null.' }),
   ),
-  status: nullable(
+  status: createNullable(
     Type.String({ description: 'The enhanced status code of the failure, such as `5.1.1` (RFC 3463).' }),
   ),
-  diagnostic: nullable(
+  diagnostic: createNullable(
     Type.String({
       description: 'The reply or the reported text of the failure, in one line. Untrusted: another server wrote it.',
     }),
   ),
-  attempt: nullable(Type.Integer({ description: 'The index in `attempts` of the attempt of this event.' })),
+  attempt: createNullable(Type.Integer({ description: 'The index in `attempts` of the attempt of this event.' })),
 });
 export type EventDetails = Static<typeof EventDetails>;
 
@@ -144,49 +146,49 @@ export const MessageDetails = Type.Object({
   key: Type.String({
     description: 'The id of the API key, such as `key_1`, or `notification` for a notification to operators.',
   }),
-  keyName: nullable(Type.String({ description: 'The name of the API key; null if the key does not exist.' })),
-  due: nullable(
+  keyName: createNullable(Type.String({ description: 'The name of the API key; null if the key does not exist.' })),
+  due: createNullable(
     Type.String({
       format: 'date-time',
       description:
         'The time of the next attempt of a queued message, or the end of the lease of a message in `sending`.',
     }),
   ),
-  owner: nullable(Type.String({ description: 'The node that owns the lease.' })),
+  owner: createNullable(Type.String({ description: 'The node that owns the lease.' })),
   attemptCount: Type.Integer({
     description: 'Delivery attempts that were started, including those without an outcome.',
   }),
-  ended: nullable(
+  ended: createNullable(
     Type.String({
       format: 'date-time',
       description:
         'The time at which the message reached its current terminal state. A later bounce or complaint changes the state and this time.',
     }),
   ),
-  deliveryMs: nullable(
+  deliveryMs: createNullable(
     Type.Integer({
       description: 'The time from acceptance to `delivered` in milliseconds; null if the message was not delivered.',
     }),
   ),
-  confirmationMs: nullable(
+  confirmationMs: createNullable(
     Type.Integer({
       description: 'The time from acceptance to `confirmedAt` in milliseconds; null if `confirmedAt` is null.',
     }),
   ),
-  confirmedAt: nullable(
+  confirmedAt: createNullable(
     Type.String({
       format: 'date-time',
       description:
         'The time at which the first delivery event of the provider was recorded; null if no event has confirmed the delivery.',
     }),
   ),
-  resendOf: nullable(
+  resendOf: createNullable(
     Type.String({ format: 'uuid', description: 'The ended message that this message submits again, or null.' }),
   ),
   resentAs: Type.Array(Type.String({ format: 'uuid' }), {
     description: 'The messages with which an operator submitted this message again, oldest first.',
   }),
-  message: nullable(Type.String({ description: 'The text as submitted; null after its erasure.' })),
+  message: createNullable(Type.String({ description: 'The text as submitted; null after its erasure.' })),
   attempts: Type.Array(AttemptDetails),
   events: Type.Array(EventDetails, { description: 'The history, oldest event first.' }),
   suppressions: Type.Array(SuppressionListEntry, {

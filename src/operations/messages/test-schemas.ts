@@ -4,12 +4,12 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { nullable } from '../schemas.ts';
+import { createNullable } from '../schemas.ts';
 
 const Headers = Type.Array(Type.Object({ name: Type.String(), value: Type.String() }));
 
 export const TestOutcome = Type.Object({
-  id: nullable(
+  id: createNullable(
     Type.String({ format: 'uuid', description: 'The id of the accepted message; null if the request was refused.' }),
   ),
   request: Type.Object({

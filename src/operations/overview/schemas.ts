@@ -7,7 +7,7 @@ import { ATTENTION_CODE_NAMES } from '../../model/attention.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../model/failure.ts';
 import { Type } from '../../model/schema.ts';
 import { HOUR_MS, MINUTE_MS } from '../../model/traffic.ts';
-import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
 /** The ranges of time and the steps of each range. */
 export const RANGES = {
@@ -31,13 +31,13 @@ const figureMembers = {
   suppressed: createCounter('Messages suppressed.'),
   expired: createCounter('Messages expired.'),
   confirmed: createCounter('Messages whose delivery an event of the provider confirmed.'),
-  latencyMs: nullable(
+  latencyMs: createNullable(
     Type.Object(
       { p50: Type.Number(), p99: Type.Number() },
       { description: 'Time from acceptance to delivery; null without a delivery.' },
     ),
   ),
-  confirmationMs: nullable(
+  confirmationMs: createNullable(
     Type.Object(
       { p50: Type.Number(), p99: Type.Number() },
       {
@@ -75,17 +75,19 @@ export type HealthItem = Static<typeof HealthItem>;
 
 export const AttentionItem = Type.Object({
   code: createStringEnum(ATTENTION_CODE_NAMES, { description: 'The kind of the problem. Codes are stable.' }),
-  subject: nullable(
+  subject: createNullable(
     Type.String({ description: 'The object with the problem, such as `example.com`; null for the installation.' }),
   ),
   level: createStringEnum(LEVELS),
   text: Type.String(),
   remedy: Type.String(),
-  page: nullable(Type.String({ description: 'The page of the dashboard with details, such as `/accounts/shop`.' })),
+  page: createNullable(
+    Type.String({ description: 'The page of the dashboard with details, such as `/accounts/shop`.' }),
+  ),
 });
 export type AttentionItem = Static<typeof AttentionItem>;
 
-const createOptionalTime = (description: string) => nullable(Type.String({ format: 'date-time', description }));
+const createOptionalTime = (description: string) => createNullable(Type.String({ format: 'date-time', description }));
 
 export const Overview = Type.Object({
   range: createStringEnum(RANGE_NAMES),
@@ -105,7 +107,7 @@ export const Overview = Type.Object({
     departuresPerMinute: Type.Number({ description: 'Messages that left the queue, averaged over the last minutes.' }),
     arrivalsPerMinute: Type.Number({ description: 'Messages that entered the queue, averaged over the last minutes.' }),
     trend: createStringEnum(TRENDS),
-    oldestId: nullable(Type.String({ format: 'uuid' })),
+    oldestId: createNullable(Type.String({ format: 'uuid' })),
     oldestAt: createOptionalTime('The time of acceptance of the oldest message in the queue.'),
     emptyAt: createOptionalTime('While the queue drains: the estimated time at which it is empty.'),
     nextDueAt: createOptionalTime('While the queue waits: the due time of the next message.'),

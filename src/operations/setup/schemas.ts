@@ -3,7 +3,7 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable } from '../schemas.ts';
+import { createNullable, createStringEnum } from '../schemas.ts';
 
 export const SETUP_STEPS = ['first-message', 'provider', 'domain', 'records', 'feedback', 'webhook'] as const;
 
@@ -12,16 +12,16 @@ export const SetupStep = Type.Object({
   title: Type.String({ description: 'The step in the imperative, without a full stop.' }),
   state: createStringEnum(['done', 'open', 'optional', 'not-needed'], {
     description:
-      '`open`: the setup is not complete without this step. `optional`: the setup is complete without this step. `not-needed`: with the present settings the step has no effect.',
+      '`open`: the setup is not complete without this step. `optional`: the setup is complete without this step. `not-needed`: the step has no effect with the current settings.',
   }),
   detail: Type.String({ description: 'The fact from which the state follows, in one or two sentences.' }),
-  action: nullable(
+  action: createNullable(
     Type.String({ description: 'What completes the step; null for a step that is done or not needed.' }),
   ),
-  command: nullable(
+  command: createNullable(
     Type.String({ description: 'A command that completes the step or begins it; null if there is none.' }),
   ),
-  page: nullable(
+  page: createNullable(
     Type.String({ description: 'The page of the dashboard that belongs to the step, such as `/domains`.' }),
   ),
 });

@@ -73,7 +73,7 @@ function createMessageStep({ everAccepted, testSender, testRecipient, transport 
   };
 }
 
-/** The example value is the one of docs/quick-start.md. */
+/** docs/quick-start.md has the same example value. */
 const SET_TRANSPORT = `echo 'POSTRIDER_TRANSPORT="smtp://user:password@smtp.example.com:587?tls=required"' >> .env`;
 
 function createProviderStep({ transport, providerTitle }: SetupFacts): SetupStep {

@@ -39,8 +39,8 @@ export interface ExportFormat {
   /** The columns with the time, in order of preference. */
   readonly times: readonly string[];
   /**
-   * A column that contains sentences in this format. A word of a plain list in it, such as `unsubscribed`, takes precedence over the
-   * rules, because a plain list can have the names of this format.
+   * A column that contains sentences in this format. If the column contains a reason of a plain list, such as `unsubscribed`, this reason
+   * takes precedence over the rules, because a plain list can have the names of this format.
    */
   readonly plainReason?: string;
   /** The column whose value an error message quotes if no rule applies; null if the last rule always applies. */
@@ -337,11 +337,12 @@ export const FORMAT_NAMES = [...new Set(EXPORT_FORMATS.map(({ label }) => label)
 
 /** Returns the format with these normalized names, or null. */
 export function findExportFormat(names: readonly string[]): ExportFormat | null {
-  const given = new Set(names);
+  const fileNames = new Set(names);
   return (
     EXPORT_FORMATS.find(
       (format) =>
-        format.names.every((name) => given.has(name)) && (!format.isExact || given.size === format.names.length),
+        format.names.every((name) => fileNames.has(name)) &&
+        (!format.isExact || fileNames.size === format.names.length),
     ) ?? null
   );
 }

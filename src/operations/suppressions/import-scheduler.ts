@@ -44,9 +44,9 @@ export function createImportScheduler(
   async function addBatch<T>(add: () => Promise<T>): Promise<T> {
     const startedAt = performance.now();
     const result = await add();
-    const tookMs = performance.now() - startedAt;
+    const durationMs = performance.now() - startedAt;
     nextBatchRows = (await isAccepting()) ? MIN_BATCH_ROWS : MAX_BATCH_ROWS;
-    if (nextBatchRows === MIN_BATCH_ROWS && !isStopRequested) await pause(tookMs);
+    if (nextBatchRows === MIN_BATCH_ROWS && !isStopRequested) await pause(durationMs);
     return result;
   }
 

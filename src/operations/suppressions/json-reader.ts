@@ -179,7 +179,7 @@ class RecordScanner {
     }
   }
 
-  /** The export of a provider can be one line, so the line alone is no position. */
+  /** The export of a provider can be one line, so the line number alone does not locate a record. */
   #describePosition(): string {
     return `line ${this.#line}, byte ${this.#lineBytes}`;
   }

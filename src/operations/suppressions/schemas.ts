@@ -5,7 +5,7 @@
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { SUPPRESSION_REASONS } from '../../model/suppression.ts';
-import { createStringEnum, nullable, SuppressionListEntry, suppressionMembers } from '../schemas.ts';
+import { createNullable, createStringEnum, SuppressionListEntry, suppressionMembers } from '../schemas.ts';
 import { EXCLUSIONS } from './export-formats.ts';
 
 export const SuppressionEntry = Type.Object({ address: Type.String(), ...suppressionMembers });
@@ -22,7 +22,7 @@ export const RemovedSuppression = Type.Object({
   removed: Type.Boolean({
     description: 'False if the list did not contain the address, and only the provider had it.',
   }),
-  provider: nullable(
+  provider: createNullable(
     createStringEnum(['removed', 'absent'], {
       description: 'The result at Amazon SES; `absent`: it was not on its list. Null without `provider`.',
     }),
@@ -40,7 +40,7 @@ export type SuppressedAddress = Static<typeof SuppressedAddress>;
 
 export const SuppressionPage = Type.Object({
   suppressions: Type.Array(SuppressionEntry),
-  next: nullable(
+  next: createNullable(
     Type.String({
       description:
         '`after` of the next page. A request with a filter examines at most 20,000 entries of the list, so its page may have fewer entries than `limit`, or none, although `next` is set.',
@@ -93,7 +93,7 @@ export const ImportResult = Type.Object({
   reasons: Type.Array(Type.Object({ reason: createStringEnum(SUPPRESSION_REASONS), count: Type.Integer() }), {
     description: 'The rows with an address to suppress, by reason.',
   }),
-  format: nullable(
+  format: createNullable(
     Type.String({
       description: 'The recognized export of a provider, such as `bounces of Mailgun`; null for another list.',
     }),

@@ -4,7 +4,7 @@
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
-import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
 const TokenId = Type.Integer({ description: 'The number of the token.' });
 
@@ -15,8 +15,8 @@ export const TokenEntry = Type.Object({
   status: createStringEnum(['works', 'revoked', 'expired']),
   readOnly: Type.Boolean({ description: 'The token may only read.' }),
   created: Time,
-  expires: nullable(Time),
-  lastUsed: nullable(Time),
+  expires: createNullable(Time),
+  lastUsed: createNullable(Time),
 });
 export type TokenEntry = Static<typeof TokenEntry>;
 
@@ -24,7 +24,7 @@ export type TokenEntry = Static<typeof TokenEntry>;
 export const CreatedToken = Type.Object({
   id: TokenId,
   token: Type.String({ description: 'The token. It is not shown again.' }),
-  expires: nullable(Time),
+  expires: createNullable(Time),
 });
 export type CreatedToken = Static<typeof CreatedToken>;
 

@@ -5,7 +5,7 @@
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
 import { DELIVERY_STATUSES, DISABLED_REASONS, WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE } from '../../model/webhook.ts';
-import { createStringEnum, nullable, Time } from '../schemas.ts';
+import { createNullable, createStringEnum, Time } from '../schemas.ts';
 
 export const WebhookId = Type.String({ description: 'The id of the endpoint, such as `wh_1`.' });
 const SigningSecret = Type.String({ description: 'The signing secret. It is not shown again.' });
@@ -13,19 +13,21 @@ const SigningSecret = Type.String({ description: 'The signing secret. It is not 
 export const WebhookEntry = Type.Object({
   id: WebhookId,
   url: Type.String(),
-  account: nullable(Type.String({ description: 'The name of the account; null for the events of every account.' })),
-  name: nullable(Type.String()),
+  account: createNullable(
+    Type.String({ description: 'The name of the account; null for the events of every account.' }),
+  ),
+  name: createNullable(Type.String()),
   events: Type.Array(createStringEnum(WEBHOOK_EVENT_TYPES)),
   status: createStringEnum(['enabled', 'disabled']),
-  disabledReason: nullable(
+  disabledReason: createNullable(
     createStringEnum(DISABLED_REASONS, {
       description:
         '`operator`, `gone` (the endpoint responded with 410) or `failing` (no success for five days); null if enabled.',
     }),
   ),
-  disabledAt: nullable(Time),
+  disabledAt: createNullable(Time),
   createdAt: Time,
-  previousSecretUntil: nullable({
+  previousSecretUntil: createNullable({
     ...Time,
     description: 'The time until which attempts are also signed with the previous secret; null without one.',
   }),
@@ -36,13 +38,13 @@ export type WebhookEntry = Static<typeof WebhookEntry>;
 export const WebhookFigures = Type.Object({
   id: WebhookId,
   pending: Type.Integer({ description: 'The number of pending deliveries.' }),
-  oldestPendingAt: nullable(Time),
+  oldestPendingAt: createNullable(Time),
   failed: Type.Integer({ description: 'The number of deliveries whose schedule ended without a success.' }),
-  lastSuccessAt: nullable({
+  lastSuccessAt: createNullable({
     ...Time,
     description: 'The time of the last success, at most ten seconds too early; null if there was none.',
   }),
-  failingSince: nullable({
+  failingSince: createNullable({
     ...Time,
     description:
       'The time of the first failure of the endpoint since the last success; null if there was none. Faults of the installation do not count.',
@@ -68,17 +70,21 @@ export const DeliveryEntry = Type.Object({
   id: Type.String({ format: 'uuid', description: 'The id of the delivery, which is the header `webhook-id`.' }),
   webhookId: WebhookId,
   type: createStringEnum([...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
-  message: nullable(Type.String({ format: 'uuid', description: 'The id of the message; null for other events.' })),
+  message: createNullable(
+    Type.String({ format: 'uuid', description: 'The id of the message; null for other events.' }),
+  ),
   status: createStringEnum(DELIVERY_STATUSES),
   attempts: Type.Array(
     Type.Object({
       at: Time,
       durationMs: Type.Integer(),
-      status: nullable(Type.Integer({ description: 'The HTTP status; null without a response.' })),
-      error: nullable(Type.String({ description: 'The reason for the failure; null after a success.' })),
-      body: nullable(Type.String({ description: 'The first 512 bytes of the response body as text. Untrusted.' })),
+      status: createNullable(Type.Integer({ description: 'The HTTP status; null without a response.' })),
+      error: createNullable(Type.String({ description: 'The reason for the failure; null after a success.' })),
+      body: createNullable(
+        Type.String({ description: 'The first 512 bytes of the response body as text. Untrusted.' }),
+      ),
     }),
   ),
-  nextAttemptAt: nullable(Time),
+  nextAttemptAt: createNullable(Time),
 });
 export type DeliveryEntry = Static<typeof DeliveryEntry>;

@@ -66,7 +66,7 @@ export async function createCommandRig(environment: Readonly<Record<string, stri
         warn: (message) => {
           stderr += `${message}\n`;
         },
-        operate: (work) =>
+        withOperationContext: (work) =>
           context.withStore((audited, settings) =>
             work({
               actor: 'cli:tester',

@@ -40,8 +40,8 @@ const SHELLS = {
 } as const;
 type Shell = keyof typeof SHELLS;
 
-const isPresent = (shell: Shell) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
-const PRESENT = (Object.keys(SHELLS) as Shell[]).filter(isPresent);
+const isInstalled = (shell: Shell) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
+const INSTALLED_SHELLS = (Object.keys(SHELLS) as Shell[]).filter(isInstalled);
 
 /** Returns the sorted completions of the last word. `folder` is the working directory and the home folder. */
 function complete(shell: Shell, folder: string, words: readonly string[]): readonly string[] {
@@ -62,10 +62,10 @@ function complete(shell: Shell, folder: string, words: readonly string[]): reado
 }
 
 test('bash is among the shells of this machine', () => {
-  expect(PRESENT).toContain('bash');
+  expect(INSTALLED_SHELLS).toContain('bash');
 });
 
-describe.each(PRESENT)('%s', (shell) => {
+describe.each(INSTALLED_SHELLS)('%s', (shell) => {
   const { script, options } = SHELLS[shell];
 
   test('accepts the syntax of the script', () => {

@@ -1,4 +1,4 @@
-/** Tests `domain add --dkim-key`: a domain takes over a key whose record is already published. */
+/** Tests `domain add --dkim-key`, which imports a key whose record is already published. */
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -27,7 +27,7 @@ describe('database', () => {
   const createDatabaseParts = (change: Partial<DatabaseParts>): DatabaseParts => ({
     path: 'data/postrider.db',
     openResult: { kind: 'ok' },
-    tookMs: 5,
+    durationMs: 5,
     readDiskSpace: async () => ({ freeBytes: 50 * GIB, totalBytes: 100 * GIB }),
     ...change,
   });
@@ -39,7 +39,7 @@ describe('database', () => {
       ['failure', 'ok'],
     ],
     ['a missing database is ok before the first start', { openResult: { kind: 'absent' } }, ['ok', 'ok']],
-    ['a slow database is a warning', { tookMs: 3_000 }, ['warning', 'ok']],
+    ['a slow database is a warning', { durationMs: 3_000 }, ['warning', 'ok']],
     [
       'little free space is a warning',
       { readDiskSpace: async () => ({ freeBytes: GIB / 2, totalBytes: GIB }) },

@@ -152,7 +152,7 @@ describe('slow clients', () => {
   });
 
   test('if a refused body does not arrive, the connection is closed after the linger time', async () => {
-    const rig = await startListener({ limits: { lingerMs: 50 } });
+    const rig = await startListener({ limits: { maxLingerMs: 50 } });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(createRawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
     await waitUntil(isClosed);
@@ -160,7 +160,7 @@ describe('slow clients', () => {
   });
 
   test('the connection remains open for a refused body, so the client receives the response', async () => {
-    const rig = await startListener({ limits: { lingerMs: 60_000 } });
+    const rig = await startListener({ limits: { maxLingerMs: 60_000 } });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(createRawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
     await waitUntil(() => received().includes('Invalid API key'));

@@ -42,16 +42,16 @@ const ACCOUNT: Account = {
 };
 
 test('the warning of an account has the current counts', () => {
-  const describeEmails = (emails: number) => {
+  const readWarning = (emails: number) => {
     const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
     return { warning: details.warning, text: formatAccount(details, NOW) };
   };
-  const moreEmails = describeEmails(125);
-  expect(moreEmails.warning).toContain('7 hard bounces of 125 messages');
-  expect(moreEmails.text).toContain('7 hard bounces of 125 messages');
-  expect(moreEmails.text).not.toContain('of 100 messages');
-  expect(describeEmails(10_000).warning).toBeNull();
-  expect(describeEmails(10_000).text).not.toContain('warning');
+  const laterWarning = readWarning(125);
+  expect(laterWarning.warning).toContain('7 hard bounces of 125 messages');
+  expect(laterWarning.text).toContain('7 hard bounces of 125 messages');
+  expect(laterWarning.text).not.toContain('of 100 messages');
+  expect(readWarning(10_000).warning).toBeNull();
+  expect(readWarning(10_000).text).not.toContain('warning');
 });
 
 describe('accounts', () => {
@@ -67,12 +67,12 @@ describe('accounts', () => {
       rate: '10/1h',
       maxBounces: 0.2,
     });
-    const setWithSet = (sesConfigurationSet: string) =>
+    const setConfigurationSet = (sesConfigurationSet: string) =>
       performChecked(rig, setAccount, { account: 'shop', sesConfigurationSet });
-    expect(await setWithSet('transactional_1-a')).toMatchObject({ sesConfigurationSet: 'transactional_1-a' });
-    expect(await setWithSet('')).toMatchObject({ sesConfigurationSet: null });
-    expect(await setWithSet('news')).toMatchObject({ sesConfigurationSet: 'news' });
-    expect(await setWithSet('none')).toMatchObject({ sesConfigurationSet: null });
+    expect(await setConfigurationSet('transactional_1-a')).toMatchObject({ sesConfigurationSet: 'transactional_1-a' });
+    expect(await setConfigurationSet('')).toMatchObject({ sesConfigurationSet: null });
+    expect(await setConfigurationSet('news')).toMatchObject({ sesConfigurationSet: 'news' });
+    expect(await setConfigurationSet('none')).toMatchObject({ sesConfigurationSet: null });
     const lockedAccount = await performChecked(rig, lockAccount, { account: 'shop', reason: 'unpaid' });
     expect(lockedAccount).toMatchObject({ state: 'locked', reason: 'unpaid' });
     expect(await performChecked(rig, unlockAccount, { account: 'shop' })).toMatchObject({
@@ -85,16 +85,19 @@ describe('accounts', () => {
   });
 
   test('a configuration set is set with a warning if the transport is not Amazon SES', async () => {
-    const setWith = async (transport: string) => {
+    const setConfigurationSetWith = async (transport: string) => {
       const rig = await createOperationRig({ POSTRIDER_TRANSPORT: transport });
       return rig.perform(setAccount, { account: 'acme', sesConfigurationSet: 'news' });
     };
-    expect(await setWith('smtp://smtp.postmarkapp.com')).toMatchObject({
+    expect(await setConfigurationSetWith('smtp://smtp.postmarkapp.com')).toMatchObject({
       ok: true,
       warnings: [{ code: 'configuration-set', message: expect.stringContaining('news has no effect') }],
     });
-    expect(await setWith('ses://eu-west-1')).toMatchObject({ ok: true, warnings: [] });
-    expect(await setWith('smtp://email-smtp.eu-west-1.amazonaws.com')).toMatchObject({ ok: true, warnings: [] });
+    expect(await setConfigurationSetWith('ses://eu-west-1')).toMatchObject({ ok: true, warnings: [] });
+    expect(await setConfigurationSetWith('smtp://email-smtp.eu-west-1.amazonaws.com')).toMatchObject({
+      ok: true,
+      warnings: [],
+    });
   });
 
   test.each([
@@ -135,24 +138,24 @@ describe('accounts', () => {
   );
 });
 
-const BROUGHT_KEY = `pr_${'Az09_-'.repeat(7)}A`;
+const SUPPLIED_KEY = `pr_${'Az09_-'.repeat(7)}A`;
 
 describe('keys', () => {
-  test('a key that the operator brings is stored once, and is in no list, error or audit log entry', async () => {
+  test('an imported key is stored once, and is in no list, error or audit log entry', async () => {
     const rig = await createOperationRig();
-    const importedKey = await performChecked(rig, importKey, { account: 'acme', key: BROUGHT_KEY, name: 'web' });
-    expect(importedKey).toEqual({ id: 'key_1', prefix: BROUGHT_KEY.slice(0, 10), expires: null });
+    const importedKey = await performChecked(rig, importKey, { account: 'acme', key: SUPPLIED_KEY, name: 'web' });
+    expect(importedKey).toEqual({ id: 'key_1', prefix: SUPPLIED_KEY.slice(0, 10), expires: null });
     await performChecked(rig, revokeKey, { key: 'key_1' });
     await performChecked(rig, createAccount, { name: 'shop' });
     for (const account of ['acme', 'shop']) {
-      expect(await performChecked(rig, importKey, { account, key: BROUGHT_KEY })).toEqual({
+      expect(await performChecked(rig, importKey, { account, key: SUPPLIED_KEY })).toEqual({
         code: 'conflict',
         field: 'key',
       });
     }
     const listedKeys = await performChecked(rig, listKeys, { account: 'acme' });
     expect(listedKeys).toMatchObject([{ id: 'key_1', name: 'web', state: 'revoked' }]);
-    expect(JSON.stringify([listedKeys, await performChecked(rig, listAudit, {})])).not.toContain(BROUGHT_KEY);
+    expect(JSON.stringify([listedKeys, await performChecked(rig, listAudit, {})])).not.toContain(SUPPLIED_KEY);
   });
 
   test('are created, listed without the secret, rotated and revoked', async () => {
@@ -182,16 +185,16 @@ describe('keys', () => {
     [createKey, { account: 'unknown' }, 'not-found', 'account'],
     [createKey, { account: 'acme', name: ' ' }, 'invalid', 'name'],
     [createKey, { account: 'acme', expires: 'soon' }, 'invalid', 'expires'],
-    [importKey, { account: 'unknown', key: BROUGHT_KEY }, 'not-found', 'account'],
+    [importKey, { account: 'unknown', key: SUPPLIED_KEY }, 'not-found', 'account'],
     [importKey, { account: 'acme' }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: '' }, 'invalid', 'key'],
     [importKey, { account: 'acme', key: 'secret' }, 'invalid', 'key'],
-    [importKey, { account: 'acme', key: BROUGHT_KEY.slice(0, -1) }, 'invalid', 'key'],
-    [importKey, { account: 'acme', key: `${BROUGHT_KEY}x` }, 'invalid', 'key'],
-    [importKey, { account: 'acme', key: `po_${BROUGHT_KEY.slice(3)}` }, 'invalid', 'key'],
-    [importKey, { account: 'acme', key: `${BROUGHT_KEY.slice(0, -1)}+` }, 'invalid', 'key'],
-    [importKey, { account: 'acme', key: `${BROUGHT_KEY}\n` }, 'invalid', 'key'],
-    [importKey, { account: 'acme', key: BROUGHT_KEY, expires: 'soon' }, 'invalid', 'expires'],
+    [importKey, { account: 'acme', key: SUPPLIED_KEY.slice(0, -1) }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: `${SUPPLIED_KEY}x` }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: `po_${SUPPLIED_KEY.slice(3)}` }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: `${SUPPLIED_KEY.slice(0, -1)}+` }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: `${SUPPLIED_KEY}\n` }, 'invalid', 'key'],
+    [importKey, { account: 'acme', key: SUPPLIED_KEY, expires: 'soon' }, 'invalid', 'expires'],
     [listKeys, { account: 'unknown' }, 'not-found', 'account'],
     [revokeKey, { key: 'pr_x' }, 'invalid', 'key'],
     [revokeKey, { key: 'key_0' }, 'invalid', 'key'],
@@ -211,8 +214,8 @@ describe('tokens and the audit log', () => {
     const createdToken = await performChecked(rig, createToken, { name: 'ci' });
     expect(createdToken).toMatchObject({ id: 1, token: expect.stringMatching(/^po_/), expires: null });
     expect(await performChecked(rig, createToken, { name: 'ci' })).toEqual({ code: 'conflict', field: 'name' });
-    const reading = await performChecked(rig, createToken, { name: 'prometheus', readOnly: 'true' });
-    expect(reading).toMatchObject({ token: expect.stringMatching(/^por_/) });
+    const readOnlyToken = await performChecked(rig, createToken, { name: 'prometheus', readOnly: 'true' });
+    expect(readOnlyToken).toMatchObject({ token: expect.stringMatching(/^por_/) });
     expect(await performChecked(rig, revokeToken, { id: '1' })).toMatchObject({ id: 1, name: 'ci' });
     const listedTokens = await performChecked(rig, listTokens, {});
     expect(listedTokens).toMatchObject([

@@ -19,7 +19,7 @@ import { createOperationRig, type OperationRig } from './operation-rig.ts';
 type Counts = Readonly<Record<string, Partial<MutableKeyCounts>>>;
 
 /** Counts of `delivered` messages, of which the last `bounced` bounced. */
-const sent = (accepted: number, bounced = 0, complained = 0): Partial<MutableKeyCounts> => ({
+const createCounts = (accepted: number, bounced = 0, complained = 0): Partial<MutableKeyCounts> => ({
   ...{ accepted, ended: accepted, delivered: accepted - bounced, bounced, hard: bounced, complained },
   latencies: new Map([[getLatencyBucket(200), accepted - bounced]]),
 });
@@ -35,21 +35,34 @@ async function createRigWithFigures() {
   const rig = await createOperationRig();
   const hour = rig.now - (rig.now % HOUR_MS);
   const [{ id } = { id: 0 }] = await rig.store.listAccounts();
-  await writeSeries(rig, hour, 'provider', { google: sent(1_000, 100, 4), yahoo: sent(200), [REMAINDER_KEY]: sent(7) });
-  await writeSeries(rig, hour - 24 * HOUR_MS, 'provider', { google: sent(1_000, 10), yahoo: sent(210) });
-  await writeSeries(rig, hour - 48 * HOUR_MS, 'provider', { google: sent(5_000) });
-  await writeSeries(rig, hour, 'account', { [id]: sent(300), 9999: sent(800) });
-  await writeSeries(rig, hour, 'account/provider', { [`${id}/google`]: sent(250), '9999/google': sent(700) });
-  await writeSeries(rig, hour, 'sending-domain', { [`${id}/shop.example`]: sent(20), '9999/shop.example': sent(5) });
+  await writeSeries(rig, hour, 'provider', {
+    google: createCounts(1_000, 100, 4),
+    yahoo: createCounts(200),
+    [REMAINDER_KEY]: createCounts(7),
+  });
+  await writeSeries(rig, hour - 24 * HOUR_MS, 'provider', {
+    google: createCounts(1_000, 10),
+    yahoo: createCounts(210),
+  });
+  await writeSeries(rig, hour - 48 * HOUR_MS, 'provider', { google: createCounts(5_000) });
+  await writeSeries(rig, hour, 'account', { [id]: createCounts(300), 9999: createCounts(800) });
+  await writeSeries(rig, hour, 'account/provider', {
+    [`${id}/google`]: createCounts(250),
+    '9999/google': createCounts(700),
+  });
+  await writeSeries(rig, hour, 'sending-domain', {
+    [`${id}/shop.example`]: createCounts(20),
+    '9999/shop.example': createCounts(5),
+  });
   await writeSeries(rig, hour, 'sending-domain/provider', {
-    [`${id}/shop.example/yahoo`]: sent(20),
-    '9999/shop.example/yahoo': sent(5),
-    '9999/other.example/yahoo': sent(50),
+    [`${id}/shop.example/yahoo`]: createCounts(20),
+    '9999/shop.example/yahoo': createCounts(5),
+    '9999/other.example/yahoo': createCounts(50),
   });
   return rig;
 }
 
-test('the rows and the rest add up to the total, and are compared with the period before', async () => {
+test('the rows and `other` add up to the total, and are compared with the period before', async () => {
   const rig = await createRigWithFigures();
   const result = await rig.performOk(showDeliverability, { by: 'provider', limit: '1' });
   expect(result.rows).toMatchObject([
@@ -67,15 +80,15 @@ test('the rows and the rest add up to the total, and are compared with the perio
   expect(google.points.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(1_000);
 });
 
-test('a filter by account or sending domain reads the pairs, and the rest of the account is in the other row', async () => {
+test('a filter by account or sending domain selects the stored pairs, and `other` contains the remainder of the account', async () => {
   const rig = await createRigWithFigures();
-  const ofAccount = await rig.performOk(showDeliverability, { by: 'provider', account: 'acme' });
-  expect(ofAccount.rows).toMatchObject([{ key: 'google', accepted: 250 }]);
-  expect([ofAccount.other.accepted, ofAccount.total.accepted, ofAccount.points.at(-1)?.accepted]).toEqual([
+  const accountResult = await rig.performOk(showDeliverability, { by: 'provider', account: 'acme' });
+  expect(accountResult.rows).toMatchObject([{ key: 'google', accepted: 250 }]);
+  expect([accountResult.other.accepted, accountResult.total.accepted, accountResult.points.at(-1)?.accepted]).toEqual([
     50, 300, 300,
   ]);
-  const ofDomain = await rig.performOk(showDeliverability, { by: 'provider', sendingDomain: 'SHOP.example' });
-  expect(ofDomain.rows).toMatchObject([{ key: 'yahoo', accepted: 25 }]);
+  const domainResult = await rig.performOk(showDeliverability, { by: 'provider', sendingDomain: 'SHOP.example' });
+  expect(domainResult.rows).toMatchObject([{ key: 'yahoo', accepted: 25 }]);
   const byDomain = await rig.performOk(showDeliverability, { by: 'sending-domain' });
   expect(byDomain.rows).toMatchObject([{ key: 'shop.example', accepted: 25 }]);
   const byAccount = await rig.performOk(showDeliverability, { by: 'account' });
@@ -93,7 +106,7 @@ test('an unknown account and a sending domain without the grouping by provider a
   });
 });
 
-test('the command prints the rows, the total and what changed', async () => {
+test('the command prints the rows, the total and the changes', async () => {
   const rig = await createRigWithFigures();
   const text = formatDeliverability(await rig.performOk(showDeliverability, { by: 'provider' }));
   expect(text).toMatch(/^MAILBOX PROVIDER +ACCEPTED/);
@@ -109,27 +122,27 @@ describe('changes', () => {
     const counts = { previous: { ...createKeyCounts(), ...before }, current: { ...createKeyCounts(), ...after } };
     return listChanges([{ key: 'google', name: 'Google', counts }], LENGTHS);
   };
-  const took = (ms: number, count: number) => ({ latencies: new Map([[getLatencyBucket(ms), count]]) });
+  const createLatencies = (ms: number, count: number) => ({ latencies: new Map([[getLatencyBucket(ms), count]]) });
 
   test.each([
-    ['a higher bounce rate', sent(1_000, 10), sent(1_000, 60), ['bounce-rate-rose', 'worse']],
-    ['a lower bounce rate', sent(1_000, 60), sent(1_000, 10), ['bounce-rate-fell', 'better']],
-    ['a higher complaint rate', sent(10_000), sent(10_000, 0, 30), ['complaint-rate-rose', 'worse']],
-    ['slower deliveries', took(500, 100), took(5_000, 100), ['delivery-slower', 'worse']],
-    ['faster deliveries', took(5_000, 100), took(500, 100), ['delivery-faster', 'better']],
-    ['more traffic', sent(1_000), sent(2_000), ['traffic-rose', 'neutral']],
-    ['new traffic', {}, sent(2_000), ['traffic-began', 'neutral']],
-    ['ended traffic', sent(1_000), {}, ['traffic-ended', 'neutral']],
+    ['a higher bounce rate', createCounts(1_000, 10), createCounts(1_000, 60), ['bounce-rate-rose', 'worse']],
+    ['a lower bounce rate', createCounts(1_000, 60), createCounts(1_000, 10), ['bounce-rate-fell', 'better']],
+    ['a higher complaint rate', createCounts(10_000), createCounts(10_000, 0, 30), ['complaint-rate-rose', 'worse']],
+    ['slower deliveries', createLatencies(500, 100), createLatencies(5_000, 100), ['delivery-slower', 'worse']],
+    ['faster deliveries', createLatencies(5_000, 100), createLatencies(500, 100), ['delivery-faster', 'better']],
+    ['more traffic', createCounts(1_000), createCounts(2_000), ['traffic-rose', 'neutral']],
+    ['new traffic', {}, createCounts(2_000), ['traffic-began', 'neutral']],
+    ['ended traffic', createCounts(1_000), {}, ['traffic-ended', 'neutral']],
   ])('%s is a change', (_, before, after, [code, judgement]) => {
     expect(find(before, after)).toMatchObject([{ key: 'google', code, judgement }]);
   });
 
   test.each([
-    ['few messages', sent(40), sent(40, 20)],
-    ['a difference within the error of the samples', sent(100, 4), sent(100, 7)],
-    ['a small difference of a large sample', sent(1_000_000, 10_000), sent(1_000_000, 11_000)],
-    ['a time that changed by less than half', took(1_000, 100), took(1_900, 100)],
-    ['equal figures', sent(1_000, 10, 1), sent(1_000, 10, 1)],
+    ['few messages', createCounts(40), createCounts(40, 20)],
+    ['a difference within the error of the samples', createCounts(100, 4), createCounts(100, 7)],
+    ['a small difference of a large sample', createCounts(1_000_000, 10_000), createCounts(1_000_000, 11_000)],
+    ['a time that changed by less than half', createLatencies(1_000, 100), createLatencies(1_900, 100)],
+    ['equal figures', createCounts(1_000, 10, 1), createCounts(1_000, 10, 1)],
   ])('%s is no change', (_, before, after) => {
     expect(find(before, after)).toEqual([]);
   });

@@ -5,7 +5,7 @@ import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { showConfig } from '../../../src/operations/config.ts';
 import { runDoctor } from '../../../src/operations/doctor.ts';
-import { tryLoop } from '../../../src/operations/doctor-loop.ts';
+import { testFeedbackLoop } from '../../../src/operations/doctor-loop.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
 import { StoreError } from '../../../src/store/error.ts';
@@ -143,17 +143,17 @@ describe('doctor', () => {
 describe('the feedback test', () => {
   test('returns a finding for a transport or an account without feedback', async () => {
     const rig = await createOperationRig();
-    const [capturedFinding] = await rig.performOk(tryLoop, {});
+    const [capturedFinding] = await rig.performOk(testFeedbackLoop, {});
     expect(capturedFinding).toMatchObject({ check: 'loop', result: 'failure' });
     const relayed = await createOperationRig({
       POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     });
-    expect(await relayed.performOk(tryLoop, { account: 'unknown' })).toMatchObject([
+    expect(await relayed.performOk(testFeedbackLoop, { account: 'unknown' })).toMatchObject([
       { detail: expect.stringContaining('there is no account "unknown"') },
     ]);
-    expect(await relayed.performOk(tryLoop, {})).toMatchObject([
+    expect(await relayed.performOk(testFeedbackLoop, {})).toMatchObject([
       { detail: 'no account has an authenticated domain to send from' },
     ]);
   });
@@ -161,7 +161,9 @@ describe('the feedback test', () => {
   test('rejects a waiting time of more than one hour', async () => {
     const rig = await createOperationRig();
     for (const within of ['soon', '2h']) {
-      expect(await rig.perform(tryLoop, { within })).toMatchObject({ error: { code: 'invalid', field: 'within' } });
+      expect(await rig.perform(testFeedbackLoop, { within })).toMatchObject({
+        error: { code: 'invalid', field: 'within' },
+      });
     }
   });
 });

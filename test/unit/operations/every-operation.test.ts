@@ -112,13 +112,13 @@ describe('every operation', () => {
   });
 
   test('has a noun that the filter of the audit log offers if the operation changes something', () => {
-    const nouns = OPERATIONS.filter(({ changes }) => changes).map(({ name }) => name.split('.')[0] ?? '');
+    const nouns = OPERATIONS.filter(({ makesChange: changes }) => changes).map(({ name }) => name.split('.')[0] ?? '');
     expect([...new Set(nouns)].sort()).toEqual([...AUDITED_NOUNS].sort());
   });
 
   test.each(NAMED)('%s changes nothing by GET', (name, operation) => {
     for (const method of listMethods(operation)) {
-      expect([name, operation.changes && method === 'GET']).toEqual([name, false]);
+      expect([name, operation.makesChange && method === 'GET']).toEqual([name, false]);
     }
   });
 });
@@ -147,7 +147,7 @@ describe('the document of the operator API', () => {
       const result = JSON.parse(JSON.stringify(operation.result)) as object;
       const answered = description.responses[status]?.content['application/json']?.schema;
       // A change may add warnings.
-      if (operation.changes) expect(answered).toMatchObject(result);
+      if (operation.makesChange) expect(answered).toMatchObject(result);
       else expect(answered).toEqual(result);
     },
   );
@@ -209,7 +209,7 @@ describe('every operation', () => {
       else await rig.performOk(operation, example.input);
       const entries = (await rig.listAudit()).slice(writtenEntries.length);
       expect(entries).toEqual((example.audit ?? []).map((entry) => `cli:tester ${entry}`));
-      expect(entries.length > 0).toBe(operation.changes);
+      expect(entries.length > 0).toBe(operation.makesChange);
     },
   );
 });

@@ -200,7 +200,7 @@ describe('the explanation', () => {
     );
     expect(
       explainText({ dueAt: BASE_TIME + HOUR_MS }, ACCOUNT, BASE_TIME + MINUTE_MS, [], { delivery: OPEN }),
-    ).toContain('At present the circuit breaker is open after several failures in a row');
+    ).toContain('Currently, the circuit breaker is open after several failures in a row');
   });
 
   it('names the facts about deliveries of other processes that are not available', () => {

@@ -127,7 +127,7 @@ describe('for any HTML', () => {
     .array(fc.oneof(fragment, fc.string({ unit: 'binary', maxLength: 5 })), { maxLength: 60 })
     .map((pieces) => pieces.join(''));
 
-  test('the checks return known codes, true lines and bounded excerpts', () => {
+  test('the checks return known codes, existing line numbers and bounded excerpts', () => {
     fc.assert(
       fc.property(page, page, (html, subject) => {
         const lineCount = html.split('\n').length;
@@ -146,7 +146,7 @@ describe('for any HTML', () => {
     );
   });
 
-  test('images without alternative text are those that a well-known parser finds', () => {
+  test('the images without alternative text are those that htmlparser2 finds', () => {
     const tag = fc.constantFrom(
       '<img',
       '<img alt',

@@ -2,9 +2,9 @@ import { Ajv2020 } from 'ajv/dist/2020.js';
 import { Type } from 'typebox';
 import { describe, expect, test } from 'vitest';
 import { SecretError } from '../../../src/domains/secret.ts';
-import { ERROR_CODES, invalid, ok } from '../../../src/operations/errors.ts';
+import { createInvalid, ERROR_CODES, ok } from '../../../src/operations/errors.ts';
 import { readInput } from '../../../src/operations/input.ts';
-import { operation, perform } from '../../../src/operations/operation.ts';
+import { defineOperation, perform } from '../../../src/operations/operation.ts';
 import { createStringEnum } from '../../../src/operations/schemas.ts';
 import {
   createOperationRoute,
@@ -59,11 +59,11 @@ describe('the input of an operation', () => {
 });
 
 describe('an operation', () => {
-  const failingOperation = operation({
+  const failingOperation = defineOperation({
     name: 'test.fail',
     id: 'failTest',
     summary: 'Fail',
-    changes: true,
+    makesChange: true,
     input: Type.Object({ as: createStringEnum(['store', 'secret', 'bug', 'warning']) }),
     result: Type.Object({ done: Type.Boolean() }),
     errors: [],
@@ -103,7 +103,7 @@ describe('an operation', () => {
   test('that fails is answered with the status of its error code and the name of the parameter', async () => {
     const route = createOperationRoute('POST', '/tests', 'Tests', failingOperation);
     for (const [code, { status }] of Object.entries(ERROR_CODES)) {
-      const expectedError = code === 'invalid' ? invalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
+      const expectedError = code === 'invalid' ? createInvalid('as', 'wrong').error : { field: 'as', message: 'wrong' };
       const error = { ...expectedError, code: code as keyof typeof ERROR_CODES };
       expect(toResponse(route, { ok: false, error, warnings: [] })).toEqual({
         status,

@@ -23,7 +23,7 @@ export interface KnownIds {
 const UNKNOWN_ID = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
 const SHOP = { account: 'shop' };
 const UNKNOWN_ACCOUNT = { account: 'unknown' };
-const BROUGHT_KEY = `pr_${'b'.repeat(43)}`;
+const SUPPLIED_KEY = `pr_${'b'.repeat(43)}`;
 const DOMAIN = { domain: 'example.org' };
 const UNKNOWN_DOMAIN = { domain: 'example.net' };
 const ADDRESS = 'gone@example.com';
@@ -65,9 +65,9 @@ export function createSteps({
     ['rotateKey', 404, { path: { key: 'key_999' } }],
     ['revokeKey', 200, { path: { key: 'key_3' } }],
     ['revokeKey', 404, { path: { key: 'key_999' } }],
-    ['importKey', 201, { path: { account: 'default' }, body: { key: BROUGHT_KEY } }],
-    ['importKey', 404, { path: UNKNOWN_ACCOUNT, body: { key: BROUGHT_KEY } }],
-    ['importKey', 409, { path: SHOP, body: { key: BROUGHT_KEY } }],
+    ['importKey', 201, { path: { account: 'default' }, body: { key: SUPPLIED_KEY } }],
+    ['importKey', 404, { path: UNKNOWN_ACCOUNT, body: { key: SUPPLIED_KEY } }],
+    ['importKey', 409, { path: SHOP, body: { key: SUPPLIED_KEY } }],
     ['importKey', 400, { path: SHOP, body: { key: 'secret' } }],
     ['listKeys', 200, { path: SHOP }],
     ['listKeys', 200, { path: { account: 'default' } }],

@@ -9,7 +9,7 @@ test('requests during a run get its result, and a request after it starts a new 
   let runCount = 0;
   const endRun: (() => void)[] = [];
   const definition = {
-    ...{ name: 'slow.run', id: 'runSlow', summary: 'Run slowly', changes: false, errors: [] },
+    ...{ name: 'slow.run', id: 'runSlow', summary: 'Run slowly', makesChange: false, errors: [] },
     input: Type.Object({}),
     result: Type.Integer(),
     run: async () => {
