@@ -9,16 +9,22 @@ import { formatTable } from './text.ts';
 /** Adds `config` to `program`. */
 export function addConfigCommand(program: Command, context: Context): void {
   const configContext = { describeSettings: () => describeSettings(context.environment, context.readDotEnv()) };
-  addOperationCommand(program, { ...context, withOperationContext: (work) => work(configContext) }, 'config', showConfig, {
-    // The output contains only these members, because scripts depend on it.
-    toJsonValue: (settings) => settings.map(({ name, value, source }) => ({ name, value, source })),
-    formatResult(settings) {
-      const rows = settings.map(({ name, value, source }) => [
-        name,
-        value ?? { text: 'none', style: 'dimmed' as const },
-        source === 'default' ? { text: source, style: 'dimmed' as const } : source,
-      ]);
-      return formatTable(['SETTING', 'VALUE', 'FROM'], rows, { truncatedHeadings: ['VALUE'] });
+  addOperationCommand(
+    program,
+    { ...context, withOperationContext: (work) => work(configContext) },
+    'config',
+    showConfig,
+    {
+      // The output contains only these members, because scripts depend on it.
+      toJsonValue: (settings) => settings.map(({ name, value, source }) => ({ name, value, source })),
+      formatResult(settings) {
+        const rows = settings.map(({ name, value, source }) => [
+          name,
+          value ?? { text: 'none', style: 'dimmed' as const },
+          source === 'default' ? { text: source, style: 'dimmed' as const } : source,
+        ]);
+        return formatTable(['SETTING', 'VALUE', 'FROM'], rows, { truncatedHeadings: ['VALUE'] });
+      },
     },
-  });
+  );
 }

@@ -142,7 +142,9 @@ export function addOperationCommand<I extends TObject, R extends TSchema, C exte
       const name = options.standardInputMember;
       rawInput[name] = await context.readInputLine(`the ${name}`);
     }
-    const operationResult = await context.withOperationContext((operationContext) => perform(operation, rawInput, operationContext));
+    const operationResult = await context.withOperationContext((operationContext) =>
+      perform(operation, rawInput, operationContext),
+    );
     const value = unwrapResult(context, operationResult, getInputName);
     if (json === true) context.writeJson(options.toJsonValue?.(value, flags) ?? value);
     else context.writeText(options.formatResult(value, rawInput, context.clock.now()));

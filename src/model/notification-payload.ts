@@ -14,7 +14,7 @@ export const NOTIFICATION_TYPE = 'attention.changed';
 /** The maximum size of the items of a notification, in bytes of JSON. The body is at most 20 kB. */
 export const MAX_NOTIFICATION_BYTES = 18_000;
 
-const nullable = (schema: ReturnType<typeof Type.String>) => Type.Union([schema, Type.Null()]);
+const createNullable = (schema: ReturnType<typeof Type.String>) => Type.Union([schema, Type.Null()]);
 
 function createEnum<const T extends string>(values: readonly T[], description: string): TUnsafe<T> {
   return Type.Unsafe<T>({ type: 'string', enum: [...values], description });
@@ -22,7 +22,7 @@ function createEnum<const T extends string>(values: readonly T[], description: s
 
 const NotificationItem = Type.Object({
   code: createEnum(ATTENTION_CODE_NAMES, 'The kind of the problem. Codes are stable.'),
-  subject: nullable(
+  subject: createNullable(
     Type.String({ description: 'The object with the problem, such as `example.com`; null for the installation.' }),
   ),
   level: createEnum(['warning', 'failure'], 'The severity.'),
@@ -32,9 +32,9 @@ const NotificationItem = Type.Object({
   consequence: Type.String({ description: 'The consequence in one or two sentences.' }),
   remedy: Type.String({ description: 'The remedy in one sentence.' }),
   command: Type.String({ description: 'The command that shows the details or is the remedy.' }),
-  url: nullable(Type.String({ description: 'The page of the dashboard. Null if the dashboard has no URL.' })),
+  url: createNullable(Type.String({ description: 'The page of the dashboard. Null if the dashboard has no URL.' })),
   beganAt: Type.String({ format: 'date-time', description: 'The time when the problem was found, ISO 8601, UTC.' }),
-  endedAt: nullable(
+  endedAt: createNullable(
     Type.String({ format: 'date-time', description: 'The time of the end. Null for an item that began.' }),
   ),
 });

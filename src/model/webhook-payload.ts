@@ -32,7 +32,7 @@ function createEnum<const T extends string>(values: readonly T[], description: s
   return Type.Unsafe<T>({ type: 'string', enum: [...values], description });
 }
 
-function nullable<S extends TSchema>(schema: S) {
+function createNullable<S extends TSchema>(schema: S) {
   return Type.Union([schema, Type.Null()]);
 }
 
@@ -55,8 +55,8 @@ const messageMembers = {
   }),
 };
 const diagnosticMembers = {
-  status: nullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
-  diagnostic: nullable(
+  status: createNullable(Type.String({ description: 'The enhanced status code, such as `5.1.1` (RFC 3463).' })),
+  diagnostic: createNullable(
     Type.String({
       description:
         'The reply with its codes, or the report, in one line, as in `message show`. Untrusted: another server wrote it.',
@@ -64,8 +64,8 @@ const diagnosticMembers = {
   ),
 };
 const failureMembers = {
-  class: nullable(createEnum(FAILURE_CLASSES, 'The class of the failure.')),
-  category: nullable(createEnum(FAILURE_CATEGORIES, 'The cause of the failure.')),
+  class: createNullable(createEnum(FAILURE_CLASSES, 'The class of the failure.')),
+  category: createNullable(createEnum(FAILURE_CATEGORIES, 'The cause of the failure.')),
   ...diagnosticMembers,
 };
 const Suppressed = Type.Boolean({
@@ -73,7 +73,7 @@ const Suppressed = Type.Boolean({
     'True if the change put the recipient on the suppression list of the account, or if it was already there.',
 });
 const detailMember = {
-  detail: nullable(Type.String({ description: 'The reason, in one line.' })),
+  detail: createNullable(Type.String({ description: 'The reason, in one line.' })),
 };
 
 const BasicMessageData = Type.Object(messageMembers);
@@ -102,7 +102,7 @@ export type DomainData = Static<typeof DomainData>;
 
 const AccountData = Type.Object({
   account: AccountName,
-  reason: nullable(Type.String({ description: 'The reason for the warning or the lock; null after an unlock.' })),
+  reason: createNullable(Type.String({ description: 'The reason for the warning or the lock; null after an unlock.' })),
   figures: Type.Object(
     {
       messages: Type.Integer({ description: 'Delivered and bounced messages.' }),
@@ -125,7 +125,7 @@ const SuppressionData = Type.Object({
   account: Type.String({ description: 'The name of the account, or `*` for the list of the whole service.' }),
   address: Type.String({ description: 'The canonical address.' }),
   reason: createEnum(SUPPRESSION_REASONS, 'The reason of the entry.'),
-  source: nullable(
+  source: createNullable(
     Type.String({ description: 'The id of the message that caused the entry; null if no message caused it.' }),
   ),
 });
@@ -134,8 +134,10 @@ export type SuppressionData = Static<typeof SuppressionData>;
 const WebhookDisabledData = Type.Object({
   id: Type.String({ description: 'The id of the endpoint.' }),
   url: Type.String(),
-  name: nullable(Type.String()),
-  account: nullable(Type.String({ description: 'The name of the account; null for the events of every account.' })),
+  name: createNullable(Type.String()),
+  account: createNullable(
+    Type.String({ description: 'The name of the account; null for the events of every account.' }),
+  ),
   reason: createEnum(DISABLED_REASONS, 'The reason why the endpoint was disabled.'),
 });
 export type WebhookDisabledData = Static<typeof WebhookDisabledData>;
