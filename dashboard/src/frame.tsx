@@ -113,13 +113,13 @@ function MenuGroup({ group, items, counts, onNavigate }: MenuGroupProps) {
     <div>
       {group === null ? null : <div className="nav-group">{group}</div>}
       {items.map(({ label, to, Icon }) => {
-        const active = to === '/' ? location === '/' : location === to || location.startsWith(`${to}/`);
+        const isActive = to === '/' ? location === '/' : location === to || location.startsWith(`${to}/`);
         return (
           <Link
             key={to}
             href={to}
             className="nav-item"
-            {...(active ? { 'aria-current': 'page' as const } : {})}
+            {...(isActive ? { 'aria-current': 'page' as const } : {})}
             onClick={onNavigate}
           >
             <Icon size={ICON_SIZE} stroke={ICON_STROKE} aria-hidden />

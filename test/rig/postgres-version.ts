@@ -1,5 +1,5 @@
 /**
- * The PostgreSQL version of a test process: the newest supported version, or in the Vitest project `postgres-15` the
+ * The PostgreSQL version of a test process: the newest supported version; in the Vitest project `postgres-15`, the
  * oldest.
  */
 import type { ServerVersion } from './postgres-server.ts';

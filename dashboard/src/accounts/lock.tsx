@@ -9,11 +9,11 @@ import { formatCount } from '../parts/number';
 
 export function LockButton({ account }: { readonly account: AccountDetails }) {
   const [dialogAccount, setDialogAccount] = useState<AccountDetails | null>(null);
-  const locked = account.state === 'locked';
+  const isLocked = account.state === 'locked';
   return (
     <>
-      <Button variant={locked ? 'filled' : 'default'} onClick={() => setDialogAccount(account)}>
-        {locked ? 'Unlock' : 'Lock'}
+      <Button variant={isLocked ? 'filled' : 'default'} onClick={() => setDialogAccount(account)}>
+        {isLocked ? 'Unlock' : 'Lock'}
       </Button>
       {dialogAccount === null ? null : dialogAccount.state === 'locked' ? (
         <UnlockDialog account={dialogAccount} onClose={() => setDialogAccount(null)} />

@@ -82,7 +82,7 @@ function AddressList({ list, selected, onSelect }: AddressListProps) {
   const current = useRowKeys({ ids: entries.map(({ address }) => address), onOpen: onSelect });
   const isFiltered = Object.keys(filters).length > 0;
   // A request examines a limited number of entries, so a page without a match may not be the last page.
-  const continues = next !== null && entries.length < PAGE_SIZE;
+  const isIncompletePage = next !== null && entries.length < PAGE_SIZE;
   if (page.isPending) return <Loading />;
   if (page.isError) return <ErrorAlert error={page.error} retry={page.refetch} />;
   if (entries.length === 0 && next === null && after === '')
@@ -91,12 +91,12 @@ function AddressList({ list, selected, onSelect }: AddressListProps) {
     <div className="card flush">
       <SuppressionTable list={list} entries={entries} current={current} selected={selected} onSelect={onSelect} />
       <PageTurner
-        note={continues ? `Examined the list up to ${next}` : 'In alphabetical order'}
+        note={isIncompletePage ? `Examined the list up to ${next}` : 'In alphabetical order'}
         first={after === '' ? null : { label: 'First page', onTurn: () => setUrlState({ after: null }) }}
         next={
           next === null
             ? null
-            : { label: continues ? 'Continue search' : 'Next page', onTurn: () => setUrlState({ after: next }) }
+            : { label: isIncompletePage ? 'Continue search' : 'Next page', onTurn: () => setUrlState({ after: next }) }
         }
         isLoading={page.isPlaceholderData}
       />

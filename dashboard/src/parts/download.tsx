@@ -8,7 +8,7 @@ import { useMutation } from '@tanstack/react-query';
 import { getBlob, type Query } from '../api/client';
 
 interface DownloadProps {
-  /** The path of the operator API. */
+  /** The path of the file in the operator API. */
   readonly apiPath: string;
   readonly query?: Query;
   /** The name of the file. */

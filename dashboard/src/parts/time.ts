@@ -9,7 +9,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1_000],
 ];
 
-/** Formats a duration as the sentences of the service do, such as `3 min 20 s`, `450 ms` or `0 ms`. */
+/** Formats a duration like the texts of the service, such as `3 min 20 s`, `450 ms` or `0 ms`. */
 export function formatDuration(ms: number): string {
   return formatServiceDuration(Math.round(ms));
 }

@@ -1,4 +1,4 @@
-/** Sends every delivery without a success since a time again. The confirmation names their number. */
+/** Replays every delivery since a chosen time that has had no success. The confirmation names their number. */
 import { NativeSelect, Switch, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
