@@ -147,8 +147,8 @@ export const REPUTATION_BUCKET_MS = 3_600_000;
  * If the window contains fewer messages, maximum counts apply instead of rates, because the rate of a small number of
  * messages is not significant.
  */
-const MIN_EMAILS_FOR_RATES = 100;
-/** The numbers of hard bounces and complaints that lock an account with fewer than `MIN_EMAILS_FOR_RATES` messages. */
+const MIN_MESSAGES_FOR_RATES = 100;
+/** The numbers of hard bounces and complaints that lock an account with fewer than `MIN_MESSAGES_FOR_RATES` messages. */
 const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
 
 /**
@@ -232,7 +232,7 @@ function computeUsage(
   rate: number,
   maxCount: number,
 ): ThresholdUsage {
-  const limitType = emails < MIN_EMAILS_FOR_RATES ? 'count' : 'rate';
+  const limitType = emails < MIN_MESSAGES_FOR_RATES ? 'count' : 'rate';
   if (rate >= 1) return { metric, count, limitType, limit: null, usage: 0 };
   if (limitType === 'count') return { metric, count, limitType, limit: maxCount, usage: count / maxCount };
   const fraction = rate === 0 || count === 0 ? Math.min(1, count) : count / emails / rate;
@@ -262,7 +262,7 @@ function determineStatus({ metric, count, limitType, limit, usage }: ThresholdUs
   const noun = metric === 'bounces' ? 'hard bounces' : 'complaints';
   const limitText =
     limitType === 'count'
-      ? `${limit} while there are fewer than ${MIN_EMAILS_FOR_RATES} messages`
+      ? `${limit} while there are fewer than ${MIN_MESSAGES_FOR_RATES} messages`
       : formatPercent(limit);
   const reason = `${count} ${count === 1 ? noun.slice(0, -1) : noun} of ${emails} messages in 7 days (${formatPercent(count / Math.max(1, emails))}; the limit is ${limitText})`;
   return { kind: usage >= 1 ? 'lock' : 'warning', reason };
