@@ -12,7 +12,7 @@ import {
   SPANS_MS,
 } from '../../src/model/deliverability.ts';
 import { getLatencyBucket, HOUR_MS } from '../../src/model/traffic.ts';
-import { createBrowserRig } from '../rig/browser.ts';
+import { createBrowserRig, listAttributes } from '../rig/browser.ts';
 import { emulateDarkPhone, findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
@@ -138,7 +138,7 @@ test('the row of an account shows the rates at which it is locked, and a row lea
   const row = page.getByRole('row').filter({ has: page.getByRole('button', { name: 'default' }) });
   await row.getByText('locks at 0.15 %').waitFor();
   await row.getByText('locks at 10 % hard').waitFor();
-  const getLinks = () => row.getByRole('link').evaluateAll((links) => links.map((link) => link.getAttribute('href')));
+  const getLinks = () => listAttributes(row.getByRole('link'), 'href');
   expect(await getLinks()).toEqual([
     '/messages?account=default&since=7d',
     '/messages?account=default&state=bounced&since=7d',

@@ -1,7 +1,12 @@
 /** Tests the list of messages: search, filters, keyboard, live updates, and actions on several messages. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
-import { createBrowserRig, replaceResponses, waitForState as waitForMessageState } from '../rig/browser.ts';
+import {
+  createBrowserRig,
+  listAttributes,
+  replaceResponses,
+  waitForState as waitForMessageState,
+} from '../rig/browser.ts';
 import { emulateDarkPhone, findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
@@ -83,9 +88,7 @@ test('a long list is shown page by page without a gap', async () => {
   const { page } = await browsers.openSignedIn(service, '/messages?q=batched');
   await page.getByRole('button', { name: 'Load more' }).click();
   await page.getByText('All 60 shown').waitFor();
-  const shownLinks = await findSubjectLinks(page).evaluateAll((links) =>
-    links.map((link) => String(link.getAttribute('href'))),
-  );
+  const shownLinks = await listAttributes(findSubjectLinks(page), 'href');
   expect(shownLinks).toEqual(
     submittedIds
       .toSorted()

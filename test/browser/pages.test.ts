@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { ROOT } from '../house/source.ts';
-import { createBrowserRig } from '../rig/browser.ts';
+import { createBrowserRig, listAttributes } from '../rig/browser.ts';
 import { LONG_ADDRESS, startFilledService } from '../rig/filled-service.ts';
 import {
   emulateDarkPhone,
@@ -73,7 +73,7 @@ test.each([...PAGE_PATHS, REFERENCE_PATH])(
 test('every page of the menu is in the list of pages', async () => {
   const { page } = await browsers.openSignedIn(service, '/');
   const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
-  const paths = await links.evaluateAll((elements) => elements.map((element) => element.getAttribute('href') ?? ''));
+  const paths = (await listAttributes(links, 'href')).map((path) => path ?? '');
   const listed = new Set([...PAGE_PATHS.map((path) => path.replace(/\/:\w+\?$/, '')), REFERENCE_PATH]);
   expect(paths.filter((path) => !listed.has(path))).toEqual([]);
   expect(paths.length).toBeGreaterThan(10);

@@ -8,6 +8,7 @@ import type {
   BrowserContext,
   BrowserContextOptions,
   ConsoleMessage,
+  Locator,
   Page,
   Request,
   Route,
@@ -230,4 +231,9 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
 function formatConsoleLine(message: ConsoleMessage): string {
   const { url } = message.location();
   return `${message.type()}: ${message.text()}${url === '' ? '' : ` (${url})`}`;
+}
+
+/** Returns the attribute of each element, or null for an element without the attribute. */
+export async function listAttributes(elements: Locator, name: string): Promise<readonly (string | null)[]> {
+  return Promise.all((await elements.all()).map((element) => element.getAttribute(name)));
 }
