@@ -99,7 +99,7 @@ function seedDelivered(path: string, count: number): readonly Pick<NewMessage, '
     startedAt: now,
     tookMs: 5,
     remote: 'relay',
-    conversation: [],
+    transcript: [],
   } as const;
   const event = { at: now, verb: 'delivered', by: 'bench', detail: '250 ok', failure: null, attempt };
   const messages: NewMessage[] = [];

@@ -96,7 +96,7 @@ export function attemptDelivery(attempt: SimulatedAttempt, random: Random): Atte
     startedAt,
     tookMs,
     remote: isConnected ? host : null,
-    conversation: lines,
+    transcript: lines,
     lineOffsetsMs: getOffsetsMs(tookMs),
   };
 }

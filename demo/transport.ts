@@ -102,7 +102,7 @@ export function createDemoTransport({
 function createAbortedAttempt(startedAt: number): Attempt {
   const reply = { stage: 'connect', code: null, enhanced: null, text: 'the service is stopping' } as const;
   const outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'message' } as const;
-  return { outcome, startedAt, tookMs: 0, remote: null, conversation: [] };
+  return { outcome, startedAt, tookMs: 0, remote: null, transcript: [] };
 }
 
 function delay(clock: Clock, ms: number): Promise<void> {

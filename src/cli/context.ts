@@ -47,7 +47,10 @@ export interface Context {
    * Runs an operation as the user of this command, on the configured store. `runsInCallerThread` has the meaning of `withStore`.
    * Its default is true.
    */
-  withOperationContext<T>(work: (context: Omit<OperationContext, 'warn'>) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
+  withOperationContext<T>(
+    work: (context: Omit<OperationContext, 'warn'>) => Promise<T>,
+    runsInCallerThread?: boolean,
+  ): Promise<T>;
   /**
    * Opens the store for `work`, even while a service runs, and closes the store afterwards. Changes are written to the
    * audit log. If `runsInCallerThread` is true, the store runs in this thread. The caller sets `runsInCallerThread` for work that only

@@ -189,7 +189,8 @@ function decideStateChange(
   const counts = suppress !== 'provider';
   if (isAllowedTransition(state, to, 'feedback'))
     return { kind: 'change', to, suppress: effective, counts, detail, failure };
-  const suppresses = SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBounced(message, suppress));
+  const suppresses =
+    SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBounced(message, suppress));
   return createHistoryEntry(verb, detail, failure, suppresses ? effective : null, counts);
 }
 

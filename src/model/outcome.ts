@@ -66,7 +66,7 @@ export const SIMULATOR = 'simulator';
 /** The domain of the addresses that the mailbox simulator answers. */
 export const SIMULATOR_DOMAIN = 'simulator.postrider.test';
 
-/** One finished attempt, in the form in which the store contains it. */
+/** One finished attempt. */
 export interface Attempt {
   readonly outcome: Outcome;
   /** Milliseconds since the epoch. */
@@ -78,9 +78,9 @@ export interface Attempt {
    * The transcript. Each line begins with `C: ` (client), `S: ` (server) or `* ` (remark). The transcript contains neither
    * message content nor credentials.
    */
-  readonly conversation: readonly string[];
+  readonly transcript: readonly string[];
   /**
-   * The time of each line of `conversation`, in whole milliseconds after the start of the attempt. Absent in an attempt
+   * The time of each line of `transcript`, in whole milliseconds after the start of the attempt. Absent in an attempt
    * that an earlier version of Postrider recorded, and in an attempt without a transcript.
    */
   readonly lineOffsetsMs?: readonly number[];

@@ -214,7 +214,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   }
 
   function createAttemptWithoutTranscript(outcome: Outcome, startedAt: number, startedMonotonicMs: number): Attempt {
-    return { outcome, startedAt, tookMs: clock.monotonic() - startedMonotonicMs, remote: null, conversation: [] };
+    return { outcome, startedAt, tookMs: clock.monotonic() - startedMonotonicMs, remote: null, transcript: [] };
   }
 
   return {

@@ -14,7 +14,7 @@ export function createLocalAttempt(outcome: Outcome, { startedAt, now, remote, r
     startedAt,
     tookMs,
     remote,
-    conversation: [`* ${remark}`, code === null ? `* ${text}` : `S: ${code} ${replyText}`],
+    transcript: [`* ${remark}`, code === null ? `* ${text}` : `S: ${code} ${replyText}`],
     lineOffsetsMs: [0, tookMs],
   };
 }

@@ -96,7 +96,7 @@ describe.each([
     const message = createOutgoingMessage(BODY);
     const attempt = await transport.attempt(message, null);
     expect(attempt.outcome.kind).toBe('delivered');
-    expect(attempt.conversation.length).toBeGreaterThan(0);
+    expect(attempt.transcript.length).toBeGreaterThan(0);
     expect((await findDelivered(message))?.equals(message.data)).toBe(true);
   });
 

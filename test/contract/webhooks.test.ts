@@ -170,7 +170,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const expected = history.flatMap(({ attempt, ...entry }, sequence) => {
         // An event contains no SMTP transcript.
         const { lineOffsetsMs: _, ...reducedAttempt } = attempt ?? {};
-        const reduced = { ...entry, attempt: attempt === null ? null : { ...reducedAttempt, conversation: [] } };
+        const reduced = { ...entry, attempt: attempt === null ? null : { ...reducedAttempt, transcript: [] } };
         return LISTED_VERBS.includes(entry.verb) ? [{ type: `message.${entry.verb}`, sequence, entry: reduced }] : [];
       });
       const own = events.filter((event) => event.id === id).toSorted((a, b) => a.sequence - b.sequence);

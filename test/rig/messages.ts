@@ -46,7 +46,7 @@ export function createAttempt(outcome?: Attempt['outcome']): Attempt {
     startedAt: 1,
     tookMs: 2,
     remote: 'relay.test:25',
-    conversation: ['C: DATA', 'S: 354 go'],
+    transcript: ['C: DATA', 'S: 354 go'],
     lineOffsetsMs: [0, 2],
   };
 }

@@ -316,7 +316,7 @@ function toEventDetails(event: HistoryEntry, sequence: number, attempts: readonl
 }
 
 export function toAttemptDetails(attempt: Attempt): AttemptDetails {
-  const { outcome, startedAt, tookMs, remote, conversation, lineOffsetsMs } = attempt;
+  const { outcome, startedAt, tookMs, remote, transcript, lineOffsetsMs } = attempt;
   const { stage, code, enhanced, text } = outcome.reply;
   return {
     at: formatIsoTime(startedAt),
@@ -329,8 +329,8 @@ export function toAttemptDetails(attempt: Attempt): AttemptDetails {
     code,
     enhancedCode: enhanced,
     text,
-    transcript: [...conversation],
-    transcriptOffsetsMs: lineOffsetsMs?.length === conversation.length ? [...lineOffsetsMs] : null,
+    transcript: [...transcript],
+    transcriptOffsetsMs: lineOffsetsMs?.length === transcript.length ? [...lineOffsetsMs] : null,
   };
 }
 

@@ -29,6 +29,7 @@ import type { Attempt } from '../../model/outcome.ts';
 import { getIdCounter, getIdTimestamp } from '../../model/submission.ts';
 import type { SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
+import { toAttemptColumn } from './rows.ts';
 
 /** Lookups in the tables of the store and in the earlier messages of the same batch. */
 export interface AcceptanceLookups {
@@ -162,7 +163,7 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
       by: event.by,
       detail: event.detail,
       failure: event.failure,
-      attempt: event.attempt === null ? null : JSON.stringify(event.attempt),
+      attempt: toAttemptColumn(event.attempt),
       suppress,
       reference: findProviderReference(event.attempt),
     })),

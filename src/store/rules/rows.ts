@@ -270,8 +270,24 @@ export function toHistoryEntry(row: Row): HistoryEntry {
     by: readText(row, 'by'),
     detail: readTextOrNull(row, 'detail'),
     failure: toRecordedFailure(row),
-    attempt: attempt === null ? null : parseJson<Attempt>('attempt', attempt),
+    attempt: attempt === null ? null : toAttempt(parseJson<AttemptColumn>('attempt', attempt)),
   };
+}
+
+/** The content of the column `attempt` of `event`. Its member `conversation` is the SMTP transcript. */
+type AttemptColumn = Omit<Attempt, 'transcript'> & { readonly conversation: readonly string[] };
+
+function toAttempt({ outcome, startedAt, tookMs, remote, conversation, lineOffsetsMs }: AttemptColumn): Attempt {
+  const attempt = { outcome, startedAt, tookMs, remote, transcript: conversation };
+  return lineOffsetsMs === undefined ? attempt : { ...attempt, lineOffsetsMs };
+}
+
+/** Returns the value of the column `attempt` of `event`. */
+export function toAttemptColumn(attempt: Attempt | null): string | null {
+  if (attempt === null) return null;
+  const { outcome, startedAt, tookMs, remote, transcript, lineOffsetsMs } = attempt;
+  const column: AttemptColumn = { outcome, startedAt, tookMs, remote, conversation: transcript };
+  return JSON.stringify(lineOffsetsMs === undefined ? column : { ...column, lineOffsetsMs });
 }
 
 /** Reads the column `failure` of a row of `event`. */

@@ -241,5 +241,5 @@ export function toRecordedEvent(
 function removeTranscript(entry: HistoryEntry): HistoryEntry {
   if (entry.attempt === null) return entry;
   const { lineOffsetsMs: _, ...attempt } = entry.attempt;
-  return { ...entry, attempt: { ...attempt, conversation: [] } };
+  return { ...entry, attempt: { ...attempt, transcript: [] } };
 }

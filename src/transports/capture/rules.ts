@@ -65,8 +65,8 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
         if (!(await awaitDelay(rule.answer.delayMs)))
           return end(createDisconnect('content', 'the service was stopped during the delay'));
         const attempt = await transport.attempt(message, beforeCompletion);
-        const conversation = [`* ${remark}: ${formatInboxAnswer(rule.answer)}`, ...attempt.conversation];
-        return { ...attempt, startedAt, tookMs: clock.now() - startedAt, conversation };
+        const transcript = [`* ${remark}: ${formatInboxAnswer(rule.answer)}`, ...attempt.transcript];
+        return { ...attempt, startedAt, tookMs: clock.now() - startedAt, transcript };
       }
     }
   }

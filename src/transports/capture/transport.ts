@@ -93,7 +93,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
         startedAt,
         tookMs,
         remote: null,
-        conversation: [
+        transcript: [
           outcome.kind === 'delivered' ? `* ${outcome.reply.text}` : `* not captured: ${outcome.reply.text}`,
         ],
         lineOffsetsMs: [tookMs],

@@ -92,7 +92,7 @@ export function createSesTransport(
         startedAt,
         tookMs: clock.now() - startedAt,
         remote: reached ? host : null,
-        conversation: transcript,
+        transcript,
         lineOffsetsMs: offsetsMs,
       };
     };

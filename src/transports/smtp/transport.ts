@@ -107,7 +107,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
         startedAt,
         tookMs: clock.monotonic() - startedMonotonic,
         remote: reached ? remote : null,
-        conversation: transcript.lines,
+        transcript: transcript.lines,
         lineOffsetsMs: transcript.offsetsMs,
       });
 

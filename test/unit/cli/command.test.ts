@@ -81,7 +81,7 @@ const ATTEMPT: Attempt = {
   startedAt: 1_900_000_001_000,
   tookMs: 12,
   remote: 'relay.example:25',
-  conversation: ['C: RCPT TO:<bob@example.com>', 'S: 550 5.1.1 no such mailbox'],
+  transcript: ['C: RCPT TO:<bob@example.com>', 'S: 550 5.1.1 no such mailbox'],
   lineOffsetsMs: [4, 12],
 };
 
@@ -292,7 +292,7 @@ describe('messages', () => {
           reason: 'recipient-unknown',
           code: 550,
           enhancedCode: '5.1.1',
-          transcript: ATTEMPT.conversation,
+          transcript: ATTEMPT.transcript,
         },
       ],
       events: [

@@ -40,7 +40,8 @@ async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } 
   const cli = {
     clock,
     warn: () => undefined,
-    withOperationContext: <T>(work: (commandContext: typeof context) => Promise<T>) => work({ ...context, clock, store }),
+    withOperationContext: <T>(work: (commandContext: typeof context) => Promise<T>) =>
+      work({ ...context, clock, store }),
   };
   return { result: importFile(cli, { account: 'acme' }, file, terminal), lines };
 }

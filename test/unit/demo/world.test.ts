@@ -60,14 +60,14 @@ test('the reply of a simulated server has the outcome of its behavior', () => {
       envelopeFrom: 'a@b.example',
       to: 'ada@bigmail.example',
     };
-    const { outcome, conversation } = attemptDelivery(
+    const { outcome, transcript } = attemptDelivery(
       { ...attempt, sizeBytes: 900, startedAt: NOW },
       createSeededRandom(1),
     );
     const reason = 'reason' in outcome ? ` ${outcome.reason}` : '';
     const suppressedSuffix = outcome.kind === 'bounced' && outcome.suppress ? ' suppressed' : '';
     expect(`${outcome.kind}${reason}${suppressedSuffix}`, behavior).toBe(expected);
-    expect(conversation.join('\n'), behavior).not.toMatch(/[{}]/);
+    expect(transcript.join('\n'), behavior).not.toMatch(/[{}]/);
   }
 });
 
@@ -75,14 +75,14 @@ test('an attempt is unanswered only if the connection is lost after DATA, with e
   for (const behavior of Object.keys(BEHAVIORS) as Behavior[]) {
     for (const domain of RECIPIENT_DOMAINS) {
       const attempt = { behavior, attemptNumber: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
-      const { outcome, conversation } = attemptDelivery(
+      const { outcome, transcript } = attemptDelivery(
         { ...attempt, sizeBytes: 900, startedAt: NOW },
         createSeededRandom(1),
       );
       expect(outcome.kind === 'unanswered', `${behavior} ${domain}`).toBe(behavior === 'cut-off');
       if (outcome.kind !== 'unanswered') continue;
       expect(outcome.reply.text).toBe(`mx.${domain}:25 closed the connection`);
-      expect(conversation.at(-1)).toContain('(900 octets)');
+      expect(transcript.at(-1)).toContain('(900 octets)');
     }
   }
 });

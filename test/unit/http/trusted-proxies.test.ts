@@ -1,6 +1,7 @@
 /** Tests which address and protocol a request has behind reverse proxies. */
 import { expect, test } from 'vitest';
 import { createTrustedProxies, getClientAddress, isForwardedHttps } from '../../../src/http/trusted-proxies.ts';
+import { measureProcessorMs } from '../../rig/processor-time.ts';
 
 const PROXIES = createTrustedProxies(['10.0.0.0/8', '192.0.2.7', '2001:db8:1::/48']);
 const request = (remoteAddress: string | undefined, forwardedFor?: string, forwardedProto?: string) => ({
@@ -54,7 +55,8 @@ test('without trusted proxies the forwarding headers are ignored', () => {
 
 test('a header with thousands of hops is read in linear time', () => {
   const hops = Array.from({ length: 100_000 }, () => '10.0.0.2').join(',');
-  const startedAt = performance.now();
-  expect(getClientAddress(request('10.0.0.1', hops), PROXIES)).toBe('10.0.0.2');
-  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  const processorMs = measureProcessorMs(() =>
+    expect(getClientAddress(request('10.0.0.1', hops), PROXIES)).toBe('10.0.0.2'),
+  );
+  expect(processorMs).toBeLessThan(5_000);
 });

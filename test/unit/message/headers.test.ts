@@ -2,6 +2,7 @@
 import fc from 'fast-check';
 import { describe, expect, it, test } from 'vitest';
 import { decodeEncodedWords, formatSubject, HeaderWriter } from '../../../src/message/headers.ts';
+import { measureProcessorMs } from '../../rig/processor-time.ts';
 import { decodeEncodedWords as decodeIndependently } from './part-decoder.ts';
 
 function writeField(name: string, value: string | readonly string[], utf8 = false): string {
@@ -101,12 +102,13 @@ test('any written subject is decoded exactly', () => {
 });
 
 test('decoding hostile input takes linear time, and the result is not longer than the input', () => {
-  const startedAt = performance.now();
-  for (const part of ['=?utf-8?Q?', '=?', '?=', '= ', '=?utf-8?B??= ']) {
-    const value = part.repeat(400_000);
-    expect(decodeEncodedWords(value).length).toBeLessThanOrEqual(value.length);
-  }
-  expect(performance.now() - startedAt).toBeLessThan(2_000);
+  const processorMs = measureProcessorMs(() => {
+    for (const part of ['=?utf-8?Q?', '=?', '?=', '= ', '=?utf-8?B??= ']) {
+      const value = part.repeat(400_000);
+      expect(decodeEncodedWords(value).length).toBeLessThanOrEqual(value.length);
+    }
+  });
+  expect(processorMs).toBeLessThan(5_000);
 });
 
 test('encoded words are decoded, and all other text is unchanged', () => {

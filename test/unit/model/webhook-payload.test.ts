@@ -55,7 +55,7 @@ test('the payload of every type about a message satisfies its schema and is belo
   const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: longest } as const;
   const attempt = {
     outcome: { kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true },
-    ...{ startedAt: 0, tookMs: 1, remote: 'mx.example.net:25', conversation: ['C: QUIT'] },
+    ...{ startedAt: 0, tookMs: 1, remote: 'mx.example.net:25', transcript: ['C: QUIT'] },
   } as const;
   for (const type of MESSAGE_EVENT_TYPES) {
     for (const entry of [{}, { detail: longest }, { detail: longest, attempt }]) {
@@ -80,7 +80,7 @@ test('a bounce states class, category, status and diagnostic of the reply or of 
   const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
   const attempt = {
     outcome: { kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true },
-    ...{ startedAt: 0, tookMs: 1, remote: null, conversation: [] },
+    ...{ startedAt: 0, tookMs: 1, remote: null, transcript: [] },
   } as const;
   const detail = '550 5.1.1 no such user';
   expect(build(createEvent('message.bounced', { attempt, detail }))).toEqual({

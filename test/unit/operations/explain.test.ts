@@ -48,7 +48,7 @@ const QUEUED: StoredMessage = {
 };
 
 function createAttempt(outcome: Outcome): Attempt {
-  return { outcome, startedAt: BASE_TIME + 1000, tookMs: 20, remote: 'relay.example:25', conversation: [] };
+  return { outcome, startedAt: BASE_TIME + 1000, tookMs: 20, remote: 'relay.example:25', transcript: [] };
 }
 
 function createEvent(verb: string, overrides: Partial<HistoryEntry> = {}): HistoryEntry {

@@ -4,6 +4,7 @@ import { Parser } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
 import { CHECK_CODES } from '../../../src/operations/inbox/check-texts.ts';
 import { checkMessage } from '../../../src/operations/inbox/checks.ts';
+import { measureProcessorMs } from '../../rig/processor-time.ts';
 
 const wrap = (body: string) =>
   `<!doctype html>\n<html lang="en">\n<head><title>Receipt</title></head>\n<body>\n${body}\n</body></html>`;
@@ -200,11 +201,13 @@ describe('for any HTML', () => {
       '&',
     ],
     ...['<td background=http:x>', '\n<img>', '<a href="', "<a title='"],
-  ])('1 MiB of %j is checked in less than two seconds', (piece) => {
+  ])('1 MiB of %j is checked in less than five seconds of processor time', (piece) => {
     const html = `<html>${piece.repeat(1_048_576 / piece.length)}`;
-    const startedAt = performance.now();
-    const findings = checkMessage({ subject: piece.repeat(100), text: html, html });
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    let findings: unknown = null;
+    const processorMs = measureProcessorMs(() => {
+      findings = checkMessage({ subject: piece.repeat(100), text: html, html });
+    });
+    expect(processorMs).toBeLessThan(5_000);
     expect(JSON.stringify(findings).length).toBeLessThan(50_000);
   });
 });

@@ -9,6 +9,7 @@ import { parseCapturedMessage } from '../../../src/operations/inbox/captured-mes
 import { listInbox, showInbox } from '../../../src/operations/inbox.ts';
 import { perform } from '../../../src/operations/operation.ts';
 import { createCapturedSource } from '../../rig/captured-message.ts';
+import { measureProcessorMs } from '../../rig/processor-time.ts';
 
 const ids = [3, 2, 1].map((n) => `0192a3b4-c5d6-7e8f-9012-34567890000${n}`);
 const [NEWEST = '', MIDDLE = '', OLDEST = ''] = ids;
@@ -141,10 +142,12 @@ describe('reading', () => {
     ['parameters of a header field', `Content-Type: text/plain; ${'x*0="a"; '.repeat(MIB / 9)}\r\n\r\n`],
     ['NUL characters', '\0'.repeat(MIB)],
   ])('reading 1 MiB of %s does not block the service', (_label, source) => {
-    const startedAt = performance.now();
-    const readMessage = parseCapturedMessage(Buffer.from(source), readEntity);
-    expect(performance.now() - startedAt).toBeLessThan(3_000);
-    expect(readMessage.headers.length).toBeLessThanOrEqual(1_000);
+    let headerCount = 0;
+    const processorMs = measureProcessorMs(() => {
+      headerCount = parseCapturedMessage(Buffer.from(source), readEntity).headers.length;
+    });
+    expect(processorMs).toBeLessThan(5_000);
+    expect(headerCount).toBeLessThanOrEqual(1_000);
   });
 
   test('a long text is returned completely', () => {

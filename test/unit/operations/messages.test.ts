@@ -58,7 +58,7 @@ test('a resend needs an authenticated domain of the sender', async () => {
 test('a transcript without times, as earlier versions recorded it, is shown without times', () => {
   const { lineOffsetsMs, ...attempt } = createAttempt();
   expect(toAttemptDetails({ ...attempt, lineOffsetsMs: [0, 2] }).transcriptOffsetsMs).toEqual(lineOffsetsMs);
-  expect(toAttemptDetails(attempt)).toMatchObject({ transcript: attempt.conversation, transcriptOffsetsMs: null });
+  expect(toAttemptDetails(attempt)).toMatchObject({ transcript: attempt.transcript, transcriptOffsetsMs: null });
   expect(toAttemptDetails({ ...attempt, lineOffsetsMs: [0] }).transcriptOffsetsMs).toBeNull();
 });
 

@@ -23,7 +23,7 @@ function createRig(answer: InboxRuleAnswer | null) {
     async attempt(message, beforeCompletion) {
       await beforeCompletion?.();
       captured.push(message);
-      return { outcome: CAPTURED, startedAt: clock.now(), tookMs: 1, remote: null, conversation: ['* captured'] };
+      return { outcome: CAPTURED, startedAt: clock.now(), tookMs: 1, remote: null, transcript: ['* captured'] };
     },
     close: async () => undefined,
   };
@@ -61,8 +61,8 @@ describe('a rule of the inbox', () => {
       const attempt = await transport.attempt(createOutgoingMessage(), null);
       expect(attempt.outcome).toMatchObject(outcome);
       expect(captured).toEqual([]);
-      expect(attempt.conversation[0]).toContain('rule 7');
-      if (answer.kind === 'reply') expect(attempt.conversation[1]).toMatch(`S: ${answer.code} `);
+      expect(attempt.transcript[0]).toContain('rule 7');
+      if (answer.kind === 'reply') expect(attempt.transcript[1]).toMatch(`S: ${answer.code} `);
     },
   );
 

@@ -40,7 +40,7 @@ describe('a message', () => {
     expect(fake.receivedMessages[0]?.data.equals(message.data)).toBe(true);
     expect(attempt.outcome).toMatchObject({ kind: 'delivered', reference: fake.receivedMessages[0]?.id });
     expect(attempt.remote).toBe(new URL(fake.endpoint).host);
-    expect(attempt.conversation).toEqual([
+    expect(attempt.transcript).toEqual([
       `C: SendEmail to ${message.envelope.to}, ${message.data.length} octets`,
       `S: 200 ${fake.receivedMessages[0]?.id}`,
     ]);
@@ -138,7 +138,7 @@ describe('the response of the provider', () => {
     fake.send = () => behavior;
     const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject(outcome);
-    expect(attempt.conversation).toHaveLength(2);
+    expect(attempt.transcript).toHaveLength(2);
     expect(JSON.stringify(attempt)).not.toContain('fake-secret');
   });
 
@@ -162,7 +162,7 @@ describe('the response of the provider', () => {
       null,
     );
     expect(attempt.outcome).toMatchObject({ kind: 'bounced', reason: 'smtputf8', suppress: false });
-    expect(attempt.conversation).toEqual(['* an address needs SMTPUTF8, which Amazon SES does not support']);
+    expect(attempt.transcript).toEqual(['* an address needs SMTPUTF8, which Amazon SES does not support']);
     expect(fake.requests).toEqual([]);
   });
 
@@ -255,7 +255,7 @@ describe('the send rate', () => {
       count <= 2 ? createErrorAnswer(429, 'TooManyRequestsException', 'Maximum sending rate exceeded.') : 'accept';
     const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
-    expect(attempt.conversation.filter((line) => line.startsWith('S: TooManyRequests'))).toHaveLength(2);
+    expect(attempt.transcript.filter((line) => line.startsWith('S: TooManyRequests'))).toHaveLength(2);
     expect(fake.receivedMessages).toHaveLength(1);
   });
 

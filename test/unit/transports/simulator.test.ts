@@ -17,7 +17,7 @@ function createTransport(): { transport: Transport; reachedMessages: OutgoingMes
         startedAt: 0,
         tookMs: 0,
         remote: 'inner',
-        conversation: [],
+        transcript: [],
       });
     },
     close: () => Promise.resolve(),

@@ -76,15 +76,15 @@ describe.each([
 
   test('450 at rcpt defers only this message', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['450 4.2.0 come back'], extensions));
-    const { outcome, conversation } = await transport.attempt(createOutgoingMessage(), null);
+    const { outcome, transcript } = await transport.attempt(createOutgoingMessage(), null);
     expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message', reply: { stage: 'rcpt', code: 450 } });
-    expect(conversation).toContain('S: 450 4.2.0 come back');
+    expect(transcript).toContain('S: 450 4.2.0 come back');
   });
 
   test('each line of the transcript has its time after the start of the attempt', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['450 4.2.0 come back'], extensions));
-    const { conversation, lineOffsetsMs = [], tookMs } = await transport.attempt(createOutgoingMessage(), null);
-    expect(lineOffsetsMs).toHaveLength(conversation.length);
+    const { transcript, lineOffsetsMs = [], tookMs } = await transport.attempt(createOutgoingMessage(), null);
+    expect(lineOffsetsMs).toHaveLength(transcript.length);
     expect(lineOffsetsMs).toEqual(lineOffsetsMs.map(Math.round).sort((a, b) => a - b));
     expect(lineOffsetsMs[0]).toBeGreaterThanOrEqual(0);
     expect(lineOffsetsMs.at(-1)).toBeLessThanOrEqual(Math.round(tookMs));
@@ -360,8 +360,8 @@ describe('replies', () => {
 
   test('neither the outcome nor the transcript contains control characters of a server', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['550 \u001b[31mred\u0000\u0085'], ['peer.example']));
-    const { outcome, conversation } = await transport.attempt(createOutgoingMessage(), null);
-    for (const text of [outcome.reply.text, ...conversation]) {
+    const { outcome, transcript } = await transport.attempt(createOutgoingMessage(), null);
+    for (const text of [outcome.reply.text, ...transcript]) {
       expect([...text].every((char) => char >= ' ' && !(char >= '\u007f' && char < '\u00a0'))).toBe(true);
     }
   });
@@ -553,9 +553,9 @@ describe('connections', () => {
     });
     const firstAttempt = await transport.attempt(createOutgoingMessage(), null);
     const secondAttempt = await transport.attempt(createOutgoingMessage('x\r\n', { to: 'second@b.example' }), null);
-    expect(firstAttempt.conversation.some((line) => line.startsWith('C: EHLO'))).toBe(true);
-    expect(secondAttempt.conversation[0]).toMatch(/^\* 127\.0\.0\.1:\d+ \[127\.0\.0\.1\], clear text, message 2/);
-    expect(secondAttempt.conversation.slice(1)).toEqual([
+    expect(firstAttempt.transcript.some((line) => line.startsWith('C: EHLO'))).toBe(true);
+    expect(secondAttempt.transcript[0]).toMatch(/^\* 127\.0\.0\.1:\d+ \[127\.0\.0\.1\], clear text, message 2/);
+    expect(secondAttempt.transcript.slice(1)).toEqual([
       'C: MAIL FROM:<a@sender.example> SIZE=3',
       'C: RCPT TO:<second@b.example>',
       'C: DATA',
@@ -602,7 +602,7 @@ describe('TLS', () => {
     const { transport } = await startPair(createUpgradeScript(), { tls: 'required' }, await trustTestCertificate());
     const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
-    expect(attempt.conversation.some((line) => line.includes('TLSv1.3'))).toBe(true);
+    expect(attempt.transcript.some((line) => line.includes('TLSv1.3'))).toBe(true);
   });
 
   test('implicit TLS starts with the first byte', async () => {
@@ -754,7 +754,7 @@ describe('AUTH', () => {
     const attempt = await transport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome.kind).toBe('delivered');
     const secrets = peer.commands.filter((line) => line.length > 10 && /^[A-Za-z0-9+/=]+$/.test(line));
-    const transcript = attempt.conversation.join('\n');
+    const transcript = attempt.transcript.join('\n');
     for (const secret of [auth.pass, ...secrets, Buffer.from(auth.pass).toString('base64')]) {
       expect(transcript).not.toContain(secret);
     }
