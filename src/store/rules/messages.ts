@@ -29,7 +29,7 @@ import type { Attempt } from '../../model/outcome.ts';
 import { getIdCounter, getIdTimestamp } from '../../model/submission.ts';
 import type { SuppressionReason } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
-import { toAttemptColumn } from './rows.ts';
+import { toAttemptColumn } from './attempt-column.ts';
 
 /** Lookups in the tables of the store and in the earlier messages of the same batch. */
 export interface AcceptanceLookups {

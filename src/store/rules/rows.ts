@@ -37,11 +37,11 @@ import {
   type StoredMessageSummary,
 } from '../../model/message.ts';
 import type { NodeDelivery, NodeStatus, RefusedReports } from '../../model/node.ts';
-import type { Attempt } from '../../model/outcome.ts';
 import { type DomainProblem, type OverviewData, parseFailedRecords } from '../../model/overview.ts';
 import type { ClockSegment, RunningTime } from '../../model/running-time.ts';
 import { SUPPRESSION_REASONS, type Suppression } from '../../model/suppression.ts';
 import { StoreError } from '../error.ts';
+import { type AttemptColumn, toAttempt } from './attempt-column.ts';
 import type { ReportedMessage } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
@@ -272,22 +272,6 @@ export function toHistoryEntry(row: Row): HistoryEntry {
     failure: toRecordedFailure(row),
     attempt: attempt === null ? null : toAttempt(parseJson<AttemptColumn>('attempt', attempt)),
   };
-}
-
-/** The content of the column `attempt` of `event`. Its member `conversation` is the SMTP transcript. */
-type AttemptColumn = Omit<Attempt, 'transcript'> & { readonly conversation: readonly string[] };
-
-function toAttempt({ outcome, startedAt, tookMs, remote, conversation, lineOffsetsMs }: AttemptColumn): Attempt {
-  const attempt = { outcome, startedAt, tookMs, remote, transcript: conversation };
-  return lineOffsetsMs === undefined ? attempt : { ...attempt, lineOffsetsMs };
-}
-
-/** Returns the value of the column `attempt` of `event`. */
-export function toAttemptColumn(attempt: Attempt | null): string | null {
-  if (attempt === null) return null;
-  const { outcome, startedAt, tookMs, remote, transcript, lineOffsetsMs } = attempt;
-  const column: AttemptColumn = { outcome, startedAt, tookMs, remote, conversation: transcript };
-  return JSON.stringify(lineOffsetsMs === undefined ? column : { ...column, lineOffsetsMs });
 }
 
 /** Reads the column `failure` of a row of `event`. */
