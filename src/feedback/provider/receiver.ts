@@ -202,7 +202,11 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'HEAD':
         return createGetResponse(provider);
       case 'POST':
-        return receive(request, bodies);
+        // An exception is a defect. The status makes the provider send the events again, like after a failure of the store.
+        return receive(request, bodies).catch((error: unknown) => {
+          onError(`${provider} events`, error);
+          return refuse('unread', format.storeFailureStatus, 'an internal error occurred; send the events again');
+        });
       default:
         return { status: 405, message: 'the method must be POST', allow: 'GET, HEAD, POST' };
     }

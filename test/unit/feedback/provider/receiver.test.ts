@@ -362,3 +362,24 @@ describe('a large body', () => {
     expect(receiver.faults).toEqual([`${name} events: Error: no memory`]);
   });
 });
+
+// Brevo sends an event again only after 429.
+test.each([
+  ['sparkpost', 503],
+  ['brevo', 429],
+] as const)(
+  'a request of %s gets %i after an unexpected exception, so that the provider sends its events again',
+  async (name, status) => {
+    const row = EVENT_SENDERS.find((candidate) => candidate.name === name);
+    if (row === undefined) throw new Error(`${name} has no row`);
+    const sender = row.createSender();
+    const read = () => {
+      throw new Error('a defect');
+    };
+    const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), { format: { read } });
+    const body = Buffer.from('[{}]');
+    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
+    expect(receiver.listRefusals()).toEqual([`${name}-unread`]);
+    expect(receiver.faults).toEqual([`${name} events: Error: a defect`]);
+  },
+);
