@@ -6,6 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { describeExit } from '../test/rig/exit.ts';
 
 const LAUNCHER = new URL('../bin/postrider.js', import.meta.url).pathname;
 /** The Node flags of `npm start`. */
@@ -88,8 +89,10 @@ export async function runCommand(folder: string, settings: Record<string, string
   child.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString();
   });
-  const code = await new Promise((resolve) => child.once('exit', resolve));
-  if (code !== 0) throw new Error(`postrider ${args.join(' ')} ended with ${code}`);
+  const exit = await new Promise<number | string | null>((resolve) =>
+    child.once('exit', (code, signal) => resolve(code ?? signal)),
+  );
+  if (exit !== 0) throw new Error(`postrider ${args.join(' ')} ${describeExit(exit)}`);
   return output;
 }
 
@@ -99,7 +102,9 @@ export function readFirstLine(child: ChildProcess): Promise<string> {
     if (child.stdout === null) return reject(new Error('the process has no standard output'));
     const lines = createInterface(child.stdout);
     lines.once('line', resolve);
-    child.once('exit', (code) => reject(new Error(`the process ended with ${code} before it printed a line`)));
+    child.once('exit', (code, signal) =>
+      reject(new Error(`the process ${describeExit(code ?? signal)} before it printed a line`)),
+    );
   });
 }
 

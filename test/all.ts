@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { RULES, readSources } from './house/rules.ts';
 import { listFiles, ROOT } from './house/source.ts';
+import { describeExit } from './rig/exit.ts';
 
 interface TestCounts {
   passed: number;
@@ -51,7 +52,7 @@ function runTool(script: string, args: readonly string[]): readonly string[] {
     maxBuffer: 1 << 26,
   });
   if (toolRun.status === 0) return [];
-  return [`${toolRun.stdout}${toolRun.stderr}`.trim() || `${script} ended with ${toolRun.status ?? toolRun.signal}`];
+  return [`${toolRun.stdout}${toolRun.stderr}`.trim() || `${script} ${describeExit(toolRun.status ?? toolRun.signal)}`];
 }
 
 function runVitest(counts: TestCounts, filters: readonly string[]): void {
@@ -71,7 +72,12 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
     });
     const report = readReport(outputFile);
     if (report === null) {
-      record(counts, 'vitest', [`Vitest ended with ${vitestRun.status ?? vitestRun.signal} and wrote no report`], null);
+      record(
+        counts,
+        'vitest',
+        [`Vitest ${describeExit(vitestRun.status ?? vitestRun.signal)} and wrote no report`],
+        null,
+      );
       return;
     }
     counts.passed += report.numPassedTests;
@@ -86,7 +92,7 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
       record(
         counts,
         'vitest',
-        [`Vitest ended with ${vitestRun.status ?? vitestRun.signal}`],
+        [`Vitest ${describeExit(vitestRun.status ?? vitestRun.signal)}`],
         'an error occurred outside a test',
       );
     }

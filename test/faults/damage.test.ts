@@ -76,7 +76,7 @@ describe('the database file', () => {
         (error: Error) => ({ error: error.message }),
       );
       if ('error' in startResult) {
-        expect(startResult.error).toMatch(/^serve ended with 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
+        expect(startResult.error).toMatch(/^serve exited with status 1: postrider: [^\n]*(damaged|malformed)[^\n]+\n$/);
         expect(readFileSync(path).equals(bytesBefore)).toBe(true);
       } else {
         const answer = await submit(startResult.service.publicUrl, 'pr_x');

@@ -14,6 +14,7 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import { DockerfileParser, type Instruction } from 'dockerfile-ast';
+import { describeExit } from '../rig/exit.ts';
 
 const ROOT = join(import.meta.dirname, '..', '..');
 const MAX_START_MS = 60_000;
@@ -28,8 +29,9 @@ interface Stage {
 
 /** Runs a program with its output on standard error. @throws Error if the program fails */
 function run(file: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): void {
-  const { status, error } = spawnSync(file, [...args], { stdio: ['ignore', 2, 2], env });
-  if (status !== 0) throw new Error(`${file} ${args.join(' ')} ended with ${status ?? error?.message}`);
+  const { status, signal, error } = spawnSync(file, [...args], { stdio: ['ignore', 2, 2], env });
+  if (error !== undefined) throw new Error(`${file} cannot be started: ${error.message}`);
+  if (status !== 0) throw new Error(`${file} ${args.join(' ')} ${describeExit(status ?? signal)}`);
 }
 
 /** Copies a file or the content of a folder, with owners and links. */
@@ -139,7 +141,7 @@ async function checkHealth(stage: Stage): Promise<void> {
     service.kill('SIGTERM');
   }
   const code = await exitPromise;
-  if (code !== 0) throw new Error(`the service ended with ${code} after SIGTERM`);
+  if (code !== 0) throw new Error(`the service ${describeExit(code)} after SIGTERM`);
 }
 
 async function runDockerfile(base: string | undefined): Promise<void> {

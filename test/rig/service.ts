@@ -4,6 +4,7 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { onTestFinished } from 'vitest';
+import { describeExit } from './exit.ts';
 import { createSharedDatabase } from './postgres.ts';
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
@@ -53,7 +54,7 @@ export class FailedStart extends Error {
   readonly stdout: string;
   readonly stderr: string;
   constructor(code: number | string, stdout: string, stderr: string) {
-    super(`serve ended with ${code}: ${stderr}`);
+    super(`serve ${describeExit(code)}: ${stderr}`);
     this.code = code;
     this.stdout = stdout;
     this.stderr = stderr;

@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { afterAll } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
 import { openStore } from '../../src/store/open.ts';
+import { describeExit } from '../rig/exit.ts';
 import { createDataFolder } from '../rig/memory-folder.ts';
 import { buildEnvironment, getStoreSettings } from '../rig/service.ts';
 import { type SessionHeaders, signInByLink } from '../rig/session.ts';
@@ -85,7 +86,7 @@ export function createScenario(): Scenario {
         stdout += chunk.toString();
         if (readyPattern.test(stdout)) resolve();
       });
-      void ended.then((code) => reject(new Error(`serve ended with ${code}: ${stderr}`)));
+      void ended.then((code) => reject(new Error(`serve ${describeExit(code)}: ${stderr}`)));
     });
     const stop = () => {
       child.kill('SIGTERM');

@@ -10,6 +10,7 @@ import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync 
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { listFiles, ROOT } from '../../house/source.ts';
+import { describeExit } from '../../rig/exit.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { buildEnvironment, type ServiceProcess, startProcess } from '../../rig/service.ts';
 
@@ -85,7 +86,7 @@ describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
     const service = MOVING_PAGE.test(page) ? null : await startProcess(folder);
     for (const block of blocks) {
       const { code, output } = await runBlock(block, folder, service);
-      if (code !== 0) throw new Error(`${page}: this block ended with ${code}:\n\n${block}\n${output}`);
+      if (code !== 0) throw new Error(`${page}: this block ${describeExit(code)}:\n\n${block}\n${output}`);
     }
   });
 });

@@ -109,5 +109,7 @@ test('over TLS, only a server with a trusted certificate is used, and any other 
     stdout: '',
     stderr: expect.stringMatching(line),
   });
-  await expect(startProcess(folder, settings)).rejects.toThrow(/^serve ended with 1: postrider: PostgreSQL [^\n]*\n$/);
+  await expect(startProcess(folder, settings)).rejects.toThrow(
+    /^serve exited with status 1: postrider: PostgreSQL [^\n]*\n$/,
+  );
 });
