@@ -116,7 +116,7 @@ function simulateSession(
   failure: AttemptFailure | null,
   id: string,
 ) {
-  // The number of round trips to the server. The time of a line is its share of the duration of the attempt.
+  // The number of round trips so far. The time offset of a line is proportional to the number of round trips before the line.
   let roundTrips = 0;
   const transcript = new Transcript({ monotonic: () => roundTrips });
   const host = `${name}:25`;

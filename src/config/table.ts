@@ -473,7 +473,7 @@ export const SETTINGS_TABLE = {
   notifySecrets: createSpec(
     'POSTRIDER_NOTIFY_SECRET',
     { default: null, example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=', secrecy: 'whole' },
-    createValueKind('comma list', parseNotifySecrets, '`whsec_` and the base64 of 24 to 64 bytes'),
+    createValueKind('comma list', parseNotifySecrets, '`whsec_`, followed by the base64 encoding of 24 to 64 bytes'),
     'Secret that signs the requests to HTTPS targets as Standard Webhooks specifies. With two secrets, both sign, so that a receiver can change from one to the other. An HTTPS target requires this setting.',
   ),
   roles: createSpec(

@@ -115,7 +115,7 @@ export function isHexHmacSha256(secret: string | Buffer, content: string | Buffe
   return equalsInConstantTime(createHmac('sha256', secret).update(content).digest('hex'), signature);
 }
 
-/** Returns true if `signature` is the base64 HMAC of `content`. */
+/** Returns true if `signature` is the HMAC of `content` in base64. */
 export function isBase64Hmac(
   algorithm: 'sha1' | 'sha256',
   secret: string | Buffer,
@@ -143,7 +143,7 @@ export function parsePublicKey(text: string, type: 'ec' | 'rsa'): ParsedSecret<P
 }
 
 /**
- * Returns true if `signature` is the base64 signature of `content` by `key`. Returns false for a malformed signature.
+ * Returns true if `signature` is the signature of `content` by `key` in base64. Returns false for a malformed signature.
  */
 export function isSignedBy(key: PublicKey, algorithm: 'sha1' | 'sha256', content: Buffer, signature: string): boolean {
   try {

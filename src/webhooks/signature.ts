@@ -28,7 +28,7 @@ export function createSigningSecret(random: (bytes: number) => Buffer): string {
   return SECRET_PREFIX + random(KEY_BYTES).toString('base64');
 }
 
-/** Returns true for a signing secret: `whsec_` and the base64 of 24 to 64 bytes. */
+/** Returns true for a signing secret: `whsec_`, followed by the base64 encoding of 24 to 64 bytes. */
 export function isSigningSecret(text: string): boolean {
   if (!text.startsWith(SECRET_PREFIX)) return false;
   const encoded = text.slice(SECRET_PREFIX.length);

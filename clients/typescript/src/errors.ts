@@ -73,7 +73,10 @@ export class SendError extends Error {
 
 /** The cause of a `WebhookError`. */
 export type WebhookErrorKind =
-  /** A secret is absent, or is not `whsec_` and the base64 of 24 or more bytes. The receiver is misconfigured. */
+  /**
+   * A secret is absent, or is not the base64 encoding of at least 24 bytes. The prefix `whsec_` is optional. The receiver is
+   * misconfigured.
+   */
   | 'invalid-secret'
   /** The body is neither a string nor a Uint8Array. A middleware may have parsed it. The receiver is misconfigured. */
   | 'invalid-body'

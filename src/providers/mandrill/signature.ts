@@ -1,5 +1,5 @@
 /**
- * Authenticates the webhooks of Mandrill by the base64 HMAC-SHA1 of the URL and the form fields.
+ * Authenticates the webhooks of Mandrill by the HMAC-SHA1 of the URL and the form fields, in base64.
  * https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/#authenticating-webhook-requests
  */
 import { AUTHENTICATED, isBase64Hmac, matchesAny, refuse } from '../authentication.ts';

@@ -67,7 +67,7 @@ const IGNORED_ROWS: readonly EventTableRow[] = [
 ];
 
 export const RESEND_EVENTS: EventFormat = {
-  secretForm: 'whsec_ and a key in base64',
+  secretForm: 'whsec_, followed by a key in base64',
   secretExample: 'whsec_cG9zdHJpZGVyIGV4YW1wbGUga2V5',
   createAuthenticate: createAuthenticateBy(parseWebhookSecret, authenticateBySvix),
   authenticatesByHeader: false,

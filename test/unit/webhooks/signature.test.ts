@@ -60,7 +60,7 @@ describe('a signature', () => {
 });
 
 describe('a signing secret', () => {
-  it('has the prefix whsec_ and the base64 of 32 bytes', () => {
+  it('is `whsec_`, followed by the base64 encoding of 32 bytes', () => {
     const secret = createSigningSecret((bytes) => Buffer.alloc(bytes, 7));
     expect(secret).toBe(`whsec_${Buffer.alloc(32, 7).toString('base64')}`);
     expect(isSigningSecret(secret)).toBe(true);
