@@ -1,4 +1,8 @@
-/** The bounced messages of the range by category of the failure, the most frequent first. */
+/**
+ * The bounced messages of the range by category of the failure, the most frequent first. Each row leads to the messages
+ * of its category.
+ */
+import { Link } from 'wouter';
 import type { Overview } from '../../../src/operations/overview/schemas.ts';
 import { Card } from './card';
 import { formatNumber } from './number';
@@ -35,13 +39,13 @@ export function BounceReasons({ overview: { totals, range } }: { readonly overvi
     >
       {rows.length === 0 ? <span className="muted">No message bounced.</span> : null}
       {rows.map(([category, count]) => (
-        <div key={category} className="bar-row">
+        <Link key={category} className="bar-row" href={`/messages?state=bounced&category=${category}&since=${range}`}>
           <span>{CATEGORY_NAMES[category]}</span>
           <span className="bar tone-bounced">
             <i style={{ width: `${(100 * count) / max}%` }} />
           </span>
           <span>{formatNumber(count)}</span>
-        </div>
+        </Link>
       ))}
     </Card>
   );
