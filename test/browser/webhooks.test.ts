@@ -142,7 +142,7 @@ test('a test shows the response of the endpoint literally and without effect', a
   await browsers.callApi(service, 'DELETE', `/webhooks/${id}`);
 });
 
-test('a replay of failed deliveries states their number, and sends exactly these deliveries', async () => {
+test('a replay states the number of deliveries and sends exactly these, and their rows stay in the filtered list', async () => {
   const { id } = await createEndpoint('/replayed', { events: 'message.bounced' });
   receiver.behave = ({ path }) => ({ status: path === '/replayed' ? 503 : 204 });
   for (let count = 0; count < 3; count += 1)
@@ -164,6 +164,10 @@ test('a replay of failed deliveries states their number, and sends exactly these
   await dialog.getByRole('button', { name: 'Replay 3 deliveries' }).click();
   await page.getByText('3 deliveries are due now.').waitFor();
   await expect.poll(async () => (await listDeliveries(id)).every(({ status }) => status === 'delivered')).toBe(true);
+  // The rows stay in place, although no delivery is pending, until the operator removes them.
+  await expect.poll(() => page.getByRole('cell').getByText('changed', { exact: true }).count()).toBe(3);
+  expect(await page.getByRole('cell').getByText('message.bounced').count()).toBe(3);
+  await page.getByRole('button', { name: 'Remove 3 changed deliveries' }).click();
   await page.getByText('No pending deliveries').waitFor();
   await page.getByText('No success since the first failure').waitFor({ state: 'hidden' });
   await page.getByRole('button', { name: 'Replay…' }).click();

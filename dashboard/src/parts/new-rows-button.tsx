@@ -1,4 +1,7 @@
-/** Announces new rows of a live list, and shows them on request. The button floats, so that it moves no row. */
+/**
+ * Announces new and outdated rows of a live list, and shows the current rows on request. The button floats, so that it
+ * moves no row.
+ */
 import { Button } from '@mantine/core';
 import { formatCount } from './number';
 
@@ -6,19 +9,29 @@ interface NewRowsButtonProps {
   readonly count: number;
   /** True if there are more new rows than `count`. */
   readonly hasMore?: boolean;
+  /** The number of shown rows that no longer match the filter. They are announced if no row is new. */
+  readonly outdatedCount?: number;
   /** The singular of the rows, such as `message`. */
   readonly noun: string;
   readonly nounPlural?: string;
   readonly onShow: () => void;
 }
 
-export function NewRowsButton({ count, hasMore = false, noun, nounPlural = `${noun}s`, onShow }: NewRowsButtonProps) {
+export function NewRowsButton({
+  count,
+  hasMore = false,
+  outdatedCount = 0,
+  noun,
+  nounPlural = `${noun}s`,
+  onShow,
+}: NewRowsButtonProps) {
   return (
     <div className="new-rows" role="status">
-      {count === 0 ? null : (
+      {count + outdatedCount === 0 ? null : (
         <Button size="compact-sm" radius="xl" onClick={onShow}>
-          Show {hasMore ? 'more than ' : ''}
-          {formatCount(count, `new ${noun}`, `new ${nounPlural}`)}
+          {count === 0
+            ? `Remove ${formatCount(outdatedCount, `changed ${noun}`, `changed ${nounPlural}`)}`
+            : `Show ${hasMore ? 'more than ' : ''}${formatCount(count, `new ${noun}`, `new ${nounPlural}`)}`}
         </Button>
       )}
     </div>

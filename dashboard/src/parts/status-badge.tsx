@@ -5,6 +5,7 @@ import {
   IconFlag,
   IconInfoCircle,
   IconPointFilled,
+  IconRefresh,
   IconX,
   type TablerIcon,
 } from '@tabler/icons-react';
@@ -26,6 +27,16 @@ export function StatusBadge({ tone, children }: { readonly tone: Tone; readonly 
     <span className={`badge tone-${tone}`}>
       <Icon size={14} stroke={2} aria-hidden />
       <span className="badge-word">{children}</span>
+    </span>
+  );
+}
+
+/** The badge of a row that changed and no longer matches the filter of the list. `title` states this. */
+export function ChangedBadge({ title }: { readonly title: string }) {
+  return (
+    <span className="badge tone-neutral" title={title}>
+      <IconRefresh size={14} stroke={2} aria-hidden />
+      <span className="badge-word">changed</span>
     </span>
   );
 }

@@ -32,17 +32,33 @@ export function mergeRows<R extends Row>(shown: readonly R[], latest: readonly R
 }
 
 /**
+ * Merges the newest response like `mergeRows`, but removes no row: a row whose state no longer matches the filter of the
+ * list stays. The rows are sorted by id in descending order. Pure.
+ */
+export function mergeFilteredRows<R extends Row>(shown: readonly R[], latest: readonly R[]): SteadyRows<R> {
+  const last = shown.at(-1);
+  if (last === undefined) return { rows: latest, newCount: 0 };
+  const latestById = new Map(latest.map((row) => [row.id, row]));
+  const shownIds = new Set(shown.map(({ id }) => id));
+  return {
+    rows: [...shown.map((row) => latestById.get(row.id) ?? row), ...latest.filter(({ id }) => id < last.id)],
+    newCount: latest.filter(({ id }) => id > last.id && !shownIds.has(id)).length,
+  };
+}
+
+/**
  * Returns the rows to show. `latest` is the newest response, or undefined while the rows of `listKey` load. Another
  * `listKey`, such as another filter or page, begins a new list.
  */
 export function useSteadyRows<R extends Row>(
   latest: readonly R[] | undefined,
   listKey: string,
+  merge: (shown: readonly R[], latest: readonly R[]) => SteadyRows<R> = mergeRows,
 ): SteadyRows<R> & { readonly showNew: () => void } {
   const [, setShownCount] = useState(0);
   const list = useRef<{ readonly key: string; readonly rows: readonly R[] } | null>(null);
   const shown = list.current?.key === listKey ? list.current.rows : [];
-  const merged = latest === undefined ? { rows: shown, newCount: 0 } : mergeRows(shown, latest);
+  const merged = latest === undefined ? { rows: shown, newCount: 0 } : merge(shown, latest);
   if (latest !== undefined) list.current = { key: listKey, rows: merged.rows };
   return {
     ...merged,

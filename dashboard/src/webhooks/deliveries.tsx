@@ -2,13 +2,13 @@
 import { Button, Group, SegmentedControl, Title } from '@mantine/core';
 import { useState } from 'react';
 import { DELIVERY_STATUSES, type DeliveryStatus } from '../../../src/model/webhook.ts';
-import type { WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
+import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
 import { useUrlState } from '../api/url-state';
 import { ListHead } from '../parts/list-row';
 import { NewRowsButton } from '../parts/new-rows-button';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { cutPage, findOlder, OlderPages } from '../parts/page-turner';
-import { useSteadyRows } from '../parts/steady-rows';
+import { type CutPage, cutPage, findOlder, OlderPages } from '../parts/page-turner';
+import { mergeFilteredRows, mergeRows, useSteadyRows } from '../parts/steady-rows';
 import { DeliveryRow } from './delivery-row';
 import { DELIVERY_PAGE_SIZE, useDeliveries } from './queries';
 import { ReplayDialog } from './replay-dialog';
@@ -28,10 +28,15 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
   const page = useDeliveries(webhook.id, status, before);
   const cut = cutPage(page.data, DELIVERY_PAGE_SIZE);
   const latestDeliveries = page.isSuccess && !page.isPlaceholderData ? cut.rows : undefined;
-  const { rows, newCount, showNew } = useSteadyRows(latestDeliveries, `${webhook.id} ${status} ${before}`);
+  const { rows, newCount, showNew } = useSteadyRows(
+    latestDeliveries,
+    `${webhook.id} ${status} ${before}`,
+    status === '' ? mergeRows : mergeFilteredRows,
+  );
   // While another page loads, the rows of the page before are shown.
   const deliveries = page.isPlaceholderData ? cut.rows : rows;
   const older = findOlder(cut, deliveries);
+  const outdatedIds = page.isPlaceholderData ? new Set<string>() : findOutdatedIds(deliveries, cut);
   return (
     <section aria-labelledby="deliveries">
       <Group justify="space-between" mb="sm">
@@ -64,7 +69,13 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
             : undefined}
         </EmptyState>
       ) : null}
-      <NewRowsButton count={newCount} noun="delivery" nounPlural="deliveries" onShow={showNew} />
+      <NewRowsButton
+        count={newCount}
+        outdatedCount={outdatedIds.size}
+        noun="delivery"
+        nounPlural="deliveries"
+        onShow={showNew}
+      />
       {deliveries.length === 0 ? null : (
         <div className="card flush">
           <table className="list">
@@ -72,7 +83,12 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
             <ListHead columns={['State', 'Event', 'Last attempt', 'Recorded', '']} />
             <tbody>
               {deliveries.map((delivery) => (
-                <DeliveryRow key={delivery.id} delivery={delivery} webhook={webhook} />
+                <DeliveryRow
+                  key={delivery.id}
+                  delivery={delivery}
+                  webhook={webhook}
+                  isOutdated={outdatedIds.has(delivery.id)}
+                />
               ))}
             </tbody>
           </table>
@@ -86,4 +102,12 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
 
 function toStatus(text: string | null): DeliveryStatus | '' {
   return DELIVERY_STATUSES.find((status) => status === text) ?? '';
+}
+
+/** Returns the ids of the shown deliveries that the newest page covers but does not contain. */
+function findOutdatedIds(shown: readonly DeliveryEntry[], page: CutPage<DeliveryEntry>): ReadonlySet<string> {
+  const currentIds = new Set(page.rows.map(({ id }) => id));
+  const lastId = page.rows.at(-1)?.id ?? '';
+  const outdated = shown.filter(({ id }) => !currentIds.has(id) && (page.older === null || id > lastId));
+  return new Set(outdated.map(({ id }) => id));
 }

@@ -8,6 +8,7 @@ import { MessageLink } from '../parts/message-link';
 import { formatCount } from '../parts/number';
 import { ErrorAlert } from '../parts/page-states';
 import { RelativeTime } from '../parts/relative-time';
+import { ChangedBadge } from '../parts/status-badge';
 import { formatDuration } from '../parts/time';
 import { Attempts } from './attempts';
 import { DeliveryBadge } from './badges';
@@ -17,9 +18,11 @@ const COLUMN_COUNT = 5;
 interface DeliveryRowProps {
   readonly delivery: DeliveryEntry;
   readonly webhook: WebhookEntry;
+  /** True if the status of the delivery changed and no longer matches the filter of the list. */
+  readonly isOutdated: boolean;
 }
 
-export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
+export function DeliveryRow({ delivery, webhook, isOutdated }: DeliveryRowProps) {
   const { id, type, message, status, attempts, nextAttemptAt } = delivery;
   const [opened, { toggle }] = useDisclosure();
   const detailsId = useId();
@@ -33,7 +36,11 @@ export function DeliveryRow({ delivery, webhook }: DeliveryRowProps) {
     <>
       <tr>
         <td>
-          <DeliveryBadge status={status} />
+          {isOutdated ? (
+            <ChangedBadge title="The delivery no longer matches the filter" />
+          ) : (
+            <DeliveryBadge status={status} />
+          )}
         </td>
         <td className="fill">
           <div className="two-lines">

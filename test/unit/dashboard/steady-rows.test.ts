@@ -1,6 +1,6 @@
 /** Tests that live updates do not move the rows of a list. */
 import { describe, expect, test } from 'vitest';
-import { mergeRows } from '../../../dashboard/src/parts/steady-rows.ts';
+import { mergeFilteredRows, mergeRows } from '../../../dashboard/src/parts/steady-rows.ts';
 
 const toRows = (ids: string, state = 'old') => Array.from(ids, (id) => ({ id, state }));
 const merge = (shown: string, latest: string) => {
@@ -24,5 +24,19 @@ describe('rows of a live list', () => {
 
   test('a shown row has the state of the newest response', () => {
     expect(merge('cba', 'edc').states).toEqual(['new', 'old', 'old']);
+  });
+});
+
+describe('rows of a live list with a filter', () => {
+  test.each([
+    ['a row that no longer matches the filter stays', 'cba', 'ca', 'cba', 0],
+    ['all rows stay if no row matches the filter any more', 'cba', '', 'cba', 0],
+    ['older rows are appended if no shown row matches the filter any more', 'dc', 'ba', 'dcba', 0],
+    ['a new row at the top is counted and not shown', 'cb', 'dcb', 'cb', 1],
+    ['a new row between shown rows is counted and not shown', 'ca', 'cba', 'ca', 1],
+    ['the rows of an empty list are shown immediately', '', 'ba', 'ba', 0],
+  ])('%s', (_, shown, latest, ids, newCount) => {
+    const merged = mergeFilteredRows(toRows(shown), toRows(latest, 'new'));
+    expect({ ids: merged.rows.map(({ id }) => id).join(''), newCount: merged.newCount }).toEqual({ ids, newCount });
   });
 });
