@@ -97,6 +97,37 @@ test('a long list is shown page by page without a gap', async () => {
   );
 });
 
+test('the number of matches is loaded after the rows and moves nothing, and an incomplete count is shown as a minimum', async () => {
+  await submitMessage('counted@example.com', 'Counted one');
+  await submitMessage('counted@example.com', 'Counted two');
+  for (const width of [1280, 360]) {
+    const { page, visit } = await browsers.openSignedIn(service, '/audit', { width });
+    const release = Promise.withResolvers<void>();
+    await page.route(/\/api\/v1\/messages\/count/, async (route) => {
+      await release.promise;
+      await route.continue();
+    });
+    await visit('/messages?q=counted&since=24h');
+    const rows = page.getByRole('link', { name: /^Counted (one|two)$/ });
+    await rows.nth(1).waitFor();
+    const matchCount = page.getByRole('status').filter({ hasText: /^2 of [0-9,]+ in 24 h$/ });
+    expect(await matchCount.count()).toBe(0);
+    const positionBefore = await rows.first().boundingBox();
+    release.resolve();
+    await matchCount.waitFor();
+    expect(await rows.first().boundingBox(), `${width} px`).toEqual(positionBefore);
+    expect(await findHorizontalOverflow(page)).toEqual([]);
+    expect(await findSeriousFaults(page)).toEqual([]);
+    await page.unrouteAll();
+    await page.route(/\/api\/v1\/messages\/count/, (route) =>
+      route.fulfill({ json: { count: 10_000, isComplete: false } }),
+    );
+    await visit('/messages?q=counted');
+    await page.getByText('10,000+ of 10,000+', { exact: true }).waitFor();
+    expect(await findHorizontalOverflow(page)).toEqual([]);
+  }
+});
+
 test('an id in the search field opens the message with this id', async () => {
   const id = await submitMessage('ida@example.com', 'Found by its id');
   const { page } = await browsers.openSignedIn(service, '/messages');

@@ -13,6 +13,7 @@ import type { FoundMessage, MessagePage } from '../../../src/operations/messages
 import { get } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 import type { Filters } from './filters';
+import { MATCH_COUNT_KEY } from './match-count';
 
 const PAGE_SIZE = 50;
 /** The states in which a message waits. A search for one of these states also requests the wait reason. */
@@ -81,6 +82,7 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
     if (newestPage === undefined) return;
     queries.setQueryData(['found', filters, firstCursor], { pages: [newestPage], pageParams: [''] });
     setLimit(PAGE_SIZE);
+    void queries.invalidateQueries({ queryKey: [MATCH_COUNT_KEY] });
   }, [queries, filters, firstCursor, newestPage]);
   // If no row is on the screen, no row can move, so new messages are shown immediately.
   const showImmediately = rows.length === 0 && count > 0 && !hasNextPage;

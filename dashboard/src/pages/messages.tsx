@@ -1,6 +1,6 @@
 /** The search for messages. */
 import { Anchor, Button, Group, Text } from '@mantine/core';
-import { useEffect, useMemo, useState } from 'react';
+import { useEffect, useEffectEvent, useMemo, useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
 import type { Session } from '../../../src/operator/schemas.ts';
 import { ApiError } from '../api/client';
@@ -8,6 +8,7 @@ import { ChangeAllButton } from '../messages/change-all';
 import { type Column, ColumnChooser, useColumns } from '../messages/columns';
 import { ExportButton } from '../messages/export-button';
 import { describeFilters, type Filters, parseFilters, parseMessageId } from '../messages/filters';
+import { MatchCount } from '../messages/match-count';
 import { Results } from '../messages/results';
 import { type FilterChange, SearchForm } from '../messages/search-form';
 import { SelectionBar } from '../messages/selection-bar';
@@ -49,10 +50,15 @@ export function MessagesPage({ session }: PageProps) {
     );
   const clear = () => setParameters(new URLSearchParams());
   const [columns, setColumns] = useColumns();
+  // The search whose first rows are loaded. The matches are counted after that.
+  const [loadedSearch, setLoadedSearch] = useState<string | null>(null);
 
   return (
     <>
-      <PageHead title="Messages">
+      <PageHead
+        title="Messages"
+        secondary={<MatchCount key={text} filters={filters} isEnabled={loadedSearch === text} />}
+      >
         <Group gap="xs">
           <ChangeAllButton filters={filters} />
           <ColumnChooser columns={columns} onChange={setColumns} />
@@ -61,7 +67,15 @@ export function MessagesPage({ session }: PageProps) {
       </PageHead>
       <SearchForm filters={filters} onChange={change} onClear={clear} />
       {id === null ? (
-        <SearchResults key={text} session={session} filters={filters} from={from} columns={columns} onClear={clear} />
+        <SearchResults
+          key={text}
+          session={session}
+          filters={filters}
+          from={from}
+          columns={columns}
+          onClear={clear}
+          onLoaded={() => setLoadedSearch(text)}
+        />
       ) : (
         <Loading />
       )}
@@ -75,9 +89,11 @@ interface SearchResultsProps {
   readonly from: string;
   readonly columns: readonly Column[];
   readonly onClear: () => void;
+  /** Called when the first rows are loaded. */
+  readonly onLoaded: () => void;
 }
 
-function SearchResults({ session, filters, from, columns, onClear }: SearchResultsProps) {
+function SearchResults({ session, filters, from, columns, onClear, onLoaded }: SearchResultsProps) {
   const search = useMessageSearch(filters, from);
   const { messages, phase, error, newMessages, showNew } = search;
   const [, navigate] = useLocation();
@@ -89,6 +105,11 @@ function SearchResults({ session, filters, from, columns, onClear }: SearchResul
     onOpen: (id) => navigate(`/messages/${id}`),
     onSelect: select,
   });
+  const isLoaded = phase !== 'loading' && phase !== 'failed';
+  const reportLoaded = useEffectEvent(onLoaded);
+  useEffect(() => {
+    if (isLoaded) reportLoaded();
+  }, [isLoaded]);
   if (phase === 'loading') return <Loading />;
   const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
   return (
@@ -156,7 +177,7 @@ function SearchProgress({
   );
 }
 
-function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from' | 'columns'>) {
+function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from' | 'columns' | 'onLoaded'>) {
   const descriptions = describeFilters(filters);
   if (descriptions.length === 0) {
     return (

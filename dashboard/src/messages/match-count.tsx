@@ -1,0 +1,67 @@
+/**
+ * The number of messages that match the filters, and the number of messages of the same time, such as `12 of 340 in
+ * 24 h`. Both counts are bounded by the service. An incomplete count is shown as `10,000+`.
+ *
+ * The counts are loaded after the rows of the list. A failed count shows nothing. The text has a reserved width, so that
+ * it moves nothing.
+ */
+import { useQuery } from '@tanstack/react-query';
+import { get } from '../api/client';
+import { formatNumber } from '../parts/number';
+import type { Filters } from './filters';
+
+interface Count {
+  readonly count: number;
+  /** False if there may be more messages than `count`. */
+  readonly isComplete: boolean;
+}
+
+interface MatchCountProps {
+  readonly filters: Filters;
+  /** True if the rows of the list are loaded. */
+  readonly isEnabled: boolean;
+}
+
+/** The key is not the topic `messages`: a live update would count the messages again. */
+export const MATCH_COUNT_KEY = 'message-matches';
+
+export function MatchCount({ filters, isEnabled }: MatchCountProps) {
+  const { since, until } = filters;
+  const times: Filters = { ...(since === undefined ? {} : { since }), ...(until === undefined ? {} : { until }) };
+  const hasOtherFilters = Object.keys(filters).length > Object.keys(times).length;
+  const matches = useCount(filters, isEnabled);
+  const all = useCount(times, isEnabled && hasOtherFilters && matches !== undefined);
+  return (
+    <span className="match-count" role="status">
+      {matches === undefined ? null : formatMatches(matches, hasOtherFilters ? all : undefined, filters)}
+    </span>
+  );
+}
+
+function useCount(filters: Filters, isEnabled: boolean): Count | undefined {
+  const count = useQuery({
+    queryKey: [MATCH_COUNT_KEY, filters],
+    queryFn: () => get<Count>('/messages/count', filters),
+    enabled: isEnabled,
+    retry: false,
+    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: 0,
+  });
+  return isEnabled ? count.data : undefined;
+}
+
+/** Returns `12 of 340 in 24 h`, or `340 in 24 h` if `all` is undefined. */
+function formatMatches(matches: Count, all: Count | undefined, { since, until }: Filters): string {
+  const ofAll = all === undefined ? '' : ` of ${formatCount(all)}`;
+  return `${formatCount(matches)}${ofAll}${formatPeriod(since, until)}`;
+}
+
+function formatCount({ count, isComplete }: Count): string {
+  return `${formatNumber(count)}${isComplete ? '' : '+'}`;
+}
+
+function formatPeriod(since: string | undefined, until: string | undefined): string {
+  if (since === undefined && until === undefined) return '';
+  const range = until === undefined ? /^(\d+)([hd])$/.exec(since ?? '') : null;
+  return range === null ? ' in the chosen time' : ` in ${range[1]} ${range[2]}`;
+}
