@@ -2,7 +2,7 @@
 import { formatPercent } from '../operations/deliverability/changes.ts';
 import type { ComparedFigures, Deliverability, DeliverabilityFigures } from '../operations/deliverability/schemas.ts';
 import { formatDuration } from '../printing/text.ts';
-import { applyStyle, type Cell, formatTable, type Style } from './text.ts';
+import { applyStyle, type Cell, formatIsoTime, formatPairs, formatTable, type Style } from './text.ts';
 
 const HEADINGS: Readonly<Record<Deliverability['by'], string>> = {
   provider: 'MAILBOX PROVIDER',
@@ -17,8 +17,9 @@ const JUDGEMENT_STYLES: Readonly<Record<Deliverability['changes'][number]['judge
   neutral: 'dimmed',
 };
 
-/** Returns the rows, the total, and one line for each change. */
-export function formatDeliverability({ by, range, rows, other, total, changes }: Deliverability): string {
+/** Returns the rows, the total, both periods, and one line for each change. */
+export function formatDeliverability(deliverability: Deliverability): string {
+  const { by, range, rows, other, total, changes, from, until, previousFrom } = deliverability;
   // Without a confirmed delivery, the times of confirmations would be empty columns.
   const withConfirmations = total.confirmed > 0;
   const headings = [
@@ -48,7 +49,11 @@ export function formatDeliverability({ by, range, rows, other, total, changes }:
   const changeLines = changes.map(
     ({ judgement, text }) => `${applyStyle(JUDGEMENT_STYLES[judgement], judgement.padEnd(7))}  ${text}\n`,
   );
-  return `${table}\n${changes.length === 0 ? 'No significant change from the period before.\n' : changeLines.join('')}`;
+  const periods = formatPairs([
+    ['period', `${formatIsoTime(from)} to ${formatIsoTime(until)}`],
+    ['before', `${formatIsoTime(previousFrom)} to ${formatIsoTime(from)}`],
+  ]);
+  return `${table}\n${periods}\n${changes.length === 0 ? 'No significant change from the period before.\n' : changeLines.join('')}`;
 }
 
 function formatRate(rate: number | null): string {

@@ -8,7 +8,13 @@ import { Type } from '../model/schema.ts';
 import { ok } from './errors.ts';
 import { defineOperation } from './operation.ts';
 import { listAttention } from './overview/attention.ts';
-import { computeTotals, computeTrafficFigures, getPreviousStart, getRangeStart } from './overview/figures.ts';
+import {
+  computeTotals,
+  computeTrafficFigures,
+  getPreviousEnd,
+  getPreviousStart,
+  getRangeStart,
+} from './overview/figures.ts';
 import { listHealth } from './overview/health.ts';
 import { type OverviewInput, readOverviewInput } from './overview/input.ts';
 import { computeQueueStatus, type QueueStatus } from './overview/queue.ts';
@@ -33,12 +39,16 @@ export const showOverview = defineOperation({
     const now = clock.now();
     const [overviewInput, previousSteps] = await Promise.all([
       readOverviewInput(store, settings, status?.() ?? null, range, now),
-      store.readTraffic(getPreviousStart(range, now), getRangeStart(range, now), RANGES[range].stepMs),
+      store.readTraffic(getPreviousStart(range, now), getPreviousEnd(range, now), RANGES[range].stepMs),
     ]);
     const { oldest, emptyAt, nextDueAt, ...queue } = readQueueStatus(overviewInput);
     return ok({
       range,
       stepMs: RANGES[range].stepMs,
+      from: formatIsoTime(getRangeStart(range, now)),
+      until: formatIsoTime(now),
+      previousFrom: formatIsoTime(getPreviousStart(range, now)),
+      previousUntil: formatIsoTime(getPreviousEnd(range, now)),
       everAccepted: overviewInput.store.everAccepted,
       ...computeTrafficFigures(range, overviewInput.now, overviewInput.steps),
       previous: computeTotals(previousSteps),

@@ -9,6 +9,10 @@ const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 
+/** The start and the end of the range and of the period before. */
+const COMPARED_PERIODS =
+  /^(\d+ \w+, \d\d:\d\d UTC) to .*, compared with \d+ \w+, \d\d:\d\d UTC to \d+ \w+, \d\d:\d\d UTC$/;
+
 beforeAll(async () => {
   service = await rig.serve(rig.createFolder());
 });
@@ -62,12 +66,26 @@ test('the total of a state links to its messages, unless it is zero', async () =
   await bouncedLink.waitFor();
   await page.getByRole('link', { name: 'Delivered: 1' }).waitFor();
   expect(await page.getByRole('link', { name: /^(Accepted|Deferred|Expired): / }).count()).toBe(0);
+  await page.getByText(COMPARED_PERIODS).waitFor();
   expect(await findSeriousFaults(page)).toEqual([]);
   await bouncedLink.focus();
   await page.keyboard.press('Enter');
   await page.getByRole('link', { name: 'To bounce@simulator.postrider.test' }).waitFor();
   await page.getByText('All 1 shown').waitFor();
   expect(new URL(page.url()).search).toBe('?state=bounced&since=1h');
+});
+
+test('a category of bounces links to the bounced messages of this category in the same range', async () => {
+  const ownService = await rig.serve(rig.createFolder());
+  for (const recipient of ['bounce@simulator.postrider.test', 'suppressed@simulator.postrider.test'])
+    await submitAccepted(ownService.publicUrl, ownService.key, { to: recipient, subject: `To ${recipient}` });
+  const { page } = await browsers.openSignedIn(ownService, '/?range=1h');
+  const reasons = page.getByRole('region', { name: 'Why messages bounced' });
+  await reasons.getByRole('link', { name: /^Mailbox unknown\s*1$/ }).focus();
+  await page.keyboard.press('Enter');
+  await page.getByRole('link', { name: 'To bounce@simulator.postrider.test' }).waitFor();
+  await page.getByText('All 1 shown').waitFor();
+  expect(new URL(page.url()).search).toBe('?state=bounced&category=mailbox-unknown&since=1h');
 });
 
 test('on a phone the top bar shows the status of live updates and the color scheme, and the menu contains the sign-out', async () => {

@@ -97,6 +97,7 @@ test('the page states which mailbox provider became slower, and shows its figure
   await page.getByRole('link', { name: 'Deliverability' }).click();
   await page.getByRole('heading', { level: 1, name: 'Deliverability' }).waitFor();
   const changes = page.getByRole('region', { name: 'What changed' });
+  await changes.getByText(/:00 UTC to .*, compared with .*:00 UTC to .*:00 UTC$/).waitFor();
   await changes.getByText(/Microsoft: the bounce rate rose from 0\.5 % to 10 %/).waitFor();
   const slower = changes.getByRole('listitem').filter({ hasText: /Microsoft: the p50 of the delivery time rose/ });
   await slower.waitFor();

@@ -6,6 +6,7 @@ import { IconArrowDownRight, IconArrowUpRight, IconCheck, IconMinus, type Tabler
 import { useState } from 'react';
 import type { Deliverability, DeliverabilityChange } from '../../../src/operations/deliverability/schemas.ts';
 import { Card } from '../parts/card';
+import { type ComparedPeriods, PeriodNote } from '../parts/change';
 import { formatCount } from '../parts/number';
 
 /** The number of changes that are shown initially. */
@@ -24,17 +25,16 @@ const WORDS: Readonly<Record<DeliverabilityChange['judgement'], string>> = {
 
 interface ChangesProps {
   readonly changes: Deliverability['changes'];
-  /** The length of the range in words, such as `24 hours`. */
-  readonly period: string;
+  readonly periods: ComparedPeriods;
   readonly onSelect: (key: string) => void;
 }
 
-export function Changes({ changes, period, onSelect }: ChangesProps) {
+export function Changes({ changes, periods, onSelect }: ChangesProps) {
   const [showAll, setShowAll] = useState(false);
   const shownChanges = showAll ? changes : changes.slice(0, MAX_INITIAL_CHANGES);
   const hiddenCount = changes.length - shownChanges.length;
   return (
-    <Card title="What changed" secondary={`compared with the previous ${period}`}>
+    <Card title="What changed" secondary={<PeriodNote {...periods} />}>
       {changes.length === 0 ? (
         <div className="change-line tone-delivered">
           <IconCheck size={16} stroke={2} aria-hidden />

@@ -82,18 +82,18 @@ export function FiguresTable({ state, figures, onSelect, onSort }: FiguresTableP
                 <RowLinks row={row} state={state} />
               </div>
             </td>
-            <FigureCells figures={row} lockThresholds={row.lockThresholds} />
+            <FigureCells figures={row} periods={figures} lockThresholds={row.lockThresholds} />
           </ListRow>
         ))}
         {isEmpty(other) ? null : (
           <tr>
             <td className="fill figure muted">All others</td>
-            <FigureCells figures={other} lockThresholds={null} />
+            <FigureCells figures={other} periods={figures} lockThresholds={null} />
           </tr>
         )}
         <tr className="figure-sum">
           <td className="fill figure">Total</td>
-          <FigureCells figures={total} lockThresholds={null} />
+          <FigureCells figures={total} periods={figures} lockThresholds={null} />
         </tr>
       </tbody>
     </table>
@@ -159,21 +159,19 @@ function RowLinks({
   );
 }
 
+type Periods = Pick<Deliverability, 'from' | 'until' | 'previousFrom'>;
+
 interface FigureCellsProps {
   readonly figures: ComparedFigures;
+  readonly periods: Periods;
   readonly lockThresholds: DeliverabilityTableRow['lockThresholds'];
 }
 
-function FigureCells({ figures, lockThresholds }: FigureCellsProps) {
+function FigureCells({ figures, periods, lockThresholds }: FigureCellsProps) {
   const { accepted, previous, deferred, ended, bounced, bounces, complained } = figures;
-  const hasPrevious = previous.accepted > 0;
   return (
     <>
-      <Figure
-        label="Accepted"
-        value={formatNumber(accepted)}
-        change={hasPrevious ? compareCounts(accepted, previous.accepted) : null}
-      />
+      <Figure label="Accepted" value={formatNumber(accepted)} change={compareAccepted(figures, periods)} />
       <ShareFigure
         label="Delivered"
         rate={figures.deliveredRate}
@@ -222,6 +220,14 @@ function FigureCells({ figures, lockThresholds }: FigureCellsProps) {
       ))}
     </>
   );
+}
+
+/** Compares the accepted messages per hour, because the last step of the range has not ended. */
+function compareAccepted({ accepted, previous }: ComparedFigures, { from, until, previousFrom }: Periods) {
+  if (previous.accepted === 0) return null;
+  const elapsedMs = Date.parse(until) - Date.parse(from);
+  const previousMs = Date.parse(from) - Date.parse(previousFrom);
+  return compareCounts(accepted / elapsedMs, previous.accepted / previousMs);
 }
 
 /** Returns the number of bounces of each class, such as `12 hard, 3 block`. */

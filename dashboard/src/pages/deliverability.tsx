@@ -117,7 +117,7 @@ interface ContentProps {
 function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentProps) {
   const chart = useRef<HTMLDivElement>(null);
   const { range, key, by } = state;
-  const { rows, total, changes, points } = figures;
+  const { rows, total, changes, points, from, until, previousFrom } = figures;
   const { phrase = range, step = '' } = RANGES.find(({ value }) => value === range) ?? {};
   const isEmpty = total.accepted + total.ended + total.deferred + total.previous.accepted === 0;
   if (isEmpty) {
@@ -139,6 +139,7 @@ function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentPro
       </EmptyState>
     );
   }
+  const periods = { from, until, previousFrom, previousUntil: from };
   const select = (newKey: string | null) => {
     onSelect(newKey);
     if (newKey !== null) chart.current?.scrollIntoView({ block: 'nearest' });
@@ -146,14 +147,14 @@ function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentPro
   const name = key === null ? 'All messages' : (rows.find((row) => row.key === key)?.name ?? key);
   return (
     <div className="stack">
-      <Changes changes={changes} period={phrase} onSelect={select} />
+      <Changes changes={changes} periods={periods} onSelect={select} />
       <section className="card flush" aria-label="Figures">
         <FiguresTable state={state} figures={figures} onSelect={select} onSort={onSort} />
         <div className="list-foot">
           <span className="sentence">
             {by === 'account'
               ? 'The service locks an account by its rates of the last 7 days. The account page shows the counts.'
-              : 'The second line of a figure is its change from the previous period. Select a row to see its figures over time.'}
+              : 'The second line of a figure is its change from the previous period. Accepted messages are compared per hour. Select a row to see its figures over time.'}
           </span>
         </div>
       </section>

@@ -6,6 +6,7 @@ import { useSearchParams } from 'wouter';
 import type { Overview, Range } from '../../../src/operations/overview/schemas.ts';
 import type { Setup } from '../../../src/operations/setup/schemas.ts';
 import { get } from '../api/client';
+import { PeriodNote } from '../parts/change';
 import { formatCount } from '../parts/number';
 import { OutcomesChart, OverviewDetails } from '../parts/overview-figures';
 import { OverviewAttention, OverviewHealth } from '../parts/overview-health';
@@ -115,6 +116,11 @@ function Content({ overview, children }: { readonly overview: Overview; readonly
       <OverviewAttention attention={attention} />
       {children}
       {everAccepted ? <OverviewTiles overview={overview} period={phrase} /> : null}
+      {everAccepted ? (
+        <p className="period-note">
+          <PeriodNote {...overview} />
+        </p>
+      ) : null}
       <div className="columns overview">
         {everAccepted ? (
           <OutcomesChart overview={overview} />

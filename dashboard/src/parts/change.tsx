@@ -1,6 +1,6 @@
 /** The change of a figure from the previous period: size, direction, and whether the change is an improvement. */
 import { formatNumber } from './number';
-import { formatDuration } from './time';
+import { formatDuration, formatMinute } from './time';
 
 /** The change from the previous period. */
 export interface Change {
@@ -33,7 +33,10 @@ export function formatShare(percent: number): string {
   return percent < 0.1 ? percent.toPrecision(2) : String(Number(percent.toFixed(percent < 1 ? 2 : 1)));
 }
 
-/** Compares two counts of accepted messages, whose change is neither better nor worse. */
+/**
+ * Compares two counts of accepted messages, or two counts per hour, whose change is neither better nor worse.
+ * `previous` is greater than zero.
+ */
 export function compareCounts(value: number, previous: number): Change {
   const percent = (100 * (value - previous)) / previous;
   const text = `${formatNumber(Number(Math.abs(percent).toPrecision(2)))} %`;
@@ -58,4 +61,22 @@ export function compareTimes(ms: number | null, previous: number | null): Change
 function findDirection(change: number, threshold: number): Change['direction'] {
   if (Math.abs(change) < threshold) return 'none';
   return change > 0 ? 'up' : 'down';
+}
+
+/** A range and the period before, with which the range is compared. The times are in ISO 8601 format. */
+export interface ComparedPeriods {
+  readonly from: string;
+  readonly until: string;
+  readonly previousFrom: string;
+  readonly previousUntil: string;
+}
+
+/** States the start and the end of both periods. */
+export function PeriodNote({ from, until, previousFrom, previousUntil }: ComparedPeriods) {
+  return (
+    <>
+      {formatMinute(from)} to {formatMinute(until)}, compared with {formatMinute(previousFrom)} to{' '}
+      {formatMinute(previousUntil)}
+    </>
+  );
 }

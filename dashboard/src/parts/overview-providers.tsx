@@ -9,7 +9,7 @@ import { Card } from './card';
 import { formatShare } from './change';
 import { formatNumber } from './number';
 import { ErrorAlert } from './page-states';
-import { formatDuration } from './time';
+import { formatDuration, formatMinute } from './time';
 
 const MAX_ROWS = 5;
 const REFRESH_INTERVAL_MS = 30_000;
@@ -37,8 +37,14 @@ export function OverviewProviders({ range }: { readonly range: Range }) {
     (a, b) => Number(UNNAMED.includes(a.key)) - Number(UNNAMED.includes(b.key)),
   );
   const href = range === '24h' ? '/deliverability' : `/deliverability?range=${range}`;
+  const from = figures.data?.from;
   return (
-    <Card title="Mailbox providers" link={{ href, text: 'Deliverability' }} flush>
+    <Card
+      title="Mailbox providers"
+      {...(from === undefined ? {} : { secondary: `since ${formatMinute(from)}` })}
+      link={{ href, text: 'Deliverability' }}
+      flush
+    >
       {figures.isPending ? (
         <div className="card-body">
           <Skeleton height={LOADING_HEIGHT_PX} radius="sm" />

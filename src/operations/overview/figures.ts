@@ -3,6 +3,7 @@ import { formatIsoTime } from '../../config/units.ts';
 import {
   addCounts,
   computePercentile,
+  getRowSpanMs,
   type Latencies,
   listFailureCounts,
   TRAFFIC_COUNTS,
@@ -17,13 +18,21 @@ export function getRangeStart(range: Range, now: number): number {
   return now - (now % stepMs) - (steps - 1) * stepMs;
 }
 
-/**
- * Returns the start of the period before the range, which has the same number of steps. The period ends at
- * `getRangeStart`.
- */
+/** Returns the start of the period before, one range before `getRangeStart`. The period ends at `getPreviousEnd`. */
 export function getPreviousStart(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];
   return getRangeStart(range, now) - steps * stepMs;
+}
+
+/**
+ * Returns the end of the stored rows that belong to the period before. The last step of the range has not ended, so the
+ * period before ends one range before `now`. The end is rounded up to a whole row: a minute, or an hour for `7d` and
+ * `30d`.
+ */
+export function getPreviousEnd(range: Range, now: number): number {
+  const { stepMs, steps } = RANGES[range];
+  const rowSpanMs = getRowSpanMs(stepMs);
+  return Math.ceil((now - steps * stepMs) / rowSpanMs) * rowSpanMs;
 }
 
 /** Computes the sums and percentiles of a period. */

@@ -92,13 +92,27 @@ const createOptionalTime = (description: string) => createNullable(Type.String({
 export const Overview = Type.Object({
   range: createStringEnum(RANGE_NAMES),
   stepMs: Type.Integer({ description: 'The length of one step of `points` in milliseconds.' }),
+  from: Type.String({ format: 'date-time', description: 'The start of the first step of `points`.' }),
+  until: Type.String({
+    format: 'date-time',
+    description: 'The time at which the figures were read. The last step of `points` contains it.',
+  }),
+  previousFrom: Type.String({
+    format: 'date-time',
+    description: 'The start of the period before, one range before `from`.',
+  }),
+  previousUntil: Type.String({
+    format: 'date-time',
+    description: 'The end of the period before, one range before `until`.',
+  }),
   everAccepted: Type.Boolean({ description: 'False until the first message was accepted.' }),
   points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
     description: 'Oldest first, without gaps; `at` is the beginning of the step. The last step has not ended.',
   }),
   totals: Totals,
   previous: Type.Object(figureMembers, {
-    description: 'The totals of the period before the range, with the same number of steps.',
+    description:
+      'The totals of the period from `previousFrom` to `previousUntil`. The period has the length of the period from `from` to `until`, rounded up to a minute, or to an hour for `7d` and `30d`.',
   }),
   queue: Type.Object({
     queued: Type.Integer(),

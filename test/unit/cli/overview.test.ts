@@ -112,6 +112,10 @@ describe('the trend of the queue', () => {
 });
 
 interface OverviewResult {
+  readonly from: string;
+  readonly until: string;
+  readonly previousFrom: string;
+  readonly previousUntil: string;
   readonly points: readonly { readonly at: string; readonly accepted: number }[];
   readonly totals: { readonly accepted: number; readonly latencyMs: { readonly p50: number } | null };
   readonly previous: { readonly accepted: number };
@@ -147,6 +151,32 @@ describe('the command', () => {
       expect(new Set(gaps.slice(1)).size).toBe(1);
       expect(result.totals.latencyMs?.p50).toBeGreaterThan(900);
     }
+  });
+
+  test('the period before has the length of the elapsed part of the range', async () => {
+    const rig = await createCommandRig();
+    const minute = NOW - (NOW % MINUTE_MS);
+    const toRow = (at: number, accepted: number) => ({ ...createStep(0), accepted, spanMs: MINUTE_MS, at }) as const;
+    const { from } = await rig.runJson<OverviewResult>('overview', '--range', '24h');
+    const dayBefore = minute - DAY_MS;
+    expect(dayBefore).toBeLessThan(Date.parse(from) - MINUTE_MS);
+    await rig.store.writeTraffic('one', [
+      // A message of the part of the day before that has no counterpart in the range yet.
+      toRow(Date.parse(from) - MINUTE_MS, 100),
+      toRow(dayBefore - MINUTE_MS, 5),
+      toRow(Date.parse(from) - DAY_MS, 2),
+      toRow(Date.parse(from) - DAY_MS - MINUTE_MS, 1_000),
+    ]);
+    const { previous, previousFrom, previousUntil, until } = await rig.runJson<OverviewResult>(
+      'overview',
+      '--range',
+      '24h',
+    );
+    expect(previous.accepted).toBe(7);
+    expect(Date.parse(from) - Date.parse(previousFrom)).toBe(DAY_MS);
+    const difference = Date.parse(previousUntil) + DAY_MS - Date.parse(until);
+    expect(difference).toBeGreaterThanOrEqual(0);
+    expect(difference).toBeLessThan(MINUTE_MS);
   });
 
   test('reports no accepted message and no problem for a new installation', async () => {

@@ -111,6 +111,9 @@ test('the command prints the rows, the total and the changes', async () => {
   const text = formatDeliverability(await rig.performOk(showDeliverability, { by: 'provider' }));
   expect(text).toMatch(/^MAILBOX PROVIDER +ACCEPTED/);
   expect(text).toMatch(/\nGoogle +1000 +1000/);
+  expect(text).toMatch(
+    /\nperiod +\d{4}-\d\d-\d\d \d\d:00:00Z to \d{4}-.*Z\nbefore +\d{4}-.*:00:00Z to \d{4}-.*:00:00Z\n/,
+  );
   expect(text).toMatch(/\nworse +Google: the bounce rate rose from 1 % to 10 %\.\n/);
   const empty = await createOperationRig();
   expect(formatDeliverability(await empty.performOk(showDeliverability, {}))).toContain('No significant change');
