@@ -24,10 +24,12 @@ import { writeHistory } from './history.ts';
 import { createOperatorActions } from './operators.ts';
 import { pauseStore } from './paused-store.ts';
 import { planHistory } from './plan.ts';
+import { EVENTS_URL } from './provider-events.ts';
 import { createSeededRandom } from './random.ts';
 import { Recipients } from './recipients.ts';
 import { startTraffic, type Traffic } from './traffic.ts';
 import { createDemoTransport } from './transport.ts';
+import { startWebhookReceiver } from './webhooks.ts';
 
 export interface DemoOptions {
   /** The address `host:port`. With port 0 the system chooses a free port. */
@@ -82,12 +84,20 @@ async function createDemo(
   disposers.push(() => rmSync(folder, { recursive: true, force: true }));
   const dns = await startDns();
   disposers.push(() => dns.close());
+  const webhookReceiver = await startWebhookReceiver();
+  disposers.push(() => webhookReceiver.close());
   const random = createSeededRandom(seed);
+  const eventSecret = `postmark:${randomBytes(16).toString('hex')}`;
   const environment = {
     POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}`,
     POSTRIDER_LISTEN: listen,
     POSTRIDER_OPERATOR_LISTEN: operatorListen,
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
+    POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
+    POSTRIDER_FEEDBACK_URL: EVENTS_URL,
+    POSTRIDER_EVENTS_POSTMARK: eventSecret,
+    // The receiver of webhooks has a loopback address.
+    POSTRIDER_WEBHOOK_TARGETS: 'any',
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.lumen.example',
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
     POSTRIDER_ON_UNCERTAIN: 'hold',
@@ -146,6 +156,7 @@ async function createDemo(
     const keys = new Map<string, { readonly id: number; readonly key: string }>();
     const actions = await createOperatorActions({
       settings,
+      webhookReceiverUrl: webhookReceiver.url,
       zone: dns.zone,
       resolver: createResolver(settings.dns),
       store,
@@ -178,9 +189,17 @@ async function createDemo(
     if (isStopped) return null;
     pausedStore.resume();
     const { publicUrl, feedback } = service;
-    if (hasLiveTraffic && publicUrl !== null && feedback.smtp !== null) {
+    if (hasLiveTraffic && publicUrl !== null && feedback.smtp !== null && feedback.http !== null) {
       const getKey = (account: string) => keys.get(account)?.key;
-      traffic = startTraffic({ publicUrl, feedback: feedback.smtp, getKey, recipients, random, clock });
+      traffic = startTraffic({
+        publicUrl,
+        feedback: feedback.smtp,
+        events: { url: new URL(feedback.http.split(', ')[0] ?? '').origin, secret: eventSecret },
+        getKey,
+        recipients,
+        random,
+        clock,
+      });
     }
     return { messageCount: plan.length, key: keys.get(VISITOR_ACCOUNT)?.key ?? '' };
   }

@@ -33,6 +33,7 @@ import { HistoryDeliverability, listStoredProviders } from './history-deliverabi
 import { HistoryTraffic } from './history-traffic.ts';
 import type { OperatorAction } from './operators.ts';
 import { HISTORY_DAYS, type PlannedMessage } from './plan.ts';
+import { createConfirmationReports, getConfirmationDelayMs, isConfirmed } from './provider-events.ts';
 import type { Random } from './random.ts';
 import type { Recipients } from './recipients.ts';
 import { composeReport, type ReportKind } from './reports.ts';
@@ -62,10 +63,14 @@ const CLAIM_LIMITS = { maxMessages: 2_000, maxBytes: 1 << 30 };
 /** Maximum number of claims in one slice. A message may be retried several times in a slice. */
 const MAX_CLAIMS_PER_SLICE = 12;
 
+/** The age of the oldest delivery that the provider confirms. */
+const MAX_CONFIRMED_AGE_MS = 7 * DAY_MS;
+
 interface DueReport {
   readonly at: number;
   readonly message: LeasedMessage;
-  readonly kind: ReportKind;
+  /** `confirmed`: the event by which the provider confirms the delivery. */
+  readonly kind: ReportKind | 'confirmed';
 }
 
 export async function writeHistory(parts: HistoryParts): Promise<void> {
@@ -217,7 +222,18 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     });
   }
 
+  function countConfirmation({ message, at }: DueReport): void {
+    const bucket = getLatencyBucket(at - message.acceptedAt);
+    traffic.countConfirmed(at, bucket);
+    deliverability.count(message, at, (counts) => {
+      counts.confirmed += 1;
+      counts.confirmations.set(bucket, (counts.confirmations.get(bucket) ?? 0) + 1);
+    });
+  }
+
   function scheduleReport(message: LeasedMessage, from: number): void {
+    if (isConfirmed(message.id) && from > now - MAX_CONFIRMED_AGE_MS)
+      reports.push({ at: from + getConfirmationDelayMs(message.id), message, kind: 'confirmed' });
     const report = BEHAVIORS[recipients.findBehavior(message.to) ?? 'accepting'].report;
     if (report === null) return;
     reports.push({
@@ -233,7 +249,8 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     if (arrivedReports.length === 0) return;
     reports = reports.filter(({ at }) => at >= until);
     const results = await store.recordFeedback(
-      arrivedReports.map(({ at, message, kind }) => {
+      arrivedReports.flatMap(({ at, message, kind }) => {
+        if (kind === 'confirmed') return createConfirmationReports(message, at);
         const returnPathAddress = `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${returnPath.domain}`;
         const rawReport = composeReport(kind, { ...message, returnPath: returnPathAddress });
         const from = kind === 'bounce' ? '' : message.to;
@@ -246,7 +263,9 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     );
     for (const [at, result] of results.entries()) {
       const report = arrivedReports[at];
-      if (result.kind !== 'applied' || report === undefined) continue;
+      if (report === undefined) continue;
+      if (result.kind === 'confirmed') countConfirmation(report);
+      if (result.kind !== 'applied') continue;
       const { to } = result;
       traffic.count(to, report.at);
       if (to === 'bounced' || to === 'complained')

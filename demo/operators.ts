@@ -15,6 +15,7 @@ import type { Store } from '../src/store/contract.ts';
 import type { Zone } from '../test/rig/dns.ts';
 import { APPLICATIONS, type Application, DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { Random } from './random.ts';
+import { createWebhookActions } from './webhooks.ts';
 import { checkDomain, publishRecords } from './zone.ts';
 
 export interface OperatorAction {
@@ -27,6 +28,8 @@ export interface OperatorAction {
 
 export interface ActionContext {
   readonly settings: Settings;
+  /** The URL of the receiver of webhooks, without a path. */
+  readonly webhookReceiverUrl: string;
   readonly zone: Zone;
   readonly resolver: Resolver;
   /** A store that writes no audit log entries, for actions of the service. */
@@ -57,6 +60,11 @@ export async function createOperatorActions(context: ActionContext): Promise<rea
     ...createKeyActions(context),
     ...createSuppressionActions(context),
     ...createLaterActions(context),
+    ...createWebhookActions({
+      settings: context.settings,
+      receiverUrl: context.webhookReceiverUrl,
+      now: context.now,
+    }),
   ];
   return actions.sort((a, b) => a.at - b.at);
 }

@@ -1,6 +1,6 @@
 /**
- * Creates the store for the running service while the history is written. Queries for due and expired messages return
- * nothing, so the service does not process the history. Messages of a visitor are delivered as usual.
+ * Creates the store for the running service while the history is written. Queries for due and expired messages and for
+ * webhooks return nothing, so the service does not process the history. Messages of a visitor are delivered as usual.
  */
 import type { Store } from '../src/store/contract.ts';
 
@@ -21,6 +21,8 @@ export function pauseStore(store: Store): PausedStore {
   return {
     store: {
       ...store,
+      fanOutEvents: guardUntilResumed(store.fanOutEvents, { events: 0, deliveries: 0, hasMore: false }),
+      claimDeliveries: guardUntilResumed(store.claimDeliveries, { deliveries: [], next: null }),
       claim: guardUntilResumed(store.claim, { messages: [], suppressed: [], hasMore: false }),
       recover: guardUntilResumed(store.recover, 0),
       expire: guardUntilResumed(store.expire, []),

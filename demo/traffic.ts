@@ -9,6 +9,7 @@ import type { OutgoingMessage, Transport } from '../src/transports/transport.ts'
 import { APPLICATIONS, type Application } from './accounts.ts';
 import { BEHAVIORS, type Behavior } from './behaviors.ts';
 import { composeMessage } from './messages.ts';
+import { type EventTarget, getConfirmationDelayMs, isConfirmed, sendConfirmation } from './provider-events.ts';
 import type { Random } from './random.ts';
 import type { Recipients } from './recipients.ts';
 import { composeReport } from './reports.ts';
@@ -17,6 +18,8 @@ export interface TrafficParts {
   readonly publicUrl: string;
   /** The address of the feedback listener as `host:port`. */
   readonly feedback: string;
+  /** The listener for provider events. */
+  readonly events: EventTarget;
   /** Returns the raw key of an account. */
   readonly getKey: (account: string) => string | undefined;
   readonly recipients: Recipients;
@@ -116,7 +119,13 @@ export function startTraffic(parts: TrafficParts): Traffic {
   return {
     onDelivered(message, behavior) {
       const { report } = BEHAVIORS[behavior];
-      if (report === null || isStopped) return;
+      if (isStopped) return;
+      if (isConfirmed(message.id))
+        schedule(getConfirmationDelayMs(message.id), () => {
+          const confirmedMessage = { id: message.id, to: message.envelope.to };
+          trackRequest(sendConfirmation(parts.events, confirmedMessage, clock.now()));
+        });
+      if (report === null) return;
       schedule(random.pickInteger(...REPORT_DELAY_RANGE_MS), () => {
         const { id, envelope } = message;
         const [from, subject] = ['service@lumen.example', 'Your message'];

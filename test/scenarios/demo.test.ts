@@ -128,6 +128,23 @@ test('the demo shows every state and content on every page, and leaves no files'
   const domains = (await callApi('/domains')) as readonly { status: string }[];
   expect(new Set(domains.map(({ status }) => status))).toEqual(new Set(['authenticated', 'pending', 'failing']));
 
+  const { providers } = (await callApi('/providers')) as {
+    readonly providers: readonly { name: string; events: { lastEventAt: string | null; result: string } | null }[];
+  };
+  expect(providers.find(({ name }) => name === 'postmark')?.events).toMatchObject({
+    lastEventAt: expect.any(String),
+    result: 'ok',
+  });
+  const webhooks = (await callApi('/webhooks')) as readonly { id: string; status: string }[];
+  expect(webhooks.map(({ status }) => status)).toEqual(['enabled', 'enabled']);
+  for (const status of ['delivered', 'failed', 'pending']) {
+    const countDeliveries = async () => {
+      const pages = webhooks.map(({ id }) => callApi(`/webhooks/${id}/deliveries?status=${status}`));
+      return (await Promise.all(pages)).reduce<number>((sum, page) => sum + countElements(page), 0);
+    };
+    await expect.poll(countDeliveries, { message: status }).toBeGreaterThan(0);
+  }
+
   demo.child.kill('SIGINT');
   expect(await demo.ended).toBe(0);
   expect(existsSync(demoFolder)).toBe(false);

@@ -1,0 +1,82 @@
+/**
+ * The events of a provider in the demo: Postmark confirms one third of the deliveries. In the last days of the history,
+ * the events are recorded with their times. During the live traffic, they are sent to the listener for provider events
+ * on loopback.
+ */
+import { createEventReports } from '../src/feedback/provider/report.ts';
+import type { FeedbackReport } from '../src/model/feedback.ts';
+import type { LeasedMessage } from '../src/model/message.ts';
+
+/** The public URL of the listener for provider events, which no request uses. */
+export const EVENTS_URL = 'https://events.lumen.example';
+
+const REPLY = 'smtp;250 2.0.0 OK';
+const MIN_CONFIRMATION_MS = 600;
+const CONFIRMATION_SPAN_MS = 4_000;
+
+/** Returns true if the provider confirms the delivery of the message. The message id determines this. */
+export function isConfirmed(messageId: string): boolean {
+  return readIdNumber(messageId) % 3 === 0;
+}
+
+/** Returns the time from the delivery to the event, in ms. The time is determined by the message id. */
+export function getConfirmationDelayMs(messageId: string): number {
+  return MIN_CONFIRMATION_MS + (readIdNumber(messageId) % CONFIRMATION_SPAN_MS);
+}
+
+/** Returns the number in the random end of a message id. */
+function readIdNumber(messageId: string): number {
+  return Number.parseInt(messageId.slice(-6), 16);
+}
+
+/** Creates the report of a delivery event that was received at a time. */
+export function createConfirmationReports(
+  { id, to }: Pick<LeasedMessage, 'id' | 'to'>,
+  at: number,
+): readonly FeedbackReport[] {
+  const diagnosis = { status: null, diagnostic: REPLY, host: null };
+  const event = {
+    key: id,
+    type: 'Delivery',
+    messageId: id,
+    reference: null,
+    recipient: to,
+    at,
+    fact: { kind: 'delivered', diagnosis },
+  } as const;
+  return createEventReports('postmark', [event], { now: at, usesReferences: false, signsKeyOnly: false });
+}
+
+export interface EventTarget {
+  /** The URL of the listener for provider events, without a path. */
+  readonly url: string;
+  /** The value of POSTRIDER_EVENTS_POSTMARK, `USER:PASSWORD`. */
+  readonly secret: string;
+}
+
+/** Sends the delivery event of a message to the listener. */
+export async function sendConfirmation(
+  { url, secret }: EventTarget,
+  { id, to }: Pick<LeasedMessage, 'id' | 'to'>,
+  now: number,
+): Promise<void> {
+  const response = await fetch(`${url}/events/postmark`, {
+    method: 'POST',
+    headers: {
+      Authorization: `Basic ${Buffer.from(secret).toString('base64')}`,
+      'Content-Type': 'application/json',
+    },
+    body: JSON.stringify({
+      RecordType: 'Delivery',
+      ServerID: 23,
+      MessageStream: 'outbound',
+      MessageID: id,
+      Recipient: to,
+      Tag: '',
+      DeliveredAt: new Date(now).toISOString(),
+      Details: REPLY,
+      Metadata: { 'postrider-id': id },
+    }),
+  });
+  await response.arrayBuffer();
+}
