@@ -62,12 +62,15 @@ test('the Providers page shows the URL to register, refused requests and no secr
   const postmark = page.getByRole('region', { name: 'Postmark' });
   await postmark.getByText('https://feedback.example.com/events/postmark', { exact: true }).waitFor();
   await postmark.getByText('none yet').waitFor();
-  const refused = await fetch(`${new URL(service.feedback.http?.split(', ')[0] ?? '').origin}/events/postmark`, {
-    method: 'POST',
-    headers: { Authorization: `Basic ${Buffer.from('hook:wrong').toString('base64')}` },
-    body: '{}',
-  });
-  expect(refused.status).toBe(401);
+  const refusedResponse = await fetch(
+    `${new URL(service.feedback.http?.split(', ')[0] ?? '').origin}/events/postmark`,
+    {
+      method: 'POST',
+      headers: { Authorization: `Basic ${Buffer.from('hook:wrong').toString('base64')}` },
+      body: '{}',
+    },
+  );
+  expect(refusedResponse.status).toBe(401);
   await page.reload();
   await postmark.getByText(/1 request, the last/).waitFor();
   expect(await findSeriousFaults(page)).toEqual([]);

@@ -74,8 +74,8 @@ test('every page of the menu is in the list of pages', async () => {
   const { page } = await browsers.openSignedIn(service, '/');
   const links = page.getByRole('navigation', { name: 'Pages' }).getByRole('link');
   const paths = (await listAttributes(links, 'href')).map((path) => path ?? '');
-  const listed = new Set([...PAGE_PATHS.map((path) => path.replace(/\/:\w+\?$/, '')), REFERENCE_PATH]);
-  expect(paths.filter((path) => !listed.has(path))).toEqual([]);
+  const listedPaths = new Set([...PAGE_PATHS.map((path) => path.replace(/\/:\w+\?$/, '')), REFERENCE_PATH]);
+  expect(paths.filter((path) => !listedPaths.has(path))).toEqual([]);
   expect(paths.length).toBeGreaterThan(10);
 });
 

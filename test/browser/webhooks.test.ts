@@ -91,9 +91,9 @@ test('an endpoint is created with the keyboard alone, its secret is shown once, 
   await page.keyboard.press('Enter');
   await page.getByText('The delivery is due now, with the same id and body.').waitFor();
   await expect.poll(() => findReceived('/keyboard').length).toBe(before + 1);
-  const received = findReceived('/keyboard').filter(({ headers }) => headers['webhook-id'] === newest?.id);
-  expect(new Set(received.map(({ body }) => body)).size).toBe(1);
-  for (const { body, headers } of received) new Webhook(secret).verify(body, headers);
+  const receivedWebhooks = findReceived('/keyboard').filter(({ headers }) => headers['webhook-id'] === newest?.id);
+  expect(new Set(receivedWebhooks.map(({ body }) => body)).size).toBe(1);
+  for (const { body, headers } of receivedWebhooks) new Webhook(secret).verify(body, headers);
   await tabTo(page, `Attempts of ${newest?.id}`);
   await page.keyboard.press('Enter');
   await page.getByText(`webhook-id ${newest?.id}`).waitFor();

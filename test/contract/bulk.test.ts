@@ -31,12 +31,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('each batch reports the outcome of every message, and the run has one audit log entry with its counts', async () => {
     const { store, ids } = await createStoreWith(3);
-    const unknown = createMessageIdAt(NOW);
-    const first = await store.changeMessages(createStep('cancel', [...ids.slice(0, 2), unknown]), NOW, PAGE);
+    const unknownId = createMessageIdAt(NOW);
+    const first = await store.changeMessages(createStep('cancel', [...ids.slice(0, 2), unknownId]), NOW, PAGE);
     expect(first.outcomes).toEqual([
       { kind: 'done', id: ids[0], resent: null },
       { kind: 'done', id: ids[1], resent: null },
-      { kind: 'refused', id: unknown, reason: 'missing' },
+      { kind: 'refused', id: unknownId, reason: 'missing' },
     ]);
     expect(await store.listAudit(null, 9)).toMatchObject([
       {

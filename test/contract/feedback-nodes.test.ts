@@ -71,7 +71,7 @@ test.each(['sqlite', 'postgres'] as const)(
     }
     const reputation = await store.readReputation('default', Date.now());
     expect(reputation.kind === 'done' ? reputation.value.bounces : null).toBe(MESSAGE_COUNT);
-    const suppressed = await store.listSuppressions('default', null, 1_000);
-    expect(suppressed.kind === 'done' ? suppressed.value : []).toHaveLength(MESSAGE_COUNT);
+    const suppressions = await store.listSuppressions('default', null, 1_000);
+    expect(suppressions.kind === 'done' ? suppressions.value : []).toHaveLength(MESSAGE_COUNT);
   },
 );

@@ -589,8 +589,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await recordOne(store, report(null, UNKNOWN, { at: 9_000 }));
       await recordOne(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMED, 9_000));
       await store.recordFeedback([{ ...createEventReport(null, CONFIRMED, 9_000), events: [] }]);
-      const listed = await store.listLastFeedback();
-      expect(listed.toSorted((one, other) => one.at - other.at)).toEqual([
+      const lastReports = await store.listLastFeedback();
+      expect(lastReports.toSorted((one, other) => one.at - other.at)).toEqual([
         { source: 'smtp', at: 3_000 },
         { source: 'postmark', at: 7_000 },
       ]);
@@ -664,10 +664,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
-      const unknown = createMessageIdAt(Date.now());
+      const unknownId = createMessageIdAt(Date.now());
       const other = { ...HARD, recipient: 'otto@example.com' };
       const answers = await store.recordFeedback([
-        createEventReport({ id: unknown }, HARD),
+        createEventReport({ id: unknownId }, HARD),
         createEventReport({ id: message.id }, other),
         createEventReport(null, HARD),
       ]);
@@ -679,17 +679,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
     test('the provider’s suppression list and an unsubscribe request suppress the recipient without an effect on the reputation', async () => {
       const store = await createStoreWith();
-      const dropped = await storeDeliveredMessage(store, 'dora@example.com');
-      const left = await storeDeliveredMessage(store, 'ulf@example.com');
+      const suppressedMessage = await storeDeliveredMessage(store, 'dora@example.com');
+      const unsubscribedMessage = await storeDeliveredMessage(store, 'ulf@example.com');
       await store.recordFeedback([
-        createEventReport({ id: dropped.id }, { ...HARD, kind: 'provider-suppressed' }),
-        createEventReport({ id: left.id }, { ...HARD, kind: 'unsubscribed' }),
+        createEventReport({ id: suppressedMessage.id }, { ...HARD, kind: 'provider-suppressed' }),
+        createEventReport({ id: unsubscribedMessage.id }, { ...HARD, kind: 'unsubscribed' }),
       ]);
       expect(await readSuppressions(store)).toEqual([
-        { address: 'dora@example.com', reason: 'provider', source: dropped.id },
-        { address: 'ulf@example.com', reason: 'unsubscribed', source: left.id },
+        { address: 'dora@example.com', reason: 'provider', source: suppressedMessage.id },
+        { address: 'ulf@example.com', reason: 'unsubscribed', source: unsubscribedMessage.id },
       ]);
-      expect([await readState(store, dropped), await readState(store, left)]).toEqual(['bounced', 'delivered']);
+      expect([await readState(store, suppressedMessage), await readState(store, unsubscribedMessage)]).toEqual([
+        'bounced',
+        'delivered',
+      ]);
       expect(await readCounts(store)).toEqual({ emails: 2, bounces: 0, complaints: 0 });
     });
 

@@ -78,12 +78,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     budgetMs = 5_000,
   ): Promise<readonly (string | undefined)[]> {
     const names = new Map(Object.entries(ids).map(([name, id]) => [id, name]));
-    const found: (string | undefined)[] = [];
+    const foundNames: (string | undefined)[] = [];
     let before: string | null = null;
     for (let page = 0; page < 100; page += 1) {
       const result = await store.searchMessages({ ...EVERYTHING, ...search, before }, budgetMs);
-      found.push(...result.messages.map(({ id }) => names.get(id)));
-      if (result.searchedTo === null) return found;
+      foundNames.push(...result.messages.map(({ id }) => names.get(id)));
+      if (result.searchedTo === null) return foundNames;
       before = result.searchedTo;
     }
     throw new Error('the search does not end');

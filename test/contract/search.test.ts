@@ -209,17 +209,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
         { class: 'block', category: 'unknown' },
       ] as const;
       const evidence = { status: null, diagnostic: null };
-      const stored: { id: string; state: State; failure: (typeof failures)[number] | null }[] = [];
+      const storedMessages: { id: string; state: State; failure: (typeof failures)[number] | null }[] = [];
       const messages: NewMessage[] = [];
       for (const state of ['queued', 'delivered', 'bounced'] as const) {
         for (const failure of [null, ...failures]) {
           const message = createMessage({ acceptedAt: START + messages.length, lease: LEASE });
           messages.push(message);
-          stored.unshift({ id: message.id, state, failure });
+          storedMessages.unshift({ id: message.id, state, failure });
         }
       }
       await store.accept(messages);
-      for (const { id, state, failure } of stored) {
+      for (const { id, state, failure } of storedMessages) {
         const leased = { id, attempts: 1, lease: LEASE };
         const createEvent = (verb: string, last: RecordedFailure | null) =>
           ({ at: START, verb, by: 'node-a', detail: null, failure: last, attempt: null }) as const;
@@ -257,7 +257,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         for (const failureClass of [null, ...FAILURE_CLASSES]) {
           for (const failureCategory of [null, 'domain', 'unknown', 'size'] as const) {
             if (failureClass === null && failureCategory === null) continue;
-            const expected = stored.filter(
+            const expected = storedMessages.filter(
               ({ state: messageState, failure }) =>
                 (state === null || messageState === state) &&
                 (failureClass === null || failure?.class === failureClass) &&
@@ -276,13 +276,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
                 text,
                 ids,
               ]);
-            const listed = await store.listMessages({ ...filter, accountId: null, to: null, since: null, limit: 50 });
-            expect(listed.map(({ id }) => id)).toEqual(ids);
+            const listedMessages = await store.listMessages({
+              ...filter,
+              accountId: null,
+              to: null,
+              since: null,
+              limit: 50,
+            });
+            expect(listedMessages.map(({ id }) => id)).toEqual(ids);
           }
         }
       }
       expect(await find(store, '', { failureClasses: ['soft'], accountIds: [2] })).toEqual([]);
-      const [first] = stored.filter(({ failure }) => failure?.class === 'hard');
+      const [first] = storedMessages.filter(({ failure }) => failure?.class === 'hard');
       expect(await find(store, first?.id ?? '', { failureClasses: ['hard'] })).toEqual([first?.id]);
       expect(await find(store, first?.id ?? '', { failureClasses: ['soft'] })).toEqual([]);
     },

@@ -608,7 +608,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       diagnostic: '451 4.7.1 later "x"',
     } as const;
     const deferred = { at: 1, verb: 'deferred', by: 'node-a', detail: null, failure, attempt: null };
-    const expired = { at: 2, verb: 'expired', by: 'node-a', detail: null, failure: null, attempt: null };
+    const expiredEvent = { at: 2, verb: 'expired', by: 'node-a', detail: null, failure: null, attempt: null };
     for (const message of messages) {
       const leased = { ...message, attempts: 1, lease: LEASE };
       await store.settle([createSettlement(leased, { to: 'queued', dueAt: 1, event: deferred })]);
@@ -617,7 +617,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const leased = claimed.find(({ id }) => id === expiredByNode?.id);
     const other = claimed.find(({ id }) => id === swept?.id);
     if (leased === undefined || other === undefined) throw new Error('the messages were not claimed');
-    await store.settle([createSettlement(leased, { to: 'expired', event: expired })]);
+    await store.settle([createSettlement(leased, { to: 'expired', event: expiredEvent })]);
     await store.release([{ id: other.id, owner: LEASE.owner, attempts: other.attempts }], 2);
     expect(await store.expire(oldTime, Date.now(), 10, 'node-a')).toEqual([other.id]);
     for (const { id } of messages) {

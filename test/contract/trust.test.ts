@@ -200,7 +200,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setAccount('unknown', {}, 7, knownVersion)).toEqual({ kind: 'missing' });
   });
 
-  test('a domain has one owner, keeps its keys, and can be added again after its removal', async () => {
+  test('a domain is stored with its keys, belongs to at most one account, and can be added again after its removal', async () => {
     const store = await createStoreWith('other');
     const addResult = await store.addDomain(
       'default',

@@ -326,7 +326,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('an endpoint receives the events of its types and of its account, and none from before its creation', async () => {
     const store = await createStore();
     await store.createAccount('other', NO_LIMITS, Date.now());
-    const unrestricted = await createWebhook(store, { events: ['message.accepted'] });
+    const unrestrictedWebhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
     const own = await createWebhook(store, { events: ['message.accepted', 'suppression.added'], account: 'other' });
     expect(own).toMatchObject({
@@ -342,7 +342,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const deliveries = await receive(store);
     const listReceivedTypes = ({ id }: Webhook) =>
       listTypes(deliveries.filter(({ webhookId }) => webhookId === id)).toSorted();
-    expect(listReceivedTypes(unrestricted)).toEqual(['message.accepted', 'message.accepted', 'message.accepted']);
+    expect(listReceivedTypes(unrestrictedWebhook)).toEqual([
+      'message.accepted',
+      'message.accepted',
+      'message.accepted',
+    ]);
     expect(listReceivedTypes(own)).toEqual(['message.accepted', 'suppression.added']);
   });
 
@@ -388,8 +392,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     if (fourth === undefined) throw new Error('not leased');
     expect(fourth).toMatchObject({ attempt: 2, event: first.event });
     await settle(store, fourth, { kind: 'delivered' }, now + 6_000);
-    const listed = await store.listDeliveries(first.webhookId, null, null, 10);
-    expect(listed).toMatchObject({
+    const deliveryPage = await store.listDeliveries(first.webhookId, null, null, 10);
+    expect(deliveryPage).toMatchObject({
       value: [{ id: first.id, status: 'delivered', nextAttemptAt: null, attempts: [{ status: 500 }, { status: 200 }] }],
     });
     expect((await store.findWebhook(first.webhookId))?.failingSince).toBeNull();

@@ -52,11 +52,11 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
       ...['message', 'list', '--state', 'sending'],
       ...['--limit', '100000'],
     ]);
-    const unrecorded = leasedMessages.filter(({ id }) => sink.acceptCounts.has(id)).length;
+    const unrecordedCount = leasedMessages.filter(({ id }) => sink.acceptCounts.has(id)).length;
     // Only the message in transmission on each connection, and messages whose outcomes are being stored, can be
     // delivered twice.
-    expect(unrecorded).toBeLessThanOrEqual(CONNECTION_COUNT + MAX_UNRECORDED_LEASE_ENDS);
-    repeatable += unrecorded;
+    expect(unrecordedCount).toBeLessThanOrEqual(CONNECTION_COUNT + MAX_UNRECORDED_LEASE_ENDS);
+    repeatable += unrecordedCount;
   }
   const lastService = await startProcess(folder, settings);
   const listMissing = () => [...acknowledgedIds].filter((id) => !sink.acceptCounts.has(id));

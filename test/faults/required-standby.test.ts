@@ -10,7 +10,7 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 
 const WAIT_OPTIONS = { timeout: 60_000 };
-const REFUSED = /the server demands no synchronous standby\. Set synchronous_standby_names/;
+const STANDBY_ERROR_PATTERN = /the server demands no synchronous standby\. Set synchronous_standby_names/;
 
 /** Returns the finding of `doctor` about the standby, and the line of the log of a start. */
 async function readReports(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
@@ -78,8 +78,8 @@ test('messages are accepted only while the server demands a synchronous standby,
   const store = await openStore(parsePostgresUrl(url), { exclusive: true, requireSyncStandby: true });
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
-  await expect(store.accept([createMessage()])).rejects.toThrow(REFUSED);
-  await expect(store.probe()).rejects.toThrow(REFUSED);
+  await expect(store.accept([createMessage()])).rejects.toThrow(STANDBY_ERROR_PATTERN);
+  await expect(store.probe()).rejects.toThrow(STANDBY_ERROR_PATTERN);
 
   const settings = {
     POSTRIDER_SECRET: 'ab'.repeat(32),
@@ -113,7 +113,7 @@ test('messages are accepted only while the server demands a synchronous standby,
 
   await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
   await server.run('SELECT pg_reload_conf()');
-  await vi.waitFor(() => expect(store.accept([createMessage()])).rejects.toThrow(REFUSED), WAIT_OPTIONS);
+  await vi.waitFor(() => expect(store.accept([createMessage()])).rejects.toThrow(STANDBY_ERROR_PATTERN), WAIT_OPTIONS);
   await expect.poll(fetchReadiness).toEqual(repeatForNodes(503));
   await expect.poll(submitToNodes).toEqual(repeatForNodes(500));
 });

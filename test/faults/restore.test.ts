@@ -308,11 +308,11 @@ test('an error names a backup that cannot be read, and the database is unchanged
   const path = join(folder, 'postrider.db');
   // On Linux the file is `/proc/self/mem`. Even root cannot read it at offset 0, because no page is mapped at address 0. On
   // other systems it is a file without permissions, which only root can read.
-  const unreadable = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
-  if (process.platform !== 'linux') writeFileSync(unreadable, 'x', { mode: 0 });
+  const unreadablePath = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
+  if (process.platform !== 'linux') writeFileSync(unreadablePath, 'x', { mode: 0 });
   createDatabase(path, ['old']);
   const bytesBefore = readFileSync(path);
-  expect(() => restoreDatabase(unreadable, path, new Date())).toThrow(`cannot read ${unreadable} (`);
+  expect(() => restoreDatabase(unreadablePath, path, new Date())).toThrow(`cannot read ${unreadablePath} (`);
   expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 

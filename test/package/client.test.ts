@@ -75,7 +75,7 @@ afterAll(async () => {
   rmSync(suiteFolder, { recursive: true, force: true });
 });
 
-/** Bundles and minifies the package as a program for an edge runtime does. */
+/** Bundles and minifies the package like the build of a program for an edge runtime. */
 async function bundleClient(main: string): Promise<string> {
   const output = await build({
     configFile: false,
@@ -279,21 +279,21 @@ describe('with the real service', () => {
 
   test('refusals have their kind and reason and are not repeated: 400, 401, 403', async () => {
     const { client, account } = await createClientOf({ volume: 1 });
-    const refused = { attempts: 1, mayBeAccepted: false };
+    const refusal = { attempts: 1, mayBeAccepted: false };
     expect(await catchSendError(client.send({ ...MESSAGE, to: 'unknown' }))).toMatchObject({
-      ...refused,
+      ...refusal,
       kind: 'invalid-request',
       status: 400,
     });
     await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
     const reused = await catchSendError(client.send({ ...MESSAGE, subject: 'other', idempotencyKey: 'receipt-1' }));
-    expect(reused).toMatchObject({ ...refused, kind: 'invalid-request', status: 400 });
+    expect(reused).toMatchObject({ ...refusal, kind: 'invalid-request', status: 400 });
     const exhausted = await catchSendError(client.send(MESSAGE));
-    expect(exhausted).toMatchObject({ ...refused, kind: 'forbidden', status: 403, reason: 'volume-exhausted' });
+    expect(exhausted).toMatchObject({ ...refusal, kind: 'forbidden', status: 403, reason: 'volume-exhausted' });
     const unknownKey = library.createClient({ baseUrl, apiKey: 'pr_unknown' });
-    const unauthorized = await catchSendError(unknownKey.send(MESSAGE));
-    expect(unauthorized).toMatchObject({
-      ...refused,
+    const unauthorizedError = await catchSendError(unknownKey.send(MESSAGE));
+    expect(unauthorizedError).toMatchObject({
+      ...refusal,
       kind: 'unauthorized',
       status: 401,
       message: '401 Invalid API key',

@@ -20,7 +20,7 @@ const COMMIT = Buffer.concat([Buffer.from('Q'), Buffer.from([0, 0, 0, 11]), Buff
 
 /** Starts a proxy for `port` on loopback and stops it at the end of the test. */
 export async function startCommitProxy(port: number): Promise<CommitProxy> {
-  let nextFault: 'answer' | 'commit' | null = null;
+  let nextFault: 'response' | 'commit' | null = null;
   let faultCount = 0;
   const sockets = new Set<Socket>();
   const server = createServer((clientSocket) => {
@@ -44,7 +44,7 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
       currentFault = nextFault;
       nextFault = null;
       faultCount += 1;
-      serverSocket.write(currentFault === 'answer' ? bytes : bytes.subarray(0, commitIndex));
+      serverSocket.write(currentFault === 'response' ? bytes : bytes.subarray(0, commitIndex));
       if (currentFault === 'commit') clientSocket.destroy();
     });
     serverSocket.on('data', (bytes: Buffer) => {
@@ -62,7 +62,7 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
   return {
     port: address.port,
     loseCommitResponse() {
-      nextFault = 'answer';
+      nextFault = 'response';
     },
     loseCommit() {
       nextFault = 'commit';

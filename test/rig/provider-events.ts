@@ -25,10 +25,10 @@ export interface EventSender {
   /** The value of POSTRIDER_EVENTS_<PROVIDER>. */
   readonly secret: string;
   /**
-   * Returns the authenticated request. `url` is the public URL of the endpoint. `at` is the time of the signature in milliseconds
-   * since the epoch, if the signature has a time. The default is the current time.
+   * Creates a request with this body that is authenticated with the secret. `url` is the public URL of the endpoint. `at` is the
+   * time of the signature in milliseconds since the epoch, if the signature has a time. The default is the current time.
    */
-  readonly sign: (body: Buffer, url: string, at?: number) => EventRequest;
+  readonly createRequest: (body: Buffer, url: string, at?: number) => EventRequest;
 }
 
 export interface EventSenderRow {
@@ -156,7 +156,7 @@ function replaceDigits(text: string): string {
 function createBasicSender(): EventSender {
   const secret = `events:${randomBytes(16).toString('hex')}`;
   const authorization = `Basic ${Buffer.from(secret).toString('base64')}`;
-  return { secret, sign: (body) => ({ headers: { ...JSON_TYPE, authorization }, body }) };
+  return { secret, createRequest: (body) => ({ headers: { ...JSON_TYPE, authorization }, body }) };
 }
 
 /** Creates a sender that signs a timestamp and the body with ECDSA and SHA-256. */
@@ -164,7 +164,7 @@ function createSendgridSender(): EventSender {
   const { publicKey, privateKey } = generateKeyPairSync('ec', { namedCurve: 'prime256v1' });
   return {
     secret: publicKey.export({ format: 'der', type: 'spki' }).toString('base64'),
-    sign(body, _url, at = Date.now()) {
+    createRequest(body, _url, at = Date.now()) {
       const timestamp = String(Math.floor(at / 1000));
       const signature = createSign('sha256').update(timestamp).update(body).sign(privateKey, 'base64');
       const headers = {
@@ -183,7 +183,7 @@ function createMailgunSender(): EventSender {
   const secret = randomBytes(16).toString('hex');
   return {
     secret,
-    sign(body, _url, at = Date.now()) {
+    createRequest(body, _url, at = Date.now()) {
       const request: { signature: { token: string } } = JSON.parse(body.toString());
       const { token } = request.signature;
       const timestamp = String(Math.floor(at / 1000));
@@ -199,21 +199,21 @@ function createMailgunSender(): EventSender {
 /** Creates a sender that signs the body with a hexadecimal HMAC-SHA256. `field` is the header field of the signature. */
 function createHexSender(field: string): EventSender {
   const secret = randomBytes(16).toString('hex');
-  const sign = (body: Buffer): EventRequest => {
+  const createRequest = (body: Buffer): EventRequest => {
     const signature = createHmac('sha256', secret).update(body).digest('hex');
     return { headers: { ...JSON_TYPE, [field]: signature }, body };
   };
-  return { secret, sign };
+  return { secret, createRequest };
 }
 
 /** Creates a sender that signs the body with RSA (PKCS#1 v1.5, SHA-256). */
 function createPostalSender(): EventSender {
   const { publicKey, privateKey } = generateKeyPairSync('rsa', { modulusLength: 1024 });
-  const sign = (body: Buffer): EventRequest => {
+  const createRequest = (body: Buffer): EventRequest => {
     const signature = createSign('RSA-SHA256').update(body).sign(privateKey, 'base64');
     return { headers: { ...JSON_TYPE, 'x-postal-signature-256': signature }, body };
   };
-  return { secret: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'), sign };
+  return { secret: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'), createRequest };
 }
 
 /** Creates a sender that signs an id, a timestamp and the body with HMAC-SHA256. A repeated body has the same id. */
@@ -221,7 +221,7 @@ function createResendSender(): EventSender {
   const key = randomBytes(24);
   return {
     secret: `whsec_${key.toString('base64')}`,
-    sign(body, _url, at = Date.now()) {
+    createRequest(body, _url, at = Date.now()) {
       const id = `msg_${createHash('sha256').update(body).digest('hex').slice(0, 27)}`;
       const timestamp = String(Math.floor(at / 1000));
       const signature = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest('base64');
@@ -236,7 +236,7 @@ function createMandrillSender(): EventSender {
   const secret = randomBytes(16).toString('base64url');
   return {
     secret,
-    sign(body, url) {
+    createRequest(body, url) {
       const events = new URLSearchParams(body.toString()).get('mandrill_events') ?? '';
       const signature = createHmac('sha1', secret).update(`${url}mandrill_events${events}`).digest('base64');
       return { headers: { ...FORM_TYPE, 'x-mandrill-signature': signature }, body };

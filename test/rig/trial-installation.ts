@@ -175,7 +175,7 @@ export async function startTrialInstallation(
       return answer.body;
     },
     async sendEvent(sample, about) {
-      const { headers, body } = sender.sign(createEventBody(provider, sample, about), '');
+      const { headers, body } = sender.createRequest(createEventBody(provider, sample, about), '');
       await withNode(async ({ feedback }) => {
         const response = await fetch(`${new URL(feedback.http?.split(', ')[0] ?? '').origin}/events/postmark`, {
           method: 'POST',

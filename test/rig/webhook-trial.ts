@@ -75,13 +75,13 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
   const shown = await showAll(installation, tasks);
   const suppressions = await installation.runJson<ShownSuppression[]>('suppression', 'list', 'default');
   await waitForWebhooks(installation, shown, suppressions, onProgress);
-  const received = installation.readReceived();
-  const unique = new Map(received.map((webhook) => [webhook.id, webhook]));
+  const receivedWebhooks = installation.readReceived();
+  const unique = new Map(receivedWebhooks.map((webhook) => [webhook.id, webhook]));
   return {
-    ...compareWithShown(received, shown, suppressions),
+    ...compareWithShown(receivedWebhooks, shown, suppressions),
     states: countBy([...shown.values()].map(({ state }) => state)),
     types: countBy([...unique.values()].map(({ body }) => (JSON.parse(body) as { type: string }).type)),
-    repetitions: received.length - unique.size,
+    repetitions: receivedWebhooks.length - unique.size,
   };
 }
 

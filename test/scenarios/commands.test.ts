@@ -75,11 +75,11 @@ test('send submits through the unix socket of POSTRIDER_LISTEN or of --url, with
   const service = await startProcess(folder, { POSTRIDER_LISTEN: socket });
   expect(service.publicUrl).toBe(socket);
   const flags = ['send', '--to', 'rita@example.com', '--from', 'shop@example.org', '--subject', 's', '--message', 'ü'];
-  const accepted = { id: expect.stringMatching(UUID_V7) };
-  expect(await runJsonCommand(folder, flags, { POSTRIDER_LISTEN: socket })).toEqual(accepted);
-  expect(await runJsonCommand(folder, [...flags, '--url', socket, '--key', service.key ?? ''])).toEqual(accepted);
-  const refused = await runCommand(folder, [...flags, '--url', socket, '--key', 'pr_unknown']);
-  expect([refused.code, refused.stderr]).toEqual([1, 'postrider: 401 Invalid API key\n']);
+  const acceptedResult = { id: expect.stringMatching(UUID_V7) };
+  expect(await runJsonCommand(folder, flags, { POSTRIDER_LISTEN: socket })).toEqual(acceptedResult);
+  expect(await runJsonCommand(folder, [...flags, '--url', socket, '--key', service.key ?? ''])).toEqual(acceptedResult);
+  const refusedResult = await runCommand(folder, [...flags, '--url', socket, '--key', 'pr_unknown']);
+  expect([refusedResult.code, refusedResult.stderr]).toEqual([1, 'postrider: 401 Invalid API key\n']);
   service.kill('SIGTERM');
   expect(await service.ended).toBe(0);
   const stopped = await runCommand(folder, [...flags, '--url', socket, '--key', 'pr_unknown']);

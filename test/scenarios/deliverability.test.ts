@@ -58,8 +58,10 @@ test('messages are counted by the mailbox provider of their MX record, with each
     .poll(async () => (await fetchFigures('by=provider')).total, { timeout: 20_000 })
     .toMatchObject({ accepted: 7, delivered: 6, bounced: 1, bounces: { hard: 1 } });
   const { rows, other } = await fetchFigures('by=provider');
-  const accepted = Object.fromEntries(rows.map(({ key, ...row }) => [key, [row.accepted, row.delivered, row.bounced]]));
-  expect(accepted).toEqual({
+  const countsByKey = Object.fromEntries(
+    rows.map(({ key, ...row }) => [key, [row.accepted, row.delivered, row.bounced]]),
+  );
+  expect(countsByKey).toEqual({
     google: [3, 2, 1],
     yahoo: [1, 1, 0],
     other: [1, 1, 0],
@@ -80,8 +82,8 @@ test('the command prints the same figures, by domain and by account too', async 
   const { stdout } = await runCommand(folder, ['overview', '--by', 'account', '--range', '1h']);
   expect(stdout).toMatch(/^ACCOUNT +ACCEPTED/);
   expect(stdout).toMatch(/\ndefault +7 +0 +6 /);
-  const refused = await runCommand(folder, ['overview', '--account', 'default']);
-  expect(refused.stderr).toContain('--account is allowed only with --by');
+  const refusedResult = await runCommand(folder, ['overview', '--account', 'default']);
+  expect(refusedResult.stderr).toContain('--account is allowed only with --by');
 });
 
 test('the filter by mailbox provider finds the messages to its domains', async () => {

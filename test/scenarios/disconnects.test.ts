@@ -1,6 +1,7 @@
 /**
- * Tests peers that reset, half-close or close a connection after any byte, on every listener of a real process, with
- * and without TLS. `npm test` checks a sample of byte positions, `npm run test:long` every position.
+ * Tests that no disconnect of a peer (reset, half-close or close, after any byte) ends a listener of a real process. The
+ * public listener and the event listener are tested with and without TLS. `npm test` checks a sample of byte positions,
+ * `npm run test:long` every position.
  */
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';

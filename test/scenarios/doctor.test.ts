@@ -83,8 +83,8 @@ test('doctor shows the last event and the refused requests of each provider of t
     await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
     const body = createEventBody(row, row.samples.delivery, { id, recipient: to });
     const [path, url] = [`/events/${row.name}`, `${settings.POSTRIDER_FEEDBACK_URL}/events/${row.name}`];
-    expect(await post(path, sender.sign(body, url))).toBe(200);
-    if (isForged) expect(await post(path, row.createSender().sign(body, url))).toBe(401);
+    expect(await post(path, sender.createRequest(body, url))).toBe(200);
+    if (isForged) expect(await post(path, row.createSender().createRequest(body, url))).toBe(401);
   }
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'doctor']);
   const headers = { authorization: `Bearer ${token}` };

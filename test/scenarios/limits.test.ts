@@ -153,8 +153,8 @@ test('a new key of a new account is valid as soon as the command has returned, i
     const { key, prefix, hash } = generateApiKey(randomBytes);
     const name = `new-${n}`;
     const now = Date.now();
-    const unlimited = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-    await store.createAccount(name, unlimited, now);
+    const noLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
+    await store.createAccount(name, noLimits, now);
     // Concurrent requests with unknown keys do not delay a valid key.
     const unknownKeyRequests = Array.from({ length: 20 }, () => post(generateApiKey(randomBytes).key));
     await store.createKey(name, { name, prefix, hash, expiresAt: null }, now);

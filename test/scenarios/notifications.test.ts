@@ -78,8 +78,11 @@ test('the lock of an account is notified by mail outside the limits, and by a si
   expect(mail).toMatch(/^Subject: Postrider: /m);
   expect(mail).toContain('Command: postrider account show shop');
   expect(mail).toContain('Page: https://mail.example.com/accounts/shop');
-  const stored = await runJson<{ id: string }[]>('message', 'list');
-  expect(await runJson('message', 'show', stored[0]?.id ?? '')).toMatchObject({ key: 'notification', account: 'ops' });
+  const storedMessages = await runJson<{ id: string }[]>('message', 'list');
+  expect(await runJson('message', 'show', storedMessages[0]?.id ?? '')).toMatchObject({
+    key: 'notification',
+    account: 'ops',
+  });
   expect(await runJson('account', 'show', 'ops')).toMatchObject({ volumeUsed: 0 });
   expect(receiver.received.every(({ path }) => path === '/ops?token=abc')).toBe(true);
   const doctor = (await run('doctor', '--json')).stdout;

@@ -50,8 +50,8 @@ const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 async function readMetric(line: string): Promise<number> {
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
-  const found = text.split('\n').find((candidate) => candidate.startsWith(`${line} `));
-  return Number(found?.split(' ').at(-1) ?? 0);
+  const metricLine = text.split('\n').find((candidate) => candidate.startsWith(`${line} `));
+  return Number(metricLine?.split(' ').at(-1) ?? 0);
 }
 
 describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (name, row: EventSenderRow) => {
@@ -86,7 +86,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
 
   async function send(body: Buffer, sender = senders.get(name)) {
     if (sender === undefined) throw new Error(`${name} has no secret`);
-    const request = sender.sign(body, `${PUBLIC_URL}${path}`);
+    const request = sender.createRequest(body, `${PUBLIC_URL}${path}`);
     return sendRequest(getEventsUrl(path), {
       method: 'POST',
       headers: { ...request.headers },
@@ -110,10 +110,10 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(shown.events.at(-1)?.by).toBe(`feedback:${name}`);
     expect(shown.ended).toBe(shown.events.at(-1)?.at);
     expect(await listSuppressed()).toContain(`${to} bounce ${id}`);
-    const received = relay.receivedMessages.length;
+    const receivedCount = relay.receivedMessages.length;
     const next = await submitTo(to);
     expect((await store.findMessage(next))?.state).toBe('suppressed');
-    expect(relay.receivedMessages).toHaveLength(received);
+    expect(relay.receivedMessages).toHaveLength(receivedCount);
   });
 
   test('the same event with another secret is refused with 401, is counted and changes nothing', async () => {
@@ -121,12 +121,12 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     const id = await sendDelivered(to);
     const before = await readAll(id);
     const metric = `postrider_feedback_refused_total{reason="${name}-unauthenticated"}`;
-    const refused = await readMetric(metric);
+    const refusedCount = await readMetric(metric);
     const body = createBody(hardBounce, id, to);
     expect(await post(body, row.createSender())).toBe(401);
     expect((await sendRequest(getEventsUrl(path), { method: 'POST', body: new Uint8Array(body) })).status).toBe(401);
     expect(await readAll(id)).toEqual(before);
-    expect(await readMetric(metric)).toBe(refused + 2);
+    expect(await readMetric(metric)).toBe(refusedCount + 2);
   });
 
   test('a delivery confirms the message', async () => {
@@ -157,7 +157,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     const id = await sendDelivered(to);
     const before = await readAll(id);
     const metric = 'postrider_feedback_reports_total{result="unrelated"}';
-    const unrelated = await readMetric(metric);
+    const unrelatedCount = await readMetric(metric);
     const answer = await send(createBody(hardBounce, id, `other@${name}.example.com`));
     expect([answer.status, JSON.parse(answer.text).message]).toEqual([
       200,
@@ -166,7 +166,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(await post(createBody(hardBounce, createMessageIdAt(Date.now()), to))).toBe(200);
     expect(await readAll(id)).toEqual(before);
     // An event with an unknown provider's id is pending for a minute.
-    expect(await readMetric(metric)).toBe(unrelated + (row.metadata === null ? 1 : 2));
+    expect(await readMetric(metric)).toBe(unrelatedCount + (row.metadata === null ? 1 : 2));
   });
 
   test('the endpoint responds to HEAD and GET with 200, and to any other method with 405', async () => {

@@ -36,8 +36,8 @@ test.each(SENDERS.map((row) => [row.name, row] as const))(
     const store = await rig.openStore(folder);
     const { origin } = new URL(service.feedback.http?.split(', ')[0] ?? '');
     const submit = () => submitAccepted(service.publicUrl, service.key, { to });
-    const post = async (body: Buffer, { sign } = sender) => {
-      const request = sign(body, `${PUBLIC_URL}/events/${name}`);
+    const post = async (body: Buffer, { createRequest } = sender) => {
+      const request = createRequest(body, `${PUBLIC_URL}/events/${name}`);
       const init = { method: 'POST', headers: { ...request.headers }, body: new Uint8Array(request.body) };
       return (await sendRequest(`${origin}/events/${name}`, init)).status;
     };

@@ -95,8 +95,8 @@ const readReturnPath = async (domain: string) => (await send(domain)).received.f
 async function authenticateMessage({ from, data }: ReceivedMessage) {
   const resolver = new Resolver();
   resolver.setServers([`${dns.host}:${dns.port}`]);
-  const unsigned = Buffer.from(data.toString('latin1').replaceAll('DKIM-Signature:', 'X-Removed:'), 'latin1');
-  const { spf, dmarc } = await authenticate(unsigned, {
+  const unsignedMessage = Buffer.from(data.toString('latin1').replaceAll('DKIM-Signature:', 'X-Removed:'), 'latin1');
+  const { spf, dmarc } = await authenticate(unsignedMessage, {
     ip: RELAY_ADDRESS,
     helo: 'relay.example',
     mta: 'mx.example.net',

@@ -133,9 +133,9 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   }
   const raw = listFiles(folder).map((path) => ({ path, bytes: readFileSync(path) }));
   const { POSTRIDER_DATABASE: url } = await getStoreSettings(folder);
-  const stored = url === undefined ? '' : await dumpRows(url);
-  expect(raw.some(({ bytes }) => bytes.includes(BODY)) || stored.includes(BODY)).toBe(true);
-  expect(secrets.filter((secret) => stored.includes(secret))).toEqual([]);
+  const storedText = url === undefined ? '' : await dumpRows(url);
+  expect(raw.some(({ bytes }) => bytes.includes(BODY)) || storedText.includes(BODY)).toBe(true);
+  expect(secrets.filter((secret) => storedText.includes(secret))).toEqual([]);
   for (const { path, bytes } of raw) {
     expect([path, secrets.filter((secret) => bytes.includes(secret))]).toEqual([path, []]);
     // Other users of the machine must not be able to read messages or hashes.

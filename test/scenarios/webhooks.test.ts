@@ -50,7 +50,7 @@ async function startReceiver(): Promise<WebhookReceiver> {
   return receiver;
 }
 
-/** Creates an endpoint that the end of the test deletes. */
+/** Creates an endpoint. The endpoint is deleted after the test. */
 async function createEndpoint(url: string, ...flags: readonly string[]) {
   const endpoint = await run<{ id: string; secret: string }>('webhook', 'create', url, ...flags);
   cleanups.push(() => run('webhook', 'delete', endpoint.id));

@@ -13,7 +13,7 @@ const SES_CODES = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-re
 const SPARKPOST = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
 
 const throttled = { kind: 'deferred', category: 'throttled' };
-const unavailable = { kind: 'deferred', category: 'network' };
+const networkDeferral = { kind: 'deferred', category: 'network' };
 const configuration = { kind: 'deferred', category: 'auth' };
 
 const listRules = (name: string) => PROVIDERS.find((provider) => provider.name === name)?.relay?.replies ?? [];
@@ -72,9 +72,9 @@ test('an address that contains the phrase of a rule does not match the rule', ()
 
 test.each([
   ['ses', SES_CODES, 'greeting 421 Too many concurrent SMTP connections', throttled],
-  ['ses', SES_CODES, 'content 451 Temporary service failure', unavailable],
-  ['ses', SES_CODES, 'content 451 Timeout waiting for data from client', unavailable],
-  ['ses', SES_CODES, 'auth 454 Temporary authentication failure', unavailable],
+  ['ses', SES_CODES, 'content 451 Temporary service failure', networkDeferral],
+  ['ses', SES_CODES, 'content 451 Timeout waiting for data from client', networkDeferral],
+  ['ses', SES_CODES, 'auth 454 Temporary authentication failure', networkDeferral],
   ['ses', SES_CODES, 'auth 535 Authentication Credentials Invalid', configuration],
   ['ses', SES_CODES, 'mail 530 Authentication required', configuration],
   ['sparkpost', SPARKPOST, 'auth 535 5.7.8 Sorry. No authentication type succeeded', configuration],

@@ -220,9 +220,9 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
       'messages use the return path bounces.example.org\n',
     );
     for (const name of ['example.org', 'bounces.example.net', 'bounces']) {
-      const refused = await rig.run('domain', 'set', 'example.org', '--return-path', name);
-      expect([refused.code, refused.stdout]).toEqual([2, '']);
-      expect(refused.stderr).toMatch(/^--return-path: [^\n]+$/);
+      const refusedResult = await rig.run('domain', 'set', 'example.org', '--return-path', name);
+      expect([refusedResult.code, refusedResult.stdout]).toEqual([2, '']);
+      expect(refusedResult.stderr).toMatch(/^--return-path: [^\n]+$/);
     }
     expect((await rig.run('domain', 'set', 'example.org', '--no-return-path')).stdout).toContain('for 45 days');
     expect((await rig.run('domain', 'list')).stdout).not.toContain('RETURN PATH');

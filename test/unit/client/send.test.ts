@@ -127,11 +127,18 @@ describe('send', () => {
   });
 
   test('repeats the request after 408, 429, 5xx and a lost connection, each time with the same generated key', async () => {
-    const rig = createRig([refuse(429, 'Too many requests'), reset, answer(502, '<html>'), refuse(500, 'x'), accept()]);
+    const rig = createRig([
+      answer(408, '<html>'),
+      refuse(429, 'Too many requests'),
+      reset,
+      answer(502, '<html>'),
+      refuse(500, 'x'),
+      accept(),
+    ]);
     const result = await rig.send();
-    expect(result).toMatchObject({ id: ID, attempts: 5 });
+    expect(result).toMatchObject({ id: ID, attempts: 6 });
     const keys = rig.requests.map(({ init }) => init.headers['Idempotency-Key']);
-    expect(keys).toEqual(Array(5).fill(result.idempotencyKey));
+    expect(keys).toEqual(Array(6).fill(result.idempotencyKey));
   });
 
   test('pauses with exponential backoff and jitter, and never less than Retry-After', async () => {
@@ -192,10 +199,14 @@ describe('send', () => {
   });
 
   test('reports that the message may be accepted if any attempt has an unknown result', async () => {
-    const refused = createRig([refuse(429, 'x'), refuse(401, 'Invalid API key')]);
-    expect(await catchSendError(refused)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: false, attempts: 2 });
-    const unknown = createRig([reset, refuse(401, 'Invalid API key')]);
-    expect(await catchSendError(unknown)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: true, attempts: 2 });
+    const refusedRig = createRig([refuse(429, 'x'), refuse(401, 'Invalid API key')]);
+    expect(await catchSendError(refusedRig)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: false, attempts: 2 });
+    const unknownResultRig = createRig([reset, refuse(401, 'Invalid API key')]);
+    expect(await catchSendError(unknownResultRig)).toMatchObject({
+      kind: 'unauthorized',
+      mayBeAccepted: true,
+      attempts: 2,
+    });
     const fault = createRig([refuse(500, 'Internal server error')]);
     expect(await catchSendError(fault)).toMatchObject({ kind: 'server-error', mayBeAccepted: true, attempts: 5 });
   });

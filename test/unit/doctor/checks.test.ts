@@ -51,7 +51,7 @@ describe('database', () => {
       ['ok', 'failure'],
     ],
     [
-      'a disk that cannot be read is a warning',
+      'free space that cannot be read is a warning',
       { readDiskSpace: () => Promise.reject(new Error('EIO')) },
       ['ok', 'warning'],
     ],
@@ -341,13 +341,13 @@ describe('provider events', () => {
   );
 
   it('the finding contains the events without a message, and does not count them as refusals', () => {
-    const unmatched = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
+    const unmatchedRefusals = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
     const text = '2 events without a message of this installation to the same recipient since the start';
-    expect(checkProviderEvents(createParts(unmatched))).toMatchObject({
+    expect(checkProviderEvents(createParts(unmatchedRefusals))).toMatchObject({
       result: 'ok',
       detail: expect.stringContaining(text),
     });
-    expect(checkProviderEvents(createParts({ ...unmatched, lastEventAt: null }))).toMatchObject({
+    expect(checkProviderEvents(createParts({ ...unmatchedRefusals, lastEventAt: null }))).toMatchObject({
       result: 'warning',
       detail: expect.stringContaining(text),
       remedy: expect.stringContaining('another program may use this account'),
@@ -355,10 +355,14 @@ describe('provider events', () => {
   });
 
   it('the remedy names the secret only if the last request was refused because of the secret', () => {
-    const refused = (reason: string) =>
+    const createRefusedParts = (reason: string) =>
       createParts({ refused: [{ reason, count: 1, lastAt: NOW }], lastEventAt: null });
-    expect(checkProviderEvents(refused('postmark-unauthenticated')).remedy).toContain('POSTRIDER_EVENTS_POSTMARK');
-    expect(checkProviderEvents(refused('postmark-unread')).remedy).not.toContain('POSTRIDER_EVENTS_POSTMARK');
+    expect(checkProviderEvents(createRefusedParts('postmark-unauthenticated')).remedy).toContain(
+      'POSTRIDER_EVENTS_POSTMARK',
+    );
+    expect(checkProviderEvents(createRefusedParts('postmark-unread')).remedy).not.toContain(
+      'POSTRIDER_EVENTS_POSTMARK',
+    );
   });
 
   it('the finding contains the endpoint, the time of the last event and the number of refused requests', () => {

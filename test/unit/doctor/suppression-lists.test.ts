@@ -139,11 +139,11 @@ describe('a list that cannot be read', () => {
   });
 
   test('without credentials of the API, the SMTP interface is not a warning', async () => {
-    const missing = { failsAtPage: -1, failure: 'no-credentials' } as const;
-    expect((await compare({ ...missing, usesSmtpInterface: true })).finding.result).toBe('ok');
-    expect((await compare(missing)).finding.result).toBe('warning');
-    expect((await compare({ ...missing, failure: 'not-permitted', usesSmtpInterface: true })).finding.result).toBe(
-      'warning',
-    );
+    const noCredentials = { failsAtPage: -1, failure: 'no-credentials' } as const;
+    expect((await compare({ ...noCredentials, usesSmtpInterface: true })).finding.result).toBe('ok');
+    expect((await compare(noCredentials)).finding.result).toBe('warning');
+    expect(
+      (await compare({ ...noCredentials, failure: 'not-permitted', usesSmtpInterface: true })).finding.result,
+    ).toBe('warning');
   });
 });

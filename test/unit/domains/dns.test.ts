@@ -35,8 +35,8 @@ describe('a lookup', () => {
   it('without a DNS server fails, and the reason names the setting to correct', async () => {
     const closed = await startDns({});
     await closed.close();
-    const unreachable = createResolver(closed, { timeoutMs: 100, tries: 1 });
-    expect(await unreachable.lookUpTxt('one.test')).toEqual({
+    const unreachableResolver = createResolver(closed, { timeoutMs: 100, tries: 1 });
+    expect(await unreachableResolver.lookUpTxt('one.test')).toEqual({
       kind: 'failed',
       reason: 'no DNS server answers; set POSTRIDER_DNS to one that answers',
     });
@@ -112,8 +112,8 @@ describe('a lookup', () => {
   it('fails if no server listens', async () => {
     const closedServer = await startDns();
     await closedServer.close();
-    const unreachable = createResolver(closedServer, { timeoutMs: 100, tries: 1 });
-    expect(await unreachable.lookUpTxt('one.test')).toMatchObject({ kind: 'failed' });
+    const unreachableResolver = createResolver(closedServer, { timeoutMs: 100, tries: 1 });
+    expect(await unreachableResolver.lookUpTxt('one.test')).toMatchObject({ kind: 'failed' });
   });
 
   it('returns a new record at once, and none after its removal', async () => {

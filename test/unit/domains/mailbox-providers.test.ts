@@ -12,7 +12,7 @@ const FAILED: Lookup<never> = { kind: 'failed', reason: 'timeout' };
 /** Creates the lookups over a fake DNS and a store in memory. `answers` are the MX answers by domain, by default `GOOGLE`. */
 function createRig({ withDns = true } = {}) {
   const clock = createVirtualClock(START);
-  const stored = new Map<string, StoredMailboxProvider>();
+  const storedEntries = new Map<string, StoredMailboxProvider>();
   const queries: string[] = [];
   const answers = new Map<string, Lookup<MailExchange>>();
   const addresses = new Map<string, Lookup>();
@@ -36,24 +36,24 @@ function createRig({ withDns = true } = {}) {
     store: {
       async findMailboxProviders(domains) {
         if (state.storeFault !== null) throw state.storeFault;
-        return domains.flatMap((domain) => stored.get(domain) ?? []);
+        return domains.flatMap((domain) => storedEntries.get(domain) ?? []);
       },
       async writeMailboxProviders(batch) {
-        for (const entry of batch) stored.set(entry.domain, entry);
+        for (const entry of batch) storedEntries.set(entry.domain, entry);
       },
     },
     onError: (error) => faults.push(error),
   });
-  return { clock, stored, queries, answers, addresses, faults, state, providers };
+  return { clock, storedEntries, queries, answers, addresses, faults, state, providers };
 }
 
 test('the provider of a domain is null until DNS answers, is then used for 24 h, and is stored for other nodes', async () => {
-  const { clock, providers, queries, stored } = createRig();
+  const { clock, providers, queries, storedEntries } = createRig();
   expect(providers.find('example.com', 1)).toBeNull();
   expect(providers.find('example.com', 1)).toBeNull();
   await clock.advance(1_000);
   expect(providers.find('example.com', 1)).toBe('google');
-  expect(stored.get('example.com')).toMatchObject({ provider: 'google' });
+  expect(storedEntries.get('example.com')).toMatchObject({ provider: 'google' });
   await clock.advance(23 * HOUR_MS);
   expect(providers.find('example.com', 1)).toBe('google');
   expect(queries).toEqual(['example.com']);
@@ -65,9 +65,9 @@ test('the provider of a domain is null until DNS answers, is then used for 24 h,
 });
 
 test('an answer in the store that is newer than 24 h needs no DNS query, and an older one is replaced', async () => {
-  const { clock, providers, stored, queries } = createRig();
-  stored.set('new.example', { domain: 'new.example', provider: 'yahoo', lookedUpAt: START - 23 * HOUR_MS });
-  stored.set('old.example', { domain: 'old.example', provider: 'yahoo', lookedUpAt: START - 25 * HOUR_MS });
+  const { clock, providers, storedEntries, queries } = createRig();
+  storedEntries.set('new.example', { domain: 'new.example', provider: 'yahoo', lookedUpAt: START - 23 * HOUR_MS });
+  storedEntries.set('old.example', { domain: 'old.example', provider: 'yahoo', lookedUpAt: START - 25 * HOUR_MS });
   for (const domain of ['new.example', 'old.example']) providers.find(domain, 1);
   await clock.advance(1_000);
   expect(['new.example', 'old.example'].map((domain) => providers.find(domain, 1))).toEqual(['yahoo', 'google']);
@@ -89,7 +89,7 @@ test.each([
 });
 
 test('a failed lookup is unknown, is not stored, and is repeated after ten minutes', async () => {
-  const { clock, providers, answers, queries, stored } = createRig();
+  const { clock, providers, answers, queries, storedEntries } = createRig();
   answers.set('example.com', FAILED);
   providers.find('example.com', 1);
   await clock.advance(1_000);
@@ -97,7 +97,7 @@ test('a failed lookup is unknown, is not stored, and is repeated after ten minut
     expect(providers.find('example.com', 1)).toBe('unknown');
     await clock.advance(10_000);
   }
-  expect([queries.length, stored.size]).toEqual([1, 0]);
+  expect([queries.length, storedEntries.size]).toEqual([1, 0]);
   answers.delete('example.com');
   await clock.advance(20_000);
   providers.find('example.com', 1);
@@ -124,8 +124,8 @@ test('a million random domains cause at most ten lookups per second, and a frequ
 });
 
 test('without a resolver no DNS query is made, and answers of the store are found', async () => {
-  const { clock, providers, stored } = createRig({ withDns: false });
-  stored.set('example.com', { domain: 'example.com', provider: 'apple', lookedUpAt: START - HOUR_MS });
+  const { clock, providers, storedEntries } = createRig({ withDns: false });
+  storedEntries.set('example.com', { domain: 'example.com', provider: 'apple', lookedUpAt: START - HOUR_MS });
   for (const domain of ['example.com', 'example.net']) providers.find(domain, 1);
   await clock.advance(1_000);
   expect(['example.com', 'example.net', 'simulator.postrider.test'].map((domain) => providers.find(domain, 1))).toEqual(

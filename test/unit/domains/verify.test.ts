@@ -1,4 +1,4 @@
-/** Tests the checks of published records with a real resolver and a faulty DNS server. */
+/** Tests the checks of published records with a real resolver and a DNS server that can simulate faults. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { checkDkim } from '../../../src/domains/dkim-record.ts';
 import { checkDmarc } from '../../../src/domains/dmarc-record.ts';

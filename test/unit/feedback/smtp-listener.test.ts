@@ -344,8 +344,8 @@ describe('misuse', () => {
   });
 
   test('a connection that is reset while its refusal is written does not end the process', async () => {
-    const uncaught: unknown[] = [];
-    const onUncaught = (error: unknown): void => void uncaught.push(error);
+    const uncaughtErrors: unknown[] = [];
+    const onUncaught = (error: unknown): void => void uncaughtErrors.push(error);
     process.on('uncaughtException', onUncaught);
     onTestFinished(() => void process.off('uncaughtException', onUncaught));
     const peer = startResettingPeer();
@@ -357,7 +357,7 @@ describe('misuse', () => {
     expect(refusals).toEqual(Array.from({ length: 20 }, () => 'too-many-connections'));
     // The listener still accepts connections of other peers.
     await openClient('127.0.0.2');
-    expect(uncaught).toEqual([]);
+    expect(uncaughtErrors).toEqual([]);
   });
 
   test.each(['AUTH PLAIN AGEAYg==', 'WIZ', 'BDAT 10 LAST'])('the command %s is refused', async (command) => {

@@ -311,9 +311,9 @@ describe('an event of a provider', () => {
   });
 
   test('about an unsubscribe request suppresses the recipient and changes no state, and a reactivation changes only the history', () => {
-    const unsubscribed: FeedbackEvent = { ...createRecipient(), kind: 'unsubscribed' };
+    const unsubscribedEvent: FeedbackEvent = { ...createRecipient(), kind: 'unsubscribed' };
     const expected = { kind: 'history-entry', verb: 'unsubscribed', suppress: 'unsubscribed', counts: false };
-    expect(decideProviderEvent('delivered', unsubscribed)).toMatchObject(expected);
+    expect(decideProviderEvent('delivered', unsubscribedEvent)).toMatchObject(expected);
     expect(decideProviderEvent('delivered', { ...createRecipient(), kind: 'reactivated' })).toMatchObject({
       verb: 'reactivated',
       suppress: null,

@@ -44,7 +44,7 @@ test.each([
   expect(findMailboxProvider([mx(host)])).toBe(code);
 });
 
-test('every code has a name, and other texts are no codes', () => {
+test('every code has a name, and no other text is a code', () => {
   for (const code of MAILBOX_PROVIDER_CODES) {
     expect(isMailboxProvider(code)).toBe(true);
     expect(getMailboxProviderName(code)).not.toBe('');

@@ -257,9 +257,9 @@ test('events of a disabled level have no line', () => {
 
 test('a subscriber that is added during the start receives earlier events, and a later subscriber does not', () => {
   const events = createEvents({ now: () => 0 });
-  const received: string[] = [];
+  const receivedEvents: string[] = [];
   const createHandlers = (name: string) => ({
-    'node.warned': ({ detail }: EventOf<'node.warned'>) => void received.push(`${name} ${detail}`),
+    'node.warned': ({ detail }: EventOf<'node.warned'>) => void receivedEvents.push(`${name} ${detail}`),
   });
   events.subscribe(createHandlers('first'));
   events.publish({ type: 'node.warned', at: 0, detail: 'one' });
@@ -267,23 +267,23 @@ test('a subscriber that is added during the start receives earlier events, and a
   events.endStartup();
   events.subscribe(createHandlers('late'));
   events.publish({ type: 'node.warned', at: 0, detail: 'two' });
-  expect(received).toEqual(['first one', 'second one', 'first two', 'second two', 'late two']);
+  expect(receivedEvents).toEqual(['first one', 'second one', 'first two', 'second two', 'late two']);
 });
 
 test('an error of a subscriber affects neither the publisher nor other subscribers, and is reported', () => {
   const events = createEvents({ now: () => 0 });
-  const received: ServiceEvent[] = [];
+  const receivedEvents: ServiceEvent[] = [];
   const failingHandler = () => {
     throw new Error('broken');
   };
   events.subscribe({ 'node.draining': failingHandler, 'node.operation_failed': failingHandler });
   events.subscribe({
-    'node.draining': (event) => received.push(event),
-    'node.operation_failed': (event) => received.push(event),
+    'node.draining': (event) => receivedEvents.push(event),
+    'node.operation_failed': (event) => receivedEvents.push(event),
   });
   events.publish({ type: 'node.draining', at: 0 });
-  expect(received.map(({ type }) => type)).toEqual(['node.operation_failed', 'node.draining']);
-  expect(received[0]).toMatchObject({ operation: 'node.draining', error: new Error('broken') });
+  expect(receivedEvents.map(({ type }) => type)).toEqual(['node.operation_failed', 'node.draining']);
+  expect(receivedEvents[0]).toMatchObject({ operation: 'node.draining', error: new Error('broken') });
 });
 
 test('dropped log lines are counted', async () => {
@@ -292,14 +292,14 @@ test('dropped log lines are counted', async () => {
 
 test('an unsubscribed handler receives no events, and the others do', () => {
   const events = createEvents({ now: () => 0 });
-  const received: string[] = [];
-  const createHandlers = (name: string) => ({ 'node.draining': () => void received.push(name) });
+  const receivedEvents: string[] = [];
+  const createHandlers = (name: string) => ({ 'node.draining': () => void receivedEvents.push(name) });
   const unsubscribe = events.subscribe(createHandlers('first'));
   events.subscribe(createHandlers('second'));
   events.endStartup();
   unsubscribe();
   events.publish({ type: 'node.draining', at: 0 });
-  expect(received).toEqual(['second']);
+  expect(receivedEvents).toEqual(['second']);
 });
 
 test('each state of the circuit breaker appears in the log, the metrics and the runtime status', async () => {

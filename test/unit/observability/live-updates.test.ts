@@ -47,10 +47,10 @@ test('without a subscriber nothing is published and the store is not polled', as
   updates.poll();
   await clock.advance(60_000);
   expect([store.polls, publishedTopics]).toEqual([0, []]);
-  const stop = updates.subscribe(onChange);
+  const unsubscribe = updates.subscribe(onChange);
   await clock.advance(4_000);
   expect(store.polls).toBeGreaterThan(1);
-  stop();
+  unsubscribe();
   const polls = store.polls;
   updates.publish('messages');
   await clock.advance(60_000);

@@ -28,7 +28,7 @@ const DELIVERED: StateChange = {
 };
 const toMs = ([seconds, nanos]: readonly [number, number]) => seconds * 1_000 + nanos / 1e6;
 
-test('without an SDK there are no traces', () => {
+test('no trace is created without an SDK', () => {
   expect(createTraces('1')).toBeNull();
 });
 

@@ -146,7 +146,7 @@ describe('changes', () => {
     ['a small difference of a large sample', createCounts(1_000_000, 10_000), createCounts(1_000_000, 11_000)],
     ['a time that changed by less than half', createLatencies(1_000, 100), createLatencies(1_900, 100)],
     ['equal figures', createCounts(1_000, 10, 1), createCounts(1_000, 10, 1)],
-  ])('%s is no change', (_, before, after) => {
+  ])('%s is not a change', (_, before, after) => {
     expect(find(before, after)).toEqual([]);
   });
 });

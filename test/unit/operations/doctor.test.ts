@@ -69,13 +69,13 @@ describe('doctor', () => {
       result: 'warning',
       remedy: expect.stringContaining('https://events.example.com/events/postmark'),
     });
-    const refused = await readFinding({ ...rig.context, status: getStatus });
-    expect(refused).toMatchObject({
+    const refusedFinding = await readFinding({ ...rig.context, status: getStatus });
+    expect(refusedFinding).toMatchObject({
       result: 'warning',
       detail: expect.stringContaining('2 requests were refused since the start (unauthenticated 2)'),
       remedy: expect.stringContaining('POSTRIDER_EVENTS_POSTMARK'),
     });
-    expect(JSON.stringify(refused)).not.toContain('secret-word');
+    expect(JSON.stringify(refusedFinding)).not.toContain('secret-word');
   });
 
   test('the command shows the requests that every live node refused', async () => {

@@ -149,9 +149,9 @@ describe('the explanation', () => {
 
   it('names the provider whose event ended a message without a recorded reply', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
-    const unanswered = createEvent('deferred', { attempt: createAttempt({ kind: 'unanswered', reply }) });
+    const unansweredEvent = createEvent('deferred', { attempt: createAttempt({ kind: 'unanswered', reply }) });
     const createEnd = (verb: string) => createEvent(verb, { by: 'feedback:postmark', detail: 'HardBounce' });
-    const bounced = explainText({ state: 'bounced', events: [unanswered, createEnd('bounced')] });
+    const bounced = explainText({ state: 'bounced', events: [unansweredEvent, createEnd('bounced')] });
     expect(bounced).toContain(
       'is bounced: an asynchronous bounce arrived, and the last attempt has no recorded reply.',
     );

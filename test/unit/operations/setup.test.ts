@@ -85,8 +85,8 @@ test('with a relay without a profile the feedback step is done when the feedback
 });
 
 test('with a provider the feedback step names the missing settings, and is done when an event is recorded', async () => {
-  const unset = await createRig(POSTMARK);
-  const openStep = await showStep(unset.rig, 'feedback');
+  const unsetProvider = await createRig(POSTMARK);
+  const openStep = await showStep(unsetProvider.rig, 'feedback');
   expect(openStep.state).toBe('open');
   expect(openStep.action).toContain('POSTRIDER_EVENTS_POSTMARK');
 

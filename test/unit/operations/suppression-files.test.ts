@@ -71,14 +71,14 @@ test('rows are added in batches and counted, with one audit log entry', async ()
     },
   };
   const text = `${createRows(6_000)}nonsense\n`;
-  const skipped = [{ line: 6_001, reason: '"nonsense" is not an email address' }];
+  const skippedRows = [{ line: 6_001, reason: '"nonsense" is not an email address' }];
   expect(await runImport(rig, toFileContent(text), { store: countingStore }, observer)).toEqual({
     ok: true,
     value: {
       read: 6_001,
       added: 6_000,
       known: 0,
-      skipped,
+      skipped: skippedRows,
       skippedCount: 1,
       excluded: [],
       reasons: [{ reason: 'manual', count: 6_000 }],

@@ -289,7 +289,7 @@ test('wrong passwords behind a trusted proxy count for the client that the proxy
   // The client sent the first address itself.
   expect((await sendWrongPassword(PROXY, '203.0.113.2, 203.0.113.1')).status).toBe(429);
   expect((await sendWrongPassword(PROXY, '203.0.113.2')).status).toBe(401);
-  // Another peer cannot choose its address.
+  // The X-Forwarded-For header of a peer that is not a trusted proxy is ignored.
   for (let index = 0; index < MAX_FAILURES; index += 1)
     expect((await sendWrongPassword('127.0.0.8', `203.0.113.${index}`)).status).toBe(401);
   expect((await sendWrongPassword('127.0.0.8', '203.0.113.99')).status).toBe(429);

@@ -97,7 +97,7 @@ describe('HTML for a frame', () => {
     expect(response.body.replace('<base target="_blank">', '')).toBe(body);
   });
 
-  test('is sent as plain text to a browser outside a frame, with the path of the page that shows it', async () => {
+  test('is sent as plain text, with the path of its inbox page, if Sec-Fetch-Dest is not iframe', async () => {
     const request = serve({
       [MESSAGE_ID]: createCapturedSource('<html><a href="https://evil.example/" target="_self">x</a></html>'),
     });

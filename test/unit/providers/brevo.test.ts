@@ -74,14 +74,19 @@ describe('the events of Brevo', () => {
   });
 
   it.each([
-    ['text of JSON', `{"postrider-id":"${MESSAGE_ID}","other":1}`, MESSAGE_ID],
-    ['an object', { 'postrider-id': MESSAGE_ID }, MESSAGE_ID],
-    ['the text of another program', 'some_custom_header', null],
-    ['the JSON of another program', '{"order":"1"}', null],
-    ['no id of a message', '{"postrider-id":"1"}', null],
-    ['absent', undefined, null],
-  ])('the message is found if X-Mailin-custom is %s', (_name, custom, expected) => {
-    expect(readEvent(replaceMembers(HARD_BOUNCE, { 'X-Mailin-custom': custom })).messageId).toBe(expected);
+    ['text of JSON', `{"postrider-id":"${MESSAGE_ID}","other":1}`],
+    ['an object', { 'postrider-id': MESSAGE_ID }],
+  ])('the message is found if X-Mailin-custom is %s', (_name, custom) => {
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { 'X-Mailin-custom': custom })).messageId).toBe(MESSAGE_ID);
+  });
+
+  it.each([
+    ['the text of another program', 'some_custom_header'],
+    ['the JSON of another program', '{"order":"1"}'],
+    ['JSON without the id of a message', '{"postrider-id":"1"}'],
+    ['absent', undefined],
+  ])('no message is found if X-Mailin-custom is %s', (_name, custom) => {
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { 'X-Mailin-custom': custom })).messageId).toBeNull();
   });
 
   it('the message is found in a Message-ID of Postrider', () => {
@@ -98,9 +103,13 @@ describe('the events of Brevo', () => {
     ['seconds, as in the examples of the documentation', { ts_epoch: 1604933654 }, 1604933654000],
     ['absent, with ts_event', { ts_epoch: undefined, ts_event: 1604933655 }, 1604933655000],
     ['absent, with ts only', { ts_epoch: null, ts_event: undefined, ts: '1604933656' }, 1604933656000],
-    ['absent in every form', { ts_epoch: 1e300, ts_event: -1, ts: 'now' }, null],
   ])('the time is read if ts_epoch is %s', (_name, members, expected) => {
     expect(readEvent(replaceMembers(HARD_BOUNCE, members)).at).toBe(expected);
+  });
+
+  it('no time is read if ts_epoch, ts_event and ts are invalid', () => {
+    const members = { ts_epoch: 1e300, ts_event: -1, ts: 'now' };
+    expect(readEvent(replaceMembers(HARD_BOUNCE, members)).at).toBeNull();
   });
 
   it.each([

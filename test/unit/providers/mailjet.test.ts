@@ -131,11 +131,16 @@ describe('the events of Mailjet', () => {
   it.each([
     ['a number', 1430812195, 1430812195000],
     ['text', '1430812195', 1430812195000],
-    ['a date', '2026-11-05', null],
-    ['a huge number', 1e300, null],
-    ['absent', undefined, null],
   ])('the time is read if it is %s', (_name, time, expected) => {
     expect(readEvent(replaceMembers(HARD_BOUNCE, { time })).at).toBe(expected);
+  });
+
+  it.each([
+    ['a date', '2026-11-05'],
+    ['a huge number', 1e300],
+    ['absent', undefined],
+  ])('no time is read if it is %s', (_name, time) => {
+    expect(readEvent(replaceMembers(HARD_BOUNCE, { time })).at).toBeNull();
   });
 
   it('the oldest form without MessageID, CustomID and Payload is read', () => {

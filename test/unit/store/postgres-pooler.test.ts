@@ -113,8 +113,8 @@ test('a direct connection to another database is refused before anything is migr
   await expect(openStore(setting, { exclusive: true })).rejects.toThrow(
     /: POSTRIDER_DATABASE_DIRECT names another database, schema or server than POSTRIDER_DATABASE\. Correct one/,
   );
-  const unreachable = { ...createPostgresSetting(database), hosts: [{ host: '127.0.0.1', port: 1 }] };
-  await expect(openStore({ ...setting, direct: unreachable }, { exclusive: true })).rejects.toThrow(
+  const unreachableSetting = { ...createPostgresSetting(database), hosts: [{ host: '127.0.0.1', port: 1 }] };
+  await expect(openStore({ ...setting, direct: unreachableSetting }, { exclusive: true })).rejects.toThrow(
     /the connection was refused\. Start PostgreSQL, or correct host and port in POSTRIDER_DATABASE_DIRECT\.$/,
   );
 });

@@ -66,8 +66,10 @@ test('small consecutive segments are merged if they are verified and fill a larg
     segments: smallSegments,
   });
   expect(selectNextJob(createIndexState({ segments: smallSegments.slice(3) }))).toBeNull();
-  const unverified = smallSegments.map((segment, index) => (index === 4 ? { ...segment, isVerified: false } : segment));
-  expect(selectNextJob(createIndexState({ segments: unverified }))).toBeNull();
+  const unverifiedSegments = smallSegments.map((segment, index) =>
+    index === 4 ? { ...segment, isVerified: false } : segment,
+  );
+  expect(selectNextJob(createIndexState({ segments: unverifiedSegments }))).toBeNull();
   const notConsecutive = smallSegments.map((segment, index) =>
     index === 4 ? { ...segment, end: segment.end - 1 } : segment,
   );

@@ -13,8 +13,8 @@ test('only the final dot ends the content, and unstuffing restores the bytes', (
       // A server that accepts a bare LF as a line end must not find a line with a single dot either.
       const lines = stuffedText.split('\n').map((line) => line.replace(/\r$/, ''));
       expect(lines.slice(0, -1)).not.toContain('.');
-      const unstuffed = stuffedText.replace(/^\./, '').replaceAll('\n..', '\n.');
-      expect(unstuffed).toBe(data === '' || data.endsWith('\r\n') ? data : `${data}\r\n`);
+      const unstuffedText = stuffedText.replace(/^\./, '').replaceAll('\n..', '\n.');
+      expect(unstuffedText).toBe(data === '' || data.endsWith('\r\n') ? data : `${data}\r\n`);
     }),
   );
 });

@@ -114,12 +114,12 @@ describe('a rule of the inbox', () => {
 
   test('that cannot be read defers the message and leaves the circuit breaker closed', async () => {
     const { transport } = createRig(null);
-    const broken = withInboxRules(
+    const brokenTransport = withInboxRules(
       transport,
       () => Promise.reject(new Error('the store is closed')),
       createVirtualClock(NOW),
     );
-    expect((await broken.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
+    expect((await brokenTransport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       scope: 'message',
       reply: { code: null, text: expect.stringContaining('the store is closed') },

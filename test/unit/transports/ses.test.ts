@@ -279,12 +279,12 @@ describe('the send rate', () => {
     expect(transport.concurrency).toBe(4);
     await transport.attempt(createOutgoingMessage(), null);
     await expect.poll(() => transport.concurrency).toBe(60);
-    const unreadable = await startFixture();
-    unreadable.fake.account = createErrorAnswer(403, 'AccessDeniedException', 'no');
-    expect((await unreadable.transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
-    expect(unreadable.transport.concurrency).toBe(4);
-    await expect.poll(() => unreadable.errors).toHaveLength(1);
-    expect(unreadable.errors[0]).toMatch(
+    const unreadableFixture = await startFixture();
+    unreadableFixture.fake.account = createErrorAnswer(403, 'AccessDeniedException', 'no');
+    expect((await unreadableFixture.transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
+    expect(unreadableFixture.transport.concurrency).toBe(4);
+    await expect.poll(() => unreadableFixture.errors).toHaveLength(1);
+    expect(unreadableFixture.errors[0]).toMatch(
       /stays at 14 messages per second; allow ses:GetAccount\. AccessDeniedException: no$/,
     );
   });

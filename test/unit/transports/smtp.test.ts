@@ -613,8 +613,8 @@ describe('TLS', () => {
     };
     const { transport } = await startPair(script, { tls: 'implicit' }, await trustTestCertificate());
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
-    const untrusted = await startPair(script, { tls: 'implicit' });
-    expect((await untrusted.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
+    const untrustedPair = await startPair(script, { tls: 'implicit' });
+    expect((await untrustedPair.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'deferred',
       reason: 'configuration',
     });

@@ -105,8 +105,8 @@ describe('the URL of an endpoint', () => {
       '[ff02::1]',
       '[4000::1]',
     ];
-    const accepted = hosts.filter((host) => getCode(`https://${host}/`) !== 'address-not-public');
-    expect(accepted).toEqual([]);
+    const acceptedHosts = hosts.filter((host) => getCode(`https://${host}/`) !== 'address-not-public');
+    expect(acceptedHosts).toEqual([]);
     expect(hosts.filter((host) => getCode(`https://${host}/`, 'any') !== 'ok')).toEqual([]);
   });
 

@@ -273,8 +273,8 @@ describe('the worker', () => {
         throw new Error('not a request');
       },
     });
-    const unbuilt: RecordedWebhookEvent = { ...TEST_EVENT, type: 'domain.failing', data: { count: 1n } };
-    rig.add(1, { event: unbuilt });
+    const unbuildableEvent: RecordedWebhookEvent = { ...TEST_EVENT, type: 'domain.failing', data: { count: 1n } };
+    rig.add(1, { event: unbuildableEvent });
     rig.add(2);
     const worker = rig.start();
     await rig.clock.advance(0);
@@ -436,10 +436,10 @@ describe('the worker', () => {
 
   it('sends the deliveries of a claim whose response was lost within two seconds, and not at the end of their leases', async () => {
     const losses = [false, true];
-    const unanswered = Promise.withResolvers<WebhookAttemptResult>();
+    const unansweredAttempt = Promise.withResolvers<WebhookAttemptResult>();
     const rig = createRig({
       losesResponse: () => losses.shift() ?? false,
-      attempt: async ({ url }) => (url === 'https://1.test/' ? unanswered.promise : respondWith(200)),
+      attempt: async ({ url }) => (url === 'https://1.test/' ? unansweredAttempt.promise : respondWith(200)),
     });
     const running = rig.add(1);
     const worker = rig.start();
@@ -453,18 +453,18 @@ describe('the worker', () => {
     const { length } = rig.recoveries;
     await rig.clock.advance(DELIVERY_LEASE_MS);
     expect(rig.recoveries).toHaveLength(length);
-    unanswered.resolve(respondWith(200));
+    unansweredAttempt.resolve(respondWith(200));
     await rig.stop(worker);
   });
 
   it('records one failed attempt of an event whose message is no longer stored, and sends the others', async () => {
     const rig = createRig();
-    const missing = rig.add(1, { event: { kind: 'missing', type: 'message.bounced' } });
+    const missingId = rig.add(1, { event: { kind: 'missing', type: 'message.bounced' } });
     rig.add(1);
     const worker = rig.start();
     await rig.clock.advance(100);
     expect(rig.requests).toHaveLength(1);
-    expect(rig.settlements.find(({ id }) => id === missing)).toMatchObject({
+    expect(rig.settlements.find(({ id }) => id === missingId)).toMatchObject({
       attempt: { status: null, error: 'the message of the event is no longer stored' },
       result: { kind: 'failed' },
       isInstallationFault: true,

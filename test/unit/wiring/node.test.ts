@@ -46,22 +46,22 @@ async function startTestNode(database: string) {
   return { clock, heartbeats, removedNodes, state, node };
 }
 
-const REFUSED = [{ reason: 'postmark-broken', count: 1, lastAt: START }];
+const REFUSED_REPORTS = [{ reason: 'postmark-broken', count: 1, lastAt: START }];
 
 test('a node of the embedded store removes the nodes before it, and sends heartbeats when its numbers change', async () => {
   const { clock, heartbeats, removedNodes, state, node } = await startTestNode('sqlite:unused.db');
   expect(removedNodes).toEqual(['crashed']);
   await clock.advance(120_000);
   expect(heartbeats).toEqual([[]]);
-  state.refused = REFUSED;
+  state.refused = REFUSED_REPORTS;
   state.isFailing = true;
   await clock.advance(15_000);
   expect([heartbeats.length, state.failures]).toEqual([1, 1]);
   state.isFailing = false;
   await clock.advance(60_000);
-  expect(heartbeats).toEqual([[], REFUSED]);
+  expect(heartbeats).toEqual([[], REFUSED_REPORTS]);
   await clock.advance(3_600_000);
-  expect(heartbeats.slice(2)).toEqual([REFUSED, REFUSED]);
+  expect(heartbeats.slice(2)).toEqual([REFUSED_REPORTS, REFUSED_REPORTS]);
   await node.leave();
   expect(removedNodes).toEqual(['crashed', 'node-a']);
   await clock.advance(3_600_000);
@@ -71,8 +71,8 @@ test('a node of the embedded store removes the nodes before it, and sends heartb
 test('each heartbeat of a node of a shared database contains its numbers', async () => {
   const { clock, heartbeats, state, node, removedNodes } = await startTestNode('postgres://u:p@127.0.0.1/mail');
   onTestFinished(() => node.leave());
-  state.refused = REFUSED;
+  state.refused = REFUSED_REPORTS;
   await clock.advance(3_000);
-  expect(heartbeats).toEqual([[], REFUSED]);
+  expect(heartbeats).toEqual([[], REFUSED_REPORTS]);
   expect(removedNodes).toEqual([]);
 });

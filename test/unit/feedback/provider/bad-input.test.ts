@@ -92,37 +92,37 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     const domain = `test${++tests}.example.net`;
     const sender = row.createSender();
     const receiver = await startReceiver(name, sender.secret, store);
-    const sign = (body: Buffer, at?: number) => sender.sign(body, receiver.publicUrl, at);
+    const createRequest = (body: Buffer, at?: number) => sender.createRequest(body, receiver.publicUrl, at);
     const post = async (request: EventRequest) => (await postEvents(receiver, request)).status;
     const bouncesBefore = await countBounces(store);
     const countNewBounces = async () => (await countBounces(store)) - bouncesBefore;
-    return { domain, countNewBounces, receiver, sign, post };
+    return { domain, countNewBounces, receiver, createRequest, post };
   }
 
   for (const { title, create } of forms) {
     test(`${title} with broken members records each good event once, and counts each broken member`, async () => {
-      const { domain, countNewBounces, receiver, sign, post } = await createRig();
+      const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
       const recipients = [`a@${domain}`, `b@${domain}`, `c@${domain}`];
       const ids = await Promise.all(recipients.map((to) => storeDelivered(store, to)));
       const victim = await storeDelivered(store, `victim@${domain}`);
       const [a, b, c] = ids.map((id, at) => createMember(id, recipients[at] ?? ''));
-      const broken = [...BROKEN_VALUES, removeType(name, createMember(victim, `victim@${domain}`))];
+      const brokenMembers = [...BROKEN_VALUES, removeType(name, createMember(victim, `victim@${domain}`))];
       const members = [
-        broken[0],
+        brokenMembers[0],
         a,
-        ...broken.slice(1, 4),
+        ...brokenMembers.slice(1, 4),
         b,
         createMember(victim, `other@${domain}`),
         createMember(createMessage().id, `victim@${domain}`),
-        ...broken.slice(4),
+        ...brokenMembers.slice(4),
         c,
       ];
-      expect(await post(sign(create(members)))).toBe(200);
+      expect(await post(createRequest(create(members)))).toBe(200);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED);
-      expect(readCounts(receiver)).toEqual({ [`${name}-broken`]: broken.length, [`${name}-unmatched`]: 2 });
+      expect(readCounts(receiver)).toEqual({ [`${name}-broken`]: brokenMembers.length, [`${name}-unmatched`]: 2 });
       // The same events again: in the reverse order, twice in one request, and in requests with one event.
       for (const body of [members.toReversed(), [a, a, b], [c], [a]].map(create))
-        expect(await post(sign(body))).toBe(200);
+        expect(await post(createRequest(body))).toBe(200);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED);
       expect(await readVerbs(store, victim)).toEqual(DELIVERED);
       expect(await listSuppressed(domain)).toEqual(recipients);
@@ -132,33 +132,33 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
 
   if (forms.length === 0)
     test('a list of events gets 4xx and changes nothing, because a body of this format has one event', async () => {
-      const { domain, receiver, sign, post } = await createRig();
+      const { domain, receiver, createRequest, post } = await createRig();
       const id = await storeDelivered(store, `gone@${domain}`);
-      const request = sign(createBounce(id, `gone@${domain}`));
+      const request = createRequest(createBounce(id, `gone@${domain}`));
       for (const list of [`[${request.body}]`, `[${request.body},${request.body}]`, `[]`]) {
         // The signature of Mailgun is in the body, which must be an object.
         const isMailgun = name === 'mailgun';
         const body = Buffer.from(list);
-        expect(await post(isMailgun ? { ...request, body } : sign(body))).toBe(isMailgun ? 401 : 400);
+        expect(await post(isMailgun ? { ...request, body } : createRequest(body))).toBe(isMailgun ? 401 : 400);
       }
       expect(await readVerbs(store, id)).toEqual(DELIVERED);
       expect(readCounts(receiver)).toEqual({ [`${name}-${name === 'mailgun' ? 'unauthenticated' : 'broken'}`]: 3 });
     });
 
   test('a replayed request changes nothing, even after the suppression was removed and with a later signature', async () => {
-    const { domain, countNewBounces, receiver, sign, post } = await createRig();
+    const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
     const id = await storeDelivered(store, `gone@${domain}`);
     const body = createBounce(id, `gone@${domain}`);
     const maxAgeMs = MAX_AGES_MS[name];
-    const tooOld = maxAgeMs === undefined ? null : sign(body, Date.now() - maxAgeMs - 60_000);
+    const tooOld = maxAgeMs === undefined ? null : createRequest(body, Date.now() - maxAgeMs - 60_000);
     if (tooOld !== null) {
       expect(await post(tooOld)).toBe(401);
       expect(await readVerbs(store, id)).toEqual(DELIVERED);
     }
-    const captured = sign(body);
+    const captured = createRequest(body);
     expect([await post(captured), await post(captured)]).toEqual([200, 200]);
     await store.removeSuppression('default', `gone@${domain}`);
-    const later = sign(body, Date.now() + 1_000);
+    const later = createRequest(body, Date.now() + 1_000);
     expect([await post(captured), await post(later)]).toEqual([200, 200]);
     expect(await readVerbs(store, id)).toEqual(BOUNCED);
     expect(await listSuppressed(domain)).toEqual([]);
@@ -167,26 +167,26 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
   });
 
   test('a bad request changes nothing, doctor names its reason, and the next good event is applied', async () => {
-    const { domain, countNewBounces, receiver, sign, post } = await createRig();
+    const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
     const [to, path] = [`gone@${domain}`, `/events/${name}`];
     const id = await storeDelivered(store, to);
     const before = await store.findMessage(id);
     const good = createBounce(id, to);
-    const signed = sign(good);
+    const signed = createRequest(good);
 
     // Requests that are not authenticated.
     const otherSender = row.createSender();
     const other = createBounce(createMessage().id, to);
-    const forged = [
-      otherSender.sign(good, receiver.publicUrl),
-      { ...otherSender.sign(good, receiver.publicUrl), headers: {} },
-      ...(USES_BASIC.has(name) || name === 'mailgun' ? [] : [{ ...sign(other), body: good }]),
+    const forgedRequests = [
+      otherSender.createRequest(good, receiver.publicUrl),
+      { ...otherSender.createRequest(good, receiver.publicUrl), headers: {} },
+      ...(USES_BASIC.has(name) || name === 'mailgun' ? [] : [{ ...createRequest(other), body: good }]),
     ];
-    for (const request of forged) expect(await post(request)).toBe(401);
+    for (const request of forgedRequests) expect(await post(request)).toBe(401);
 
     // Bodies that are not in the format.
     const utf16 = Buffer.from(good.toString(), 'utf16le');
-    const damaged = [
+    const damagedBodies = [
       good.subarray(0, good.length / 2),
       utf16,
       Buffer.concat([Buffer.from([0xff, 0xfe]), utf16]),
@@ -195,20 +195,20 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       Buffer.alloc(0),
     ];
     const signsParsedBody = SIGNS_PARSED_BODY.has(name);
-    for (const body of damaged)
-      expect(await post(signsParsedBody ? { ...signed, body } : sign(body))).toBe(signsParsedBody ? 401 : 400);
+    for (const body of damagedBodies)
+      expect(await post(signsParsedBody ? { ...signed, body } : createRequest(body))).toBe(signsParsedBody ? 401 : 400);
 
     // An authenticated event without its type. The signature of a list, and of Mailgun, does not depend on its events.
     const [form] = forms;
-    const untyped = removeType(name, createMember(id, to));
+    const untypedEvent = removeType(name, createMember(id, to));
     const isCounted = form !== undefined || name === 'mailgun';
-    expect(await post(sign(form?.create([untyped]) ?? Buffer.from(JSON.stringify(untyped))))).toBe(
+    expect(await post(createRequest(form?.create([untypedEvent]) ?? Buffer.from(JSON.stringify(untypedEvent))))).toBe(
       isCounted ? 200 : 400,
     );
 
     // Events about a message of another installation, and about another recipient.
-    expect(await post(sign(other))).toBe(200);
-    expect(await post(sign(createBounce(id, `other@${domain}`)))).toBe(200);
+    expect(await post(createRequest(other))).toBe(200);
+    expect(await post(createRequest(createBounce(id, `other@${domain}`)))).toBe(200);
 
     // A body that exceeds the limit.
     const { socket, received, closed } = openConnection(receiver);
@@ -220,20 +220,20 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     expect([await listSuppressed(domain), await countNewBounces()]).toEqual([[], 0]);
     expect(receiver.faults).toEqual([]);
     const counts = {
-      unauthenticated: forged.length + (signsParsedBody ? damaged.length : 0),
-      broken: 1 + (signsParsedBody ? 0 : damaged.length),
+      unauthenticated: forgedRequests.length + (signsParsedBody ? damagedBodies.length : 0),
+      broken: 1 + (signsParsedBody ? 0 : damagedBodies.length),
       'too-large': 1,
     };
     // An event with an unknown id of the provider is pending for a minute.
-    const unmatched = row.metadata === null ? 1 : 2;
+    const unmatchedCount = row.metadata === null ? 1 : 2;
     expect(readCounts(receiver)).toEqual({
       [`${name}-unauthenticated`]: counts.unauthenticated,
       [`${name}-broken`]: counts.broken,
       [`${name}-too-large`]: 1,
-      [`${name}-unmatched`]: unmatched,
+      [`${name}-unmatched`]: unmatchedCount,
     });
     const provider = findProvider(name);
-    if (provider === null) throw new Error(`${name} is no provider`);
+    if (provider === null) throw new Error(`${name} is not a provider`);
     const finding = checkProviderEvents({
       provider,
       isRelay: true,
@@ -247,7 +247,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     expect(finding).toMatchObject({ check: `events ${name}`, result: 'warning' });
     for (const [reason, count] of Object.entries(counts)) expect(finding.detail).toContain(`${reason} ${count}`);
     expect(finding.detail).toContain(
-      `${unmatched === 1 ? 'one event' : '2 events'} without a message of this installation`,
+      `${unmatchedCount === 1 ? 'one event' : '2 events'} without a message of this installation`,
     );
 
     expect(await post(signed)).toBe(200);

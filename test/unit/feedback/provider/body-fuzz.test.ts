@@ -154,11 +154,11 @@ describe('a request with changed bytes', () => {
         },
       });
       const original = createEventBody(row, row.samples.hardBounce, { id: ID, recipient: RECIPIENT });
-      const signed = sender.sign(original, receiver.publicUrl);
+      const signed = sender.createRequest(original, receiver.publicUrl);
       const create = (apply: Change): EventRequest =>
         name === 'mailgun'
           ? { headers: signed.headers, body: apply(signed.body) }
-          : sender.sign(apply(original), receiver.publicUrl);
+          : sender.createRequest(apply(original), receiver.publicUrl);
       await fc.assert(
         fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 2 }), contentType, async (changes, type) => {
           const refusals = receiver.listRefusals().length;

@@ -41,7 +41,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     const receiver = await startReceiver(name, sender.secret, { recordFeedback }, options);
     const id = await storeDelivered(store, 'gone@example.net');
     const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' });
-    return { store, receiver, id, failure, request: sender.sign(body, receiver.publicUrl) };
+    return { store, receiver, id, failure, request: sender.createRequest(body, receiver.publicUrl) };
   }
 
   test('a body with a declared size of more than 10 MB gets 413 before the body is sent', async () => {
@@ -70,7 +70,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     expect(receiver.listRefusals()).toEqual([`${name}-too-large`]);
   });
 
-  test('a request with a content encoding gets 415 and is counted, and `identity` is no encoding', async () => {
+  test('a request with a content encoding gets 415 and is counted, and `identity` is not an encoding', async () => {
     const { receiver, store, id, request } = await createRig();
     const postEncoded = async (encoding: string, body: Buffer) =>
       (await postEvents(receiver, { headers: { ...request.headers, 'content-encoding': encoding }, body })).status;
@@ -165,12 +165,12 @@ describe('a request with several events', () => {
       const bodies = recipients.map((recipient, at) =>
         createEventBody(row, row.samples.hardBounce, { id: ids[at] ?? '', recipient }).toString(),
       );
-      const request = sender.sign(Buffer.from(`[${bodies.join(',')}]`), receiver.url);
+      const request = sender.createRequest(Buffer.from(`[${bodies.join(',')}]`), receiver.url);
       expect(await postEvents(receiver, request)).toEqual({ status, retryAfter: '20' });
       const first = await Promise.all(ids.map((id) => readVerbs(store, id)));
       expect(first.filter((verbs) => verbs.includes('bounced')).length).toBeLessThan(recipients.length);
       isFailing = false;
-      const reversed = sender.sign(Buffer.from(`[${bodies.toReversed().join(',')}]`), receiver.url);
+      const reversed = sender.createRequest(Buffer.from(`[${bodies.toReversed().join(',')}]`), receiver.url);
       expect([(await postEvents(receiver, reversed)).status, (await postEvents(receiver, request)).status]).toEqual([
         200, 200,
       ]);
@@ -187,7 +187,9 @@ describe('a request with several events', () => {
     const id = await storeDelivered(store, 'gone@example.net');
     const receiver = await startReceiver('postmark', sender.secret, store, { format: createArrayFormat(503) });
     const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
-    expect((await postEvents(receiver, sender.sign(Buffer.from(`[7,${body}]`), receiver.url))).status).toBe(200);
+    expect((await postEvents(receiver, sender.createRequest(Buffer.from(`[7,${body}]`), receiver.url))).status).toBe(
+      200,
+    );
     expect(receiver.listRefusals()).toEqual(['postmark-broken']);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
   });
@@ -209,7 +211,7 @@ describe('a member that is damaged does not affect the other members of a JSON l
     const bounce = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
     const event = Buffer.from(bounce.slice(bounce.indexOf('[') + 1, bounce.lastIndexOf(']')));
     const body = Buffer.concat([Buffer.from('['), member, Buffer.from(','), event, Buffer.from(']')]);
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(receiver.listRefusals()).toEqual([]);
   });
@@ -223,7 +225,7 @@ describe('a member that is damaged does not affect the other members of a JSON l
     const receiver = await startReceiver('mailjet', sender.secret, store);
     const event = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
     const body = Buffer.from(`[${event.replace('{', `{"nested":${nested},`)},${event}]`);
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(receiver.listRefusals()).toEqual(['mailjet-broken']);
   });
@@ -245,11 +247,11 @@ describe.each(['mailgun', 'mandrill'] as const)('a body of %s that is parsed bef
       name === 'mailgun'
         ? Buffer.from(small.toString().replace('{', `{"padding":"${PADDING}",`))
         : Buffer.from(small.toString().replace('mandrill_events=', `mandrill_events=${'+'.repeat(PADDING.length)}`));
-    const forged = row.createSender().sign(body, receiver.publicUrl);
+    const forged = row.createSender().createRequest(body, receiver.publicUrl);
     expect((await postEvents(receiver, forged)).status).toBe(401);
     expect(receiver.listRefusals()).toEqual([`${name}-unauthenticated`]);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(receiver.faults).toEqual([]);
   });
@@ -268,7 +270,7 @@ test('the token of a Mailgun request about an unknown message, another recipient
     createEventBody(row, row.samples.hardBounce, { ...about, recipient: 'other@example.net' }),
     createEventBody(row, 'opened.json', about),
   ]) {
-    const captured = sender.sign(body, receiver.url);
+    const captured = sender.createRequest(body, receiver.url);
     expect((await postEvents(receiver, captured)).status).toBe(200);
     const { signature }: { signature: unknown } = JSON.parse(captured.body.toString());
     const bounce: object = JSON.parse(createEventBody(row, row.samples.hardBounce, about).toString());
@@ -285,7 +287,7 @@ test('a Mailgun event about an open is not counted as an event without a message
   const sender = row.createSender();
   const receiver = await startReceiver('mailgun', sender.secret, store);
   const body = createEventBody(row, 'opened.json', { id: createMessage().id, recipient: 'gone@example.net' });
-  expect((await postEvents(receiver, sender.sign(body, receiver.url))).status).toBe(200);
+  expect((await postEvents(receiver, sender.createRequest(body, receiver.url))).status).toBe(200);
   expect(receiver.events).toEqual([{ type: 'report.unrelated', at: expect.any(Number), count: 1 }]);
 });
 
@@ -304,7 +306,7 @@ describe('a large body', () => {
   test('has the same effect as a smaller body', async () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const body = Buffer.from(`[7,${'{"msys":{}},'.repeat(50_000)}${event}]`);
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(receiver.listRefusals()).toEqual(['sparkpost-broken']);
     expect(receiver.events).toContainEqual(expect.objectContaining({ type: 'report.unrelated', count: 50_000 }));
@@ -313,7 +315,7 @@ describe('a large body', () => {
   test('that is not JSON gets 400', async () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const body = Buffer.from(`[${event},${'{"msys":{}},'.repeat(50_000)}`);
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(400);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(400);
     expect(receiver.listRefusals()).toEqual(['sparkpost-broken']);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
@@ -321,10 +323,10 @@ describe('a large body', () => {
   test('that exhausts the memory of its thread gets 503, and the next request is applied', async () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
     const hostile = Buffer.from(`[${'{"msys":{"a":{"type":"bounce"}}},'.repeat(300_000)}{}]`);
-    expect((await postEvents(receiver, sender.sign(hostile, receiver.publicUrl))).status).toBe(503);
+    expect((await postEvents(receiver, sender.createRequest(hostile, receiver.publicUrl))).status).toBe(503);
     expect(receiver.listRefusals()).toEqual(['sparkpost-unread']);
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}${event}]`);
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(200);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
   });
 
@@ -342,7 +344,7 @@ describe('a large body', () => {
       readBody: () => Promise.resolve(result),
     });
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(status);
     expect(receiver.listRefusals()).toEqual([`${name}-unread`]);
   });
 
@@ -357,7 +359,7 @@ describe('a large body', () => {
     const readBody = () => Promise.reject(new Error('no memory'));
     const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), { readBody });
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}{}]`);
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(status);
     expect(receiver.listRefusals()).toEqual([`${name}-busy`]);
     expect(receiver.faults).toEqual([`${name} events: Error: no memory`]);
   });
@@ -378,7 +380,7 @@ test.each([
     };
     const receiver = await startReceiver(name, sender.secret, await createReceiverStore(), { format: { read } });
     const body = Buffer.from('[{}]');
-    expect((await postEvents(receiver, sender.sign(body, receiver.publicUrl))).status).toBe(status);
+    expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(status);
     expect(receiver.listRefusals()).toEqual([`${name}-unread`]);
     expect(receiver.faults).toEqual([`${name} events: Error: a defect`]);
   },

@@ -6,7 +6,7 @@ import { classifyFailure, withFailureClass } from '../../../../src/feedback/read
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../../../src/model/failure.ts';
 
 const TEMPORARY = { permanent: false, failure: { class: 'soft' } };
-const REFUSED = { permanent: true, failure: { class: 'block' } };
+const BLOCK = { permanent: true, failure: { class: 'block' } };
 const UNKNOWN = { permanent: true, failure: { class: 'soft' } };
 const MISSING = { permanent: true, failure: { class: 'hard' } };
 
@@ -28,11 +28,11 @@ describe('a failure is classified by', () => {
     ['an expired retry period with class 5', '', '5.4.7', TEMPORARY],
     ['an expired retry period in the text', 'retry timeout exceeded', '5.0.0', TEMPORARY],
     ['a missing mailbox rather than an expired retry period', 'user unknown: retry timeout exceeded', '5.0.0', MISSING],
-    ['policy rather than the mailbox', '550 5.7.1 no such user', null, REFUSED],
-    ['content', '554 5.6.0 message content rejected', null, REFUSED],
-    ['relaying', '550 relaying denied', null, REFUSED],
-    ['size', '552 5.3.4 message too big', null, REFUSED],
-    ['the sender’s address', '550 5.1.8 sender address does not exist', null, REFUSED],
+    ['policy rather than the mailbox', '550 5.7.1 no such user', null, BLOCK],
+    ['content', '554 5.6.0 message content rejected', null, BLOCK],
+    ['relaying', '550 relaying denied', null, BLOCK],
+    ['size', '552 5.3.4 message too big', null, BLOCK],
+    ['the sender’s address', '550 5.1.8 sender address does not exist', null, BLOCK],
     ['an unknown text', 'the server refused the message', null, UNKNOWN],
     ['a host that does not exist', 'Host or domain name not found', '5.4.4', MISSING],
     ['a host whose lookup failed temporarily', 'Host not found, try again', '5.4.4', TEMPORARY],
