@@ -16,10 +16,10 @@ const RELAY_FAILURE_MS = 300_000;
 const MAX_AHEAD_MS = 60_000;
 const MAX_FILE_OFFSET_MS = 10_000;
 /**
- * Maximum drift of the wall clock from the monotonic clock during the check. A larger drift means that the wall clock
- * was set.
+ * Maximum difference between the wall clock and the monotonic clock that may arise during the check. A larger
+ * difference means that the wall clock was stepped.
  */
-const MAX_JUMP_MS = 100;
+const MAX_STEP_MS = 100;
 
 const LIST_FORMATTER = new Intl.ListFormat('en');
 
@@ -49,7 +49,7 @@ export async function checkClock(parts: ClockParts): Promise<readonly Finding[]>
     readFileOffsetMs(now, readFileSystemTime),
     wait(OBSERVATION_MS),
   ]);
-  const jumpMs = now() - start.wall - (monotonic() - start.monotonic);
+  const stepMs = now() - start.wall - (monotonic() - start.monotonic);
   const relayTimeMs = receivedGreeting === null ? null : parseGreetingTime(receivedGreeting.text);
   const relayOffsetMs = relayTimeMs === null || receivedGreeting === null ? null : relayTimeMs - receivedGreeting.at;
 
@@ -76,8 +76,8 @@ export async function checkClock(parts: ClockParts): Promise<readonly Finding[]>
     const detail = `the file system of the database is ${formatOffset(fileOffsetMs)} ${fileOffsetMs > 0 ? 'ahead of' : 'behind'} the clock`;
     return [createWarning('clock', detail, remedy)];
   }
-  if (Math.abs(jumpMs) > MAX_JUMP_MS) {
-    return [createWarning('clock', `the clock changed by ${Math.round(jumpMs)} ms within one second`, remedy)];
+  if (Math.abs(stepMs) > MAX_STEP_MS) {
+    return [createWarning('clock', `the clock was stepped by ${Math.round(stepMs)} ms during the check`, remedy)];
   }
   const comparisons = [
     ...(relayOffsetMs === null ? [] : ["the relay's greeting"]),

@@ -43,7 +43,7 @@ interface Difference {
 interface ProviderEntries {
   /** The canonical forms of all entries that were read. */
   readonly addresses: ReadonlySet<string>;
-  readonly missingHere: Difference;
+  readonly onlyAtProvider: Difference;
   readonly isComplete: boolean;
 }
 
@@ -54,24 +54,24 @@ export async function checkSuppressionLists(parts: SuppressionListsParts): Promi
     return createOkFinding(CHECK, 'not compared: the suppression list of Amazon SES is disabled for this AWS account');
   const provider = await readProviderEntries(parts, reasons.value);
   if ('code' in provider) return createUnreadFinding(provider, parts.usesSmtpInterface);
-  const own = provider.isComplete ? await findMissingAtProvider(parts, provider.addresses, reasons.value) : null;
+  const own = provider.isComplete ? await findOnlyInPostrider(parts, provider.addresses, reasons.value) : null;
   const detail = [
     describeScope(provider, own),
-    describeDifference(provider.missingHere, 'only on the list of Amazon SES'),
-    describeDifference(own?.missing ?? createDifference(), 'only on lists of Postrider'),
+    describeDifference(provider.onlyAtProvider, 'only on the list of Amazon SES'),
+    describeDifference(own?.onlyInPostrider ?? createDifference(), 'only on lists of Postrider'),
   ]
     .filter((text) => text !== '')
     .join('; ');
   const remedies = [
-    ...(provider.missingHere.count === 0 ? [] : [MISSING_HERE_REMEDY]),
-    ...((own?.missing.count ?? 0) === 0 ? [] : [MISSING_AT_PROVIDER_REMEDY]),
+    ...(provider.onlyAtProvider.count === 0 ? [] : [ONLY_AT_PROVIDER_REMEDY]),
+    ...((own?.onlyInPostrider.count ?? 0) === 0 ? [] : [ONLY_IN_POSTRIDER_REMEDY]),
   ];
   return remedies.length === 0 ? createOkFinding(CHECK, detail) : createWarning(CHECK, detail, remedies.join('; '));
 }
 
-const MISSING_HERE_REMEDY =
+const ONLY_AT_PROVIDER_REMEDY =
   'on the list of Amazon SES only: `postrider suppression add ACCOUNT ADDRESS` suppresses the address here too, and `postrider suppression remove ACCOUNT ADDRESS --provider` removes it from the list of Amazon SES';
-const MISSING_AT_PROVIDER_REMEDY =
+const ONLY_IN_POSTRIDER_REMEDY =
   'on lists of Postrider only: `postrider suppression remove ACCOUNT ADDRESS` removes the address, and `aws sesv2 put-suppressed-destination --reason BOUNCE --email-address ADDRESS` adds it to the list of Amazon SES';
 
 /** With the SMTP interface, credentials of the API are optional, so their absence is not a warning. */
@@ -97,7 +97,7 @@ async function readProviderEntries(
 ): Promise<ProviderEntries | SesFailure> {
   const startedAt = clock.monotonic();
   const addresses = new Set<string>();
-  const missingHere = createDifference();
+  const onlyAtProvider = createDifference();
   let position: string | null = null;
   for (let pageCount = 0; pageCount < MAX_PAGES; pageCount += 1) {
     const pageStartedAt = clock.monotonic();
@@ -114,14 +114,15 @@ async function readProviderEntries(
       addresses.add(canonical);
     }
     const suppressed = new Set(effective.size === 0 ? [] : await findSuppressed([...effective.keys()]));
-    for (const [canonical, address] of effective) if (!suppressed.has(canonical)) addDifference(missingHere, address);
+    for (const [canonical, address] of effective)
+      if (!suppressed.has(canonical)) addDifference(onlyAtProvider, address);
     position = page.value.next;
-    if (position === null) return { addresses, missingHere, isComplete: true };
+    if (position === null) return { addresses, onlyAtProvider, isComplete: true };
     const now = clock.monotonic();
     if (now - startedAt >= MAX_READ_MS) break;
     await wait(Math.max(0, pageStartedAt + PAGE_INTERVAL_MS - now));
   }
-  return { addresses, missingHere, isComplete: false };
+  return { addresses, onlyAtProvider, isComplete: false };
 }
 
 /**
@@ -133,29 +134,29 @@ function toCanonical(text: string): string {
 }
 
 interface OwnEntries {
-  readonly missing: Difference;
+  readonly onlyInPostrider: Difference;
   readonly comparedCount: number;
   readonly isComplete: boolean;
 }
 
 /** Finds the entries of Postrider that Amazon SES would have added to its list, and that its list does not contain. */
-async function findMissingAtProvider(
+async function findOnlyInPostrider(
   { readOwnPages, clock }: SuppressionListsParts,
   providerAddresses: ReadonlySet<string>,
   reasons: ReadonlySet<SesSuppressionReason>,
 ): Promise<OwnEntries> {
   const startedAt = clock.monotonic();
-  const missing = createDifference();
+  const onlyInPostrider = createDifference();
   let comparedCount = 0;
   for await (const page of readOwnPages()) {
     for (const { address, reason, list } of page) {
       if (!isExpectedAtProvider(reason, reasons)) continue;
       comparedCount += 1;
-      if (!providerAddresses.has(address)) addDifference(missing, `${address} (${list})`);
+      if (!providerAddresses.has(address)) addDifference(onlyInPostrider, `${address} (${list})`);
     }
-    if (clock.monotonic() - startedAt >= MAX_OWN_READ_MS) return { missing, comparedCount, isComplete: false };
+    if (clock.monotonic() - startedAt >= MAX_OWN_READ_MS) return { onlyInPostrider, comparedCount, isComplete: false };
   }
-  return { missing, comparedCount, isComplete: true };
+  return { onlyInPostrider, comparedCount, isComplete: true };
 }
 
 /** Amazon SES adds addresses only after bounces and complaints. */

@@ -61,14 +61,14 @@ describe('database', () => {
 });
 
 describe('clock', () => {
-  /** The wall clock follows the monotonic clock, except for `jumpMs` during the check. */
-  function createClockParts(change: Partial<ClockParts>, jumpMs = 0): ClockParts {
+  /** The wall clock follows the monotonic clock, except for `stepMs` during the check. */
+  function createClockParts(change: Partial<ClockParts>, stepMs = 0): ClockParts {
     let [wall, monotonic] = [NOW, 0];
     return {
       now: () => wall,
       monotonic: () => monotonic,
       wait: async (ms) => {
-        wall += ms + jumpMs;
+        wall += ms + stepMs;
         monotonic += ms;
       },
       newestAcceptedAt: null,
@@ -85,7 +85,7 @@ describe('clock', () => {
       'a clock that is set during the check is a warning',
       createClockParts({}, -5_000),
       'warning',
-      /changed by -5000 ms/,
+      /stepped by -5000 ms/,
     ],
     [
       'a message whose time of acceptance is in the future is a warning',
