@@ -79,7 +79,7 @@ export type TransportSetting =
 
 export interface Settings {
   readonly database: DatabaseSetting;
-  /** If true, no message is accepted while the server demands no synchronous standby. */
+  /** If true, no message is accepted while the server does not require a synchronous standby. */
   readonly requireSyncStandby: boolean;
   readonly transport: TransportSetting;
   readonly listen: HttpListen;

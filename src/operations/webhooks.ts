@@ -323,10 +323,10 @@ async function changeWebhook(
     const leases = await store.listDeliveryLeases(id, now, now + 2 * DELIVERY_LEASE_MS);
     return leases.map((lease) => `${lease.id} ${lease.lease}`);
   };
-  for (let earlier = await listLeases(); earlier.length > 0 && clock.now() < endsAt; ) {
+  for (let earlierLeases = await listLeases(); earlierLeases.length > 0 && clock.now() < endsAt; ) {
     await new Promise<void>((resolve) => clock.after(LEASE_POLL_MS, resolve));
-    const current = new Set(await listLeases());
-    earlier = earlier.filter((lease) => current.has(lease));
+    const currentLeases = new Set(await listLeases());
+    earlierLeases = earlierLeases.filter((lease) => currentLeases.has(lease));
   }
   return ok(toWebhookEntry(result.value, clock.now()));
 }

@@ -10,7 +10,7 @@ export interface OpenOptions {
   readonly exclusive: boolean;
   /** True for a short command: an embedded store starts no thread and completes each call synchronously. */
   readonly runsInCallerThread?: boolean;
-  /** If true, no message is accepted while the server demands no synchronous standby. Default: false. */
+  /** If true, no message is accepted while the server does not require a synchronous standby. Default: false. */
   readonly requireSyncStandby?: boolean;
   /** Called with the status of the standby of a database server. */
   readonly onStandby?: (standby: Standby) => void;

@@ -118,8 +118,8 @@ export interface DeliveryRecovery {
   /** True if no other node can be alive. False: leases of live nodes stay unchanged. */
   readonly includeAllLeases: boolean;
   /**
-   * Given: only leases of `node` itself end, except those of these deliveries. They are leases of a claim whose response
-   * was lost, or of a release that failed.
+   * If this list is given, only leases of `node` end, except the leases of the listed deliveries. The ended leases belong
+   * to a claim whose response was lost, or to a release that failed.
    */
   readonly ownLeasesExcept?: readonly string[];
 }

@@ -49,8 +49,8 @@ export interface Slots {
   /** Marks an endpoint as failing. */
   markFailing(webhookId: number): void;
   /**
-   * Occupies a slot for each delivery of a claim with these limits, from the claim until the result is recorded. The
-   * deliveries are in order of the ids of their endpoints.
+   * Occupies a slot for each claimed delivery, from the claim until the result is recorded. `webhookIds` contains the
+   * endpoint of each delivery, in ascending order. `limits` are the limits of the claim.
    */
   occupy(webhookIds: readonly number[], limits: SlotLimits): void;
   /** Stores the result of an attempt. The slot of the attempt remains occupied. */

@@ -10,7 +10,7 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 
 const WAIT_OPTIONS = { timeout: 60_000 };
-const STANDBY_ERROR_PATTERN = /the server demands no synchronous standby\. Set synchronous_standby_names/;
+const STANDBY_ERROR_PATTERN = /the server does not require a synchronous standby\. Set synchronous_standby_names/;
 
 /** Returns the finding of `doctor` about the standby, and the line of the log of a start. */
 async function readReports(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
@@ -72,7 +72,7 @@ test('doctor and the start report whether the server has a standby, whether comm
   expect(await readStandby(plain.href)).toBe('asynchronous');
 }, 240_000);
 
-test('messages are accepted only while the server demands a synchronous standby, directly and behind a pooler', async () => {
+test('messages are accepted only while the server requires a synchronous standby, directly and behind a pooler', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await openStore(parsePostgresUrl(url), { exclusive: true, requireSyncStandby: true });

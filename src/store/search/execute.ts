@@ -387,18 +387,19 @@ export function* findCandidates(
   return segments.map(({ messageCount }, index) => {
     const segmentRanges = rangesBySegment[index] ?? [];
     if (segmentRanges.length === 0) return null;
-    const remaining = new Uint8Array(Math.ceil(messageCount / 8)).fill(0xff);
+    const candidateBits = new Uint8Array(Math.ceil(messageCount / 8)).fill(0xff);
     for (const { range, pages: keys } of segmentRanges) {
-      const bits = new Uint8Array(remaining.length);
+      const rangeBits = new Uint8Array(candidateBits.length);
       for (const key of keys) {
         const page = pages.get(key);
         // The segment was replaced during the search.
         if (page === undefined) return null;
-        markMatches(page, range, bits);
+        markMatches(page, range, rangeBits);
       }
-      for (const [byteIndex, byte] of bits.entries()) remaining[byteIndex] = (remaining[byteIndex] ?? 0) & byte;
+      for (const [byteIndex, byte] of rangeBits.entries())
+        candidateBits[byteIndex] = (candidateBits[byteIndex] ?? 0) & byte;
     }
-    return listSetBits(remaining);
+    return listSetBits(candidateBits);
   });
 }
 

@@ -178,9 +178,9 @@ function fitIntoSegment(
 }
 
 /**
- * Builds a segment from messages. If `first` or `end` is null, the messages define this bound. The messages with the
- * sequence number at this bound are then excluded, because other messages with this number may not have been read. They
- * belong to the next segment.
+ * Builds a segment from messages. If `first` or `end` is null, the messages define this bound. The messages whose
+ * sequence number equals this bound are excluded, because other messages with this number may not have been read. The
+ * adjacent segment contains all messages with this number.
  */
 function buildSegment(messages: readonly SearchableMessage[], first: number | null, end: number | null): NewSegment {
   const [oldest, newest] = [toSeq(messages.at(0)?.id ?? MIN_ID), toSeq(messages.at(-1)?.id ?? MIN_ID)];
