@@ -41,7 +41,7 @@ export interface RunningService {
 }
 
 /**
- * Starts the service with these settings. Rejects with a one-line Error that names the setting or the resource, the
+ * Starts the service with the given settings. Rejects with a one-line Error that names the setting or the resource, the
  * problem and the remedy. After a rejection, no component of the service runs.
  */
 export async function startService(settings: SettingValues = {}): Promise<RunningService> {

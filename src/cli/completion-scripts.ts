@@ -40,8 +40,9 @@ function createCasePattern(keys: readonly string[]): string {
 }
 
 /**
- * Returns the loop body that bash and zsh share. The loop body reads one word before the cursor. The shell variable
- * `command` becomes the path of the command, and `flag` the flag whose value follows.
+ * Returns the loop body that bash and zsh share. The loop body reads one word before the cursor. It sets
+ * `command` to the path of the command so far. It sets `flag` to the flag whose value is the next word, or to the empty
+ * string.
  */
 function createWordLoopBody(nodes: readonly CommandNode[]): string {
   const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => path);

@@ -44,8 +44,8 @@ export interface Context {
   /** Writes one line to standard error. */
   warn(message: string): void;
   /**
-   * Runs an operation as the user of this command, on the configured store. `runsInCallerThread` has the meaning of `withStore`.
-   * Its default is true.
+   * Runs an operation as the user of this command, on the configured store. `runsInCallerThread` has the same meaning
+   * as for `withStore`. The default is true.
    */
   withOperationContext<T>(
     work: (context: Omit<OperationContext, 'warn'>) => Promise<T>,

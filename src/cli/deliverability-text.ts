@@ -1,4 +1,4 @@
-/** Formats deliverability figures for the terminal: a table compared with the period before, and what changed. */
+/** Formats deliverability figures for the terminal: a table compared with the previous period, and what changed. */
 import { formatPercent } from '../operations/deliverability/changes.ts';
 import type { ComparedFigures, Deliverability, DeliverabilityFigures } from '../operations/deliverability/schemas.ts';
 import { formatDuration } from '../printing/text.ts';
@@ -53,7 +53,7 @@ export function formatDeliverability(deliverability: Deliverability): string {
     ['period', `${formatIsoTime(from)} to ${formatIsoTime(until)}`],
     ['before', `${formatIsoTime(previousFrom)} to ${formatIsoTime(from)}`],
   ]);
-  return `${table}\n${periods}\n${changes.length === 0 ? 'No significant change from the period before.\n' : changeLines.join('')}`;
+  return `${table}\n${periods}\n${changes.length === 0 ? 'No significant change from the previous period.\n' : changeLines.join('')}`;
 }
 
 function formatRate(rate: number | null): string {

@@ -44,7 +44,7 @@ export function addOverviewCommand(program: Command, context: Context): void {
 const ONLY_WITH_BY = 'with --by: ';
 /** The help of flags that differs from the description of the member. */
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
-  by: 'shows messages by `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`, compared with the period before',
+  by: 'shows messages by `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`, compared with the previous period',
   account: `${ONLY_WITH_BY}only messages of this account`,
   sendingDomain: 'with --by provider: only messages from this sending domain',
   key: `${ONLY_WITH_BY}the key of the row whose figures over time \`--json\` prints`,

@@ -155,7 +155,7 @@ function formatUnknownKeyError(target: Target, path: string): string {
   return `the service at ${formatTarget(target)} does not accept a key that was just created in ${quote(path)}, so it uses another database; give --key`;
 }
 
-/** Returns the address at which this machine reaches the service with these settings. */
+/** Returns the address at which this machine reaches a service with the given settings. */
 function getLocalTarget({ listen, tls }: Settings): Target {
   if (isUnixSocket(listen)) return listen;
   if (listen.port === 0) throw new CommandFailure('POSTRIDER_LISTEN has port 0, so the port is unknown; give --url');

@@ -113,7 +113,7 @@ function formatRotation(rotation: WebhookRotation): string {
   return `${formatSecret(rotation)}The old secret also signs until ${formatIsoTime(rotation.previousSecretUntil)}.\n`;
 }
 
-/** Returns the members that `--json` prints. They are fixed, because scripts of operators read them. */
+/** Returns the members that `--json` prints. The set of members is fixed, because scripts of operators read them. */
 function toPublishedEntry({ previousSecretUntil: _until, ...entry }: WebhookEntry): object {
   return entry;
 }

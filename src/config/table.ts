@@ -462,7 +462,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_NOTIFY',
     { default: null, example: 'mailto:ops@example.com,https://hooks.example.com/postrider', secrecy: 'urls' },
     createValueKind('comma list', parseNotifyTargets, '`mailto:ADDRESS`, `https://…`; at most 10'),
-    'Targets that are notified when a problem that needs attention begins, and when it ends (docs/notifications.md). Failures of the transport are sent to HTTPS targets only. If unset, no notification is sent. Give every node the same value.',
+    'Targets that receive a notification when a problem that needs attention begins and when the problem ends (docs/notifications.md). Failures of the transport are sent to HTTPS targets only. If unset, no notification is sent. Give every node the same value.',
   ),
   notifyFrom: createSpec(
     'POSTRIDER_NOTIFY_FROM',

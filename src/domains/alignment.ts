@@ -165,7 +165,7 @@ function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignme
   }
 }
 
-/** Returns true if the policy demands strict alignment for `adkim` or `aspf`. The default is relaxed. */
+/** Returns true if the policy requires strict alignment for `adkim` or `aspf`. The default is relaxed. */
 function isStrict(tags: ReadonlyMap<string, string>, tag: 'adkim' | 'aspf'): boolean {
   return tags.get(tag)?.toLowerCase() === 's';
 }

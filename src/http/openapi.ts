@@ -118,7 +118,7 @@ function createSendMailOperation(): JsonObject {
     tags: ['mail'],
     summary: 'Send mail',
     description:
-      'Accepts one message. Status 201 means that the mail request is stored durably and will reach exactly one terminal state.',
+      'Accepts one message. Status 201 means that the mail request is stored durably and will end in exactly one terminal state.',
     parameters: [
       {
         name: 'Idempotency-Key',

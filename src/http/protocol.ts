@@ -1,8 +1,8 @@
 /**
  * Reads requests and writes responses of the public listener: status, headers and bodies.
  *
- * Guarantees: all errors have the same body format. If a request body was not read, the connection is closed after the
- * response, with a delay in which the client can read the response. During a drain, every response closes its
+ * Guarantees: all errors have the same body format. If a request body was not read, the connection is closed only
+ * after a delay, so that the client can read the response. During a drain, every response closes its
  * connection.
  */
 import { isUtf8 } from 'node:buffer';

@@ -47,7 +47,7 @@ export const MailCreated = Type.Object(
   },
   {
     additionalProperties: false,
-    description: 'The mail request is stored durably and will reach exactly one terminal state.',
+    description: 'The mail request is stored durably and will end in exactly one terminal state.',
   },
 );
 export type MailCreated = Static<typeof MailCreated>;

@@ -230,7 +230,7 @@ export function formatSignatureField({ text, column }: SignatureInput, signature
   return `${field}\r\n`;
 }
 
-/** Returns a copy of the message that begins with `fields`, in their order. */
+/** Returns a copy of the message that begins with `fields`, in the given order. */
 export function prependSignatures(fields: readonly string[], data: Buffer): Buffer {
   const header = fields.join('');
   const signedMessage = Buffer.allocUnsafe(header.length + data.length);

@@ -320,8 +320,9 @@ export interface DomainUpdate {
 }
 
 /**
- * Returns the sending domain with this name, or the nearest parent domain that allows subdomains. Returns null if another
- * account owns it. `name` is in lower-case A-labels. `findByName` returns the stored domain with exactly this name.
+ * Returns the sending domain with this name. If no domain has this name, returns the nearest stored parent domain.
+ * Returns null if there is none, if another account owns it, or if the parent does not allow subdomains.
+ * `name` is in lower-case A-labels. `findByName` returns the stored domain with exactly this name.
  */
 export function findSendingDomain(
   findByName: (name: string) => SendingDomain | undefined,

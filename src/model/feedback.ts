@@ -185,7 +185,8 @@ function decideStateChange(
   const { state, mayHaveBeenSent } = message;
   if (state === 'sending' || (state === 'queued' && !mayHaveBeenSent)) return { kind: 'wait' };
   const effective = decideSuppression(message, suppress);
-  // The provider's suppression list contains recipients of other programs too, so it is no evidence about the account.
+  // The provider's suppression list contains recipients of other programs too, so an entry is not evidence about the
+  // account.
   const counts = suppress !== 'provider';
   if (isAllowedTransition(state, to, 'feedback'))
     return { kind: 'change', to, suppress: effective, counts, detail, failure };

@@ -403,9 +403,9 @@ export const STATE_DESCRIPTIONS: Readonly<Record<State, string>> = {
   delivered: 'the next hop (provider, relay or mail server) took responsibility for the message',
   bounced: 'permanently refused by the next hop, or reported as undeliverable by a bounce message or a provider event',
   complained: 'delivered, and later reported as spam by the recipient',
-  suppressed: 'never sent: the recipient is on a suppression list',
+  suppressed: 'ended without a further attempt, because the recipient was on a suppression list',
   expired: 'still temporarily refused at its maximum age',
-  cancelled: 'withdrawn by an operator while queued or uncertain',
+  cancelled: 'ended by an operator while queued or uncertain',
   uncertain:
     'the whole message was sent, the connection or the node was lost before the reply, and POSTRIDER_ON_UNCERTAIN is hold',
 };
@@ -429,13 +429,14 @@ export const TRANSITIONS: readonly { readonly from: State | null; readonly to: S
   { from: 'sending', to: 'uncertain', by: 'queue' },
   { from: 'uncertain', to: 'queued', by: 'operator' },
   { from: 'uncertain', to: 'cancelled', by: 'operator' },
-  // The provider reports about a copy that an unanswered attempt has sent.
+  // From `queued` and `uncertain`: the report concerns a copy that an attempt without a recorded reply sent.
   { from: 'queued', to: 'delivered', by: 'feedback' },
   { from: 'queued', to: 'bounced', by: 'feedback' },
   { from: 'queued', to: 'complained', by: 'feedback' },
   { from: 'uncertain', to: 'delivered', by: 'feedback' },
   { from: 'uncertain', to: 'bounced', by: 'feedback' },
   { from: 'uncertain', to: 'complained', by: 'feedback' },
+  // From `delivered`: the report arrived after the acceptance by the next hop.
   { from: 'delivered', to: 'bounced', by: 'feedback' },
   { from: 'delivered', to: 'complained', by: 'feedback' },
 ];

@@ -1,6 +1,6 @@
 /**
- * The types of notifications to operators, and the rules that decide what is notified. Pure. All times are in
- * milliseconds since the epoch.
+ * The types of notifications to operators, and the rules that decide of which items operators are notified. Pure. All
+ * times are in milliseconds since the epoch.
  *
  * A check compares the items that need attention now with the stored states of the earlier items. The result contains
  * the changed states and at most one notification with every start and end.

@@ -55,8 +55,9 @@ export interface OverviewData {
   /** Accounts that are locked or have a warning, or whose volume is nearly used, expires soon or expired recently. */
   readonly accounts: readonly Account[];
   /**
-   * Valid keys that expire soon and are in use or the last key of their account. `successor` is a newer key with the same name and a
-   * later expiry, created by a rotation. A key with a successor is listed only if it was used after the successor was created.
+   * Valid keys that expire soon. A key that is not in use is listed only if every key of its account expires soon.
+   * `successor` is a newer key with the same name and a later expiry, created by a rotation. A key with a successor
+   * is listed only if it was used after the successor was created.
    */
   readonly keys: readonly (ApiKey & { readonly account: string; readonly successor: number | null })[];
   readonly domains: {

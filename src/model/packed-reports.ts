@@ -4,7 +4,7 @@
  */
 import type { FeedbackReport } from './feedback.ts';
 
-/** The reports of provider events as one text, in their order. */
+/** The reports of provider events as one text, in the order of the events. */
 export interface PackedReports {
   readonly count: number;
   readonly text: string;
@@ -13,7 +13,7 @@ export interface PackedReports {
 /** The members that all reports of provider events have in common. */
 const COMMON_MEMBERS = { raw: new Uint8Array(), isFinal: false, isProviderEvent: true } as const;
 
-/** Packs reports of provider events, whose `isProviderEvent` is true. They have no received content (`raw`). */
+/** Packs reports of provider events, whose `isProviderEvent` is true. Such reports have no received content (`raw`). */
 export function packReports(reports: readonly FeedbackReport[]): PackedReports {
   const text = JSON.stringify(
     reports.map(({ messageRef, events, source, digest, at, summary, recordsDigestAlways }) => {

@@ -21,7 +21,7 @@ import {
 import { buildNotificationPayload } from '../model/notification-payload.ts';
 import type { DeliverNotification } from './target.ts';
 
-/** The duration of failing commits after which the targets are notified. */
+/** The duration of failing commits after which a notification is sent to the targets. */
 export const MIN_OUTAGE_MS = 30_000;
 /** The number of attempts for each target. The check repeats a failed attempt. */
 const MAX_ATTEMPTS = 20;

@@ -29,7 +29,7 @@ export interface Log {
   write<Name extends LogEventName>(event: Name, fields: LogFields<Name>): void;
   /** Returns true if the level of the event is enabled. */
   isEnabled(event: LogEventName): boolean;
-  /** Returns the number of lines that were dropped because the reader of standard output was too slow. */
+  /** Returns the number of lines that were dropped because the buffer was full. */
   getDroppedLineCount(): number;
   /** Writes the buffered lines. Resolves after at most one second. */
   close(): Promise<void>;
@@ -354,8 +354,8 @@ function openStandardOutput(
         startWriting();
       return;
     }
-    // EAGAIN means that the pipe is full. The write is also repeated after every other error, for example without a
-    // reader or with a full disk.
+    // EAGAIN means that the pipe is full. The write is also repeated after any other error, such as EPIPE (no reader)
+    // or ENOSPC (full disk).
     retryMs = Math.min(MAX_RETRY_MS, retryMs === 0 ? MIN_RETRY_MS : retryMs * 2);
     retryTimer = setTimeout(() => {
       retryTimer = null;

@@ -42,7 +42,7 @@ export interface Metrics {
   countBounce(failure: Failure): void;
   /** Records the time from acceptance to the confirmation of the delivery by the provider. */
   recordConfirmation(tookMs: number): void;
-  /** Counts a message whose attempt was deferred. */
+  /** Counts a deferred message: the attempt failed, and a later attempt is due. */
   countDeferred(): void;
   countAlarm(reason: AlarmReason): void;
   /** Records the number of messages and the duration of one commit of the store. */

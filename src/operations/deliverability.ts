@@ -1,6 +1,6 @@
 /**
  * The operation of the deliverability figures: messages by mailbox provider, recipient domain, account or sending domain,
- * compared with the period before.
+ * compared with the previous period.
  */
 import { formatIsoTime } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
@@ -34,7 +34,7 @@ export const showDeliverability = defineOperation({
   name: 'deliverability.show',
   id: 'showDeliverability',
   summary:
-    'Show messages by mailbox provider, recipient domain, account or sending domain, compared with the period before',
+    'Show messages by mailbox provider, recipient domain, account or sending domain, compared with the previous period',
   makesChange: false,
   input: Type.Object({
     by: createStringEnum(GROUPINGS, {
@@ -221,7 +221,7 @@ function describeKey(
 }
 
 /**
- * Compares by accepted messages, then by messages that ended, then by accepted messages of the period before. Returns a
+ * Compares by accepted messages, then by messages that ended, then by accepted messages of the previous period. Returns a
  * positive number if `a` has more.
  */
 function compareTraffic({ current: a, previous: before }: ComparedCounts, other: ComparedCounts): number {

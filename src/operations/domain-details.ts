@@ -108,7 +108,7 @@ function describePurpose(domain: SendingDomain, { purpose, type, name, value }: 
       return describeDkimKey(domain, name);
     case 'spf':
       if (value === NEUTRAL_SPF) return SPF_WITHOUT_HOSTS;
-      return 'SPF: the hosts that may send for this name. A name has one SPF record: add these terms to an existing record';
+      return 'SPF: the hosts that may send for this name. A name must not have more than one SPF record. If the name already has one, add these terms to that record';
     case 'dmarc':
       return 'DMARC: the policy for messages that fail authentication. An existing policy does not need to change';
     case 'return-path':

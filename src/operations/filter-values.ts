@@ -15,7 +15,7 @@ export const createOptionalText = (description: string) => Type.Optional(Type.St
 export const createOptionalList = (description: string, values: readonly string[]) =>
   Type.Optional(Type.String({ description, 'x-values': [...values] }));
 
-/** Returns the distinct values of a list separated by commas. */
+/** Returns the distinct values of a comma-separated list. */
 export function splitList(text: string | undefined): readonly string[] {
   const values = (text ?? '').split(',').map((value) => value.trim());
   return [...new Set(values.filter((value) => value !== ''))];

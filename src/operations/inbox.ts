@@ -99,14 +99,17 @@ export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbo
 
 /** Returns the error of an installation without an inbox. */
 function createInboxNotFound(): ErrorResult {
-  return createNotFound(null, 'there is no inbox: POSTRIDER_TRANSPORT is not capture:');
+  return createNotFound(
+    null,
+    'there is no inbox; POSTRIDER_TRANSPORT=capture: stores messages in an inbox instead of sending them',
+  );
 }
 
 /** Returns the error of an id without a captured message. */
 function createCapturedMessageNotFound(id: string): ErrorResult {
   return createNotFound(
     'id',
-    isMessageId(id) ? `there is no message ${id} in the inbox` : 'there is no message with this id in the inbox',
+    `there is no message ${isMessageId(id) ? id : 'with this id'} in the inbox; \`postrider inbox list\` lists the messages of the inbox`,
   );
 }
 

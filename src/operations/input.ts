@@ -18,7 +18,7 @@ interface MemberSchema {
   readonly minLength?: number;
   readonly default?: unknown;
   readonly items?: MemberSchema;
-  /** The values of a list that is separated by commas. The operation checks them. */
+  /** The allowed values of a comma-separated list. The operation checks the list. */
   readonly 'x-values'?: readonly string[];
   /** True for a text of several lines: it may contain line feeds, carriage returns and tabs. */
   readonly 'x-multiline'?: boolean;

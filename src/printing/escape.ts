@@ -8,8 +8,8 @@
  */
 
 /**
- * Returns true for a UTF-16 code unit that must not be printed. The callers check surrogates, because they occur in
- * pairs.
+ * Returns true for a UTF-16 code unit that must not be printed. Returns false for surrogates: one code unit does not
+ * show whether a surrogate is lone, so the callers receive or create text without lone surrogates.
  */
 export function isUnprintable(codeUnit: number): boolean {
   if (codeUnit < 0x7f) return codeUnit < 0x20;

@@ -61,7 +61,10 @@ export function unwrapSingle(value: unknown): unknown {
   return Array.isArray(value) && value.length === 1 ? value[0] : value;
 }
 
-/** Returns the member of an object. Returns undefined if the value is not an object or has no such member of its own. */
+/**
+ * Returns the member `name` of `value`, unwrapped by `unwrapSingle`. Returns undefined if `value` is not an object or
+ * has no own member with this name.
+ */
 export function getMember(value: unknown, name: string): unknown {
   const object = toObject(value);
   return object !== null && Object.hasOwn(object, name) ? unwrapSingle(object[name]) : undefined;

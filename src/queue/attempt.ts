@@ -30,7 +30,10 @@ export interface AttemptParts {
   readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
   readonly transport: Transport;
   readonly breaker: CircuitBreaker;
-  /** Marks the lease, which `hold` requires. A message with a marked lease may have been delivered. */
+  /**
+   * Marks the lease before the end of the transmission, if `POSTRIDER_ON_UNCERTAIN` is `hold` and the message is not a
+   * notification. A message with a marked lease may have been delivered.
+   */
   readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
   /** Composes and signs the message. If the promise is rejected, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;

@@ -11,7 +11,7 @@ export interface TransferTable {
   readonly columns: readonly string[];
   /** The columns that contain 0 or 1 in the source, and false or true in the target. */
   readonly booleanColumns?: readonly string[];
-  /** The columns that have no meaning in another store. They have their defaults in the target. */
+  /** The columns that have no meaning in another store. In the target, these columns have their defaults. */
   readonly omittedColumns?: readonly string[];
 }
 

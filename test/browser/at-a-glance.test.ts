@@ -9,7 +9,7 @@ const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 
-/** The start and the end of the range and of the period before. */
+/** The start and the end of the range and of the previous period. */
 const COMPARED_PERIODS =
   /^(\d+ \w+, \d\d:\d\d UTC) to .*, compared with \d+ \w+, \d\d:\d\d UTC to \d+ \w+, \d\d:\d\d UTC$/;
 

@@ -144,7 +144,7 @@ test('when two operators cancel a message, the second operator receives an error
   const line = `message ${id} is cancelled; only queued and uncertain messages can be cancelled`;
   await secondOperator.page.getByRole('dialog').getByText(line).waitFor();
   await secondOperator.page.getByRole('button', { name: 'Go back' }).click();
-  await secondOperator.page.getByText('is cancelled: withdrawn by an operator').waitFor();
+  await secondOperator.page.getByText('is cancelled: ended by an operator').waitFor();
 });
 
 test('the dialog that cancels an uncertain message states that the message may have arrived', async () => {

@@ -211,7 +211,7 @@ test('new messages are offered by a button and do not move the rows, and states 
   const reader = await browsers.openSignedIn(service, `/messages/${id}`);
   await browsers.callApi(service, 'POST', `/messages/${id}/cancel`);
   await row.getByText('cancelled').waitFor();
-  await reader.page.getByText('is cancelled: withdrawn by an operator').waitFor();
+  await reader.page.getByText('is cancelled: ended by an operator').waitFor();
 });
 
 test('the list shows the cause and the reply of the next hop, and can be searched by both', async () => {

@@ -149,7 +149,7 @@ describe('access', () => {
       expect([path, answer.status, answer.text]).toEqual([
         path,
         404,
-        '{"result":"error","code":"not-found","message":"there is no inbox: POSTRIDER_TRANSPORT is not capture:"}',
+        '{"result":"error","code":"not-found","message":"there is no inbox; POSTRIDER_TRANSPORT=capture: stores messages in an inbox instead of sending them"}',
       ]);
     }
     await relay.stop();

@@ -1,4 +1,7 @@
-/** States in one sentence how the message ended or what it waits for, and in a second sentence the consequence. */
+/**
+ * Shows how the message ended or what the message waits for. A second line adds details, such as the confirmation or
+ * the next attempt.
+ */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
@@ -62,7 +65,13 @@ function describe(message: MessageDetails): Description {
     case 'complained':
       return { end: `Delivered${took}, then reported as spam by the recipient.`, follow: suppressionText };
     case 'suppressed':
-      return { end: 'Not sent: the recipient is on a suppression list.', follow: suppressionText };
+      return {
+        end:
+          attempts.length === 0
+            ? 'Not sent, because the recipient was on a suppression list.'
+            : `Ended after ${tries}, because the recipient was on a suppression list.`,
+        follow: suppressionText,
+      };
     case 'expired':
       return { end: `Expired after ${tries}${cause}.`, follow: 'It is not sent again, unless an operator resends it.' };
     case 'cancelled':

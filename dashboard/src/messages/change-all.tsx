@@ -13,7 +13,7 @@ import { ErrorAlert } from '../parts/page-states';
 import type { Filters } from './filters';
 
 const ACTIONS = [
-  { value: 'retry', label: 'Retry', description: 'Queued and uncertain messages are due now.' },
+  { value: 'retry', label: 'Retry', description: 'Queued and uncertain messages become due at once.' },
   {
     value: 'cancel',
     label: 'Cancel',

@@ -15,7 +15,7 @@ type Action = 'retry' | 'cancel' | 'resend';
 const ACTIONS: Readonly<Record<Action, { readonly button: string; readonly text: string; readonly done: string }>> = {
   retry: {
     button: 'Retry',
-    text: 'Queued messages are due now, and uncertain messages are sent again. Other messages are refused.',
+    text: 'Queued messages become due at once, and uncertain messages are sent again. Other messages are refused.',
     done: 'retried',
   },
   cancel: {

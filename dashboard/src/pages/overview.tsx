@@ -91,7 +91,10 @@ interface SetupSectionProps extends Pick<PageProps, 'session'> {
   readonly onHide: () => void;
 }
 
-/** Shows the checklist while a step is open. A checklist that is completed while the page is open stays until it is closed. */
+/**
+ * Shows the checklist while a step is open. If the last step is completed while the page is open, the checklist remains
+ * until the operator closes the checklist.
+ */
 function SetupSection({ setup, session, isCollapsed, onHide }: SetupSectionProps) {
   const [wasOpen, setWasOpen] = useState(false);
   const [isClosed, setIsClosed] = useState(false);

@@ -63,7 +63,7 @@ function findDirection(change: number, threshold: number): Change['direction'] {
   return change > 0 ? 'up' : 'down';
 }
 
-/** A range and the period before, with which the range is compared. The times are in ISO 8601 format. */
+/** A range and the previous period, with which the range is compared. The times are in ISO 8601 format. */
 export interface ComparedPeriods {
   readonly from: string;
   readonly until: string;

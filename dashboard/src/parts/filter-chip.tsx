@@ -45,7 +45,8 @@ interface FilterValuesProps {
 }
 
 /**
- * Chooses several values of one filter. An unknown value in the URL stays chosen, so that the operator can remove it.
+ * The checkboxes that select the values of one filter. An unknown value in the URL has a checkbox too, so that the
+ * operator can remove it.
  */
 export function FilterValues({ label, values, chosen, onChange, isRaw = false }: FilterValuesProps) {
   const chosenValues = splitList(chosen);
@@ -70,7 +71,7 @@ interface FilterChoiceProps {
   readonly onChange: (value: string) => void;
 }
 
-/** Chooses one value of a filter, or none. */
+/** The radio buttons that select one value of a filter, or none. */
 export function FilterChoice({ label, options, anyLabel, value = '', onChange }: FilterChoiceProps) {
   return (
     <Radio.Group label={label} value={value} onChange={onChange}>

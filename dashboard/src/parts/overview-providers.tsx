@@ -18,7 +18,7 @@ const HIGH_HARD_BOUNCE_RATE = 0.05;
 /** The height of the card while its rows load, so that they move nothing. */
 const LOADING_HEIGHT_PX = 214;
 
-/** The keys of rows that are no mailbox provider. */
+/** The keys of rows that are not a mailbox provider. */
 const UNNAMED: readonly string[] = ['other', 'unknown', 'none'];
 
 /** The parts of the bar of outcomes, from the left. */

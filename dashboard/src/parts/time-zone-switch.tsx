@@ -1,4 +1,4 @@
-/** Chooses between local time and UTC for all times of the dashboard. */
+/** The control that switches all times in the dashboard between UTC and local time. */
 import { SegmentedControl } from '@mantine/core';
 import { storeTimeZone } from './time-zone';
 import { useTimeZone } from './use-time-zone';

@@ -16,7 +16,7 @@ const EVENT_DIGEST_LENGTH = 32;
 const MAX_ADDRESS_LENGTH = 320;
 
 /**
- * Builds the reports of the events of one request, in their order. `now` is milliseconds since the epoch.
+ * Builds the reports of the events of one request, in the order of the events. `now` is milliseconds since the epoch.
  * `usesReferences` is true if an event can identify its message by the provider's id. `signsKeyOnly` is true if the
  * signature of the request covers the key and not the event. Each text is classified once per request.
  */

@@ -15,7 +15,10 @@ const MAX_NAME_LENGTH = 80;
 export interface Field {
   /** The name in lower case. */
   readonly name: string;
-  /** The value, unfolded (RFC 5322 section 2.2.3) and without surrounding white space. */
+  /**
+   * The value without surrounding white space. Each fold (RFC 5322 section 2.2.3) becomes one space. Text beyond about
+   * `MAX_VALUE_LENGTH` characters is discarded.
+   */
   readonly value: string;
 }
 

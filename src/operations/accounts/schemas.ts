@@ -9,22 +9,22 @@ import { createNullable, createStringEnum, Time } from '../schemas.ts';
 /** The input members that set the limits of an account. */
 export const limitMembers = {
   volume: Type.Optional(
-    Type.String({ description: 'The number of messages that may be sent, counted from now; or `unlimited`.' }),
+    Type.String({ description: 'The number of messages that may be sent from now on, or `unlimited`.' }),
   ),
   volumeExpires: Type.Optional(
     Type.String({
-      description: 'A date (UTC) or a duration such as `30d`, after which no message is accepted; or `never`.',
+      description: 'A date (UTC), a duration such as `30d`, or `never`. After this time, no message is accepted.',
     }),
   ),
   rate: Type.Optional(
     Type.String({
-      description: 'A rate limit such as `1000/1h`; messages above the limit are refused with 403; or `none`.',
+      description: 'A rate limit such as `1000/1h`, or `none`. Messages above the limit are refused with 403.',
     }),
   ),
   throttle: Type.Optional(
     Type.String({
       description:
-        'A throttle such as `50/s` or `50/s:200` (with burst); requests above the limit are refused with 429; or `none`.',
+        'A throttle such as `50/s` or `50/s:200` (with burst), or `none`. Requests above the limit are refused with 429.',
     }),
   ),
 };

@@ -1,5 +1,5 @@
 /**
- * Finds the significant changes between a range and the period before. Pure.
+ * Finds the significant changes between a range and the previous period. Pure.
  *
  * A change of a rate is significant if the difference is greater than three standard errors of the two samples (the
  * two-proportion z-test) and greater than a minimum. A change of a time is significant if the p50 doubled or halved, because
@@ -168,12 +168,12 @@ function listTrafficChanges(
   if (previous.accepted === 0)
     return create(
       'traffic-began',
-      `${formatCount(current.accepted)} messages were accepted; none was accepted in the period before.`,
+      `${formatCount(current.accepted)} messages were accepted; none was accepted in the previous period.`,
     );
   if (current.accepted === 0)
     return create(
       'traffic-ended',
-      `no message was accepted; ${formatCount(previous.accepted)} were accepted in the period before.`,
+      `no message was accepted; ${formatCount(previous.accepted)} were accepted in the previous period.`,
     );
   if (Math.max(before, after) < MIN_TRAFFIC_FACTOR * Math.min(before, after)) return [];
   const rates = `from ${formatPerHour(before)} to ${formatPerHour(after)} messages per hour`;

@@ -1,4 +1,4 @@
-/** Computes deliverability figures from stored rows: sums by key for a range and for the period before, and points. Pure. */
+/** Computes deliverability figures from stored rows: sums by key for a range and for the previous period, and points. Pure. */
 import { formatIsoTime } from '../../config/units.ts';
 import {
   addKeyCounts,
@@ -18,7 +18,7 @@ import {
   type DeliverabilityRange,
 } from './schemas.ts';
 
-/** The counts of the range and of the period before. */
+/** The counts of the range and of the previous period. */
 export interface ComparedCounts {
   readonly current: MutableKeyCounts;
   readonly previous: MutableKeyCounts;
@@ -31,7 +31,7 @@ export interface SeriesSums {
 }
 
 export interface PeriodBounds {
-  /** The start of the period before. It ends at `from`. */
+  /** The start of the previous period, which ends at `from`. */
   readonly previousFrom: number;
   /** The start of the first step of the range. The last step contains the current time. */
   readonly from: number;

@@ -55,7 +55,7 @@ export type DeliverabilityFigures = Static<typeof DeliverabilityFigures>;
 
 const comparedMembers = {
   ...figureMembers,
-  previous: Type.Object(figureMembers, { description: 'The figures of the period before.' }),
+  previous: Type.Object(figureMembers, { description: 'The figures of the previous period.' }),
 };
 const ComparedFigures = Type.Object(comparedMembers);
 export type ComparedFigures = Static<typeof ComparedFigures>;
@@ -106,7 +106,7 @@ export const DeliverabilityChange = Type.Object({
   }),
   before: Type.Number({
     description:
-      'The value of the period before: a rate, the p50 in milliseconds, or accepted messages per hour, depending on the code.',
+      'The value of the previous period: a rate, the p50 in milliseconds, or accepted messages per hour, depending on the code.',
   }),
   after: Type.Number({ description: 'The value of the range, in the same unit.' }),
   text: Type.String({ description: 'One sentence that states the change with its numbers.' }),
@@ -121,7 +121,7 @@ export const Deliverability = Type.Object({
   until: Time,
   previousFrom: Type.String({
     format: 'date-time',
-    description: 'The start of the period before, which ends at `from` and has the same number of steps.',
+    description: 'The start of the previous period, which ends at `from` and has the same number of steps.',
   }),
   rows: Type.Array(DeliverabilityTableRow, {
     description: 'The rows with the most accepted messages, most first; at most `limit`.',
@@ -135,7 +135,7 @@ export const Deliverability = Type.Object({
       'The figures of `key`, or of the total without `key`: oldest first, without gaps; `at` is the start of the step. The last step has not ended.',
   }),
   changes: Type.Array(DeliverabilityChange, {
-    description: 'The significant changes since the period before, the worst first; at most 20.',
+    description: 'The significant changes since the previous period, the worst first; at most 20.',
   }),
 });
 export type Deliverability = Static<typeof Deliverability>;

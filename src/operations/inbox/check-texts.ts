@@ -58,7 +58,7 @@ const CHECK_TEXT_BY_CODE = {
     level: 'warning',
     title: 'No plain text',
     reason:
-      'A client that shows plain text has nothing to show, and some spam filters add a score (SpamAssassin: MIME_HTML_ONLY).',
+      'A client that shows plain text has nothing to show, and some spam filters increase the spam score of such a message (SpamAssassin: MIME_HTML_ONLY).',
     remedy: 'Add a plain-text part with the same content.',
   },
   'text-short': {
@@ -72,7 +72,7 @@ const CHECK_TEXT_BY_CODE = {
     level: 'warning',
     title: 'HTML without text',
     reason:
-      'Many clients load images only after a click, so the recipient first sees an empty message. Some spam filters add a score (SpamAssassin: HTML_IMAGE_ONLY).',
+      'Many clients load images only after a click, so the recipient first sees an empty message. Some spam filters increase the spam score of such a message (SpamAssassin: HTML_IMAGE_ONLY).',
     remedy: 'Write the content as text, and use images in addition.',
   },
   'link-mismatch': {

@@ -47,7 +47,7 @@ export type Check = Static<typeof Check>;
 export const CapturedMessage = Type.Object({
   ...entryMembers,
   headers: Type.Array(Type.Object({ name: Type.String(), value: Type.String() }), {
-    description: 'The header fields in their order, decoded. Untrusted.',
+    description: 'The header fields in the order of the message, decoded. Untrusted.',
   }),
   text: createNullable(
     Type.String({ description: 'The plain text; null if the message has no plain text. Untrusted.' }),

@@ -1,6 +1,6 @@
 /**
- * The filter of messages that several operations share: list, search, count, export and changes of many messages. Lists of values
- * are separated by commas.
+ * The filter of messages that several operations share: list, search, count, export and changes of many messages. The values
+ * of a list are separated by commas.
  */
 import type { Static } from 'typebox';
 import { quote } from '../../config/units.ts';
@@ -28,7 +28,7 @@ export const STATE_FILTERS = [...STATES, 'deferred'] as const;
 
 /** The maximum number of domains of one mailbox provider that a filter covers. */
 const MAX_PROVIDER_DOMAINS = 2_000;
-/** The mailbox providers of the filter. `unknown` is no stored answer. */
+/** The mailbox providers of the filter. `unknown` is never stored. */
 const SEARCHABLE_PROVIDERS = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
 /** The members of the filter except those that search the recipient, the sender and the subject. */

@@ -173,7 +173,7 @@ function listLatestAlarms(deliveries: readonly NodeDelivery[]): readonly Alarm[]
 const ALARM_REMEDIES: Readonly<Record<string, string>> = {
   configuration: 'Correct POSTRIDER_TRANSPORT or the account at the provider, then run `postrider doctor`',
   reputation:
-    'Read the reply of the provider and check which messages were sent; the support of the provider removes such blocks',
+    "Read the provider's reply and check which messages were sent; then ask the provider's support to remove the block",
   [SIGNING_ALARM]:
     'Run `postrider doctor`; then verify the domain, restore the secret that its keys were encrypted with, or rotate the keys',
 };
@@ -322,7 +322,7 @@ function describeKeyProblem(
     return createWarning(identity, text, 'Configure the new key in all clients before that', getAccountPage(account));
   }
   const isInUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
-  const usage = isInUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'the last key of its account';
+  const usage = isInUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'every key of the account expires soon';
   const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
   const remedy = 'Rotate it, or configure another key in its clients before that';
   return isInUse && remainingMs < DAY_MS

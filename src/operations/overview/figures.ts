@@ -18,14 +18,14 @@ export function getRangeStart(range: Range, now: number): number {
   return now - (now % stepMs) - (steps - 1) * stepMs;
 }
 
-/** Returns the start of the period before, one range before `getRangeStart`. The period ends at `getPreviousEnd`. */
+/** Returns the start of the previous period, one range before `getRangeStart`. The period ends at `getPreviousEnd`. */
 export function getPreviousStart(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];
   return getRangeStart(range, now) - steps * stepMs;
 }
 
 /**
- * Returns the end of the stored rows that belong to the period before. The last step of the range has not ended, so the
+ * Returns the end of the stored rows that belong to the previous period. The last step of the range has not ended, so the
  * period before ends one range before `now`. The end is rounded up to a whole row: a minute, or an hour for `7d` and
  * `30d`.
  */

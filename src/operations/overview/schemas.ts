@@ -99,11 +99,11 @@ export const Overview = Type.Object({
   }),
   previousFrom: Type.String({
     format: 'date-time',
-    description: 'The start of the period before, one range before `from`.',
+    description: 'The start of the previous period, one range before `from`.',
   }),
   previousUntil: Type.String({
     format: 'date-time',
-    description: 'The end of the period before, one range before `until`.',
+    description: 'The end of the previous period, one range before `until`.',
   }),
   everAccepted: Type.Boolean({ description: 'False until the first message was accepted.' }),
   points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {

@@ -30,7 +30,7 @@ const MAX_LINE_BYTES = 65_536;
 const MAX_ROW_CELLS = 1_000;
 /** The maximum size of one write to the parser: about a thousand of the shortest rows. */
 const MAX_PARSER_WRITE_BYTES = 2_048;
-/** Receives the columns that the file names, once, before the first row. */
+/** Receives the columns from the header row. Called once, before the first row. */
 export type OnColumns = (columns: Columns) => void;
 
 /** The columns of a file without a header row. */

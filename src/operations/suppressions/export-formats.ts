@@ -3,7 +3,7 @@
  * which are the header row of a CSV file or the members of a JSON record. Each row has a meaning: the reason of its entry, or an
  * exclusion. Pure.
  *
- * The names are those of the providers' documentation (`source`). Names and values are compared in normalized form (`normalizeName`,
+ * The column names are those of the providers' documentation (`source`). Column names and values are compared in normalized form (`normalizeName`,
  * `normalizeValue`).
  */
 import type { SuppressionReason } from '../../model/suppression.ts';
@@ -31,16 +31,16 @@ export interface ExportFormat {
   /** The content and the provider, as in `bounces of Mailgun`. */
   readonly label: string;
   readonly provider: string;
-  /** The names that a file of this format has. */
+  /** The names of the columns that every file of this format contains. */
   readonly names: readonly string[];
-  /** True if a file with a further name has another format. Formats with few and common names need this condition. */
+  /** True if a file with any other column has another format. Formats with few and common columns need this condition. */
   readonly isExact?: true;
   readonly address: string;
   /** The columns with the time, in order of preference. */
   readonly times: readonly string[];
   /**
    * A column that contains sentences in this format. If the column contains a reason of a plain list, such as `unsubscribed`, this reason
-   * takes precedence over the rules, because a plain list can have the names of this format.
+   * takes precedence over the rules, because a plain list can have the same column names.
    */
   readonly plainReason?: string;
   /** The column whose value an error message quotes if no rule applies; null if the last rule always applies. */
@@ -50,7 +50,7 @@ export interface ExportFormat {
    * reasons that its documentation does not contain.
    */
   readonly rules: readonly RowRule[];
-  /** The page that documents the names. */
+  /** The page that documents the column names. */
   readonly source: string;
 }
 
@@ -82,7 +82,7 @@ function createMailjetRules(column: string): readonly RowRule[] {
   ];
 }
 
-/** More specific formats precede formats whose names they contain. */
+/** A format precedes every format that has only some of its columns. */
 export const EXPORT_FORMATS: readonly ExportFormat[] = [
   {
     label: 'suppressions of Postmark',
@@ -123,7 +123,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
   {
     label: 'bounces or blocks of SendGrid',
     provider: 'sendgrid',
-    // Both lists have the same names, so the reply of the server distinguishes them.
+    // Both lists have the same column names, so the reply of the server distinguishes them.
     names: ['status', 'reason', 'email'],
     address: 'email',
     times: ['created'],
@@ -335,7 +335,7 @@ function createBrevoRules(column: string): readonly RowRule[] {
 /** The formats in words, for the error about an unknown header. */
 export const FORMAT_NAMES = [...new Set(EXPORT_FORMATS.map(({ label }) => label))].join(', ');
 
-/** Returns the format with these normalized names, or null. */
+/** Returns the format of a file with these normalized column names, or null. */
 export function findExportFormat(names: readonly string[]): ExportFormat | null {
   const fileNames = new Set(names);
   return (
@@ -347,7 +347,7 @@ export function findExportFormat(names: readonly string[]): ExportFormat | null 
   );
 }
 
-/** The maximum number of characters of a name or a value that are compared. */
+/** The maximum number of characters of a column name or a value that are compared. */
 const MAX_COMPARED_CHARACTERS = 40;
 
 /** Normalizes the name of a column: `Email-Address` and `emailAddress` are equal. Only ASCII letters and digits remain. */
@@ -421,7 +421,7 @@ export interface PlainColumns {
   readonly time: string | null;
 }
 
-/** Returns the columns of a list by common names, or null if no name is that of a column with addresses. */
+/** Returns the columns of a plain list by common column names, or null if no column has the name of an address column. */
 export function findPlainColumns(names: readonly string[]): PlainColumns | null {
   const find = (candidates: readonly string[]) => candidates.find((name) => names.includes(name)) ?? null;
   const address = find(PLAIN_ADDRESS_NAMES);

@@ -13,7 +13,7 @@ import { ContentError } from './rereadable-content.ts';
 export interface ListHooks {
   /** Receives the size of each chunk read. */
   readonly onBytes?: (count: number) => void;
-  /** Receives the columns that a header row or the first JSON record names. A file without names never calls it. */
+  /** Receives the columns that a header row or the first JSON record names. Not called for a file without column names. */
   readonly onColumns?: (columns: Columns) => void;
 }
 

@@ -50,7 +50,7 @@ export type Columns =
 /** The tolerance for a time in the future, because clocks differ. */
 const MAX_CLOCK_DIFFERENCE_MS = 86_400_000;
 
-/** Returns the columns with these normalized names, or null if no column contains addresses. */
+/** Returns the columns of a file with these normalized column names, or null if no column contains addresses. */
 export function findColumns(names: readonly string[]): Columns | null {
   const format = findExportFormat(names);
   if (format !== null) return { kind: 'export', format };

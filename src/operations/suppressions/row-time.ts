@@ -49,7 +49,7 @@ function parseParts(date: string, time: string | undefined, fraction: string, zo
   return parsed.ok ? parsed.value : null;
 }
 
-/** Converts a zone to the form of ISO 8601: `Z` or `+hh:mm`. */
+/** Converts a UTC offset to ISO 8601 format: `Z` or `±hh:mm`. Returns `Z` if the offset is absent. */
 function formatZone(zone: string | undefined): string {
   if (zone === undefined || zone === 'UTC' || zone === 'GMT' || zone === 'Z') return 'Z';
   if (zone.length === 3) return `${zone}:00`;

@@ -80,7 +80,7 @@ export const MAILERSEND_EVENTS: EventFormat = {
   sources: ['https://developers.mailersend.com/api/v1/webhooks.html', 'https://www.mailersend.com/help/webhooks'],
 };
 
-/** Returns the key of an event with an id, or null. The events of one message have the same `data.id`. */
+/** Returns the key of the event, or null if the event has no id. The events of one message have the same `data.id`. */
 function createKey(event: Json): string | null {
   const id = toId(getMember(getMember(event, 'data'), 'id'));
   return id === null ? null : `${toText(event.type)}/${id}`;

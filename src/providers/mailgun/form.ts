@@ -5,7 +5,7 @@
 
 import { parseForm } from '../form.ts';
 
-/** The fields of a form in their order. Several fields can have the same name. */
+/** The fields of a form in the order of the body. Several fields can have the same name. */
 export type FormFields = readonly (readonly [name: string, value: string])[];
 
 const MULTIPART = 'multipart/form-data';

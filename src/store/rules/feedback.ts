@@ -96,7 +96,7 @@ export interface RecordDecision {
   readonly id: string;
   readonly accountId: number;
   readonly from: State;
-  /** The history entries in their order, at least one. */
+  /** The history entries in the order of recording, at least one. */
   readonly entries: readonly EntryWithoutAttempt[];
   /** The new state, or null if the state does not change. */
   readonly newState: 'delivered' | 'bounced' | 'complained' | null;

@@ -338,14 +338,14 @@ function describeConnectFault(peer: string, error: NodeJS.ErrnoException): strin
 }
 
 /**
- * Returns the reason why a certificate is refused, without the command-line option that Node adds. Returns null without
- * an error.
+ * Returns the reason why a certificate is refused, without the command-line option that Node adds. Returns null if
+ * there is no error.
  */
 function describeCertificateFault(error: Error | null): string | null {
   return error === null ? null : (error.message.split('; if the root CA is installed locally')[0] ?? '');
 }
 
-/** Returns OpenSSL's reason without its file names and line break. Returns null without an error. */
+/** Returns OpenSSL's reason without its file names and line break. Returns null if there is no error. */
 function describeHandshakeFault(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { reason } = error as { readonly reason?: unknown };

@@ -183,21 +183,19 @@ function toLocalFailure(reason: 'connection' | 'unknown', text: string, scope: '
   return { kind: 'deferred', reply: { stage: 'connect', code: null, enhanced: null, text }, reason, scope };
 }
 
-// Sends one message over a connection that is ready for MAIL: MAIL, RCPT, DATA, content, final dot (RFC 5321 section 3.3). If
-// the server offers PIPELINING (RFC 2920), the commands are sent in one write.
-//
-// Guarantees: sending never rejects. If the connection is lost when the final dot may have been sent, the outcome is
-// `unanswered`. If the connection is lost earlier, the outcome is deferred. `stale` means that a reused connection was
-// closed and the server did not accept the message.
-
 /** Below this size, copying into one buffer (one system call, one TLS record) is faster than a vectored write. */
 const COPY_BELOW_BYTES = 65_536;
 
 type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
 
 /**
- * Sends `message`. After `'stale'` the caller must use another connection. In every case the connection is then either usable
- * or destroyed.
+ * Sends MAIL, RCPT, DATA, the content and the final dot of one message (RFC 5321 section 3.3). The connection must be
+ * ready for MAIL. If the server offers PIPELINING (RFC 2920), MAIL, RCPT and DATA are sent in one write.
+ *
+ * Guarantees: the promise is never rejected. If the connection is lost when the final dot may have been sent, the
+ * outcome is `unanswered`. If the connection is lost earlier, the outcome is deferred. `'stale'` means that a reused
+ * connection was closed and the server did not accept the message. The caller must then use another connection. The
+ * connection is usable or destroyed when the promise resolves.
  */
 async function transact(
   connection: Connection,

@@ -128,7 +128,7 @@ interface OverviewResult {
 const LIMITS = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
 
 describe('the command', () => {
-  test('prints every step of a range, totals that equal the sums of the steps, and the totals of the period before', async () => {
+  test('prints every step of a range, totals that equal the sums of the steps, and the totals of the previous period', async () => {
     const rig = await createCommandRig();
     const row = { ...createStep(0), accepted: 7, delivered: 5, latencies: new Map([[80, 5]]) };
     await rig.store.writeTraffic('one', [
@@ -153,7 +153,7 @@ describe('the command', () => {
     }
   });
 
-  test('the period before has the length of the elapsed part of the range', async () => {
+  test('the previous period has the length of the elapsed part of the range', async () => {
     const rig = await createCommandRig();
     const minute = NOW - (NOW % MINUTE_MS);
     const toRow = (at: number, accepted: number) => ({ ...createStep(0), accepted, spanMs: MINUTE_MS, at }) as const;

@@ -62,7 +62,7 @@ async function createRigWithFigures() {
   return rig;
 }
 
-test('the rows and `other` add up to the total, and are compared with the period before', async () => {
+test('the rows and `other` add up to the total, and are compared with the previous period', async () => {
   const rig = await createRigWithFigures();
   const result = await rig.performOk(showDeliverability, { by: 'provider', limit: '1' });
   expect(result.rows).toMatchObject([

@@ -50,7 +50,7 @@ describe('one message', () => {
       expect((await serve(ONE_MESSAGE)(`/${UNKNOWN_ID}${suffix}`)).json()).toEqual({
         result: 'error',
         code: 'not-found',
-        message: `there is no message ${UNKNOWN_ID} in the inbox`,
+        message: `there is no message ${UNKNOWN_ID} in the inbox; \`postrider inbox list\` lists the messages of the inbox`,
         field: 'id',
       });
       for (const id of ['..%2f..%2fetc%2fpasswd', '%00', 'x'])
@@ -58,7 +58,12 @@ describe('one message', () => {
       const response = await serve(ONE_MESSAGE, true, false)(`/${MESSAGE_ID}${suffix}`);
       expect([response.statusCode, response.json()]).toEqual([
         404,
-        { result: 'error', code: 'not-found', message: 'there is no inbox: POSTRIDER_TRANSPORT is not capture:' },
+        {
+          result: 'error',
+          code: 'not-found',
+          message:
+            'there is no inbox; POSTRIDER_TRANSPORT=capture: stores messages in an inbox instead of sending them',
+        },
       ]);
     },
   );
