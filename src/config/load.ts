@@ -158,7 +158,10 @@ function describeInputs(inputs: ReadonlyMap<string, SettingInput>): readonly Des
   });
 }
 
-/** Returns the names of the variables in the environment that Kubernetes or Docker sets for a Service. Postrider ignores these variables. */
+/**
+ * Returns the names of the variables in the environment that Kubernetes or Docker sets for a Service. Postrider ignores
+ * these variables.
+ */
 function findInjectedVariables(environment: Environment): readonly string[] {
   return Object.entries(environment).flatMap(([name, text]) =>
     text !== undefined && isInjected(name, text) ? [name] : [],

@@ -3,8 +3,8 @@
  * which are the header row of a CSV file or the members of a JSON record. Each row has a meaning: the reason of its entry, or an
  * exclusion. Pure.
  *
- * The column names are those of the providers' documentation (`source`). Column names and values are compared in normalized form (`normalizeName`,
- * `normalizeValue`).
+ * The column names are those of the providers' documentation (`source`). Column names and values are compared
+ * in normalized form (`normalizeName`, `normalizeValue`).
  */
 import type { SuppressionReason } from '../../model/suppression.ts';
 
