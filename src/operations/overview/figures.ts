@@ -26,7 +26,7 @@ export function getPreviousStart(range: Range, now: number): number {
 
 /**
  * Returns the end of the stored rows that belong to the previous period. The last step of the range has not ended, so the
- * period before ends one range before `now`. The end is rounded up to a whole row: a minute, or an hour for `7d` and
+ * previous period ends one range before `now`. The end is rounded up to a whole row: a minute, or an hour for `7d` and
  * `30d`.
  */
 export function getPreviousEnd(range: Range, now: number): number {
