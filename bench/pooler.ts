@@ -32,14 +32,14 @@ export async function benchPooler({ record, measureAcceptRate }: PoolerBenchPart
       startPostrider({ POSTRIDER_ROLES: 'api', POSTRIDER_SECRET: SECRET, POSTRIDER_DATABASE: database });
     const directNode = await startNode(directUrl);
     const { version } = pgBouncer;
-    await compareWithDirect('', pooledUrl.href);
+    await compareWithDirectConnection('', pooledUrl.href);
     if (pgBouncer.tracksStatements) {
       pooledUrl.searchParams.set('prepared', 'yes');
-      await compareWithDirect(' with prepared=yes', pooledUrl.href);
+      await compareWithDirectConnection(' with prepared=yes', pooledUrl.href);
     }
     await stopNode(directNode);
 
-    async function compareWithDirect(variant: string, url: string): Promise<void> {
+    async function compareWithDirectConnection(variant: string, url: string): Promise<void> {
       const pooled = await startNode(url);
       const pooledNode = { ...pooled, key: pooled.key === '' ? await createKey(pooled, url) : pooled.key };
       for (const node of [directNode, pooledNode]) await measureAcceptRate(node, REQUESTS_PER_ROUND / 2);

@@ -1,6 +1,6 @@
 /**
- * Checks the typed name of a sending domain and converts it to lower-case A-labels, by the same rules as the domains of
- * addresses. The functions are pure. Every error is one line with the problem and the remedy.
+ * Parses the names of sending domains that the operator enters. A name is converted to lower-case A-labels, by the same
+ * rules as the domains of addresses. The functions are pure. Every error is one line with the problem and the remedy.
  */
 import { isIP } from 'node:net';
 import { domainToUnicode } from 'node:url';
@@ -20,13 +20,13 @@ const MAX_LABEL_LENGTH = 63;
 const DKIM_PREFIX_LENGTH = 'prYYYYMMDDxxxxa._domainkey.'.length;
 const REMEDY = 'give one such as example.com';
 
-/** Parses the typed name of a domain. A public suffix, and a name that is too long for its DKIM records, are faults. */
+/** Parses an entered domain name. A public suffix, and a name that is too long for its DKIM records, are faults. */
 export function parseDomainName(text: string): DomainName {
-  const typedName = text.endsWith('.') ? text.slice(0, -1) : text;
-  const fault = findShapeFault(typedName);
+  const enteredName = text.endsWith('.') ? text.slice(0, -1) : text;
+  const fault = findShapeFault(enteredName);
   if (fault !== null) return { ok: false, fault };
-  const name = parseHost(typedName, 0);
-  if (name === null) return { ok: false, fault: describeLabelFault(typedName) };
+  const name = parseHost(enteredName, 0);
+  if (name === null) return { ok: false, fault: describeLabelFault(enteredName) };
   if (name.length > MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH) {
     const fault = `${quoteShortened(text)} has ${name.length} characters; the maximum is ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH}, because the names of its DKIM records are longer; give a shorter name`;
     return { ok: false, fault };
@@ -63,32 +63,32 @@ export function findOrganizationalDomain(host: string): string | null {
 }
 
 /** Returns an error if the text is not a domain name, such as an address or a URL. Otherwise returns null. */
-function findShapeFault(typedName: string): string | null {
-  const shown = quoteShortened(typedName);
-  if (typedName === '') return `a domain name is missing; ${REMEDY}`;
-  if (typedName.includes('@')) return `${shown} is an address; give the domain alone, such as example.com`;
-  if (typedName.includes('/')) return `${shown} is a URL or a path; give the domain alone, such as example.com`;
-  if (typedName.length > MAX_NAME_LENGTH) {
-    return `${shown} has ${typedName.length} characters; a domain name has at most ${MAX_NAME_LENGTH}`;
+function findShapeFault(enteredName: string): string | null {
+  const shown = quoteShortened(enteredName);
+  if (enteredName === '') return `a domain name is missing; ${REMEDY}`;
+  if (enteredName.includes('@')) return `${shown} is an address; give the domain alone, such as example.com`;
+  if (enteredName.includes('/')) return `${shown} is a URL or a path; give the domain alone, such as example.com`;
+  if (enteredName.length > MAX_NAME_LENGTH) {
+    return `${shown} has ${enteredName.length} characters; a domain name has at most ${MAX_NAME_LENGTH}`;
   }
-  if (isIP(typedName.startsWith('[') && typedName.endsWith(']') ? typedName.slice(1, -1) : typedName) !== 0) {
+  if (isIP(enteredName.startsWith('[') && enteredName.endsWith(']') ? enteredName.slice(1, -1) : enteredName) !== 0) {
     return `${shown} is an IP address; give a domain name, such as example.com`;
   }
-  if (typedName.includes(':')) return `${shown} has a port; give the domain alone, such as example.com`;
-  if (typedName.startsWith('*.')) return `${shown} is a pattern; give the domain alone, and allow its subdomains`;
+  if (enteredName.includes(':')) return `${shown} has a port; give the domain alone, such as example.com`;
+  if (enteredName.startsWith('*.')) return `${shown} is a pattern; give the domain alone, and allow its subdomains`;
   return null;
 }
 
 /** Returns an error with the reason why `parseHost` refuses the text. */
-function describeLabelFault(typedName: string): string {
-  const shown = quoteShortened(typedName);
-  const labels = typedName.split('.');
+function describeLabelFault(enteredName: string): string {
+  const shown = quoteShortened(enteredName);
+  const labels = enteredName.split('.');
   if (labels.some((label) => label === '')) return `${shown} has an empty label; ${REMEDY}`;
   if (labels.length === 1) return `${shown} is a single label; ${REMEDY}`;
   const longLabel = labels.find((label) => label.length > MAX_LABEL_LENGTH);
   if (longLabel !== undefined)
     return `${shown} has a label of ${longLabel.length} characters; a label has at most ${MAX_LABEL_LENGTH}`;
-  if (typedName.includes('_')) return `${shown} has an underscore, which is not allowed in a mail domain; ${REMEDY}`;
+  if (enteredName.includes('_')) return `${shown} has an underscore, which is not allowed in a mail domain; ${REMEDY}`;
   return `${shown} is not a domain name: labels consist of letters, digits and inner hyphens, and the last label is not a number; ${REMEDY}`;
 }
 

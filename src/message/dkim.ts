@@ -5,7 +5,7 @@
  * Guarantees: the canonicalization is relaxed/relaxed. A signature has no `l=`, so nothing can be appended to the body.
  * A signature also has no `x=`, so it does not expire. `t=` is the time of acceptance, so every attempt with the same
  * keys has the same signature. Lines are folded at 76 columns unless a domain name is longer. A test compares the field
- * with the output of mailauth byte by byte. docs/decisions/dkim.md explains the list of signed fields.
+ * with the output of mailauth byte for byte. docs/decisions/dkim.md explains the list of signed fields.
  */
 import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';

@@ -1,7 +1,7 @@
 /**
- * Computes the version of an account: a hash of its limits, thresholds, lock and configuration set, which an operator
- * can change. A change can name the version on which it is based, and is refused if the account has another version.
- * The hash does not include usage and warnings. Pure.
+ * Computes the version of an account: a hash of the fields that an operator can change (limits, thresholds, lock and
+ * configuration set). A change can name the version on which it is based, and is refused if the account has another
+ * version. The hash does not include usage and warnings. Pure.
  */
 import { hash } from 'node:crypto';
 import type { Account } from './account.ts';

@@ -3,8 +3,8 @@
  * audit log entry in the transaction of the change. The command line and the operator API are adapters of operations.
  * The OpenAPI document and the types of the dashboard are generated from the same schemas.
  *
- * `perform` returns an error for an invalid input, a store that does not answer, an invalid setting, and a lost secret of
- * the installation. An exception is a bug.
+ * `perform` returns an error if the input or a setting is invalid, the store does not answer, or the secret of the
+ * installation is missing or wrong. An exception is a bug.
  */
 import type { Static, TObject, TSchema } from 'typebox';
 import { describeError } from '../printing/error-line.ts';

@@ -17,7 +17,7 @@ export const SOURCE_POLICY = "default-src 'none'; sandbox";
 export const HTML_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
-/** Sends `html` in response to `request`. `page` is the path of the page of the dashboard that shows the frame. */
+/** Sends `html` in response to `request`. `page` is the path of the dashboard page that shows the frame. */
 export function sendFrameHtml(
   { headers }: Pick<FastifyRequest, 'headers'>,
   reply: FastifyReply,

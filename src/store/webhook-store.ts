@@ -59,8 +59,15 @@ export interface WebhookStore {
     limit: number,
   ): Promise<ChangeResult<readonly WebhookDelivery[]>>;
   findDelivery(id: number, deliveryId: string): Promise<WebhookDelivery | null>;
-  /** Lists up to 1,000 leases of an endpoint that end after `from` and at or before `until`. The endpoint may be deleted. */
-  listDeliveryLeases(id: number, from: number, until: number): Promise<readonly Pick<LeasedDelivery, 'id' | 'lease'>[]>;
+  /**
+   * Lists up to 1,000 leases of an endpoint that end later than `after` and no later than `until`. The endpoint may be
+   * deleted.
+   */
+  listDeliveryLeases(
+    id: number,
+    after: number,
+    until: number,
+  ): Promise<readonly Pick<LeasedDelivery, 'id' | 'lease'>[]>;
   /**
    * Makes a delivery due at `now` and restarts its schedule, in every status. A delivery whose attempt is in progress
    * stays unchanged. Resolves to `missing` if the endpoint has no such delivery.

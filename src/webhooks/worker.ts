@@ -53,10 +53,10 @@ const RECOVERY_INTERVAL_MS = 1_000;
 const STATUS_GONE = 410;
 /** The text of an attempt without a request, by the operation that failed. */
 const OWN_FAULTS = {
-  'build a webhook': 'the body cannot be built from the stored event; the log has the cause: report the cause',
+  'build a webhook': 'the body cannot be built from the stored event; report the cause shown in the log as a bug',
   'sign a webhook':
     'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint',
-  'send a webhook': 'the request cannot be made; the log has the cause: report the cause',
+  'send a webhook': 'the request cannot be made; report the cause shown in the log as a bug',
 } as const;
 
 export interface WebhookWorkerParts {

@@ -124,7 +124,7 @@ test('the page states which mailbox provider became slower, and shows its figure
   expect(await findHorizontalOverflow(page)).toEqual([]);
 });
 
-test('a row shows how many deliveries the provider confirmed and after which time, if the provider confirms them', async () => {
+test('for a provider that confirms deliveries, a row shows the number of confirmed deliveries and the time to confirmation', async () => {
   const { page } = await browsers.openSignedIn(service, '/deliverability');
   const findRow = (name: string) => page.getByRole('row').filter({ has: page.getByRole('button', { name }) });
   expect(await findRow('Google').textContent()).toMatch(/1,990 confirmed.*(?:confirmed [34](?:\.\d+)? s.*){2}/);

@@ -577,7 +577,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readState(store, message)).toBe('delivered');
     });
 
-    test('the last report of each source that concerned a message is listed, and other reports are not', async () => {
+    test('lists only the last report from each source that concerns a message', async () => {
       const store = await createStoreWith();
       expect(await store.listLastFeedback()).toEqual([]);
       const message = await storeDeliveredMessage(store);

@@ -146,7 +146,7 @@ const FILE_FAULTS: readonly (readonly [
     (path) => unlinkSync(`${path}.away`),
   ],
   [
-    'the folder cannot be entered',
+    'the folder cannot be accessed',
     'the database file is not accessible (ELOOP)',
     (path) => {
       renameSync(dirname(path), `${dirname(path)}.away`);

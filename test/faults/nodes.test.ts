@@ -128,19 +128,19 @@ async function install(): Promise<Installation> {
 
 test('when nodes are killed under load, other nodes recover their leases, and every message answered with 201 is delivered', async () => {
   const { nodes, waitForMore, start, waitUntilSettled } = await install();
-  let kills = 0;
+  let killCount = 0;
   for (const index of [0, 2, 1]) {
     await waitForMore(150);
     nodes[index]?.kill('SIGKILL');
     await nodes[index]?.ended;
     nodes[index] = null;
-    kills += 1;
+    killCount += 1;
     await waitForMore(100);
     if (index !== 1) await start(index);
   }
   // The last killed node is not restarted. The other nodes recover its leases.
   const duplicates = await waitUntilSettled();
-  expect(duplicates).toBeLessThanOrEqual(kills * MAX_IN_FLIGHT_COUNT);
+  expect(duplicates).toBeLessThanOrEqual(killCount * MAX_IN_FLIGHT_COUNT);
 }, 180_000);
 
 test('a node that was suspended for longer than the liveness timeout starts no attempt with an earlier lease', async () => {

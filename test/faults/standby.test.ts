@@ -374,7 +374,7 @@ test('a commit whose connection is ended while it waits for the standby is not a
   const storeBehindProxy = await openStore(parsePostgresUrl(lossyUrl.href), { exclusive: true });
   onTestFinished(() => storeBehindProxy.close());
   await standby.crash();
-  proxy.loseCommitResponse();
+  proxy.dropCommitResponse();
   const calls = [store.accept([createMessage()]), storeBehindProxy.accept([createMessage()])];
   for (const end of await Promise.all(calls.map((call) => readEnd(call, serverPair, 'pg_terminate_backend')))) {
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });

@@ -11,14 +11,14 @@ const SECRET = 'ef'.repeat(32);
 const MESSAGE_COUNT = 10_000;
 
 test.each([
-  { store: 'SQLite', nodeCount: 1, nodeKills: 6, seed: 1 },
-  { store: 'PostgreSQL', nodeCount: 2, nodeKills: 10, seed: 2 },
+  { store: 'SQLite', nodeCount: 1, nodeKillCount: 6, seed: 1 },
+  { store: 'PostgreSQL', nodeCount: 2, nodeKillCount: 10, seed: 2 },
 ])(
   'a receiver that ignores repeated ids gets each event of 10,000 messages exactly once, with $nodeCount nodes on $store',
   {
     timeout: 3_600_000,
   },
-  async ({ store, nodeCount, nodeKills, seed }) => {
+  async ({ store, nodeCount, nodeKillCount, seed }) => {
     const settings: Record<string, string> = {};
     if (store === 'PostgreSQL') {
       settings.POSTRIDER_DATABASE = await createTemporaryDatabase();
@@ -28,8 +28,8 @@ test.each([
       messageCount: MESSAGE_COUNT,
       settings,
       nodeCount,
-      nodeKills,
-      receiverKills: 20,
+      nodeKillCount,
+      receiverKillCount: 20,
       seed,
       maxAgeMs: 60_000,
       onProgress: (line) => process.stderr.write(`${line}\n`),

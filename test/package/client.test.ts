@@ -352,8 +352,8 @@ describe('with the real service', () => {
     const error = await catchSendError(slow.client.send(MESSAGE));
     expect(error).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true });
     release();
-    const patient = { ...MESSAGE, idempotencyKey: error.idempotencyKey };
-    const repeat = async () => (await slow.client.send(patient).catch(() => null))?.replayed;
+    const repeatedMessage = { ...MESSAGE, idempotencyKey: error.idempotencyKey };
+    const repeat = async () => (await slow.client.send(repeatedMessage).catch(() => null))?.replayed;
     await expect.poll(repeat).toBe(true);
     expect(await countMessages(slow.accountId)).toBe(1);
   });

@@ -4,14 +4,14 @@ import { onTestFinished } from 'vitest';
 
 export interface CommitProxy {
   readonly port: number;
-  /** Loses the response to the next COMMIT, which reaches the server. The connection of the client is closed. */
-  loseCommitResponse(): void;
+  /** Forwards the next COMMIT to the server and drops the response. The connection of the client is closed. */
+  dropCommitResponse(): void;
   /**
-   * Loses the next COMMIT, which does not reach the server. The connection to the server stays open, and the connection
-   * of the client is closed.
+   * Drops the next COMMIT, so the server does not receive it. The connection to the server stays open, and the
+   * connection of the client is closed.
    */
-  loseCommit(): void;
-  /** Returns the number of lost commits and responses so far. */
+  dropCommit(): void;
+  /** Returns the number of dropped commits and responses so far. */
   getFaultCount(): number;
 }
 
@@ -61,10 +61,10 @@ export async function startCommitProxy(port: number): Promise<CommitProxy> {
   if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   return {
     port: address.port,
-    loseCommitResponse() {
+    dropCommitResponse() {
       nextFault = 'response';
     },
-    loseCommit() {
+    dropCommit() {
       nextFault = 'commit';
     },
     getFaultCount: () => faultCount,

@@ -163,7 +163,10 @@ export async function postEvents({ url }: Pick<ReceiverRig, 'url'>, { headers, b
   return { status: response.status, retryAfter: response.headers.get('retry-after') };
 }
 
-/** Returns the bytes of the request. `contentLength` replaces the size of the body. */
+/**
+ * Returns the bytes of the request. `contentLength` overrides the `Content-Length` value, which is the body size by
+ * default.
+ */
 export function formatRequest(path: string, { headers, body }: EventRequest, contentLength = body.length): Buffer {
   const fields = { host: 'localhost', 'content-length': String(contentLength), ...headers };
   const lines = Object.entries(fields).map(([name, value]) => `${name}: ${value}\r\n`);

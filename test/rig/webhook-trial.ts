@@ -18,9 +18,8 @@ export interface TrialOptions {
   /** The settings of the database. Several nodes need PostgreSQL. */
   readonly settings: Readonly<Record<string, string>>;
   readonly nodeCount: number;
-  /** The number of kills of nodes and of the receiver. */
-  readonly nodeKills: number;
-  readonly receiverKills: number;
+  readonly nodeKillCount: number;
+  readonly receiverKillCount: number;
   readonly seed: number;
   readonly maxAgeMs: number;
   readonly onProgress?: (line: string) => void;
@@ -148,13 +147,13 @@ async function executeStep(installation: TrialInstallation, task: TrialTask, max
  */
 async function killProcesses(
   installation: TrialInstallation,
-  { messageCount, nodeKills, receiverKills, seed, onProgress = () => undefined }: TrialOptions,
+  { messageCount, nodeKillCount, receiverKillCount, seed, onProgress = () => undefined }: TrialOptions,
   getProgress: () => { readonly steps: number; readonly isOver: boolean },
 ): Promise<void> {
   const random = createRandom(seed);
   const victims = [
-    ...Array.from({ length: nodeKills }, () => Math.floor(random() * installation.nodeCount)),
-    ...Array.from({ length: receiverKills }, () => null),
+    ...Array.from({ length: nodeKillCount }, () => Math.floor(random() * installation.nodeCount)),
+    ...Array.from({ length: receiverKillCount }, () => null),
   ];
   const plan = victims
     .map((victim) => ({

@@ -1,5 +1,5 @@
 /**
- * Tests several nodes on one PostgreSQL database: limits are exact over all nodes, changes apply on every node, and
+ * Tests several nodes on one PostgreSQL database: limits are exact across all nodes, changes apply on every node, and
  * each node performs only its roles.
  */
 import { randomBytes } from 'node:crypto';

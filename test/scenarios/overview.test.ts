@@ -64,7 +64,7 @@ async function openStream() {
 
 const createSimulatorRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
 
-test('the figures, the queue and the health match the sent messages, even after a restart', async () => {
+test('the figures, the queue size and the health check reflect the sent messages, even after a restart', async () => {
   expect(await fetchOverview()).toMatchObject({
     everAccepted: false,
     totals: { accepted: 0 },

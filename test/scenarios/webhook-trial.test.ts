@@ -16,8 +16,8 @@ test('a receiver that ignores repeated ids gets each event that message show lis
     messageCount: 300,
     settings: {},
     nodeCount: 1,
-    nodeKills: 1,
-    receiverKills: 2,
+    nodeKillCount: 1,
+    receiverKillCount: 2,
     seed: 17,
     maxAgeMs: 8_000,
   });

@@ -1,7 +1,7 @@
 /**
  * Stores the secret of the session in the browser. Browsers send cookies to every port of a host, so a server on
- * another port of this host receives the session cookie. That server does not receive this secret, which the browser
- * stores by origin and the page sends as a header. All tabs share the secret.
+ * another port of this host receives the session cookie. That server does not receive this secret. The browser stores
+ * the secret per origin, and the page sends it in a header. All tabs share the secret.
  */
 
 const STORAGE_KEY = 'postrider-session';

@@ -18,7 +18,7 @@ const VALUE_FORMATS: DifferenceFormat = {
 interface EntryRowProps {
   readonly entry: AuditRecord;
   readonly isCurrent: boolean;
-  /** Opens the page of the target. */
+  /** Opens the target page. */
   readonly onOpen: () => void;
 }
 

@@ -15,9 +15,10 @@ interface ReturnPathDialogProps {
 
 export function ReturnPathDialog({ domain, onChanged, onClose }: ReturnPathDialogProps) {
   const [name, setName] = useState(domain.returnPath?.name ?? '');
-  const typedName = name.trim();
+  const enteredName = name.trim();
   const change = useApiMutation(
-    () => patch<DomainDetails>(path`/domains/${domain.domain}`, { returnPath: typedName === '' ? 'none' : typedName }),
+    () =>
+      patch<DomainDetails>(path`/domains/${domain.domain}`, { returnPath: enteredName === '' ? 'none' : enteredName }),
     ['domains'],
     (changedDomain) =>
       changedDomain.returnPath === null
@@ -28,9 +29,9 @@ export function ReturnPathDialog({ domain, onChanged, onClose }: ReturnPathDialo
     <FormDialog
       opened
       title={`Return path of ${domain.domain}`}
-      action={typedName === '' ? 'Remove return path' : 'Set return path'}
+      action={enteredName === '' ? 'Remove return path' : 'Set return path'}
       busy={change.isPending}
-      disabled={typedName === (domain.returnPath?.name ?? '')}
+      disabled={enteredName === (domain.returnPath?.name ?? '')}
       error={change.error}
       onSubmit={() =>
         change.mutate(undefined, {

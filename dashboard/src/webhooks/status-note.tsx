@@ -15,11 +15,11 @@ export function StatusNote({ webhook, figures }: StatusNoteProps) {
   if (disabledReason === null || disabledAt === null) {
     const failingSince = figures?.failingSince ?? null;
     if (failingSince === null) return null;
-    const disabledFrom = new Date(Date.parse(failingSince) + MAX_FAILING_MS).toISOString();
+    const disableAt = new Date(Date.parse(failingSince) + MAX_FAILING_MS).toISOString();
     return (
       <Callout tone="warning" title="No success since the first failure">
         Attempts have failed since {formatTime(failingSince)}. Each delivery is retried for about three days. Without a
-        success the endpoint is disabled after {formatTime(disabledFrom)}.
+        success the endpoint is disabled after {formatTime(disableAt)}.
       </Callout>
     );
   }

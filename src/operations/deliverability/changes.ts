@@ -60,7 +60,7 @@ interface RateRule {
   readonly fell: ChangeCode;
   /** The subject of the sentence. */
   readonly noun: string;
-  readonly minDifference: number;
+  readonly minRateDifference: number;
   /** The factor that ranks a complaint above a bounce, and a bounce above a deferral. */
   readonly factor: number;
   count(counts: KeyCounts): number;
@@ -70,30 +70,30 @@ interface RateRule {
 const RATE_RULES: readonly RateRule[] = [
   {
     ...{ rose: 'complaint-rate-rose', fell: 'complaint-rate-fell', noun: 'complaint rate' },
-    ...{ minDifference: 0.0002, factor: 100 },
+    ...{ minRateDifference: 0.0002, factor: 100 },
     count: ({ complained }) => complained,
     all: ({ delivered }) => delivered,
   },
   {
-    ...{ rose: 'bounce-rate-rose', fell: 'bounce-rate-fell', noun: 'bounce rate', minDifference: 0.005, factor: 3 },
+    ...{ rose: 'bounce-rate-rose', fell: 'bounce-rate-fell', noun: 'bounce rate', minRateDifference: 0.005, factor: 3 },
     count: ({ bounced }) => bounced,
     all: ({ ended }) => ended,
   },
   {
     ...{ rose: 'deferral-rate-rose', fell: 'deferral-rate-fell', noun: 'share of deferred attempts' },
-    ...{ minDifference: 0.02, factor: 1 },
+    ...{ minRateDifference: 0.02, factor: 1 },
     count: ({ deferred }) => deferred,
     all: ({ deferred, ended }) => deferred + ended,
   },
 ];
 
 function listRateChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
-  return RATE_RULES.flatMap(({ rose, fell, noun, minDifference, factor, count, all }) => {
+  return RATE_RULES.flatMap(({ rose, fell, noun, minRateDifference, factor, count, all }) => {
     const [allBefore, allAfter] = [all(previous), all(current)];
     if (allBefore < MIN_SAMPLE_SIZE || allAfter < MIN_SAMPLE_SIZE) return [];
     const [before, after] = [count(previous) / allBefore, count(current) / allAfter];
     const difference = after - before;
-    if (Math.abs(difference) < minDifference) return [];
+    if (Math.abs(difference) < minRateDifference) return [];
     const pooled = (count(previous) + count(current)) / (allBefore + allAfter);
     const standardError = Math.sqrt(pooled * Math.max(0, 1 - pooled) * (1 / allBefore + 1 / allAfter));
     if (Math.abs(difference) < MIN_Z_SCORE * standardError) return [];

@@ -245,7 +245,7 @@ function describeDomainProblem(domain: DomainProblem, { settings, now }: Overvie
       return createWarning(
         ['domain-records', name],
         `${name} has missing or wrong records: ${purposes}`,
-        'Compare the records with DNS on the page of the domain',
+        'Compare the records with DNS on the domain page',
         page,
       );
     }
@@ -270,7 +270,7 @@ function listAccountProblems(account: Account, now: number): readonly AttentionI
       createWarning(
         ['account-warned', name],
         `Account ${name} has reached half of a lock threshold`,
-        'Check the counts on the page of the account, and the recipients of its messages',
+        'Check the counts on the account page, and the recipients of its messages',
         page,
       ),
     );
@@ -319,12 +319,17 @@ function describeKeyProblem(
   if (successor !== null) {
     const usage = `clients still use it although key_${successor} replaces it`;
     const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
-    return createWarning(identity, text, 'Configure the new key in all clients before that', getAccountPage(account));
+    return createWarning(
+      identity,
+      text,
+      'Configure the new key in all clients before the expiry',
+      getAccountPage(account),
+    );
   }
   const isInUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
   const usage = isInUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'every key of the account expires soon';
   const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
-  const remedy = 'Rotate it, or configure another key in its clients before that';
+  const remedy = 'Rotate it, or configure another key in its clients before the expiry';
   return isInUse && remainingMs < DAY_MS
     ? createFailure(identity, text, remedy, getAccountPage(account))
     : createWarning(identity, text, remedy, getAccountPage(account));

@@ -67,7 +67,7 @@ function createMessageStep({ everAccepted, testSender, testRecipient, transport 
     detail: 'No message has been accepted.',
     action:
       transport.kind === 'capture'
-        ? 'Submit a message. The page Inbox shows it.'
+        ? 'Submit a message. The Inbox page shows it.'
         : 'Submit a message. The mailbox simulator receives it, so it does not leave the service.',
     command: `postrider send --to ${testRecipient} --from ${testSender} --subject Hello --message 'It works.'`,
   };

@@ -288,8 +288,8 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       const [row] = await database.query(SELECT_DELIVERY, [id, deliveryId]);
       return row === undefined ? null : toDelivery(row);
     },
-    async listDeliveryLeases(id, from, until) {
-      const found = await database.query(LIST_LEASES, [id, from, until]);
+    async listDeliveryLeases(id, after, until) {
+      const found = await database.query(LIST_LEASES, [id, after, until]);
       return found.map((row) => ({ id: rows.readText(row, 'id'), lease: rows.readInteger(row, 'lease') }));
     },
     replayDelivery(id, deliveryId, now, actor) {

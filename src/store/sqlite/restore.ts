@@ -243,8 +243,8 @@ class Restore {
         try {
           return this.#replaceByLink() ?? this.#replaceByMoving(this.#findUnusedPath());
         } finally {
-          // The old file is closed last, so that a process that waits to open the file detects that the path names
-          // another file.
+          // The old file is closed last. A process that is waiting to open it then detects that the path refers to a
+          // different file.
           oldDatabase.close();
         }
       }

@@ -365,8 +365,8 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       const row = find(id) === null ? undefined : selectDelivery.get(id, deliveryId);
       return row === undefined ? null : toDelivery(row);
     },
-    listDeliveryLeases: (id: number, from: number, until: number) =>
-      selectLeases.all(id, from, until).map((row) => {
+    listDeliveryLeases: (id: number, after: number, until: number) =>
+      selectLeases.all(id, after, until).map((row) => {
         return { id: rows.readText(row, 'id'), lease: rows.readInteger(row, 'lease') };
       }),
     replayDelivery(id: number, deliveryId: string, now: number, actor?: Actor): ChangeResult<WebhookDelivery> {

@@ -77,7 +77,7 @@ describe('output', () => {
     expect(formatTable(['A'], [['x\ny']])).toBe('A\nx\uFFFDy\n');
   });
 
-  it('truncated text ends with … and does not contain a part of a character', () => {
+  it('truncated text ends with … and never splits a character', () => {
     expect(shorten('👍👍👍', 2)).toBe('👍…');
     expect(shorten('abc', 3)).toBe('abc');
   });

@@ -1,4 +1,4 @@
-/** Tests the parser of typed domain names. */
+/** Tests the parser of domain names entered by the operator. */
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { getOrganizationalDomain, parseDomainName } from '../../../src/domains/name.ts';

@@ -1,6 +1,6 @@
 /**
- * Tests DKIM signatures with the messages of the RFCs, with another verifier, with another signer byte by byte, and
- * with changed messages.
+ * Tests DKIM signatures with the example messages of the RFCs, an independent verifier, the mailauth signer, and changed
+ * messages.
  */
 
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
@@ -203,7 +203,7 @@ describe('a signature', () => {
     );
   });
 
-  it('equals the signature of mailauth byte by byte, with its folds, for the same fields', async () => {
+  it('matches the mailauth signature byte for byte, including line folding, for the same header fields', async () => {
     await fc.assert(
       fc.asyncProperty(
         subject,

@@ -134,7 +134,7 @@ describe('HTML for a frame', () => {
     expect(prepareFrameHtml('<!doctype')).toBe('<base target="_blank"><!doctype');
   });
 
-  test('has disabled link elements, so they open no connection', () => {
+  test('disables link elements, so that they open no connection', () => {
     expect(prepareFrameHtml('<LiNk rel=preconnect href=//evil.example><link/rel=x>')).not.toMatch(/<link/i);
   });
 });

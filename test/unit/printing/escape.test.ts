@@ -205,7 +205,7 @@ describe('masking', () => {
     'postgres:///mail?host=/run/postgresql',
   ])('does not change %s', (value) => expect(maskUrl(value)).toBe(value));
 
-  test('of a line hides the logins of URLs, secret parameters and keys, and nothing else', () => {
+  test('redacts only URL credentials, secret parameters and keys in a line', () => {
     const key = `pr_${'A'.repeat(43)}`;
     const token = `po_${'b-_9'.repeat(11)}`;
     expect(maskSecrets(`cannot reach "postgres://me:${SECRET}@db.example/mail", nor smtp://x:${SECRET}@h:25.`)).toBe(

@@ -100,7 +100,7 @@ describe('an event of Resend', () => {
     expect(second).toBe(first);
   });
 
-  it('has the id of the header field, else of the Message-ID, else only the reference', () => {
+  it('has the message id from the header field, otherwise from the Message-ID, otherwise only the reference', () => {
     const getId = (data: object) => read(bounce(data)).events[0];
     const other = '01990000-0000-7000-8000-000000000002';
     expect(getId({ message_id: `<${other}@example.org>` })?.messageId).toBe(ID);
@@ -121,7 +121,7 @@ describe('an event of Resend', () => {
     });
   });
 
-  it('has the reply of the receiving server as diagnosis, else the description', () => {
+  it('uses the reply of the receiving server as the diagnosis, or the description if there is no reply', () => {
     const getDiagnostic = (data: object) => read(bounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
     expect(getDiagnostic({ diagnosticCode: ['smtp; 550 5.1.1 no'], message: 'm' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: 'smtp; 550 5.1.1 no' })).toBe('smtp; 550 5.1.1 no');

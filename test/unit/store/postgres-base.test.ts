@@ -108,7 +108,7 @@ describe('a transaction', () => {
     const proxy = await startCommitProxy(getPort(url));
     const pool = createPoolFor(replacePort(url, proxy.port));
     let attemptCount = 0;
-    proxy.loseCommitResponse();
+    proxy.dropCommitResponse();
     await pool.transaction(async (transaction) => {
       attemptCount += 1;
       await transaction.query(INSERT, [attemptCount]);
@@ -122,7 +122,7 @@ describe('a transaction', () => {
     const proxy = await startCommitProxy(getPort(url));
     const pool = createPoolFor(replacePort(url, proxy.port));
     for (const isFound of [true, false]) {
-      proxy.loseCommitResponse();
+      proxy.dropCommitResponse();
       const checks: unknown[] = [];
       const transactionResult = pool.transaction(
         async (transaction) => {
@@ -145,7 +145,7 @@ describe('a transaction', () => {
     const proxy = await startCommitProxy(getPort(url));
     const pool = createPoolFor(replacePort(url, proxy.port));
     let rounds = 0;
-    proxy.loseCommit();
+    proxy.dropCommit();
     await pool.transaction(async (transaction) => {
       rounds += 1;
       await transaction.query(INSERT, [rounds]);

@@ -1,4 +1,4 @@
-/** Tests several nodes on one PostgreSQL server. Counts are exact over all nodes, and nodes do not block each other. */
+/** Tests several nodes on one PostgreSQL server. Counts are exact across all nodes. Nodes do not block each other. */
 import { createHash } from 'node:crypto';
 import pg from 'pg';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -59,7 +59,7 @@ async function lockRows(url: string, statement: string): Promise<pg.Client> {
 }
 
 describe('acceptance on several nodes at once', () => {
-  test('counts the volume exactly over all nodes, without refused messages', async () => {
+  test('counts the exact volume across all nodes, excluding refused messages', async () => {
     const installation = await startInstallation({ ...NO_LIMITS, volume: 100 }, { ...NO_LIMITS, volume: 37 });
     const batches = Array.from({ length: 24 }, (_, index) =>
       Array.from({ length: 11 }, (_, m) => createMessage({ accountId: 1 + ((index + m) % 2) })),
@@ -72,7 +72,7 @@ describe('acceptance on several nodes at once', () => {
     expect(await installation.firstNode.readQueueStatistics()).toMatchObject({ queued: 137 });
   });
 
-  test('accepts exactly the number of messages of the rate limit over all nodes', async () => {
+  test('accepts exactly as many messages across all nodes as the rate limit allows', async () => {
     const installation = await startInstallation({ ...NO_LIMITS, rate: { limit: 50, periodMs: 3_600_000 } });
     const now = Date.now();
     const batches = Array.from({ length: 30 }, (_, index) =>
@@ -231,7 +231,7 @@ describe('the end of leases on several nodes at once', () => {
     expect(await installation.firstNode.readQueueStatistics()).toMatchObject({ queued: 0, sending: 0 });
     const histories = await Promise.all(messages.map(({ id }) => installation.firstNode.findMessage(id)));
     expect(histories.filter((history) => history?.events.length === 2)).toHaveLength(200);
-    // Every message is counted once over all nodes.
+    // Every message is counted once across all nodes.
     const reportedIds = await Promise.all(
       ['account-1', 'account-2'].map((name) => installation.firstNode.readReputation(name, Date.now())),
     );

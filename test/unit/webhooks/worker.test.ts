@@ -281,11 +281,13 @@ describe('the worker', () => {
     const retry = { kind: 'retry' };
     expect(rig.settlements.toSorted((a, b) => a.webhookId - b.webhookId)).toMatchObject([
       {
-        attempt: { error: 'the body cannot be built from the stored event; the log has the cause: report the cause' },
+        attempt: {
+          error: 'the body cannot be built from the stored event; report the cause shown in the log as a bug',
+        },
         ...{ result: retry, isInstallationFault: true },
       },
       {
-        attempt: { error: 'the request cannot be made; the log has the cause: report the cause' },
+        attempt: { error: 'the request cannot be made; report the cause shown in the log as a bug' },
         ...{ result: retry, isInstallationFault: true },
       },
     ]);
