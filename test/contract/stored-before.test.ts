@@ -69,6 +69,7 @@ const RENAMED: Readonly<Record<string, string>> = {
   audit: 'newestAuditId',
   counted: 'recentCounts',
   refused: 'suppressingCounts',
+  conversation: 'transcript',
 };
 
 /** Members and their values for older rows. The first name is a member that only the objects of this kind have. */

@@ -56,7 +56,7 @@ export async function createSnsRig(
     readonly now?: () => number;
     /** Replaces `responses`. */
     readonly get?: typeof fetch | null;
-    /** The certificate of the receiver, which then uses HTTPS. */
+    /** The certificate of the receiver. If it is given, the receiver uses HTTPS. */
     readonly certificate?: Authority | null;
   } = {},
 ): Promise<SnsRig> {

@@ -208,7 +208,7 @@ function limitTime(
       resolve(outcome);
       operation.abort();
     };
-    const timeout: Failure = { kind: 'timeout', text: 'No complete response within timeoutMs or maxTotalMs' };
+    const timeout: Failure = { kind: 'timeout', text: 'No complete response within the time limit' };
     const cancel = clock.schedule(() => end(timeout), limitMs);
     signal?.addEventListener('abort', onAbort);
     void start(operation.signal).then(end);

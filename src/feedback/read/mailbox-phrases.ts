@@ -4,7 +4,7 @@
  */
 import { parsePhrases } from './phrases.ts';
 
-/** Phrases of a full mailbox. A later attempt may succeed. */
+/** Phrases in replies that report a full mailbox. A later attempt may succeed. */
 export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   mailbox full, mailbox is full, mailbox was full, mailbox has been full, mailbox is currently full, mailbox: full
   full mailbox, mail box full, mail box is full, mailbox is over, inbox full, inbox is full, inbox is out of

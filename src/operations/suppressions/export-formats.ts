@@ -367,7 +367,7 @@ export function normalizeValue(text: string): string {
     .replaceAll(/[\s_-]/g, '');
 }
 
-/** Returns the meaning of a row by the rules, or null if no rule applies. `cell` returns the text of a column. */
+/** Returns the meaning of a row according to the rules, or null if no rule applies. `cell` returns the text of a column. */
 export function findMeaning(rules: readonly RowRule[], cell: (name: string) => string): RowMeaning | null {
   const rule = rules.find(
     ({ when = {}, startsWith = {} }) =>

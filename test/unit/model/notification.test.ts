@@ -1,4 +1,4 @@
-/** Tests which starts and ends of items that need attention are announced. */
+/** Tests when the start and the end of an item that needs attention are announced. */
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
