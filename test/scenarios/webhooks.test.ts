@@ -83,14 +83,14 @@ describe('webhooks', () => {
     receiver.behave = () => ({ status: 500, body: 'out of order' });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'message.delivered');
     await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
-    await expect.poll(() => receiver.received.length).toBe(1);
     const list = () => run<Delivery[]>('webhook', 'deliveries', id);
-    await expect.poll(async () => (await list())[0]?.attempts.length).toBe(1);
-    expect(await list()).toMatchObject([
-      { type: 'message.delivered', status: 'pending', attempts: [{ status: 500, body: 'out of order' }] },
-    ]);
-    receiver.behave = () => ({ status: 200 });
+    await expect.poll(async () => (await list())[0]?.attempts.length).toBeGreaterThanOrEqual(1);
+    const [delivery] = await list();
+    expect(delivery).toMatchObject({ type: 'message.delivered', status: 'pending' });
+    expect(delivery?.attempts[0]).toMatchObject({ status: 500, body: 'out of order' });
     const { secret: nextSecret } = await run<{ secret: string }>('webhook', 'rotate', id);
+    // A retry that is due before the rotation fails too, so the delivery that succeeds has both signatures.
+    receiver.behave = () => ({ status: 200 });
     await run('webhook', 'replay', id, '--since', '1h');
     await expect.poll(async () => (await list())[0]?.status).toBe('delivered');
     const [first, last] = [receiver.received[0], receiver.received.at(-1)];
