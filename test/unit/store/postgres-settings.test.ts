@@ -118,7 +118,7 @@ test('options that can be set only at the start of a connection are sent unchang
       { name: 'a.b', value: 'c d\\' },
       { name: 'x_y.z', value: '1' },
     ],
-    atStart: '-c jit_debugging_support=off -e -c',
+    startupOptions: '-c jit_debugging_support=off -e -c',
   });
   const url = new URL(await createTemporaryDatabase());
   url.searchParams.set('options', '-c ignore_system_indexes=on');
