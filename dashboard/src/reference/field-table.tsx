@@ -5,7 +5,7 @@ import type { Field } from './document';
 interface FieldTableProps {
   readonly label: string;
   readonly fields: readonly Field[];
-  /** Returns the location of an input field, such as `query`. Absent for the fields of a result. */
+  /** Returns the location of an input field, such as `query`. A table of result fields has no locations. */
   readonly getLocation?: (field: Field) => string;
 }
 

@@ -82,7 +82,7 @@ function createMailjetRules(column: string): readonly RowRule[] {
   ];
 }
 
-/** A format precedes every format that has only some of its columns. */
+/** The formats in the order of recognition. A format whose columns include those of another format comes first. */
 export const EXPORT_FORMATS: readonly ExportFormat[] = [
   {
     label: 'suppressions of Postmark',

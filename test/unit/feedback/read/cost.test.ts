@@ -9,6 +9,7 @@ import { createFailureClassifier } from '../../../../src/feedback/read/failure-c
 import { readFeedbackEvents } from '../../../../src/feedback/read/read-feedback-events.ts';
 import { findAddresses } from '../../../../src/feedback/read/report-addresses.ts';
 import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
+import { measureProcessorMs } from '../../../rig/processor-time.ts';
 
 const SEED = 12;
 /**
@@ -98,10 +99,7 @@ function measureClassification(raw: Uint8Array): { readonly textCount: number; r
 function measureProcessorTime(work: () => void): number {
   let minimum = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 4; run += 1) {
-    const usageBefore = process.cpuUsage();
-    work();
-    const { user, system } = process.cpuUsage(usageBefore);
-    minimum = Math.min(minimum, user + system);
+    minimum = Math.min(minimum, 1_000 * measureProcessorMs(work));
   }
   return minimum;
 }
