@@ -74,7 +74,8 @@ test('a change that the service has not answered is reported as possibly made, a
   }
   await page.reload();
   await findHeading(page, 'unsure').waitFor();
-  // The service may make the change between the two reads, but it always writes both in one transaction.
+  // The service may change the account between the two reads, but it writes the account and the audit log entry in one
+  // transaction.
   await expect
     .poll(async () => {
       const { reason } = await browsers.callApi<{ reason: string | null }>(service, 'GET', '/accounts/unsure');

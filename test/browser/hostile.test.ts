@@ -141,7 +141,7 @@ test.each(CLICKS)(
     await page.setViewportSize(LARGE_WINDOW);
     await page.locator('iframe').scrollIntoViewIfNeeded();
     await frame.getByRole(role, { name, exact: true }).click();
-    // The click has time for any effect, until live updates announce a later message.
+    // Any effect of the click would be visible before live updates announce a later message.
     const subject = `After the click on ${name}`;
     await submitAccepted(service.publicUrl, service.key, { subject });
     await page.getByRole('button', { name: /^Show \d+ new message/ }).waitFor();

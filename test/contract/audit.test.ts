@@ -175,7 +175,7 @@ const CHANGES: Readonly<
   'webhook.delete': (store, { webhookId }, actor) => store.deleteWebhook(webhookId, actor),
 };
 
-/** Reads everything that the changes above can affect. */
+/** Reads all data that the changes in `CHANGES` can affect. */
 async function readEverything(store: Store, { retriedId, cancelledId, endedId }: Prepared) {
   return Promise.all([
     store.listAccounts(),

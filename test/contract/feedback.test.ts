@@ -196,7 +196,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const halfLength = batch.length / 2;
     for (const feedbackReport of batch.slice(0, halfLength))
       expect(await recordOne(store, feedbackReport)).toMatchObject({ to: 'complained' });
-    // The same applies to reports in one transaction.
+    // Several reports of the recipient in one transaction also count once.
     for (const answer of await store.recordFeedback(batch.slice(halfLength))) expect(answer.kind).toBe('applied');
     expect(await readCounts(store)).toEqual({ emails: messages.length, bounces: 0, complaints: 1 });
     expect(await readLock(store)).toBeNull();
@@ -577,7 +577,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readState(store, message)).toBe('delivered');
     });
 
-    test('lists only the last report from each source that concerns a message', async () => {
+    test('lists for each source only the last report that concerns a stored message', async () => {
       const store = await createStoreWith();
       expect(await store.listLastFeedback()).toEqual([]);
       const message = await storeDeliveredMessage(store);

@@ -116,7 +116,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'suppressed', by: 'simulator' });
   });
 
-  test('two resends of one message at the same time create two messages, also with ids at one position', async () => {
+  test('two resends of one message at the same time create two messages, even if the ids differ only in their last digits', async () => {
     const { store, message } = await createStoreWith();
     await store.cancelMessage(message.id, NOW);
     const first = createMessageIdAt(NOW + 50);

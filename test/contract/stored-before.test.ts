@@ -23,11 +23,11 @@ interface RecordedStore {
   readonly tables: Readonly<Record<string, readonly Readonly<Record<string, Column>>[]>>;
   /** The last value of each sequence, only in PostgreSQL. */
   readonly sequences?: Readonly<Record<string, number>>;
-  /** The method, the arguments and the recorded result. `revived` restores maps and bytes. */
+  /** The method, the arguments and the recorded result. `reviveValue` restores maps and bytes. */
   readonly reads: readonly (readonly [method: string, args: readonly unknown[], answer: unknown])[];
 }
 
-/** The migrations of that version. */
+/** The number of migrations that the recorded version had. */
 const MIGRATION_COUNTS = { sqlite: 11, postgres: 10 } as const;
 
 function readRecordedStore(kind: 'sqlite' | 'postgres'): RecordedStore {
@@ -40,14 +40,17 @@ function listMigrations(kind: 'sqlite' | 'postgres'): readonly string[] {
   return names.map((name) => readFileSync(new URL(name, folder), 'utf8'));
 }
 
-/** Methods that have been renamed since, by their recorded names. `RENAMED` has those whose names no member has. */
+/**
+ * The current names of methods, by their recorded names. A member that was not renamed has the same recorded name, so
+ * these methods are not in `RENAMED`.
+ */
 const RENAMED_METHODS: Readonly<Record<string, string>> = {
   lastFeedbackAt: 'findLastFeedbackAt',
   newestId: 'findNewestId',
   changeFeedPosition: 'readChangeFeedPosition',
 };
 
-/** Methods and members that have been renamed since, by their recorded names. */
+/** The current names of methods and members, by their recorded names. */
 const RENAMED: Readonly<Record<string, string>> = {
   listMail: 'listMessages',
   showMail: 'findMessage',
@@ -72,7 +75,10 @@ const RENAMED: Readonly<Record<string, string>> = {
   conversation: 'transcript',
 };
 
-/** Members and their values for older rows. The first name is a member that only the objects of this kind have. */
+/**
+ * Members that later versions have added, with their values in older rows. The first name of an entry is a member that
+ * only the objects with the added member have.
+ */
 const ADDED_MEMBERS = [
   ['verb', 'failure', null],
   ['thresholds', 'sesConfigurationSet', null],
@@ -155,7 +161,10 @@ test.each(STORES)(
   },
 );
 
-/** Performs a recorded search, which had one account and one state. Returns the members that messages had then. */
+/**
+ * Performs a recorded search, which had one account and one state. Returns the members that messages had in the
+ * recorded version.
+ */
 async function searchAsBefore(store: Store, [recorded, budgetMs]: readonly unknown[]): Promise<unknown> {
   const { accountId, state, ...search } = recorded as Pick<
     MessageSearch,

@@ -310,7 +310,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, keys, checks };
     expect(await store.updateDomain(update)).toMatchObject({ value: { returnPath: { name, isVerified: true } } });
     await expect.poll(readSeenPath).toEqual({ name, isVerified: true });
-    // The same name again changes nothing. After another name, the earlier checks are no longer valid.
+    // Setting the same return path again changes nothing. After the removal of a return path, its earlier checks are no
+    // longer valid.
     expect(await store.setDomain('example.org', { returnPath: name, subdomains: true })).toMatchObject({
       value: { returnPath: { name, isVerified: true }, subdomains: true },
     });

@@ -582,7 +582,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await settle(store, repeated, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, ownFault);
     expect((await store.findWebhook(id))?.failingSince).toBeNull();
     expect(await store.disableFailingWebhooks(now + MAX_FAILING_MS, now + MAX_FAILING_MS, 10)).toEqual([]);
-    // The fault neither restarts nor ends the time of a failure of the endpoint.
+    // A fault of the installation does not change the time since which the endpoint has failed.
     await settle(store, failed, { kind: 'failed' }, now + 2);
     await settle(store, last, { kind: 'failed' }, now + 3, ownFault);
     expect((await store.findWebhook(id))?.failingSince).toBe(now + 2);

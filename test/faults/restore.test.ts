@@ -198,7 +198,7 @@ test.each(['missing', 'empty'])(
   },
 );
 
-test('serve refuses to start if the database is missing and a draft of an earlier version exists', async () => {
+test('serve refuses to start if the database is missing and an earlier version has left the temporary file of a restore', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   copyFileSync(backup, `${path}.restore`);
   await expect(readAccounts(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);

@@ -1,7 +1,8 @@
 /**
  * Tests changes while the synchronous standby is down and an administrator cancels the waits for it. PostgreSQL then
- * reports each commit as successful although only the primary has it. Neither the call nor a later call that finds the
- * row acknowledges such a change. Therefore the standby has every acknowledged change after a failover.
+ * reports each commit as successful although only the primary has it. Neither the call that made the change nor a later
+ * call that finds the changed row acknowledges the change. Therefore the standby has every acknowledged change after a
+ * failover.
  */
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
@@ -108,7 +109,7 @@ interface Operation {
   readonly run: (store: Store) => Promise<unknown>;
   /** True if a repeated call acknowledges no change. */
   readonly acknowledgesOnce?: boolean;
-  /** The result of the same call after the standby is available again. */
+  /** The result of a repeated call after the standby is available again. */
   readonly repeatedResult: unknown;
 }
 
@@ -287,7 +288,7 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
   }
 }, 240_000);
 
-test('after repeated cancelled waits and a failover, every 201, every suppression and each event of webhooks once is on the standby', async () => {
+test('after repeated cancelled waits and a failover, the standby has every message answered with 201, every suppression and each webhook event once', async () => {
   const serverPair = await startPair();
   const { store, standby, database, url, cancelWaits } = serverPair;
   await createDisabledWebhook(parsePostgresUrl(url));
@@ -306,7 +307,7 @@ test('after repeated cancelled waits and a failover, every 201, every suppressio
   const repeatAttempts = async (attempt: (turn: number) => Promise<boolean>) => {
     for (let turn = 0; !isOver; ) if (await attempt(turn)) turn += 1;
   };
-  // Failed requests are repeated with the same key or list, so that a repeated request may find the row.
+  // Failed requests are repeated with the same key or address, so a repeated request may find the row of a failed one.
   const senders = Array.from({ length: SENDER_COUNT }, (_, number) =>
     repeatAttempts(async (turn) => {
       const headers = { 'Idempotency-Key': `${number}-${turn}` };

@@ -99,7 +99,7 @@ const NODE_MODULE_OWNERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const CLOCK = 'clock.ts';
-/** Creates folders. It loads no other file. */
+/** The file of the function that creates folders. The file loads no other file of src. */
 const FOLDER = 'folder.ts';
 const LOG = 'src/observability/log.ts';
 

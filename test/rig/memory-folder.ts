@@ -24,12 +24,12 @@ function isMemorySufficient(): boolean {
     const mount = readFileSync('/proc/mounts', 'utf8')
       .split('\n')
       .find((line) => line.split(' ')[1] === MEMORY_FOLDER);
-    // Some tests execute programs in their folders.
+    // Some tests execute programs in their folders, which `noexec` prevents.
     if (mount?.includes('noexec') ?? true) return false;
     const { bavail, bsize } = statfsSync(MEMORY_FOLDER);
     return bavail * bsize >= MIN_FREE_BYTES;
   } catch {
-    // The machine has no such file system.
+    // The machine has no file system at `MEMORY_FOLDER`.
     return false;
   }
 }

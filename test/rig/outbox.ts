@@ -73,7 +73,10 @@ export function compareSqliteEvents(path: string): EventComparison {
   }
 }
 
-/** Compares the same rows of a PostgreSQL database in one snapshot, so that services may use the database. */
+/**
+ * Compares the events in the outbox and in the deliveries of a PostgreSQL database with the histories. All rows are
+ * read in one snapshot, so services may use the database.
+ */
 export async function comparePostgresEvents(url: string): Promise<EventComparison> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();

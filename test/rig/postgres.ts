@@ -6,12 +6,12 @@ import { getTestedVersion, SHARED_SERVERS, TEMPLATE_DATABASE } from './postgres-
 
 export type PostgresServer = Server;
 
-/** The content of a new database: none, or that of a store without data, which has been migrated. */
+/** The content of a new database: nothing, or the migrated tables of a store without data. */
 export type DatabaseContent = 'none' | 'empty-store';
 
 interface DatabaseOptions {
   readonly version?: ServerVersion;
-  /** The default is none. */
+  /** The default is `none`. */
   readonly content?: DatabaseContent;
 }
 

@@ -98,7 +98,7 @@ async function openUnreadConnections(port: number, count: number, requests: Buff
 
 const createGetRequests = (path: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(2_000));
 
-test('both listeners stop reading from clients that pipeline requests and read no response, buffer no data for them, and close their connections', async () => {
+test('the public and the operator listener stop reading from clients that pipeline requests and read no response, buffer no data for them, and close their connections', async () => {
   const service = await startProcess(createTemporaryFolder(), { POSTRIDER_SENDERS: 'any' });
   const pid = service.child.pid ?? 0;
   await submitAccepted(service.publicUrl, service.key ?? '');

@@ -74,7 +74,7 @@ test('messages are counted by the mailbox provider of their MX record, with each
   expect(lookups).toHaveLength(1);
 });
 
-test('the command prints the same figures, by domain and by account too', async () => {
+test('`overview --by` prints the figures by recipient domain and by account', async () => {
   const byDomain = await runJsonCommand<Deliverability>(folder, [
     ...['overview', '--by', 'recipient-domain', '--range', '1h', '--account', 'default'],
   ]);

@@ -63,7 +63,7 @@ async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver
   return { folder, service, run, runJson };
 }
 
-test('the lock of an account is notified by mail outside the limits, and by a signed request', async () => {
+test('the lock of an account is reported by mail, without the limits of the sending account, and by a signed request', async () => {
   const [receiver, server] = [await startReceiver(), await startServer()];
   const { run, runJson } = await startNotifyingService(server.port, receiver);
   const isLockNotified = () => listBegun(receiver).includes('account-locked shop');
@@ -90,7 +90,7 @@ test('the lock of an account is notified by mail outside the limits, and by a si
   expect(doctor).not.toContain('token=abc');
 });
 
-test('while mail is broken, the failure is notified by a request, and no notification causes another', async () => {
+test('while mail is broken, the failure is reported by a request, and no notification causes another notification', async () => {
   const receiver = await startReceiver();
   const server = await startServer({
     // The relay refuses this service, so each attempt to send a notification raises an alarm.

@@ -1,7 +1,7 @@
 /**
  * Tests return paths of sending domains with two accounts. According to mailauth, SPF is aligned for each domain. The
- * listener receives their bounces. No message uses a return path whose records are missing. On PostgreSQL, the listener
- * is on a node with only the role `feedback`.
+ * listener receives the bounces to each return path. No message uses a return path whose records are missing. On
+ * PostgreSQL, the listener is on a node with only the role `feedback`.
  */
 import { Resolver } from 'node:dns/promises';
 import { authenticate } from 'mailauth';

@@ -8,7 +8,7 @@ import { FAILURE_CATEGORIES } from '../../../src/model/failure.ts';
 import { type Outcome, type Reason, SIMULATOR } from '../../../src/model/outcome.ts';
 import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
 
-/** The class of a bounce without a suppression, the class of a deferral, and the category. */
+/** For each reason: the class of a bounce without a suppression, the class of a deferral, and the category. */
 const EXPECTED: Readonly<Record<Reason, readonly [string, string, string]>> = {
   'recipient-unknown': ['block', 'block', 'mailbox-unknown'],
   'recipient-disabled': ['soft', 'soft', 'mailbox-disabled'],

@@ -13,7 +13,7 @@ const createLinkFailure = (code: string) => ({
   link: () => Promise.reject(Object.assign(new Error('no links'), { code })),
 });
 
-test('a file gets its name only when complete, only its owner can read it, and no draft is left', async () => {
+test('a file gets its name only when complete, only its owner can read it, and no temporary file is left', async () => {
   const folder = createTemporaryFolder();
   const file = join(folder, 'out');
   await writeNewFile(file, async (draft) => {
@@ -25,7 +25,7 @@ test('a file gets its name only when complete, only its owner can read it, and n
   expect(readdirSync(folder)).toEqual(['out']);
 });
 
-test('two drafts of one file have different, unpredictable names', async () => {
+test('temporary files have different, unpredictable names', async () => {
   const folder = createTemporaryFolder();
   const names: string[] = [];
   for (const file of ['a', 'b']) await writeNewFile(join(folder, file), async (draft) => void names.push(draft));

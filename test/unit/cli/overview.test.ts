@@ -161,7 +161,7 @@ describe('the command', () => {
     const dayBefore = minute - DAY_MS;
     expect(dayBefore).toBeLessThan(Date.parse(from) - MINUTE_MS);
     await rig.store.writeTraffic('one', [
-      // A message of the part of the day before that has no counterpart in the range yet.
+      // These messages are later than the previous period, because the range has not reached the same time of day.
       toRow(Date.parse(from) - MINUTE_MS, 100),
       toRow(dayBefore - MINUTE_MS, 5),
       toRow(Date.parse(from) - DAY_MS, 2),

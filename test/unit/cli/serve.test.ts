@@ -151,7 +151,7 @@ describe('serve', () => {
   });
 
   describe('with --json, when the start writes log lines', () => {
-    /** Binds ports 1.5 s late; log lines are written every second, so some precede the listener. */
+    /** Binds ports 1.5 s late. Log lines are written every second, so some lines are written before a port is bound. */
     const LATE_LISTEN_SCRIPT = `import net from 'node:net';
       const { listen } = net.Server.prototype;
       net.Server.prototype.listen = function (...args) {

@@ -399,7 +399,7 @@ describe('refused requests', () => {
     refusedReports: [report('postmark-broken', count, lastAt)],
   });
 
-  it('are the sum of the live nodes with the time of the last, and the status of this process replaces its own entry', () => {
+  it('are the sums of the live nodes with the latest time, and the current counts of this process replace its stored counts', () => {
     const nodes = [createNode('a', true, 1, 30), createNode('b', true, 2, 20), createNode('dead', false, 4, 40)];
     expect(sumRefusedReports(nodes, null)).toEqual([report('postmark-broken', 3, 30)]);
     const own = { node: 'a', refusedReports: [report('postmark-broken', 8, 35), report('postmark-busy', 1, 1)] };

@@ -103,7 +103,7 @@ describe('the result of a target', () => {
   test.each([
     ['refused', 'failure'],
     ['waiting', 'warning'],
-  ] as const)('is that of the sender if its fault is %s, for mail only', (kind, result) => {
+  ] as const)('for mail depends on the fault of the sender (%s), and for a URL does not', (kind, result) => {
     const senderFault = { kind, text: 'the sender has a fault', remedy: 'Correct the sender' };
     const findings = checkNotifications({ now: NOW, senderFault, targets: [createMailFacts(), createFacts()] });
     expect(findings.map((finding) => finding.result)).toEqual([result, 'ok']);

@@ -10,7 +10,7 @@ interface Lists {
   readonly provider?: SesSuppressionPage['entries'];
   readonly own?: readonly ListedSuppression[];
   readonly reasons?: readonly ('BOUNCE' | 'COMPLAINT')[];
-  /** The failure of each page from this page on. */
+  /** The number of the first page that cannot be read. Later pages cannot be read either. */
   readonly failsAtPage?: number;
   readonly failure?: SesFailureCode;
   readonly usesSmtpInterface?: boolean;

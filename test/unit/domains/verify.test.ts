@@ -269,7 +269,7 @@ describe('MX and CNAME records', () => {
     const checkMxHosts = async (names: readonly string[], zone: Zone = hosts) =>
       (await check(own, { ...zone, [own.name]: { MX: names.map((name, index) => [index, name] as const) } }))?.found;
     expect(await checkMxHosts(['bounces.host.test'])).toBe('found');
-    // Another host of the listener, and another name with the address of such a host.
+    // mx.host.test is the mail exchanger of the listener, and same.test has the address of mx.host.test.
     expect(await checkMxHosts(['mx.host.test', 'same.test'])).toBe('found');
     expect(await checkMxHosts(['foreign.test'])).toBe('wrong');
     expect(await checkMxHosts(['bounces.host.test', 'foreign.test'])).toBe('wrong');

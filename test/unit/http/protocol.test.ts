@@ -277,7 +277,7 @@ describe('slow clients', () => {
 
 describe('the published events', () => {
   test('contain every refusal, including those of malformed requests', async () => {
-    // The timeouts are short for the incomplete request, and long enough for the others on a slow machine.
+    // The timeouts are short for the incomplete request, and long enough for the complete requests on a slow machine.
     const limits = { ...SHORT_TIMEOUTS, headersTimeoutMs: 2_000, requestTimeoutMs: 4_000 };
     const rig = await startListener({ limits, getNotReadyReason: () => 'no' });
     await sendRaw(rig, 'hello there\r\n\r\n');

@@ -125,8 +125,8 @@ describe('addresses', () => {
   });
 
   it('are read from the header by another parser with the same value as in the envelope', async () => {
-    // postal-mime misreads quoted strings that contain both angle brackets and escapes. The header is correct there
-    // too.
+    // postal-mime misreads quoted strings that contain both angle brackets and escapes. The header is correct for these
+    // strings too.
     const readable = addressText.filter((text) => !(/[<>]/.test(text) && text.includes('\\')));
     await fc.assert(
       fc.asyncProperty(readable, readable, async (from, to) => {

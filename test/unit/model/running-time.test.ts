@@ -14,7 +14,10 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** One step: real time passes and the clock may be stepped. Messages accepted in that time are dated by the clock. */
+/**
+ * The steps of a history. In each step real time passes, the clock may be stepped, and a message is accepted at a time
+ * of the clock.
+ */
 const HISTORY = fc.array(
   fc.record({
     passedMs: fc.integer({ min: 0, max: 3 * HOUR_MS }),
@@ -23,9 +26,9 @@ const HISTORY = fc.array(
       fc.integer({ min: 2 * MAX_CLOCK_DEVIATION_MS, max: 400 * DAY_MS }),
       fc.integer({ min: -400 * DAY_MS, max: -(4 * HOUR_MS) }),
     ),
-    /** Share of the time before the next reading that passes before the step. */
+    /** The fraction of `passedMs` after which the clock is stepped. */
     share: fc.double({ min: 0, max: 1, noNaN: true }),
-    /** Acceptance time of a message, as a share of that time. */
+    /** The fraction of `passedMs` after which the message is accepted. */
     accepted: fc.double({ min: 0, max: 1, noNaN: true }),
   }),
   { minLength: 1, maxLength: 40 },

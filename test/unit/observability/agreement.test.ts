@@ -69,7 +69,7 @@ test('history, metrics, time series and reputation agree after a run of mixed ou
       );
     })
     .toEqual([12, 7, 2]);
-  // Both recipients have been suppressed before.
+  // Earlier bounces have suppressed these two recipients.
   await send('unknown.0@example.com');
   await send('unknown.1@example.com');
   await expect.poll(async () => readMetric(await fetchMetrics(), 'postrider_deferred_total')).toBe(4);

@@ -21,9 +21,9 @@ export interface Example {
   readonly input: Readonly<Record<string, unknown>>;
   /** The file of an upload operation. */
   readonly file?: string;
-  /** Operations performed before it. */
+  /** The operations that are performed before the operation of the example. */
   readonly precedingOperations?: readonly (readonly [Operation, Readonly<Record<string, unknown>>])[];
-  /** Creates other state that the operation needs. */
+  /** Creates the state that the operation needs and that the preceding operations do not create. */
   readonly prepare?: (rig: OperationRig, dns: FakeDns) => Promise<void>;
   /** Action and target of each audit log entry that the operation writes; omitted if it changes nothing. */
   readonly audit?: readonly string[];

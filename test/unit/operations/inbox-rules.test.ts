@@ -75,7 +75,7 @@ describe('a rule of the inbox', () => {
     ]);
   });
 
-  test('cannot be added with another transport, and can be listed and removed there', async () => {
+  test('cannot be added without the transport capture:, but can be listed and removed', async () => {
     const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
     const rule = { match: 'example.com', code: 451 };
     expect(await rig.perform(addInboxRule, rule)).toMatchObject({

@@ -129,7 +129,7 @@ test('open circuit breakers and alarms of other live nodes are listed once', () 
     { ...createNode('c', NOW + 1), delivery: createDelivery(NOW - 2_000) },
     { ...createNode('dead', NOW), delivery: createDelivery(NOW) },
   ];
-  // The stored status of this node is older than its own.
+  // The current status of this node, which is node a, replaces its stored status.
   expect(listAttention(createInput(SHARED, { nodes })).slice(0, 2)).toMatchObject([
     { code: 'circuit-breaker-open', subject: null, text: expect.stringContaining('open on 2 of 3 nodes: smtp://') },
     { code: 'next-hop-refusal', subject: 'configuration', text: expect.stringContaining(`535 at ${NOW - 1_000}`) },
@@ -228,6 +228,6 @@ test('an endpoint that the service disabled is listed with the cause, the conseq
   expect(items[0]?.text).toContain(`2030-01-01 00:00:00Z, because it responded with 410: ${suffix}`);
   expect(items[1]?.text).toContain(`because no attempt succeeded for five days: ${suffix}`);
   expect(JSON.stringify(items)).not.toContain('secret-word');
-  // Only the start and the end of an item are notified, so the text of an item must not change in between.
+  // Only the start and the end of an item cause a notification, so the text of the item must not change in between.
   expect(listAttention({ ...createInput(RELAY, { store }), now: NOW + HOUR_MS })).toEqual(items);
 });

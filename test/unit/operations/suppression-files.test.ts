@@ -408,7 +408,7 @@ test('a dry run counts the rows of an export by reason and exclusion, and adds n
   expect(dryRun).toEqual({ ok: true, value: { ...counts, added: 0, known: 0, dryRun: true }, warnings: [] });
   expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
   expect(await listAuditEntries(rig)).toEqual([]);
-  // The import has the same counts. The audit log counts the excluded rows as skipped.
+  // The import has the same counts as the dry run. The audit log counts the excluded rows as skipped.
   expect(await runImport(rig, toFileContent(text))).toMatchObject({
     ok: true,
     value: { ...counts, added: 1, known: 0, dryRun: false },
@@ -418,7 +418,7 @@ test('a dry run counts the rows of an export by reason and exclusion, and adds n
   ]);
 });
 
-test('a reason replaces the reason of an export without a column for it, and no other', async () => {
+test('a given reason applies only to an export without a column for the reason', async () => {
   const rig = await createOperationRig();
   const importWith = (text: string) =>
     performUpload(

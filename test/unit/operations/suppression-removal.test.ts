@@ -80,7 +80,7 @@ describe('the removal with the provider', () => {
     expect(await isListed()).toBe(false);
   });
 
-  test('without the request, the list of the provider is not read or changed', async () => {
+  test('without `provider: true`, the list of the provider is not read or changed', async () => {
     const { fake, rig, remove } = await startFixture();
     await rig.performOk(addSuppression, ENTRY);
     fake.suppressed.set(ENTRY.address, 'BOUNCE');
@@ -88,7 +88,7 @@ describe('the removal with the provider', () => {
     expect([fake.requests, fake.suppressed.size]).toEqual([[], 1]);
   });
 
-  test('an error in the request changes nothing at the provider', async () => {
+  test('a removal that is refused changes nothing at the provider', async () => {
     const { fake, remove } = await startFixture();
     expect(await remove({ account: 'nobody' })).toMatchObject({ ok: false, error: { code: 'not-found' } });
     expect(await remove({ address: 'nobody' })).toMatchObject({ ok: false, error: { code: 'invalid' } });

@@ -11,7 +11,7 @@ export type RequestStep = readonly [operation: string, status: number, given: Re
 export interface KnownIds {
   /** Ids of queued messages with deferred recipients. */
   readonly queuedIds: readonly [string, string];
-  /** Ids of messages in other states. */
+  /** Ids of messages in states other than `queued`. */
   readonly otherStates: readonly string[];
   /** Ids of captured messages: one with HTML, and one with only text. */
   readonly capturedIds: readonly [string, string];

@@ -91,7 +91,7 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
   return { service, url: service.operatorUrl, store, routes, simulatedFailures };
 }
 
-/** Wraps a store. Its methods reject while `isUnavailable` returns true. */
+/** Returns a store whose methods reject while `isUnavailable` returns true. */
 function withFailures(store: Store, isUnavailable: () => boolean): Store {
   const methods = Object.entries(store).map(([name, member]) => [
     name,
@@ -318,8 +318,7 @@ test('every route is in the document, and every response matches the document', 
     if (responses['503'] === undefined) continue;
     const options = successfulOptions.get(operationId) ?? {};
     // If the store does not respond, routes outside the API accept a token that was valid at its last lookup. This
-    // token was not
-    // looked up before.
+    // token was not looked up before.
     const unknownToken = { Authorization: 'Bearer po_unknown' };
     const headers =
       operationId === 'signOut' ? { ...session } : selectCredentials(operation) === BASIC ? unknownToken : bearer;

@@ -195,13 +195,16 @@ describe('events of SendGrid', () => {
     ['no id', { sg_event_id: undefined }],
     ['an empty id', { sg_event_id: '' }],
     ['an id that is too long', { sg_event_id: 'x'.repeat(300) }],
-  ])('an event with %s has the same key in another batch, and another event has another key', (_name, members) => {
-    const event = { email: RECIPIENT, event: 'deferred', attempt: '1', ...members };
-    const [first] = read([event]).events;
-    const [second, third] = read([{ ...event, attempt: '2' }, event]).events;
-    expect(third?.key).toBe(first?.key);
-    expect(second?.key).not.toBe(first?.key);
-  });
+  ])(
+    'an event with %s has the same key in another batch, and a different event has a different key',
+    (_name, members) => {
+      const event = { email: RECIPIENT, event: 'deferred', attempt: '1', ...members };
+      const [first] = read([event]).events;
+      const [second, third] = read([{ ...event, attempt: '2' }, event]).events;
+      expect(third?.key).toBe(first?.key);
+      expect(second?.key).not.toBe(first?.key);
+    },
+  );
 
   it('a batch with broken members keeps the others', () => {
     const event = { email: RECIPIENT, event: 'delivered', 'postrider-id': MESSAGE_ID };

@@ -108,7 +108,7 @@ test.each([
     hasLease: true,
   },
 ])(
-  'a change of an endpoint resolves after a transaction that $name and that read the endpoint before',
+  'a change of an endpoint resolves only after the end of an earlier transaction that read the endpoint and $name',
   async ({ hold, hasLease }) => {
     const url = await createTemporaryDatabase();
     const store = await openNode(url);

@@ -137,7 +137,7 @@ test('accepts and reads do not wait while the creation of a partition waits', as
       .then(([row = {}]) => row);
     return rows;
   };
-  // Neither lock mode blocks writes to the other partitions.
+  // Neither of the two lock modes on `body` blocks writes to partitions other than `body_rest`.
   await expect.poll(readLockModes, { interval: 10 }).toBe('{AccessShareLock,ShareUpdateExclusiveLock}');
   await client.query('ROLLBACK');
   await attaching;

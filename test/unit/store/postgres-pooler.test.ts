@@ -158,7 +158,7 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
   // The accept path reads all columns of this table, so its prepared statements are no longer valid.
   await acceptOnBoth();
   await runStatement(database, 'ALTER TABLE account ADD COLUMN later int');
-  // There are more such server connections than attempts of one call.
+  // More server connections have statements that are no longer valid than one call makes attempts.
   expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]);
   await acceptOnBoth();
   expect(pooler.getSwitchCount()).toBeGreaterThan(0);

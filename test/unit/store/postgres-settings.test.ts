@@ -101,7 +101,7 @@ test.each(['refuse', 'drop'] as const)(
   },
 );
 
-test('an operator’s options also apply behind such a pooler, except options that contradict the settings for durability', async () => {
+test('an operator’s options also apply behind a pooler that refuses startup options, except options that contradict the settings for durability', async () => {
   const url = await createUnsafeDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'refuse' });
   const options =

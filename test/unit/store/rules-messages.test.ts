@@ -172,11 +172,11 @@ test.each([
   [128, 2],
   [512, 8],
   [100_000, 8],
-])('a claim of %i messages leases %i messages of an account in one turn', (messages, rows) => {
+])('a claim of %i messages leases %i messages of an account in one turn of the rotation', (messages, rows) => {
   expect(getRowsPerTurn(messages)).toBe(rows);
 });
 
-test('a claim that leases several rows of an account in one turn serves at least 64 accounts', () => {
+test('a claim that leases several rows of an account in one turn of the rotation serves at least 64 accounts', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 100_000 }), (messages) => {
       const rows = getRowsPerTurn(messages);

@@ -1,4 +1,4 @@
-/** Tests the choice of the next job of index maintenance, and the ranges of consecutive segments. */
+/** Tests the choice of the next step of index maintenance, and the ranges of consecutive segments. */
 import { expect, test } from 'vitest';
 import { type IndexState, type StoredSegment, selectNextJob } from '../../../src/store/search/index-step.ts';
 
@@ -31,7 +31,7 @@ const createIndexState = (overrides: Partial<IndexState> = {}): IndexState => ({
   ...overrides,
 });
 
-test('the newest messages are indexed first, then older messages, and an empty store has no job', () => {
+test('the newest messages are indexed first, then older messages, and an empty store needs no step', () => {
   expect(selectNextJob(createIndexState({ segments: [] }))).toBeNull();
   expect(selectNextJob(createIndexState({ segments: [], unindexedCount: 1 }))).toEqual({
     kind: 'index-older',

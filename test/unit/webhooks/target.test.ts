@@ -14,7 +14,7 @@ describe('the URL of an endpoint', () => {
     expect(urls.map((url) => getCode(url))).toEqual(['ok', 'ok', 'ok']);
   });
 
-  it('is refused without https, and accepted with http only for the targets any', () => {
+  it('is refused without https, and accepted with http only if POSTRIDER_WEBHOOK_TARGETS is any', () => {
     expect(getCode('http://app.example.com/')).toBe('not-https');
     expect(getCode('http://app.example.com/', 'any')).toBe('ok');
     for (const url of ['ftp://x.test/', 'file:///etc/passwd', 'javascript:alert(1)', 'unix:/run/x', 'gopher://x/'])

@@ -459,7 +459,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('records one failed attempt of an event whose message is no longer stored, and sends the others', async () => {
+  it('records one failed attempt of an event whose message is no longer stored, and sends the other deliveries', async () => {
     const rig = createRig();
     const missingId = rig.add(1, { event: { kind: 'missing', type: 'message.bounced' } });
     rig.add(1);
@@ -517,7 +517,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('waits for running attempts at shutdown, and then releases the leases of the others', async () => {
+  it('waits for running attempts at shutdown up to a time limit, and then releases the remaining leases', async () => {
     const responses: ((result: WebhookAttemptResult) => void)[] = [];
     const rig = createRig({ attempt: () => new Promise((resolve) => responses.push(resolve)) });
     const [, second] = [rig.add(1), rig.add(2)];

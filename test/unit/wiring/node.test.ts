@@ -48,7 +48,7 @@ async function startTestNode(database: string) {
 
 const REFUSED_REPORTS = [{ reason: 'postmark-broken', count: 1, lastAt: START }];
 
-test('a node of the embedded store removes the nodes before it, and sends heartbeats when its numbers change', async () => {
+test('a node of the embedded store removes the nodes of earlier processes, and sends a heartbeat when its counts change', async () => {
   const { clock, heartbeats, removedNodes, state, node } = await startTestNode('sqlite:unused.db');
   expect(removedNodes).toEqual(['crashed']);
   await clock.advance(120_000);
@@ -68,7 +68,7 @@ test('a node of the embedded store removes the nodes before it, and sends heartb
   expect(heartbeats).toHaveLength(4);
 });
 
-test('each heartbeat of a node of a shared database contains its numbers', async () => {
+test('each heartbeat of a node of a shared database contains the counts of its refused requests', async () => {
   const { clock, heartbeats, state, node, removedNodes } = await startTestNode('postgres://u:p@127.0.0.1/mail');
   onTestFinished(() => node.leave());
   state.refused = REFUSED_REPORTS;

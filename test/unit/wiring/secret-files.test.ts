@@ -9,9 +9,7 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 
 const INTERVAL_MS = 5_000;
 
-/**
- * Watches one file with the given content. `change` writes it and advances the clock by the checks that a change needs.
- */
+/** Watches one file with the given content. `change` replaces the content and waits until a change is detected. */
 function watchOneFile(name: string, content: string, restartReason: string | null = null) {
   const path = join(createTemporaryFolder(), 'value');
   writeFileSync(path, content);
@@ -80,7 +78,7 @@ test('a transport that cannot be applied is reported once with its remedy', asyn
   ]);
 });
 
-test('any other changed secret is reported once and needs a restart', async () => {
+test('a changed operator password is reported once and needs a restart', async () => {
   const { applied, lines, pass, change } = watchOneFile('POSTRIDER_OPERATOR_PASSWORD', 'the first password');
   await change('the second password');
   await pass();
