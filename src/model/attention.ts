@@ -81,7 +81,7 @@ export const ATTENTION_CODES = {
     family: 'uncertain',
     channel: 'all',
     command: 'postrider message list --state uncertain',
-    consequence: 'These messages are neither sent again nor ended until an operator decides.',
+    consequence: 'Uncertain messages are neither sent again nor ended until an operator decides.',
   },
   'queue-delayed': {
     family: 'queue',
@@ -141,7 +141,7 @@ export const ATTENTION_CODES = {
     family: 'volume-expiry',
     channel: 'all',
     command: 'postrider account show SUBJECT',
-    consequence: 'Messages of the account are refused with status 403 after that time.',
+    consequence: 'Messages of the account are refused with status 403 after its volume has expired.',
   },
   'volume-expired': {
     family: 'volume-expiry',
@@ -153,13 +153,13 @@ export const ATTENTION_CODES = {
     family: 'key',
     channel: 'all',
     command: 'postrider key rotate SUBJECT',
-    consequence: 'Requests with the key are refused with status 401 after that time.',
+    consequence: 'Requests with the key are refused with status 401 after the key has expired.',
   },
   'reports-not-understood': {
     family: 'reports',
     channel: 'https',
     command: 'postrider feedback list',
-    consequence: 'The bounces or complaints in these reports suppress no address.',
+    consequence: 'The bounces or complaints in reports that are not understood suppress no address.',
   },
   'webhook-disabled': {
     family: 'webhook',

@@ -27,7 +27,7 @@ export const LOG_FIELDS = {
   enhancedCode: 'the enhanced status code, such as `5.1.1` (RFC 3463)',
   replyText: 'the reply of the next hop; untrusted text',
   returnPath: 'the return path of a sending domain',
-  reason: 'a code, or the reason why an account was locked or warned, or why a report was not understood',
+  reason: 'a code, or the reason why an account was locked or received a warning, or why a report was not understood',
   class: 'the class of a failed delivery: `hard`, `soft` or `block`',
   category: 'the cause of a failed delivery, see [feedback.md](feedback.md#classes-and-categories-of-failures)',
   reportSource: 'the channel through which the report arrived: `smtp`, `sns`, `sqs` or the name of a provider',
