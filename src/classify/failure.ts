@@ -68,8 +68,8 @@ export function classifyAttempt({ outcome, remote }: Pick<Attempt, 'outcome' | '
 }
 
 /**
- * Returns the recorded failure of a history entry, or null. The failure of an attempt that an earlier version recorded is that of its
- * outcome.
+ * Returns the recorded failure of a history entry, or null. For an attempt that an earlier version recorded without a
+ * failure, the failure is derived from the outcome of the attempt.
  */
 export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt' | 'failure'>): Failure | null {
   return failure ?? (attempt === null ? null : classifyAttempt(attempt));

@@ -32,7 +32,10 @@ const FAILED_LOOKUP_PHRASES: readonly string[] = [
   'lookup error*',
 ];
 
-/** Phrases of other causes. A reply with one of them does not prove that the mailbox does not exist. */
+/**
+ * Phrases about causes other than an unknown mailbox. A reply with such a phrase does not prove that the mailbox does
+ * not exist.
+ */
 const OTHER_CAUSE_PHRASES: readonly string[] = [
   'spam*',
   'antispam*',
@@ -102,7 +105,7 @@ const OTHER_CAUSE_PHRASES: readonly string[] = [
   ...FAILED_LOOKUP_PHRASES,
 ];
 
-/** Phrases of a domain that does not exist, or that accepts no mail. */
+/** Phrases about a recipient’s domain that does not exist, or that accepts no mail. */
 const DOMAIN_PHRASES: readonly string[] = [
   'does not accept mail',
   'does not accept email',
@@ -132,7 +135,7 @@ const DOMAIN_ENHANCED_CODES: readonly string[] = [
   ...['5.4.0', '5.4.4', '5.4.310', '5.5.0'],
 ];
 
-/** Phrases of another subject in a reply about a domain. */
+/** Phrases about a subject other than the recipient’s domain, such as the sender or a relay. */
 const OTHER_DOMAIN_PHRASES: readonly string[] = [
   'mail from',
   'email from',
@@ -469,7 +472,7 @@ export const RULES: readonly ReplyRule[] = [
     samples: ['rcpt 550 5.1.2 <a@b.example>... Host unknown (Name server: b.example.: host not found)'],
   },
   {
-    // A null MX record is an answer of DNS, so the reply can contain the word (RFC 7505).
+    // A null MX record is an answer of DNS (RFC 7505), so the reply can contain the word `DNS`.
     name: 'recipient’s domain has a null MX record',
     stages: MAILBOX_STAGES,
     codes: DOMAIN_CODES,

@@ -2,8 +2,8 @@
  * Derives the plain-text part of an HTML message: the visible text, and the targets of links.
  *
  * Guarantees: the time is linear for any page, and the parser (markup-reader.ts) never throws.
- * docs/decisions/html-to-text.md compares the parser with the library `html-to-text`. A test compares the words of both
- * results.
+ * docs/decisions/html-to-text.md compares the parser with the library `html-to-text`. A test compares the words in the
+ * results of the parser and of the library.
  */
 import { decodeEntities } from './html-entities.ts';
 import { type Attributes, MarkupReader } from './markup-reader.ts';

@@ -22,7 +22,10 @@ export interface Account {
   readonly warning: string | null;
   readonly thresholds: Thresholds;
   readonly limits: AccountLimits;
-  /** The configuration set of its messages at Amazon SES. If null, the set in POSTRIDER_TRANSPORT applies. */
+  /**
+   * The configuration set at Amazon SES for the messages of the account. If null, the set in POSTRIDER_TRANSPORT
+   * applies.
+   */
   readonly sesConfigurationSet: string | null;
   readonly volumeUsed: number;
   /**
@@ -127,7 +130,10 @@ export function findExceededLimit(
 
 const NO_LIMITS: RemainingLimits = { rate: null };
 
-/** Returns the messages and the time that remain of the rate limit. `rate` is null if the account has no rate limit. */
+/**
+ * Returns the number of messages that the rate limit still allows in the current period, and the remaining time of the
+ * period. `rate` is null if the account has no rate limit.
+ */
 export function getRemainingLimits(counts: LimitUsage, now: number): RemainingLimits {
   const { rate } = counts.account.limits;
   if (rate === null) return NO_LIMITS;

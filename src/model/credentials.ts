@@ -6,7 +6,8 @@ import { hash } from 'node:crypto';
 
 interface StoredSecret {
   /**
-   * The first 10 characters of the secret, which identify it in lists. They do not reveal the other 214 bits or more.
+   * The first 10 characters of the secret, which identify it in lists. The remaining characters contain at least 214
+   * random bits.
    */
   readonly prefix: string;
   /** The SHA-256 of the secret in hexadecimal. */

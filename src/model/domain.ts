@@ -199,7 +199,7 @@ export function findPublishedSelectors(
 
 /**
  * Returns true if these checks found both records of the return path. Bounces must have a destination, and SPF must
- * authenticate the name.
+ * authenticate the domain of the return path.
  */
 export function isReturnPathVerified(name: string, checks: readonly RecordCheck[]): boolean {
   const isFound = (purpose: DnsRecord['purpose'], type: DnsRecord['type']) =>

@@ -149,7 +149,7 @@ export type ServiceEvent =
     >
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
-  /** An attempt ended. Another event reports that the outcome of the attempt was recorded. */
+  /** An attempt ended. Its outcome may not be recorded yet: a separate event reports the recording. */
   | Event<'attempt.ended', MessageMembers & { attempts: number; attempt: Attempt }>
   /** The next hop refused this service, not the message. `reason` is one of `ALARMING_REASONS`. */
   | Event<'attempt.alarm_raised', MessageMembers & { attempts: number; attempt: Attempt; reason: AlarmReason }>

@@ -184,15 +184,15 @@ function decideStateChange(
 ): FeedbackChange {
   const { state, mayHaveBeenSent } = message;
   if (state === 'sending' || (state === 'queued' && !mayHaveBeenSent)) return { kind: 'wait' };
-  const effective = decideSuppression(message, suppress);
+  const applicableSuppression = decideSuppression(message, suppress);
   // The provider's suppression list contains recipients of other programs too, so an entry is not evidence about the
   // account.
   const counts = suppress !== 'provider';
   if (isAllowedTransition(state, to, 'feedback'))
-    return { kind: 'change', to, suppress: effective, counts, detail, failure };
+    return { kind: 'change', to, suppress: applicableSuppression, counts, detail, failure };
   const suppresses =
     SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBounced(message, suppress));
-  return createHistoryEntry(verb, detail, failure, suppresses ? effective : null, counts);
+  return createHistoryEntry(verb, detail, failure, suppresses ? applicableSuppression : null, counts);
 }
 
 /**
@@ -380,8 +380,8 @@ interface RecipientMembers {
 
 export type FeedbackEvent =
   /**
-   * The message was not delivered. The class of `failure` is `hard` only if the mailbox is known not to exist. Such a bounce is
-   * permanent. No other bounce suppresses the recipient.
+   * The message was not delivered. The class of `failure` is `hard` only if the mailbox is known not to exist. A bounce
+   * with this class is permanent, and only such a bounce suppresses the recipient.
    */
   | (RecipientMembers & {
       readonly kind: 'bounce';
@@ -473,8 +473,9 @@ export interface FeedbackReport {
    */
   readonly mayBeOtherProgram?: boolean;
   /**
-   * True for a provider event. It is ignored if its message or its recipient is unknown here. If its message is not settled,
-   * the store keeps it and applies it later (`applyPendingReports`). Without events, only its digest is recorded.
+   * True for a provider event. A provider event is ignored if its message or its recipient is unknown to this
+   * installation. If its message is not settled, the store keeps the event and applies it later
+   * (`applyPendingReports`). If the report contains no events, only its digest is recorded.
    */
   readonly isProviderEvent?: boolean;
   /**
@@ -521,8 +522,8 @@ export type FeedbackResult =
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }
   /**
-   * The report is about a message or a recipient that is unknown here, or contains no event. Only its digest may have been
-   * written (`recordsDigestAlways`, `isProviderEvent`).
+   * The report is about a message or a recipient that is unknown to this installation, or contains no event. Only its
+   * digest may have been written (`recordsDigestAlways`, `isProviderEvent`).
    */
   | { readonly kind: 'unrelated' }
   /** The message is not settled yet, or its provider id is not stored yet. The report is stored and is applied later. */

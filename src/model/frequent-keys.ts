@@ -11,8 +11,9 @@ interface Entry {
   readonly key: string;
   readonly counts: MutableKeyCounts;
   /**
-   * An upper bound of the events of the key: its events since it was added, and the rank below which keys were evicted before.
-   * Without this initial rank, a stream of new keys would evict a frequent key each time that it is added.
+   * An upper bound of the number of events of the key: its events since it was added, plus the highest rank of a key
+   * that had been evicted before. Without this initial rank, a stream of new keys would evict a frequent key each time
+   * that it is added.
    */
   rank: number;
 }
@@ -37,12 +38,12 @@ export function createFrequentKeys(capacity: number): FrequentKeys {
   const listByRank = () => [...entries.values()].sort((a, b) => b.rank - a.rank);
 
   function evict(): void {
-    const ranked = listByRank();
-    for (const { counts, rank } of ranked.slice(capacity)) {
+    const rankedEntries = listByRank();
+    for (const { counts, rank } of rankedEntries.slice(capacity)) {
       addKeyCounts(remainder, counts);
       evictedRank = Math.max(evictedRank, rank);
     }
-    entries = new Map(ranked.slice(0, capacity).map((entry) => [entry.key, entry]));
+    entries = new Map(rankedEntries.slice(0, capacity).map((entry) => [entry.key, entry]));
   }
 
   return {
@@ -57,11 +58,14 @@ export function createFrequentKeys(capacity: number): FrequentKeys {
       entry.rank += events;
     },
     summarize(maxKeys) {
-      const ranked = entries.size <= maxKeys ? [...entries.values()] : listByRank();
-      const rest = createKeyCounts();
-      addKeyCounts(rest, remainder);
-      for (const { counts } of ranked.slice(maxKeys)) addKeyCounts(rest, counts);
-      return { keys: ranked.slice(0, maxKeys).map(({ key, counts }) => [key, counts] as const), remainder: rest };
+      const rankedEntries = entries.size <= maxKeys ? [...entries.values()] : listByRank();
+      const remainingCounts = createKeyCounts();
+      addKeyCounts(remainingCounts, remainder);
+      for (const { counts } of rankedEntries.slice(maxKeys)) addKeyCounts(remainingCounts, counts);
+      return {
+        keys: rankedEntries.slice(0, maxKeys).map(({ key, counts }) => [key, counts] as const),
+        remainder: remainingCounts,
+      };
     },
   };
 }

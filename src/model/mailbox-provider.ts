@@ -8,7 +8,9 @@ interface MailboxProviderEntry {
   readonly name: string;
   /** Lower-case names without leading dot. A host matches if it equals a suffix or ends with a dot and the suffix. */
   readonly mxSuffixes: readonly string[];
-  /** Host names of the form that the MX records of the provider have. A test checks that each belongs to this provider. */
+  /**
+   * Sample host names in the form of the provider’s MX records. A test checks that each name belongs to this provider.
+   */
   readonly sampleHosts: readonly string[];
 }
 

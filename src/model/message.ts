@@ -220,7 +220,10 @@ export type OperatorChangeResult =
 export interface ResendRequest {
   /** The ended message. */
   readonly id: string;
-  /** The id of the new message (`createOperatorMessageId`). A store that has a message at its position uses a smaller id. */
+  /**
+   * The id of the new message (`createOperatorMessageId`). A store that already has a message with the same sequence
+   * number uses a smaller id.
+   */
   readonly newId: string;
 }
 

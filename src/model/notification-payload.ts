@@ -66,10 +66,10 @@ export function buildNotificationPayload(change: AttentionChange, operatorUrl: s
   const selectFitting = (notified: readonly NotifiedItem[]): Item[] => {
     const items: Item[] = [];
     for (const item of notified) {
-      const built = buildItem(item, operatorUrl);
-      remainingBytes -= Buffer.byteLength(JSON.stringify(built)) + 1;
+      const payloadItem = buildItem(item, operatorUrl);
+      remainingBytes -= Buffer.byteLength(JSON.stringify(payloadItem)) + 1;
       if (remainingBytes < 0) break;
-      items.push(built);
+      items.push(payloadItem);
     }
     return items;
   };

@@ -127,9 +127,9 @@ export function planAttention(
     if (isEndDue) ended.push({ ...absent.item, beganAt: absent.beganAt, endedAt: absent.endedAt ?? now });
     // The problem was announced, so the end of its last stage is announced, even if the start of this stage was not.
     if (nextStage !== undefined && absent.isAnnounced) markAnnounced(after, nextStage, absent.announcedAt);
-    const settled = isEndDue || nextStage !== undefined ? { ...absent, isAnnounced: false } : absent;
-    if (!settled.isAnnounced && hasElapsed(settled.announcedAt, ITEM_INTERVAL_MS, now)) removed.push(key);
-    else after.set(key, settled);
+    const updatedState = isEndDue || nextStage !== undefined ? { ...absent, isAnnounced: false } : absent;
+    if (!updatedState.isAnnounced && hasElapsed(updatedState.announcedAt, ITEM_INTERVAL_MS, now)) removed.push(key);
+    else after.set(key, updatedState);
   }
 
   const changed = [...after].flatMap(([key, state]) => (isSameState(state, before.get(key) ?? null) ? [] : [state]));

@@ -1,6 +1,6 @@
 /**
- * Packs the reports of provider events as one text. A text is copied from one thread to another in a fraction of the time that
- * the objects need (docs/decisions/provider-events.md). The functions are pure.
+ * Packs the reports of provider events as one text. Copying a text from one thread to another takes a fraction of the
+ * time of copying the objects (docs/decisions/provider-events.md). The functions are pure.
  */
 import type { FeedbackReport } from './feedback.ts';
 

@@ -70,7 +70,7 @@ const failureMembers = {
 };
 const Suppressed = Type.Boolean({
   description:
-    'True if the change put the recipient on the suppression list of the account, or if it was already there.',
+    'True if the change suppressed the recipient for the account, or if the recipient was already suppressed.',
 });
 const detailMember = {
   detail: createNullable(Type.String({ description: 'The reason, in one line.' })),
@@ -205,7 +205,7 @@ function buildMessageData(event: RecordedMessageEvent, failure: Failure | null):
   const { id, account, to, from, subject, state, sequence, suppressed } = event;
   const message = { id, account, to, from, subject: cutText(subject, MAX_TEXT_LENGTH), state, sequence };
   const detail = cutTextOrNull(event.entry.detail);
-  const failed = { class: failure?.class ?? null, category: failure?.category ?? null, ...describeReply(event) };
+  const failureData = { class: failure?.class ?? null, category: failure?.category ?? null, ...describeReply(event) };
   switch (event.type) {
     case 'message.accepted':
     case 'message.cancelled':
@@ -214,9 +214,9 @@ function buildMessageData(event: RecordedMessageEvent, failure: Failure | null):
       return { ...message, ...describeReply(event) } satisfies DataOf<'message.delivered'>;
     case 'message.deferred':
     case 'message.expired':
-      return { ...message, ...failed } satisfies DataOf<'message.deferred'>;
+      return { ...message, ...failureData } satisfies DataOf<'message.deferred'>;
     case 'message.bounced':
-      return { ...message, ...failed, suppressed } satisfies DataOf<'message.bounced'>;
+      return { ...message, ...failureData, suppressed } satisfies DataOf<'message.bounced'>;
     case 'message.complained':
       return { ...message, detail, suppressed } satisfies DataOf<'message.complained'>;
     case 'message.confirmed':
@@ -251,7 +251,7 @@ export function buildDomainData(
   return { domain: name, account, status, records };
 }
 
-/** Returns the data of an account that was warned, locked or unlocked. */
+/** Returns the data of an account that got a warning, was locked or was unlocked. */
 export function buildAccountData(
   account: string,
   reason: string | null,

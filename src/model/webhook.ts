@@ -111,7 +111,7 @@ export interface Webhook {
   readonly url: string;
   /** The account whose events the endpoint receives; null for the events of every account. */
   readonly accountId: number | null;
-  /** The name of that account, or null. */
+  /** The name of the account whose events the endpoint receives, or null. */
   readonly account: string | null;
   readonly name: string | null;
   readonly events: readonly WebhookEventType[];
@@ -121,8 +121,8 @@ export interface Webhook {
   readonly previousSecretUntil: number | null;
   readonly createdAt: number;
   /**
-   * The time of the first failure of the endpoint since the last success. Null if there was none since. Faults of the
-   * installation do not count.
+   * The time of the first failure of the endpoint since the last success. Null if no attempt has failed since the last
+   * success. Faults of the installation do not count.
    */
   readonly failingSince: number | null;
   /** The time of the last success, at most `LAST_SUCCESS_STEP_MS` too early. Null if there was none. */

@@ -148,7 +148,7 @@ export interface QueueStore {
     readonly ownLeasesUntil?: number;
     readonly excludedIds?: readonly string[];
   }): Promise<number>;
-  /** Returns false for each message whose recipient is on a suppression list now, and true for the others. */
+  /** Returns false for each message whose recipient is on a suppression list now, and true for every other message. */
   checkSuppression(batch: readonly { readonly id: string }[]): Promise<readonly boolean[]>;
 }
 
@@ -298,13 +298,13 @@ export interface NewKey {
 export interface AccountStore {
   /**
    * Creates an account. If `actor` is given, the change is written to the audit log in the same transaction. The same
-   * applies to `actor` in the other methods.
+   * applies to `actor` in the other methods of this interface.
    */
   createAccount(name: string, limits: AccountLimits, now: number, actor?: Actor): Promise<ChangeResult<Account>>;
   /**
    * Changes the account in one transaction. A new volume or rate limit restarts its count at zero. New thresholds
-   * replace the defaults. If `expected` is given and the account's version (`computeAccountVersion`) differs, nothing changes. The same
-   * applies to `expected` in the other methods.
+   * replace the defaults. If `expected` is given and the account's version (`computeAccountVersion`) differs, nothing
+   * changes. The same applies to `expected` in the other methods of this interface.
    */
   setAccount(
     name: string,
@@ -324,7 +324,7 @@ export interface AccountStore {
   listAccounts(): Promise<readonly Account[]>;
   /** Returns the numbers of messages, hard bounces and complaints of the last 7 days, or since the last unlock. */
   readReputation(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
-  /** Returns the same numbers for all accounts in which any is greater than zero, by account id. */
+  /** Returns the counts of `readReputation` for all accounts with a count greater than zero, by account id. */
   readAllReputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
   /** Stores a generated key. Returns `exists` if a key with this hash is stored, in any account and any state. */
   createKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
@@ -433,9 +433,9 @@ export interface MessageStore {
   retryMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
   cancelMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
   /**
-   * Submits an ended message again as a new message, which is accepted like every message: suppression list, volume and rate
-   * limit apply. Both histories name the other message. The acceptance, both entries and the audit log entry are one
-   * transaction.
+   * Submits an ended message again as a new message, which is accepted like every message: suppression list, volume and
+   * rate limit apply. The history of each message names the other message. The acceptance, both history entries and the
+   * audit log entry are written in one transaction.
    */
   resendMessage(request: ResendRequest, now: number, actor?: Actor): Promise<ResendResult>;
   /**
@@ -480,8 +480,8 @@ export interface OverviewStore {
 }
 
 /**
- * Everything that an operator can read and change. With `actor` a change is written to the audit log in the same
- * transaction.
+ * The operations that read and change data for an operator. With `actor` a change is written to the audit log in the
+ * same transaction.
  */
 export interface OperatorStore
   extends AccountStore,

@@ -21,26 +21,26 @@ export interface OnDemandThread<T extends Thread> {
 }
 
 export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, idleMs: number): OnDemandThread<T> {
-  let running: Promise<T> | null = null;
+  let currentThread: Promise<T> | null = null;
   let activeUses = 0;
-  let closed = false;
+  let isClosed = false;
   let timer: NodeJS.Timeout | null = null;
 
   function getStartedThread(): Promise<T> {
-    if (running !== null) return running;
+    if (currentThread !== null) return currentThread;
     const starting = start();
-    running = starting;
+    currentThread = starting;
     // If this thread could not start or has failed, the next use starts a new thread.
     const reset = () => {
-      if (running === starting) running = null;
+      if (currentThread === starting) currentThread = null;
     };
     starting.then(({ failed }) => failed.then(reset), reset);
     return starting;
   }
 
   async function endThread(): Promise<void> {
-    const ending = running;
-    running = null;
+    const ending = currentThread;
+    currentThread = null;
     if (timer !== null) clearTimeout(timer);
     timer = null;
     await ending?.then(
@@ -51,7 +51,7 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
 
   return {
     async use(work) {
-      if (closed) throw new StoreError('the store is closed.');
+      if (isClosed) throw new StoreError('the store is closed.');
       if (timer !== null) clearTimeout(timer);
       timer = null;
       activeUses += 1;
@@ -59,14 +59,14 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
         return await work(await getStartedThread());
       } finally {
         activeUses -= 1;
-        if (activeUses === 0 && running !== null) {
+        if (activeUses === 0 && currentThread !== null) {
           timer = setTimeout(() => void endThread(), idleMs);
           timer.unref();
         }
       }
     },
     close() {
-      closed = true;
+      isClosed = true;
       return endThread();
     },
   };

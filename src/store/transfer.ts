@@ -172,7 +172,7 @@ export const TABLES_NOT_TRANSFERRED: readonly string[] = [
   ...['meta', 'node', 'throttle', 'search_segment', 'search_page'],
   // The target computes the subscribed types from the endpoints.
   'webhook_subscription',
-  // The rules of the inbox are for tests of the source.
+  // The rules of the inbox serve tests on the source installation only.
   'inbox_rule',
   // The checks of the target begin with round 0.
   'attention_check',

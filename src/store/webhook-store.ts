@@ -29,8 +29,8 @@ export interface WebhookStore {
   findWebhook(id: number): Promise<Webhook | null>;
   updateWebhook(id: number, change: WebhookChange, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /**
-   * Enables the endpoint. Resolves to the endpoint. The caller then makes its deliveries due (`releaseDeliveries`). An
-   * endpoint that is already enabled stays unchanged.
+   * Enables the endpoint and resolves to it. The caller must then make the deliveries of the endpoint due
+   * (`releaseDeliveries`). An endpoint that is already enabled stays unchanged.
    */
   enableWebhook(id: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /**
@@ -60,8 +60,8 @@ export interface WebhookStore {
   ): Promise<ChangeResult<readonly WebhookDelivery[]>>;
   findDelivery(id: number, deliveryId: string): Promise<WebhookDelivery | null>;
   /**
-   * Lists up to 1,000 leases of an endpoint that end later than `after` and no later than `until`. The endpoint may be
-   * deleted.
+   * Lists up to 1,000 leases of an endpoint that end later than `after` and no later than `until`. The endpoint may
+   * already be deleted.
    */
   listDeliveryLeases(
     id: number,
@@ -120,7 +120,7 @@ export interface DeliveryRecovery {
   readonly now: number;
   /** The latest end of a lease that began at or before `now`. */
   readonly until: number;
-  /** The node that calls. Without `ownLeasesExcept` its own leases stay unchanged. */
+  /** The calling node. Without `ownLeasesExcept`, the leases of this node stay unchanged. */
   readonly node: string;
   /** True if no other node can be alive. False: leases of live nodes stay unchanged. */
   readonly includeAllLeases: boolean;

@@ -183,13 +183,15 @@ export async function acceptInTransaction(
   const accepted: AcceptedMessage[] = [];
   const lookups: AcceptanceLookups = {
     findByIdempotencyKey(message) {
-      const earlier = context.idempotencyKeys.get(`${message.accountId} ${message.idempotency?.key}`);
-      return earlier === undefined || earlier.at <= getIdempotencyExpiryCutoff(message) ? null : earlier;
+      const earlierMessage = context.idempotencyKeys.get(`${message.accountId} ${message.idempotency?.key}`);
+      return earlierMessage === undefined || earlierMessage.at <= getIdempotencyExpiryCutoff(message)
+        ? null
+        : earlierMessage;
     },
     isSuppressed: ({ accountId, recipient }) =>
       context.suppressed.has(`${accountId} ${recipient}`) || context.suppressed.has(`0 ${recipient}`),
   };
-  const answers = batch.map((message): AcceptResult => {
+  const results = batch.map((message): AcceptResult => {
     const counts = context.accounts.get(message.accountId) ?? null;
     const storedRow = context.storedRows.get(message.id);
     if (
@@ -198,22 +200,22 @@ export async function acceptInTransaction(
       (counts.account.locked === null || message.keyId === NOTIFICATION_KEY_ID)
     )
       return toStoredResult(storedRow, getRemainingLimits(counts, message.acceptedAt));
-    const answer = decideAcceptance(message, counts, lookups);
-    if (answer.kind !== 'accepted') return answer;
-    accepted.push({ ...message, state: answer.state });
+    const decision = decideAcceptance(message, counts, lookups);
+    if (decision.kind !== 'accepted') return decision;
+    accepted.push({ ...message, state: decision.state });
     const { accountId, idempotency, id, acceptedAt: at } = message;
     if (idempotency !== null)
       context.idempotencyKeys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
-    return answer;
+    return decision;
   });
   // A result that depends on rows of another transaction requires a durable commit. A transaction without writes must
   // force this commit.
-  const isDurable = accepted.length > 0 || !answers.some(({ kind }) => KINDS_WITH_STORED_MESSAGE.has(kind));
+  const isDurable = accepted.length > 0 || !results.some(({ kind }) => KINDS_WITH_STORED_MESSAGE.has(kind));
   await Promise.all([
     writeAccepted(transaction, accepted, context),
     isDurable ? undefined : forceDurableCommit(transaction),
   ]);
-  return answers;
+  return results;
 }
 
 async function readContext(
@@ -339,29 +341,29 @@ async function writeAccepted(
       transaction.query(WRITE_BODIES, [ids, accountIds, accepted.map(({ message }) => message)]),
     );
   }
-  const queued = accepted.filter(({ state }) => state !== 'suppressed');
-  if (queued.length > 0) {
+  const queuedMessages = accepted.filter(({ state }) => state !== 'suppressed');
+  if (queuedMessages.length > 0) {
     statements.push(
       transaction.query(WRITE_QUEUE, [
-        queued.map(({ id }) => id),
-        queued.map(({ accountId }) => accountId),
-        queued.map(({ state }) => state),
-        queued.map(({ lease, acceptedAt }) => lease?.until ?? acceptedAt),
-        queued.map(({ lease }) => lease?.owner ?? null),
-        queued.map(({ lease }) => (lease === null ? 0 : 1)),
-        queued.map(({ acceptedAt }) => acceptedAt),
-        queued.map(({ message }) => Buffer.byteLength(message)),
+        queuedMessages.map(({ id }) => id),
+        queuedMessages.map(({ accountId }) => accountId),
+        queuedMessages.map(({ state }) => state),
+        queuedMessages.map(({ lease, acceptedAt }) => lease?.until ?? acceptedAt),
+        queuedMessages.map(({ lease }) => lease?.owner ?? null),
+        queuedMessages.map(({ lease }) => (lease === null ? 0 : 1)),
+        queuedMessages.map(({ acceptedAt }) => acceptedAt),
+        queuedMessages.map(({ message }) => Buffer.byteLength(message)),
       ]),
     );
   }
-  const suppressed = accepted.filter(({ state }) => state === 'suppressed');
+  const suppressedMessages = accepted.filter(({ state }) => state === 'suppressed');
   // Both statements record events. They are sent in this order, so the acceptance is recorded first.
   if (isSubscribed(context.subscribed, 'message.accepted')) statements.push(recordAcceptances(transaction, accepted));
   const entries = [
     ...accepted.flatMap((message) =>
       message.resendOf == null ? [] : [{ message, entry: createResendOfEntry(message.resendOf, message.acceptedAt) }],
     ),
-    ...suppressed.map((message) => ({
+    ...suppressedMessages.map((message) => ({
       message,
       entry: createSuppressedEntry(message.acceptedAt, message.suppressedBy ?? 'store'),
     })),
@@ -385,12 +387,12 @@ async function writeAccepted(
 async function writeCounts(transaction: Transaction, { accounts, volumeUsedBefore }: AcceptContext): Promise<void> {
   const countAddedMessages = (id: number, { volumeUsed }: LimitUsage) => volumeUsed - (volumeUsedBefore.get(id) ?? 0);
   // Refused messages do not change counts, so a batch of refused messages writes nothing.
-  const changed = [...accounts.values()].filter(
+  const changedUsages = [...accounts.values()].filter(
     (counts) =>
       countAddedMessages(counts.account.id, counts) > 0 || counts.rateWindowAt !== counts.account.rateWindowAt,
   );
-  const limitedAccounts = changed.filter(({ account }) => isLimited(account));
-  const unlimitedAccounts = changed.filter(({ account }) => !isLimited(account));
+  const limitedAccounts = changedUsages.filter(({ account }) => isLimited(account));
+  const unlimitedAccounts = changedUsages.filter(({ account }) => !isLimited(account));
   const statements: Promise<unknown>[] = [];
   if (limitedAccounts.length > 0)
     statements.push(

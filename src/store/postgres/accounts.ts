@@ -101,9 +101,9 @@ export function prepareAccounts(database: Database): Operations {
       const conflict = findChangeConflict(account, expected);
       if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
       await write(transaction, account, revision);
-      const changed = (await findAccount(transaction, name)) ?? account;
-      await writeChange(transaction, actor, action, name, toAuditedAccount(account), toAuditedAccount(changed));
-      return toDone(changed);
+      const changedAccount = (await findAccount(transaction, name)) ?? account;
+      await writeChange(transaction, actor, action, name, toAuditedAccount(account), toAuditedAccount(changedAccount));
+      return toDone(changedAccount);
     });
   }
 
@@ -161,9 +161,9 @@ export function prepareAccounts(database: Database): Operations {
     createAccount(name, limits, now, actor): Promise<ChangeResult<Account>> {
       return database.transaction(async (transaction) => {
         const revision = await incrementRevision(transaction);
-        const inserted = await transaction.query(INSERT_ACCOUNT, [name, now, ...toLimitColumns(limits), revision]);
+        const insertedRows = await transaction.query(INSERT_ACCOUNT, [name, now, ...toLimitColumns(limits), revision]);
         const account = await findAccount(transaction, name);
-        if (inserted.length === 0 || account === null) return { kind: 'exists' };
+        if (insertedRows.length === 0 || account === null) return { kind: 'exists' };
         await writeChange(transaction, actor, 'account.create', name, null, toAuditedAccount(account));
         return toDone(account);
       });
@@ -174,8 +174,16 @@ export function prepareAccounts(database: Database): Operations {
         const newRate = limits.rate !== undefined;
         const columns = toLimitColumns({ ...account.limits, ...limits });
         const rates = [bounceRate ?? null, complaintRate ?? null];
-        const set = sesConfigurationSet === undefined ? account.sesConfigurationSet : sesConfigurationSet;
-        await session.query(UPDATE_LIMITS, [...columns, newVolume, newRate, ...rates, set, revision, account.id]);
+        const configurationSet = sesConfigurationSet === undefined ? account.sesConfigurationSet : sesConfigurationSet;
+        await session.query(UPDATE_LIMITS, [
+          ...columns,
+          newVolume,
+          newRate,
+          ...rates,
+          configurationSet,
+          revision,
+          account.id,
+        ]);
         if (Object.keys(limits).length > 0) await session.query(newVolume ? DELETE_USAGE : MOVE_USAGE, [account.id]);
       }),
     async readReputation(name, now) {

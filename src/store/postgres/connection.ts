@@ -182,9 +182,9 @@ async function connectTo(
   });
   // The options are always set. Otherwise the driver would use the environment variable PGOPTIONS.
   getStartupParameters(client).options = startupOptions;
-  const ended = Promise.withResolvers<void>();
-  client.on('error', () => ended.resolve());
-  client.on('end', () => ended.resolve());
+  const endSignal = Promise.withResolvers<void>();
+  client.on('error', () => endSignal.resolve());
+  client.on('end', () => endSignal.resolve());
   const timer = setTimeout(
     () => client.connection.stream.destroy(new ConnectTimeout()),
     hosts.length > 1 ? MULTI_HOST_CONNECT_TIMEOUT_MS : CONNECT_TIMEOUT_MS,
@@ -192,22 +192,22 @@ async function connectTo(
   try {
     await client.connect();
     const required = getRequiredSettings(statementTimeoutMs);
-    const applied =
+    const appliedSettings =
       setting.pooler === 'transaction'
         ? await readPooledServer(client, { setting, required, host })
         : { prologue: null, ...(await applySettings(client, { operatorSettings, required, host, database })) };
     // PostgreSQL sends the process id of the server connection. A pooler sends a number that the pooler has generated.
-    const processId = (client as unknown as { readonly processID: number | null }).processID ?? applied.pid;
-    return wrapClient(client, ended.promise, setting, {
+    const processId = (client as unknown as { readonly processID: number | null }).processID ?? appliedSettings.pid;
+    return wrapClient(client, endSignal.promise, setting, {
       slot: Math.abs(processId) % SLOT_COUNT,
       planGeneration,
-      isPooled: processId !== applied.pid,
+      isPooled: processId !== appliedSettings.pid,
       host,
-      ...applied,
+      ...appliedSettings,
     });
   } catch (error) {
     client.connection.stream.destroy();
-    // The server itself has another code for an invalid option.
+    // A pooler refuses the options with this code. The server reports an invalid option with a different code.
     if (startupOptions !== '' && getErrorCode(error) === PROTOCOL_VIOLATION)
       throw createRefusedOptionsFault(error, describeServer([host], database));
     throw error;
@@ -371,7 +371,7 @@ function wrapClient(
 ): Connection {
   const server = describeServer([properties.host], database);
   const usesNames = properties.prologue === null || tracksStatements;
-  // Such a pooler prepares equal texts once per server connection, for all clients.
+  // A pooler that tracks prepared statements prepares equal texts once per server connection, for all clients.
   const textSuffix = tracksStatements && properties.planGeneration > 0 ? ` /* ${properties.planGeneration} */` : '';
   let cancelledWaits = 0;
   client.on('notice', ({ routine }) => {

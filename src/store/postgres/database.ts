@@ -107,12 +107,12 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   let lastFault: StoreError | null = null;
   let preferredHost: HostPort | null = null;
   let retryTimer: NodeJS.Timeout | null = null;
-  let closing: PromiseWithResolvers<void> | null = null;
+  let closeCompletion: PromiseWithResolvers<void> | null = null;
 
   const now = () => performance.now();
 
   function acquire(): Promise<Connection> {
-    if (closing !== null) return Promise.reject(new StoreError('the store is closed.'));
+    if (closeCompletion !== null) return Promise.reject(new StoreError('the store is closed.'));
     const idleConnection = idle.pop();
     if (idleConnection !== undefined) return Promise.resolve(idleConnection);
     return new Promise((resolve, reject) => {
@@ -137,7 +137,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   /** Opens connections for waiting calls, up to the maximum number. Opens none during the backoff. */
   function growPool(): void {
     while (
-      closing === null &&
+      closeCompletion === null &&
       waiters.length > connectingCount &&
       openConnections.size + connectingCount < MAX_CONNECTIONS
     ) {
@@ -169,7 +169,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     lastFault = null;
     preferredHost = connection.host;
     openConnections.add(connection);
-    void connection.ended.then(() => remove(connection));
+    void connection.ended.then(() => removeConnection(connection));
     release(connection);
     growPool();
   }
@@ -205,16 +205,16 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     if (waiter !== undefined) {
       clearTimeout(waiter.timer);
       waiter.resolve(connection);
-    } else if (closing === null) idle.push(connection);
+    } else if (closeCompletion === null) idle.push(connection);
     else void connection.close();
   }
 
   function drop(connection: Connection): void {
     connection.destroy();
-    remove(connection);
+    removeConnection(connection);
   }
 
-  function remove(connection: Connection): void {
+  function removeConnection(connection: Connection): void {
     if (!openConnections.delete(connection)) return;
     const index = idle.indexOf(connection);
     if (index >= 0) idle.splice(index, 1);
@@ -223,7 +223,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   }
 
   function resolveClose(): void {
-    if (openConnections.size === 0 && connectingCount === 0) closing?.resolve();
+    if (openConnections.size === 0 && connectingCount === 0) closeCompletion?.resolve();
   }
 
   function replaceAll(): void {
@@ -259,13 +259,13 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
       }
     },
     close() {
-      if (closing !== null) return closing.promise;
-      closing = Promise.withResolvers<void>();
+      if (closeCompletion !== null) return closeCompletion.promise;
+      closeCompletion = Promise.withResolvers<void>();
       if (retryTimer !== null) clearTimeout(retryTimer);
       rejectWaiters(new StoreError('the store is closed.'));
       for (const connection of idle.splice(0)) void connection.close();
       resolveClose();
-      return closing.promise;
+      return closeCompletion.promise;
     },
   };
 }
@@ -354,7 +354,7 @@ export function createPool(options: PoolOptions): Pool {
    */
   function releaseAfter(connection: Connection, error: unknown, pid: number | null): void {
     // Prepared statements of existing connections are not valid for a changed schema. After a timeout on one
-    // connection, the others probably use the same broken network path.
+    // connection, the other connections probably use the same broken network path.
     if (isStalePlan(error)) connections.renewPlans(connection);
     else if (isStatementTimeout(error)) connections.replaceAll();
     if (endsConnection(error)) connections.drop(connection);
@@ -394,7 +394,10 @@ export function createPool(options: PoolOptions): Pool {
     });
   }
 
-  /** A pooler that tracks no prepared statements gives both connections one server connection, which refuses a name. */
+  /**
+   * If a pooler tracks no prepared statements, both connections share one server connection, which refuses the second
+   * statement with the same name.
+   */
   async function requireStatementTracking(): Promise<void> {
     await withConnection(async (connection) => {
       await runSingle(connection, server, TRACKING_PROBE, [], () => undefined);

@@ -21,7 +21,7 @@ const INCREMENT_REVISION: Statement = {
   text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
 };
 const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
-/** Selects accounts. Their usage includes the messages counted per slot. */
+/** Selects accounts. The selected usage includes the messages that are counted per slot. */
 export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 
 /**
@@ -85,11 +85,11 @@ export function prepareDirectory(
   }
 
   async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
-    const found = await pool.query(KEYS_BY_HASH, [hashes]);
-    const [first] = found;
+    const keyRows = await pool.query(KEYS_BY_HASH, [hashes]);
+    const [first] = keyRows;
     // A lookup of unknown digests requires only one statement.
     if (first === undefined) return { revision: 0, accounts: [], keys: [] };
-    const keys = found.map(rows.toApiKey);
+    const keys = keyRows.map(rows.toApiKey);
     const ids = [...new Set(keys.map(({ accountId }) => accountId))];
     const accounts = (await pool.query(ACCOUNTS_BY_ID, [ids])).map(rows.toAccount);
     return { revision: rows.readInteger(first, 'directory_revision'), accounts, keys };

@@ -45,7 +45,7 @@ const SELECT_RETURN_PATH_OWNER: Statement = {
   name: 'domain_return_path_owner',
   text: 'SELECT name FROM domain WHERE return_path = $1 AND id <> $2 AND NOT removed',
 };
-/** The id of no domain. The ids of domains begin at 1. */
+/** An id that no domain has. The ids of domains begin at 1. */
 const NO_DOMAIN_ID = 0;
 const MARK_REMOVED: Statement = {
   name: 'domain_mark_removed',
@@ -114,8 +114,16 @@ export function prepareDomains(database: Database): DomainOperations {
         const before = toDomain(row);
         if (before.revision !== revision) return { kind: 'stale' };
         const { answeredChecks, needsNewRevision } = decideDomainUpdate(before, rows.toDomainChecks(row), update);
-        const next = needsNewRevision ? newRevision : revision;
-        const values = [status, checkedAt, authenticatedAt, failingSince, JSON.stringify(answeredChecks), next, id];
+        const storedRevision = needsNewRevision ? newRevision : revision;
+        const values = [
+          status,
+          checkedAt,
+          authenticatedAt,
+          failingSince,
+          JSON.stringify(answeredChecks),
+          storedRevision,
+          id,
+        ];
         await transaction.query(UPDATE, values);
         if (needsNewRevision) await writeKeys(transaction, id, keys);
         const newStatus = findStatusChange(before.status, status);
@@ -159,10 +167,10 @@ export function prepareDomains(database: Database): DomainOperations {
       });
     },
     async readDomainsSince(revision) {
-      const changed = await database.query(SELECT_CHANGED, [revision]);
+      const changedRows = await database.query(SELECT_CHANGED, [revision]);
       return {
-        domains: changed.filter(({ removed }) => removed !== true).map(toDomain),
-        removed: changed.filter(({ removed }) => removed === true).map((row) => rows.readText(row, 'name')),
+        domains: changedRows.filter(({ removed }) => removed !== true).map(toDomain),
+        removed: changedRows.filter(({ removed }) => removed === true).map((row) => rows.readText(row, 'name')),
       };
     },
   };

@@ -130,38 +130,41 @@ export function prepareFeedback(database: Database): Operations {
       database.transaction((transaction) => recordBatch(transaction, unpackReports(batch))),
     applyPendingReports: (now, limit) =>
       database.transaction(async (transaction) => {
-        const due = (await transaction.query(LOCK_PENDING, [now, limit])).map((row) => ({
+        const dueReports = (await transaction.query(LOCK_PENDING, [now, limit])).map((row) => ({
           digest: rows.readText(row, 'digest'),
           receivedAt: rows.readInteger(row, 'received_at'),
           report: parsePendingReport(rows.readText(row, 'report')),
         }));
         const results =
-          due.length === 0
+          dueReports.length === 0
             ? []
             : await recordBatch(
                 transaction,
-                due.map(({ report }) => report),
+                dueReports.map(({ report }) => report),
               );
-        const applied: AppliedReport[] = [];
-        const ended: string[] = [];
-        const postponed: { readonly digest: string; readonly nextDueAt: number }[] = [];
-        for (const [index, { digest, receivedAt, report }] of due.entries()) {
+        const appliedReports: AppliedReport[] = [];
+        const endedDigests: string[] = [];
+        const postponedReports: { readonly digest: string; readonly nextDueAt: number }[] = [];
+        for (const [index, { digest, receivedAt, report }] of dueReports.entries()) {
           const result = results[index] ?? { kind: 'pending' };
           const messageId = result.kind === 'pending' ? await findMessageId(transaction, report.messageRef) : null;
           const nextDueAt = result.kind === 'pending' ? computeNextPendingAttemptAt(receivedAt, messageId, now) : null;
-          if (nextDueAt !== null) postponed.push({ digest, nextDueAt });
+          if (nextDueAt !== null) postponedReports.push({ digest, nextDueAt });
           else {
-            ended.push(digest);
-            applied.push({ report, result: result.kind === 'pending' ? { kind: 'unrelated' } : result });
+            endedDigests.push(digest);
+            appliedReports.push({ report, result: result.kind === 'pending' ? { kind: 'unrelated' } : result });
           }
         }
-        if (ended.length > 0) await transaction.query(DELETE_PENDING, [ended]);
-        if (postponed.length > 0) {
-          const columns = [postponed.map(({ digest }) => digest), postponed.map(({ nextDueAt }) => nextDueAt)];
+        if (endedDigests.length > 0) await transaction.query(DELETE_PENDING, [endedDigests]);
+        if (postponedReports.length > 0) {
+          const columns = [
+            postponedReports.map(({ digest }) => digest),
+            postponedReports.map(({ nextDueAt }) => nextDueAt),
+          ];
           await transaction.query(POSTPONE_PENDING, columns);
         }
         const [next] = await transaction.query(NEXT_PENDING, []);
-        return { applied, nextDueAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
+        return { applied: appliedReports, nextDueAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
       }),
     async listFeedback(before, limit) {
       return (await database.query(LIST_REPORTS, [before, limit])).map(rows.toUnprocessedReport);
@@ -178,13 +181,13 @@ export function prepareFeedback(database: Database): Operations {
       return (await database.query(SELECT_LAST_BY_SOURCE, [])).map(rows.toLastFeedback);
     },
     async purgeFeedback(before, maxStored, limit) {
-      const purged = await Promise.all([
+      const purgedRowLists = await Promise.all([
         database.query(PURGE_OLD, [before, limit]),
         database.query(PURGE_REFERENCES, [before, limit]),
         database.query(PURGE_COMPLAINANTS, [before, limit]),
         maxStored < 1 ? [] : database.query(PURGE_STORED, [maxStored - 1, limit]),
       ]);
-      return Math.max(...purged.map(({ length }) => length));
+      return Math.max(...purgedRowLists.map(({ length }) => length));
     },
   };
 }
@@ -195,40 +198,40 @@ async function recordBatch(
   batch: readonly FeedbackReport[],
 ): Promise<readonly FeedbackResult[]> {
   const deltas = new ReputationDeltas();
-  const answers: FeedbackResult[] = [];
+  const results: FeedbackResult[] = [];
   const pendingEffects: { readonly at: number; readonly effect: Effect }[] = [];
   // Messages, suppressions, complainants and accounts are locked in this order, and the rows of each table in the
   // same order on every node, so that nodes cannot deadlock.
   const ids = await Promise.all(batch.map(({ messageRef }) => findMessageId(transaction, messageRef)));
-  const sorted = batch.map((report, at) => ({
+  const sortedReports = batch.map((report, at) => ({
     report,
     at,
     id: ids[at] ?? null,
     key: `${ids[at] ?? '~'} ${report.digest}`,
   }));
-  sorted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-  for (const { report, at, id } of sorted) {
+  sortedReports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+  for (const { report, at, id } of sortedReports) {
     const recorded = await recordReport(transaction, report, id);
-    if (recorded.kind === 'answered') answers[at] = recorded.answer;
+    if (recorded.kind === 'answered') results[at] = recorded.answer;
     else pendingEffects.push({ at, effect: recorded.effect });
   }
-  const suppressed = await suppress(
+  const suppressingEffects = await suppress(
     transaction,
     pendingEffects.map(({ effect }) => effect),
   );
-  for (const { at, effect } of pendingEffects) answers[at] = effect.decision.answer(suppressed.has(effect));
+  for (const { at, effect } of pendingEffects) results[at] = effect.decision.answer(suppressingEffects.has(effect));
   await countReputation(
     transaction,
     pendingEffects.map(({ effect }) => effect),
-    suppressed,
+    suppressingEffects,
     deltas,
   );
   for (const [accountId, delta, at] of deltas.listByAccount())
     await addReputationDelta(transaction, accountId, delta, at);
   // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the earlier
   // report must be stored durably.
-  if (answers.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
-  return answers;
+  if (results.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
+  return results;
 }
 
 interface Effect {
@@ -316,14 +319,14 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
     if (effect.decision.suppress !== null && !byMessage.has(effect.decision.id))
       byMessage.set(effect.decision.id, effect);
   if (byMessage.size === 0) return new Set();
-  const requested = [...byMessage.values()];
-  const inserted = await transaction.query(SUPPRESS_RECIPIENTS, [
-    requested.map(({ decision: recording }) => recording.id),
-    requested.map(({ decision: recording }) => recording.suppress),
-    requested.map(({ at }) => at),
+  const suppressionEffects = [...byMessage.values()];
+  const insertedRows = await transaction.query(SUPPRESS_RECIPIENTS, [
+    suppressionEffects.map(({ decision: recording }) => recording.id),
+    suppressionEffects.map(({ decision: recording }) => recording.suppress),
+    suppressionEffects.map(({ at }) => at),
   ]);
-  const sources = new Set(inserted.map((row) => rows.readText(row, 'source')));
-  return new Set(requested.filter(({ decision: recording }) => sources.has(recording.id)));
+  const sources = new Set(insertedRows.map((row) => rows.readText(row, 'source')));
+  return new Set(suppressionEffects.filter(({ decision: recording }) => sources.has(recording.id)));
 }
 
 /**
@@ -336,11 +339,11 @@ async function countReputation(
   suppressed: ReadonlySet<Effect>,
   deltas: ReputationDeltas,
 ): Promise<void> {
-  const counted = effects
+  const countedEffects = effects
     .filter((effect) => countsTowardReputation(effect.decision, suppressed.has(effect)))
     .map((effect) => ({ effect, key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}` }));
-  counted.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
-  for (const { effect } of counted) {
+  countedEffects.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
+  for (const { effect } of countedEffects) {
     const { accountId, from, reputationState } = effect.decision;
     const { recipient, at } = effect;
     const isNewEvidence =

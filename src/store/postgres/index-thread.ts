@@ -33,11 +33,11 @@ export function startIndexThread(data: IndexThreadOptions): IndexThread {
   worker.unref();
   const pendingSteps: PromiseWithResolvers<IndexProgress>[] = [];
   let endError: StoreError | null = null;
-  const exited = Promise.withResolvers<StoreError>();
+  const exitSignal = Promise.withResolvers<StoreError>();
   const endWithError = (error: StoreError) => {
     endError ??= error;
     for (const pendingStep of pendingSteps.splice(0)) pendingStep.reject(error);
-    exited.resolve(endError);
+    exitSignal.resolve(endError);
   };
   worker.on('message', (reply: IndexReply) => {
     const pendingStep = pendingSteps.shift();
@@ -56,10 +56,10 @@ export function startIndexThread(data: IndexThreadOptions): IndexThread {
       worker.postMessage(step);
       return pendingStep.promise;
     },
-    failed: exited.promise,
+    failed: exitSignal.promise,
     async close() {
       if (endError === null) worker.postMessage(null);
-      await exited.promise;
+      await exitSignal.promise;
     },
   };
 }

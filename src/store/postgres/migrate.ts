@@ -3,8 +3,8 @@
  * transaction under an advisory lock. If many nodes start together, one node migrates and the others wait.
  *
  * Rolling upgrades: the database stores its schema version and the lowest version that can use the schema. A node
- * refuses a schema whose lowest version is greater than its own. A migration that only adds tables or columns does not
- * change the lowest version.
+ * refuses a schema if this lowest version is greater than the newest version that the node supports. A migration that
+ * only adds tables or columns does not change the lowest version.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { StoreError } from '../error.ts';

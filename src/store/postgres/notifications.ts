@@ -75,8 +75,8 @@ export function prepareNotifications(database: Database): NotificationStore {
       }),
     recordAttention: ({ round, now, changed, removed, notification }) =>
       database.transaction(async (transaction) => {
-        const advanced = await transaction.query(ADVANCE_ROUND, [round, now, notification !== null]);
-        if (advanced.length === 0) return 'stale';
+        const advancedRows = await transaction.query(ADVANCE_ROUND, [round, now, notification !== null]);
+        if (advancedRows.length === 0) return 'stale';
         const deliveries = notification?.deliveries ?? [];
         await Promise.all([
           changed.length === 0
@@ -106,9 +106,9 @@ export function prepareNotifications(database: Database): NotificationStore {
         const { id, target, owner, attempt } = settlement;
         const { status, dueAt, attemptedAt, error, messageId } = toSettledColumns(settlement);
         const values = [status, dueAt, attemptedAt, error, messageId, id, target, owner, attempt];
-        const settled = await transaction.query(SETTLE, values);
-        if (settled.length === 0) await forceDurableCommit(transaction);
-        return settled.length === 0 ? 'lost' : 'settled';
+        const settledRows = await transaction.query(SETTLE, values);
+        if (settledRows.length === 0) await forceDurableCommit(transaction);
+        return settledRows.length === 0 ? 'lost' : 'settled';
       }),
     async listNotifications(target, limit) {
       return (await database.query(SELECT_NEWEST, [target, limit])).map(toStoredNotification);

@@ -51,8 +51,8 @@ export async function ensurePartitions(database: Database, now?: number): Promis
   const [clock = {}] = now === undefined ? await database.query(READ_SERVER_TIME, []) : [{ now }];
   let isComplete = true;
   for (const [parent, period] of listPeriods(rows.readInteger(clock, 'now'))) {
-    const existing = await database.query(LIST_PARTITIONS, [parent]);
-    if (existing.some(({ name }) => name === period.name)) continue;
+    const partitionRows = await database.query(LIST_PARTITIONS, [parent]);
+    if (partitionRows.some(({ name }) => name === period.name)) continue;
     isComplete =
       (await withLockTimeout(database, (transaction) => createPartition(transaction, parent, period))) === true &&
       isComplete;
@@ -91,7 +91,7 @@ async function createPartition(transaction: Transaction, parent: string, { name,
  * the names of the dropped partitions.
  */
 export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
-  const dropped: string[] = [];
+  const droppedPartitions: string[] = [];
   for (const row of await database.query(LIST_PARTITIONS, ['body'])) {
     const name = rows.readText(row, 'name');
     const day = /^body_(\d{4})(\d\d)(\d\d)$/.exec(name);
@@ -106,9 +106,9 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
       await transaction.query(toUnnamedStatement(`DROP TABLE IF EXISTS ${name}`), []);
       return true;
     });
-    if (isDropped === true) dropped.push(name);
+    if (isDropped === true) droppedPartitions.push(name);
   }
-  return dropped;
+  return droppedPartitions;
 }
 
 /**

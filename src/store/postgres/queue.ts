@@ -224,16 +224,16 @@ function createAccountRotation(lane: number): AccountRotation {
       const examinedRows =
         afterPosition.length >= MAX_EXAMINED_ACCOUNTS ? afterPosition : [...afterPosition, ...beforePosition];
       const isFull = afterPosition.length >= MAX_EXAMINED_ACCOUNTS || beforePosition.length >= MAX_EXAMINED_ACCOUNTS;
-      const due = examinedRows.filter((row) => row.unlocked === true && rows.readInteger(row, 'due_at') <= now);
-      const accounts = due.slice(0, maxAccounts).map((row) => rows.readInteger(row, 'account_id'));
-      const last = accounts.at(-1);
+      const dueRows = examinedRows.filter((row) => row.unlocked === true && rows.readInteger(row, 'due_at') <= now);
+      const accounts = dueRows.slice(0, maxAccounts).map((row) => rows.readInteger(row, 'account_id'));
+      const lastAccount = accounts.at(-1);
       // If the maximum was reached without a due message, the next call continues after the last examined account,
       // until every account has been examined.
-      searchStart = isFull && last === undefined ? end : null;
+      searchStart = isFull && lastAccount === undefined ? end : null;
       const lastRow = examinedRows.at(-1);
-      if (last !== undefined) lastExamined = last;
+      if (lastAccount !== undefined) lastExamined = lastAccount;
       else if (isFull && lastRow !== undefined) lastExamined = rows.readInteger(lastRow, 'account_id');
-      return { accounts, hasMore: isFull || due.length > accounts.length };
+      return { accounts, hasMore: isFull || dueRows.length > accounts.length };
     },
     resumeAfter(account) {
       lastExamined = account;
@@ -294,23 +294,26 @@ export function prepareClaim(database: Database): Store['claim'] {
     leasedRows: Row[],
   ): Promise<boolean> {
     if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.nothingLeased)) return true;
-    const next = await rotation.next(transaction, now, remaining.messages);
-    let waiting = next.accounts;
-    while (waiting.length > 0) {
-      const share = Math.max(waiting === next.accounts ? perTurn : 1, Math.floor(remaining.messages / waiting.length));
+    const nextAccounts = await rotation.next(transaction, now, remaining.messages);
+    let waitingAccounts = nextAccounts.accounts;
+    while (waitingAccounts.length > 0) {
+      const rowsPerAccount = Math.max(
+        waitingAccounts === nextAccounts.accounts ? perTurn : 1,
+        Math.floor(remaining.messages / waitingAccounts.length),
+      );
       /** The accounts whose share was leased completely and that may have more due messages. */
       const accountsWithMore: number[] = [];
       /** The expected number of due rows per account. It limits the number of rows that are locked but not leased. */
-      let expectedRows = share;
-      for (let index = 0; index < waiting.length; ) {
-        const batch = waiting.slice(index, index + Math.ceil(remaining.messages / expectedRows));
+      let expectedRows = rowsPerAccount;
+      for (let index = 0; index < waitingAccounts.length; ) {
+        const batch = waitingAccounts.slice(index, index + Math.ceil(remaining.messages / expectedRows));
         index += batch.length;
         const { until, owner } = lease;
         const values = [
           batch,
           lane,
           now,
-          share,
+          rowsPerAccount,
           until,
           owner,
           remaining.nothingLeased,
@@ -327,16 +330,16 @@ export function prepareClaim(database: Database): Store['claim'] {
           remaining.nothingLeased = false;
           leasedRows.push(row);
         }
-        const last = leased.at(-1);
+        const lastLeasedRow = leased.at(-1);
         // No row was leased, because the first row did not fit or because other nodes are leasing the same rows. The
         // rotation continues with this account.
-        if (last === undefined && !remaining.nothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
+        if (lastLeasedRow === undefined && !remaining.nothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
         // A row did not fit. The rotation continues after the account of the last leased row.
-        else if (last !== undefined && leased.length < rows.readInteger(last, 'n'))
-          rotation.resumeAfter(rows.readInteger(last, 'account_id'));
+        else if (lastLeasedRow !== undefined && leased.length < rows.readInteger(lastLeasedRow, 'n'))
+          rotation.resumeAfter(rows.readInteger(lastLeasedRow, 'account_id'));
         else if (remaining.messages <= 0) rotation.resumeAfter(batch.at(-1) ?? 0);
         else {
-          accountsWithMore.push(...batch.filter((account) => perAccount.get(account) === share));
+          accountsWithMore.push(...batch.filter((account) => perAccount.get(account) === rowsPerAccount));
           expectedRows = Math.max(1, expectedRows / 4, leased.length / batch.length);
           continue;
         }
@@ -344,9 +347,9 @@ export function prepareClaim(database: Database): Store['claim'] {
       }
       // Other nodes are leasing all due rows.
       if (remaining.nothingLeased) return false;
-      waiting = accountsWithMore;
+      waitingAccounts = accountsWithMore;
     }
-    return next.hasMore;
+    return nextAccounts.hasMore;
   }
 
   async function claimInTransaction(
@@ -374,13 +377,13 @@ export function prepareClaim(database: Database): Store['claim'] {
     // The first lane receives the limits that the second lane did not use.
     if (firstHasMore)
       firstHasMore = await claimLane(transaction, firstLane, perTurn, remaining, lease, now, leasedRows);
-    const suppressed = leasedRows.filter((row) => row.suppressed === true);
-    await endSuppressed(transaction, suppressed, now);
+    const suppressedRows = leasedRows.filter((row) => row.suppressed === true);
+    await endSuppressed(transaction, suppressedRows, now);
     return {
       messages: leasedRows
         .filter((row) => row.suppressed !== true)
         .map((row) => rows.toLeasedMessage(row, lease, rows.readInteger(row, 'attempts'))),
-      suppressed: suppressed.map((row) => ({
+      suppressed: suppressedRows.map((row) => ({
         id: rows.readText(row, 'id'),
         accountId: rows.readInteger(row, 'account_id'),
         to: rows.readText(row, 'to'),
@@ -509,13 +512,13 @@ export function prepareLeaseEnds(
     },
     settle: (batch) => database.transaction((transaction) => settleInTransaction(transaction, packSettlements(batch))),
     async recover(options) {
-      let recovered = 0;
+      let recoveredCount = 0;
       for (;;) {
         const count = await database.transaction((transaction) =>
           recoverInTransaction(transaction, options, serverTime()),
         );
-        recovered += count;
-        if (count < MAX_RECOVERED_LEASES) return recovered;
+        recoveredCount += count;
+        if (count < MAX_RECOVERED_LEASES) return recoveredCount;
       }
     },
   };
@@ -531,18 +534,18 @@ async function settleInTransaction(
   );
   const settledIds = new Set<string>();
   const settlementRows: SettlementRows = { ended: [], requeued: [], events: [], suppressed: [], references: [] };
-  const settled: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
-  const answers = batch.map((settlement, index): SettleResult => {
+  const validSettlements: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
+  const results = batch.map((settlement, index): SettleResult => {
     const accountId = accounts.get(index + 1);
     // A lease can be settled only once.
     if (accountId === undefined || settledIds.has(settlement.id)) return 'lost';
     settledIds.add(settlement.id);
     collectRows(settlement, accountId, settlementRows);
-    settled.push([settlement, accountId]);
+    validSettlements.push([settlement, accountId]);
     return 'settled';
   });
   // The caller discards the outcome of a lost lease, so the transaction that ended the lease must be durable.
-  if (settled.length === 0) await forceDurableCommit(transaction);
+  if (validSettlements.length === 0) await forceDurableCommit(transaction);
   const { requeued, suppressed, references } = settlementRows;
   const [newSuppressions] = await Promise.all([
     suppressed.length === 0
@@ -573,7 +576,7 @@ async function settleInTransaction(
   ]);
   const newlySuppressed = new Set(newSuppressions.map((row) => rows.readText(row, 'source')));
   const deltas = new ReputationDeltas();
-  for (const [{ id, changes, excludedFromReputation }, accountId] of settled) {
+  for (const [{ id, changes, excludedFromReputation }, accountId] of validSettlements) {
     if (excludedFromReputation) continue;
     // A bounce of an address that is already suppressed does not count against the account again.
     let from: State = 'sending';
@@ -584,7 +587,7 @@ async function settleInTransaction(
   }
   for (const [accountId, delta, at] of deltas.listByAccount())
     await addReputationDelta(transaction, accountId, delta, at);
-  return answers;
+  return results;
 }
 
 /** Adds the rows that one settlement writes to `settlementRows`. */
@@ -613,11 +616,12 @@ function collectRows(
     if (reference !== null) settlementRows.references.push({ reference, id, at });
     if (suppress !== null) settlementRows.suppressed.push({ id, reason: suppress, at });
   }
-  const last = changes.at(-1);
-  if (last === undefined) return;
+  const lastChange = changes.at(-1);
+  if (lastChange === undefined) return;
   const refund = refundAttempt ? 1 : 0;
-  if (last.terminal) settlementRows.ended.push({ id, state: last.to, endedAt: last.at, attempts: attempts - refund });
-  else settlementRows.requeued.push({ id, state: last.to, dueAt: last.dueAt, lane, refund });
+  if (lastChange.terminal)
+    settlementRows.ended.push({ id, state: lastChange.to, endedAt: lastChange.at, attempts: attempts - refund });
+  else settlementRows.requeued.push({ id, state: lastChange.to, dueAt: lastChange.dueAt, lane, refund });
 }
 
 async function recoverInTransaction(
@@ -633,7 +637,7 @@ async function recoverInTransaction(
   }: Parameters<Store['recover']>[0],
   serverNow: number | null,
 ): Promise<number> {
-  const found = await transaction.query(LOCK_RECOVERABLE, [
+  const leaseRows = await transaction.query(LOCK_RECOVERABLE, [
     excludedIds,
     includeAllLeases,
     node,
@@ -643,8 +647,8 @@ async function recoverInTransaction(
     ownLeasesUntil ?? now,
     serverNow,
   ]);
-  if (found.length === 0) return 0;
-  const recovered = found.map((row) => {
+  if (leaseRows.length === 0) return 0;
+  const recoveredMessages = leaseRows.map((row) => {
     const { to, entry, ...lost } = resolveLostLease(onUncertain, row.handing_over === true, now, node);
     requireTransition('sending', to, 'queue');
     // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
@@ -653,17 +657,23 @@ async function recoverInTransaction(
   });
   await Promise.all([
     transaction.query(RECOVER, [
-      recovered.map(({ id }) => id),
-      recovered.map(({ to }) => to),
+      recoveredMessages.map(({ id }) => id),
+      recoveredMessages.map(({ to }) => to),
       now,
-      recovered.map(({ refund }) => refund),
+      recoveredMessages.map(({ refund }) => refund),
     ]),
     appendEvents(
       transaction,
-      recovered.map(({ id, accountId, entry, to }) => ({ ...entry, id, accountId, state: to, suppresses: false })),
+      recoveredMessages.map(({ id, accountId, entry, to }) => ({
+        ...entry,
+        id,
+        accountId,
+        state: to,
+        suppresses: false,
+      })),
     ),
   ]);
-  return found.length;
+  return leaseRows.length;
 }
 
 type LeaseBatch = Parameters<Store['markTransmitting']>[0];

@@ -69,13 +69,13 @@ export async function readWindow(session: Session, accountId: number, now: numbe
   return rows.toWindowCounts(row);
 }
 
-/** Returns the same sums for every account with counts in the window, by account id. */
+/** Returns the sums of the window that ends at `now` for every account with counts in the window, by account id. */
 export async function readAllWindows(session: Session, now: number): Promise<Map<number, WindowCounts>> {
-  const found = await session.query(SUM_ALL_ACCOUNTS, [getLastHourBeforeWindow(now)]);
-  return new Map(found.map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]));
+  const sumRows = await session.query(SUM_ALL_ACCOUNTS, [getLastHourBeforeWindow(now)]);
+  return new Map(sumRows.map((row) => [rows.readInteger(row, 'account_id'), rows.toWindowCounts(row)]));
 }
 
-/** Adds the counts of a batch. Locks or warns the account if it reaches a threshold. */
+/** Adds the counts of a batch. Locks the account or sets its warning if it reaches a threshold. */
 export async function addReputationDelta(
   transaction: Transaction,
   accountId: number,
@@ -94,7 +94,7 @@ export async function addReputationDelta(
   const window = await readWindow(transaction, accountId, now);
   const thresholds = rows.toThresholds(row);
   const decision = evaluateReputation(window, thresholds, row.warning !== null);
-  const record = (type: 'account.locked' | 'account.warned', reason: string) =>
+  const recordAccountEvent = (type: 'account.locked' | 'account.warned', reason: string) =>
     recordResourceEvent(
       transaction,
       type,
@@ -105,11 +105,11 @@ export async function addReputationDelta(
   switch (decision.kind) {
     case 'lock':
       await transaction.query(WRITE_LOCK, [decision.reason, now, await incrementRevision(transaction), accountId]);
-      await record('account.locked', decision.reason);
+      await recordAccountEvent('account.locked', decision.reason);
       return;
     case 'warn':
       await transaction.query(WRITE_WARNING, [decision.warning, await incrementRevision(transaction), accountId]);
-      if (decision.warning !== null) await record('account.warned', decision.warning);
+      if (decision.warning !== null) await recordAccountEvent('account.warned', decision.warning);
       return;
     case 'none':
       return;

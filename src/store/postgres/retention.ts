@@ -79,13 +79,13 @@ export function prepareRetention(
     },
     expire(acceptedBefore, now, limit, node) {
       return database.transaction(async (transaction) => {
-        const found = await transaction.query(SELECT_EXPIRED, [getMaxIdAt(acceptedBefore), limit]);
-        const ids = found.map((row) => rows.readText(row, 'id'));
+        const expiredRows = await transaction.query(SELECT_EXPIRED, [getMaxIdAt(acceptedBefore), limit]);
+        const ids = expiredRows.map((row) => rows.readText(row, 'id'));
         const entry = createExpiredEntry(now, node);
         await Promise.all([
           endMessages(
             transaction,
-            found.map((row) => ({
+            expiredRows.map((row) => ({
               id: rows.readText(row, 'id'),
               state: EXPIRED,
               endedAt: now,
@@ -94,7 +94,7 @@ export function prepareRetention(
           ),
           appendEvents(
             transaction,
-            found.map((row) => ({
+            expiredRows.map((row) => ({
               ...entry,
               id: rows.readText(row, 'id'),
               accountId: rows.readInteger(row, 'account_id'),
@@ -123,13 +123,13 @@ export function prepareRetention(
 
 /** Purges up to `limit` bodies, oldest first. Resolves to the number of purged bodies. */
 async function purgeBodies(database: Database, endedBefore: number, limit: number): Promise<number> {
-  let purged = 0;
+  let purgedCount = 0;
   let afterId = MIN_ID;
   for (;;) {
-    const values = [afterId, getMaxIdAt(endedBefore), endedBefore, limit - purged];
+    const values = [afterId, getMaxIdAt(endedBefore), endedBefore, limit - purgedCount];
     const [row = {}] = await database.query(PURGE_BODIES, values);
-    purged += rows.readInteger(row, 'purged');
-    if (purged >= limit || rows.readInteger(row, 'scanned') < MAX_SCANNED_BODIES) return purged;
+    purgedCount += rows.readInteger(row, 'purged');
+    if (purgedCount >= limit || rows.readInteger(row, 'scanned') < MAX_SCANNED_BODIES) return purgedCount;
     afterId = rows.readText(row, 'last');
   }
 }

@@ -111,14 +111,14 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
 
   async function selectByRanges(leastIds: readonly string[], greatestIds: readonly string[], filter: RowFilter) {
     const { accountIds, states, failureClasses, failureCategories } = filter;
-    const found =
+    const messageRows =
       states.length + failureClasses.length + failureCategories.length === 0
         ? await database.query(SELECT_BY_SEQUENCE, [leastIds, greatestIds, accountIds])
         : await database.query(SELECT_BY_SEQUENCE_FILTERED, [
             ...[leastIds, greatestIds, accountIds],
             ...[states, failureClasses, failureCategories],
           ]);
-    return found.map(toSearchableMessage).sort((one, other) => (one.id < other.id ? 1 : -1));
+    return messageRows.map(toSearchableMessage).sort((one, other) => (one.id < other.id ? 1 : -1));
   }
 
   const source: SearchSource<SearchableMessage> = {
@@ -157,8 +157,9 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
       }));
     },
     async readDirectories(numbers) {
-      const missing = directories.listMissing(numbers);
-      const directoryRows = missing.length === 0 ? [] : await database.query(SELECT_DIRECTORIES, [missing]);
+      const missingNumbers = directories.listMissing(numbers);
+      const directoryRows =
+        missingNumbers.length === 0 ? [] : await database.query(SELECT_DIRECTORIES, [missingNumbers]);
       return directories.update(
         numbers,
         directoryRows.map((row) => [rows.readInteger(row, 'number'), requireBytes(row.directory)]),
@@ -170,9 +171,9 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     },
     findBySeqs: (seqs, filter) => selectByRanges(seqs.map(getMinIdOfSeq), seqs.map(getMaxIdOfSeq), filter),
     async readOutcomeTexts(ids) {
-      const found = await database.query(SELECT_OUTCOMES, [ids]);
+      const outcomeRows = await database.query(SELECT_OUTCOMES, [ids]);
       return new Map(
-        found.flatMap((row) => {
+        outcomeRows.flatMap((row) => {
           const text = getOutcomeText(rows.toLastOutcome(row));
           return text === null ? [] : [[rows.readText(row, 'id'), text] as const];
         }),
@@ -184,8 +185,9 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     async searchMessages(search, budgetMs) {
       const deadline = monotonic() + budgetMs;
       const { messages, searchedTo } = await runAsync(executeSearch(source, search, () => monotonic() >= deadline));
-      const found = messages.length === 0 ? [] : await database.query(SELECT_SUMMARIES, [messages.map(({ id }) => id)]);
-      return { messages: found.map(toFoundMessage), searchedTo };
+      const summaryRows =
+        messages.length === 0 ? [] : await database.query(SELECT_SUMMARIES, [messages.map(({ id }) => id)]);
+      return { messages: summaryRows.map(toFoundMessage), searchedTo };
     },
   };
 }
@@ -373,20 +375,20 @@ function createIndexSource(session: Session): IndexSource {
       return rows.readInteger(row, 'n');
     },
     async readMessages(first, past, limit, end) {
-      const found = [];
+      const messages = [];
       let [from, to] = [getMinIdOfSeq(first), getMinIdOfSeq(past)];
-      while (found.length < limit) {
-        const batchSize = Math.min(ROWS_PER_STATEMENT, limit - found.length);
+      while (messages.length < limit) {
+        const batchSize = Math.min(ROWS_PER_STATEMENT, limit - messages.length);
         const batch = (
           await session.query(end === 'oldest' ? SELECT_OLDEST : SELECT_NEWEST, [from, to, batchSize])
         ).map(toSearchableMessage);
-        found.push(...batch);
-        const last = batch.at(-1)?.id;
-        if (batch.length < batchSize || last === undefined) break;
-        if (end === 'oldest') from = getNextId(last);
-        else to = last;
+        messages.push(...batch);
+        const lastId = batch.at(-1)?.id;
+        if (batch.length < batchSize || lastId === undefined) break;
+        if (end === 'oldest') from = getNextId(lastId);
+        else to = lastId;
       }
-      return end === 'oldest' ? found : found.reverse();
+      return end === 'oldest' ? messages : messages.reverse();
     },
   };
 }

@@ -75,11 +75,11 @@ async function addEntries(
 ): Promise<number> {
   // All entries are sorted before they are divided into parts, so that the indexes are written sequentially and imports
   // cannot deadlock.
-  const sorted = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
+  const sortedEntries = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
   let count = 0;
   let currentInsert: Promise<number> = Promise.resolve(0);
-  for (let offset = 0; offset < sorted.length; offset += ROWS_PER_STATEMENT) {
-    const part = sorted.slice(offset, offset + ROWS_PER_STATEMENT);
+  for (let offset = 0; offset < sortedEntries.length; offset += ROWS_PER_STATEMENT) {
+    const part = sortedEntries.slice(offset, offset + ROWS_PER_STATEMENT);
     const values = [
       list,
       part.map(({ address }) => address),
@@ -106,22 +106,22 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
 
   return {
     async checkSuppression(batch) {
-      const unsuppressed = new Set(
+      const unsuppressedIds = new Set(
         (await database.query(SELECT_UNSUPPRESSED, [batch.map(({ id }) => id)])).map((row) => rows.readText(row, 'id')),
       );
-      return batch.map(({ id }) => unsuppressed.has(id));
+      return batch.map(({ id }) => unsuppressedIds.has(id));
     },
     async addSuppressions(name, entries, actor): Promise<ChangeResult<number>> {
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
-      const added = await database.transaction(async (transaction) => {
+      const addedCount = await database.transaction(async (transaction) => {
         const total = await addEntries(transaction, list, entries, actor);
         // If all addresses were already on the list, the transaction writes no row.
         if (total === 0) await forceDurableCommit(transaction);
         await writeChange(transaction, actor, 'suppression.add', name, null, toAuditedSuppressions(total, entries));
         return total;
       });
-      return { kind: 'done', value: added };
+      return { kind: 'done', value: addedCount };
     },
     async importSuppressions(name, entries, step, actor) {
       const list = await findListId(name);
@@ -137,7 +137,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
     async removeSuppression(name, address, providerRemoval, actor): Promise<ChangeResult<boolean>> {
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
-      const removed = await database.transaction(async (transaction) => {
+      const isRemovedFromList = await database.transaction(async (transaction) => {
         const isRemoved = (await transaction.query(DELETE_ENTRY, [address, list, actor?.at ?? null])).length > 0;
         if (!isRemoved) await forceDurableCommit(transaction);
         if (isRemoved || providerRemoval?.removed === true)
@@ -151,7 +151,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
           );
         return isRemoved;
       });
-      return { kind: 'done', value: removed };
+      return { kind: 'done', value: isRemovedFromList };
     },
     async listSuppressions(name, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
       const list = await findListId(name);
@@ -164,7 +164,7 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
     async searchSuppressions(name, { of, prefix }, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
-      const found =
+      const suppressionRows =
         of === 'address'
           ? await database.query(SEARCH_BY_ADDRESS, [list, prefix, after ?? '', prefix + PREFIX_END, limit])
           : await database.query(SEARCH_BY_DOMAIN, [
@@ -174,15 +174,15 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
               after ?? '',
               limit,
             ]);
-      return { kind: 'done', value: found.map(rows.toSuppression) };
+      return { kind: 'done', value: suppressionRows.map(rows.toSuppression) };
     },
     async findSuppressed(addresses) {
-      const found = await database.query(SELECT_LISTED, [addresses]);
-      return found.map((row) => rows.readText(row, 'recipient'));
+      const suppressionRows = await database.query(SELECT_LISTED, [addresses]);
+      return suppressionRows.map((row) => rows.readText(row, 'recipient'));
     },
     async findSuppression(address) {
-      const found = await database.query(SELECT_FROM_ALL_LISTS, [address]);
-      return found.map((row) => ({ ...rows.toSuppression(row), list: rows.readText(row, 'list') }));
+      const suppressionRows = await database.query(SELECT_FROM_ALL_LISTS, [address]);
+      return suppressionRows.map((row) => ({ ...rows.toSuppression(row), list: rows.readText(row, 'list') }));
     },
   };
 }

@@ -77,12 +77,12 @@ export async function runSingle(
   onBegun: (pid: number) => void,
 ): Promise<readonly Row[]> {
   if (connection.prologue === null) return connection.query(statement, values);
-  const beginning = begin(connection, 'single').then((begun) => {
+  const beginPromise = begin(connection, 'single').then((begun) => {
     onBegun(begun.pid);
     return begun;
   });
   const [begun, statementResult, commitResult] = await Promise.allSettled([
-    beginning,
+    beginPromise,
     connection.query(statement, values),
     connection.runCommand(COMMIT),
   ]);

@@ -100,15 +100,15 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
   return {
     async begin(source) {
       const transfers = await pool.query(SELECT_TRANSFERS, []);
-      const earlier = transfers.find((row) => row.source === source);
-      if (earlier?.done === true)
+      const earlierTransfer = transfers.find((row) => row.source === source);
+      if (earlierTransfer?.done === true)
         throw new StoreError(
           `${source} has already been transferred to ${pool.server}. Start a service on this database.`,
         );
       const [content = {}] = await pool.query(COUNT_CONTENT, []);
       if (rows.readInteger(content, 'nodes') > 0)
         throw new StoreError(`a service runs on ${pool.server}. Stop every node before a transfer.`);
-      if (earlier !== undefined) return;
+      if (earlierTransfer !== undefined) return;
       if (rows.readInteger(content, 'accounts') > 0 || transfers.length > 0)
         throw new StoreError(`${pool.server} already contains accounts. Transfer to an empty database.`);
       await pool.query(INSERT_TRANSFER, [source]);

@@ -188,14 +188,14 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
   return {
     fanOutEvents: (now, seed, limit, keptSince) =>
       database.transaction(async (transaction) => {
-        const found = await transaction.query(LOCK_EVENTS, [limit, keptSince, getMinIdAt(keptSince)]);
-        if (found.length === 0) return { events: 0, deliveries: 0, hasMore: false };
+        const eventRows = await transaction.query(LOCK_EVENTS, [limit, keptSince, getMinIdAt(keptSince)]);
+        if (eventRows.length === 0) return { events: 0, deliveries: 0, hasMore: false };
         // This statement follows the lock on the events, so it reads every subscription that was changed before one of
         // the events.
         const subscribers = (await transaction.query(SELECT_SUBSCRIBERS, [])).map(toSubscriber);
         const deliveries: { readonly webhookId: number; readonly row: Row }[] = [];
         const positions: number[] = [];
-        for (const row of found) {
+        for (const row of eventRows) {
           if (deliveries.length >= MAX_DELIVERIES_PER_STEP) break;
           const event = toOutboxEvent(row);
           const bit = getEventBit(event.type);
@@ -216,31 +216,34 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
               ]),
           transaction.query(DELETE_EVENTS, [positions]),
         ]);
-        const hasMore = positions.length < found.length || found.length === limit;
+        const hasMore = positions.length < eventRows.length || eventRows.length === limit;
         return { events: positions.length, deliveries: deliveries.length, hasMore };
       }),
     claimDeliveries: (limits, owner, leaseUntil, now) =>
       database.transaction(async (transaction) => {
-        const examined = await transaction.query(EXAMINE, [limits.after]);
-        const waiting = findWaiting(examined, limits, now);
+        const examinedRows = await transaction.query(EXAMINE, [limits.after]);
+        const waitingEndpoints = findWaiting(examinedRows, limits, now);
         const values = [
-          waiting.map(({ id }) => id),
-          waiting.map(({ free }) => free),
+          waitingEndpoints.map(({ id }) => id),
+          waitingEndpoints.map(({ free }) => free),
           now,
           leaseUntil,
           owner,
           limits.maxDeliveries,
         ];
         const [, leased] =
-          waiting.length === 0
+          waitingEndpoints.length === 0
             ? [[], []]
             : await Promise.all([transaction.query(ASSIGN_ID, []), transaction.query(LEASE, values)]);
         const deliveries = leased.map((row) => toLeasedDelivery(row, owner, now));
-        const lastServed = deliveries.at(-1)?.webhookId;
-        if (deliveries.length >= limits.maxDeliveries && lastServed !== undefined)
-          return { deliveries, next: lastServed };
-        const last = examined.length < MAX_EXAMINED_WEBHOOKS ? undefined : examined.at(-1);
-        return { deliveries, next: last === undefined ? null : rows.readInteger(last, 'webhook_id') };
+        const lastServedId = deliveries.at(-1)?.webhookId;
+        if (deliveries.length >= limits.maxDeliveries && lastServedId !== undefined)
+          return { deliveries, next: lastServedId };
+        const lastExaminedRow = examinedRows.length < MAX_EXAMINED_WEBHOOKS ? undefined : examinedRows.at(-1);
+        return {
+          deliveries,
+          next: lastExaminedRow === undefined ? null : rows.readInteger(lastExaminedRow, 'webhook_id'),
+        };
       }),
     settleDeliveries: (batch, now) =>
       database.transaction((transaction) => settleInTransaction(transaction, batch, now)),
@@ -254,12 +257,12 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
       if (batch.length > 0) await database.query(RELEASE_LEASES, [...toLeaseParameters(batch), now]);
     },
     async purgeDeliveries(deliveredBefore, createdBefore, limit) {
-      const purged = await Promise.all([
+      const purgedRowLists = await Promise.all([
         database.query(PURGE_DELIVERED, [deliveredBefore, limit]),
         database.query(PURGE_OLD, [getMinIdAt(createdBefore + 1), limit]),
         database.query(CLEAR_STARTS, []),
       ]);
-      return Math.max(...purged.map(({ length }) => length));
+      return Math.max(...purgedRowLists.map(({ length }) => length));
     },
   };
 }
@@ -316,33 +319,33 @@ async function settleInTransaction(
   batch: readonly DeliverySettlement[],
   now: number,
 ): Promise<readonly DeliverySettleResult[]> {
-  const valid = await transaction.query(LOCK_LEASES, toLeaseParameters(batch));
-  const byPosition = new Map(valid.map((row) => [rows.readInteger(row, 'position'), row]));
-  const settled = batch.flatMap((settlement, index) => {
+  const validRows = await transaction.query(LOCK_LEASES, toLeaseParameters(batch));
+  const byPosition = new Map(validRows.map((row) => [rows.readInteger(row, 'position'), row]));
+  const validSettlements = batch.flatMap((settlement, index) => {
     const row = byPosition.get(index + 1);
     return row === undefined ? [] : [{ settlement, row, isTest: row.type === WEBHOOK_TEST_TYPE }];
   });
-  if (settled.length === 0) {
+  if (validSettlements.length === 0) {
     // The caller discards the attempts, so the transaction that ended the leases must be durable.
     await forceDurableCommit(transaction);
     return batch.map(() => ({ kind: 'lost' }));
   }
-  const attempts = settled.map(({ row, settlement: { attempt } }) => withAttempt(row, attempt));
+  const attempts = validSettlements.map(({ row, settlement: { attempt } }) => withAttempt(row, attempt));
   const [, failing] = await Promise.all([
     transaction.query(SETTLE, [
-      settled.map(({ settlement }) => settlement.webhookId),
-      settled.map(({ settlement }) => settlement.id),
-      settled.map(({ settlement: { result } }) => (result.kind === 'retry' ? 'pending' : result.kind)),
-      settled.map(({ settlement: { result } }) => (result.kind === 'retry' ? result.dueAt : null)),
+      validSettlements.map(({ settlement }) => settlement.webhookId),
+      validSettlements.map(({ settlement }) => settlement.id),
+      validSettlements.map(({ settlement: { result } }) => (result.kind === 'retry' ? 'pending' : result.kind)),
+      validSettlements.map(({ settlement: { result } }) => (result.kind === 'retry' ? result.dueAt : null)),
       attempts,
-      settled.map(({ settlement: { result } }) => (result.kind === 'retry' ? null : now)),
+      validSettlements.map(({ settlement: { result } }) => (result.kind === 'retry' ? null : now)),
     ]),
-    transaction.query(READ_FAILING, [[...new Set(settled.map(({ settlement }) => settlement.webhookId))]]),
+    transaction.query(READ_FAILING, [[...new Set(validSettlements.map(({ settlement }) => settlement.webhookId))]]),
   ]);
   const endpoints = new Map(failing.map((row) => [rows.readInteger(row, 'id'), row]));
   const disabled = new Map<number, DisabledReason>();
   // Endpoints are locked in order of id, and only those that change.
-  for (const [id, effect] of collectEffects(settled)) {
+  for (const [id, effect] of collectEffects(validSettlements)) {
     const endpoint = endpoints.get(id);
     if (endpoint === undefined) continue;
     const since = rows.readIntegerOrNull(endpoint, 'failing_since');
@@ -365,7 +368,10 @@ function withAttempt(row: Row, attempt: WebhookAttempt): string {
   return addAttempt(rows.readText(row, 'attempts'), attempt);
 }
 
-/** Writes the effect of attempts on an endpoint, under its lock. Resolves to the reason if the endpoint is disabled now. */
+/**
+ * Writes the effect of attempts on an endpoint, under its lock. Resolves to the reason if the effect disables the
+ * endpoint, and otherwise to null.
+ */
 async function applyEffect(
   transaction: Transaction,
   id: number,

@@ -157,7 +157,7 @@ const COUNT_FAILED: Statement = {
   text: `SELECT webhook_id, count(*)::int AS failed FROM webhook_delivery WHERE status = 'failed' GROUP BY webhook_id`,
 };
 
-/** The remedies after a change whose wait has failed. */
+/** The remedies if the wait for earlier transactions fails after a change, by the verb of the change. */
 const DEFAULT_REMEDY = 'then repeat the command';
 const REMEDIES: Readonly<Record<string, string>> = {
   delete: 'which completes the change',
@@ -172,7 +172,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
    * Changes an endpoint under the lock of its row, and writes the audit log entry. Resolves when no
    * transaction still uses the previous version of the endpoint.
    */
-  async function change(
+  async function changeWebhook(
     id: number,
     action: string,
     actor: Actor | undefined,
@@ -184,8 +184,8 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       const before = toWebhook(row);
       await write(transaction, before);
       const after = await findWebhook(transaction, id);
-      const audited = after === null ? null : toAuditedWebhook(after);
-      await writeChange(transaction, actor, action, formatWebhookId(id), toAuditedWebhook(before), audited);
+      const auditedWebhook = after === null ? null : toAuditedWebhook(after);
+      await writeChange(transaction, actor, action, formatWebhookId(id), toAuditedWebhook(before), auditedWebhook);
       return { kind: 'done', value: after ?? before };
     });
     if (result.kind === 'done') {
@@ -206,7 +206,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     actor: Actor | undefined,
     write: (transaction: Transaction, before: Webhook) => Promise<unknown>,
   ): Promise<ChangeResult<Webhook>> {
-    return change(id, action, actor, async (transaction, before) => {
+    return changeWebhook(id, action, actor, async (transaction, before) => {
       await transaction.query(LOCK_TYPES, []);
       await write(transaction, before);
       await writeSubscribedTypes(transaction);
@@ -218,11 +218,11 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       const result = await database.transaction(async (transaction) => {
         await transaction.query(LOCK_TYPES, []);
         const nodes = await transaction.query(SELECT_NODES, [serverTime()]);
-        const earlier = nodes.find(
+        const earlierNode = nodes.find(
           (row) => row.records_events !== true || !recordsEvents(rows.readText(row, 'version')),
         );
-        if (earlier !== undefined) {
-          const [node, version] = [rows.readText(earlier, 'name'), rows.readText(earlier, 'version')];
+        if (earlierNode !== undefined) {
+          const [node, version] = [rows.readText(earlierNode, 'name'), rows.readText(earlierNode, 'version')];
           return { kind: 'earlier-node', node, version } as const;
         }
         const [accountRow] = account === null ? [] : await transaction.query(SELECT_ACCOUNT_ID, [account]);
@@ -233,11 +233,11 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         const values = [url, accountId, name, toEventMask(events), sealed, now];
         const [inserted = {}] = await transaction.query(INSERT, values);
         await writeSubscribedTypes(transaction);
-        const created = await findWebhook(transaction, rows.readInteger(inserted, 'id'));
-        if (created === null) return { kind: 'missing' } as const;
-        const target = formatWebhookId(created.id);
-        await writeChange(transaction, actor, 'webhook.create', target, null, toAuditedWebhook(created));
-        return { kind: 'done', value: created } as const;
+        const createdWebhook = await findWebhook(transaction, rows.readInteger(inserted, 'id'));
+        if (createdWebhook === null) return { kind: 'missing' } as const;
+        const target = formatWebhookId(createdWebhook.id);
+        await writeChange(transaction, actor, 'webhook.create', target, null, toAuditedWebhook(createdWebhook));
+        return { kind: 'done', value: createdWebhook } as const;
       });
       if (result.kind === 'done') {
         const webhookId = formatWebhookId(result.value.id);
@@ -253,11 +253,14 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         const { url, name, events } = { ...before, ...changes };
         return transaction.query(UPDATE, [id, url, name, toEventMask(events)]);
       }),
-    enableWebhook: (id, actor) => change(id, 'webhook.enable', actor, (transaction) => transaction.query(ENABLE, [id])),
+    enableWebhook: (id, actor) =>
+      changeWebhook(id, 'webhook.enable', actor, (transaction) => transaction.query(ENABLE, [id])),
     disableWebhook: (id, now, actor) =>
-      change(id, 'webhook.disable', actor, (transaction) => transaction.query(DISABLE, [id, now])),
+      changeWebhook(id, 'webhook.disable', actor, (transaction) => transaction.query(DISABLE, [id, now])),
     rotateWebhookSecret: (id, sealed, previousUntil, actor) =>
-      change(id, 'webhook.rotate', actor, (transaction) => transaction.query(ROTATE, [id, previousUntil, sealed])),
+      changeWebhook(id, 'webhook.rotate', actor, (transaction) =>
+        transaction.query(ROTATE, [id, previousUntil, sealed]),
+      ),
     deleteWebhook: (id, actor) =>
       changeTypes(id, 'webhook.delete', actor, (transaction) => transaction.query(MARK_REMOVED, [id])),
     addTestDelivery(id, deliveryId, now, actor) {
@@ -275,13 +278,13 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     async listDeliveries(id, status: DeliveryStatus | null, before, limit) {
       if ((await findWebhook(database, id)) === null) return { kind: 'missing' };
       const values = [id, before ?? MAX_ID, limit];
-      const found =
+      const deliveryRows =
         status === null
           ? await database.query(LIST_DELIVERIES, values)
           : status === 'failed'
             ? await database.query(LIST_FAILED, values)
             : await database.query(LIST_BY_STATUS, [...values, status]);
-      return { kind: 'done', value: found.map(toDelivery) };
+      return { kind: 'done', value: deliveryRows.map(toDelivery) };
     },
     async findDelivery(id, deliveryId) {
       if (!isUuid(deliveryId) || (await findWebhook(database, id)) === null) return null;
@@ -289,8 +292,8 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       return row === undefined ? null : toDelivery(row);
     },
     async listDeliveryLeases(id, after, until) {
-      const found = await database.query(LIST_LEASES, [id, after, until]);
-      return found.map((row) => ({ id: rows.readText(row, 'id'), lease: rows.readInteger(row, 'lease') }));
+      const leaseRows = await database.query(LIST_LEASES, [id, after, until]);
+      return leaseRows.map((row) => ({ id: rows.readText(row, 'id'), lease: rows.readInteger(row, 'lease') }));
     },
     replayDelivery(id, deliveryId, now, actor) {
       if (!isUuid(deliveryId)) return Promise.resolve({ kind: 'missing' });

@@ -69,10 +69,10 @@ export function decideDomainUpdate(
   { status, authenticatedAt, failingSince, checks, keys }: DomainUpdate,
 ): { readonly answeredChecks: readonly RecordCheck[]; readonly needsNewRevision: boolean } {
   const answeredChecks = keepLastAnsweredChecks(previousChecks, checks);
-  const published = findPublishedSelectors(before.name, keys, answeredChecks);
+  const publishedSelectors = findPublishedSelectors(before.name, keys, answeredChecks);
   const isVerified = before.returnPath !== null && isReturnPathVerified(before.returnPath.name, answeredChecks);
   const isUnchanged = isDeepStrictEqual(
-    [status, authenticatedAt, failingSince, published, isVerified, keys],
+    [status, authenticatedAt, failingSince, publishedSelectors, isVerified, keys],
     [
       ...[before.status, before.authenticatedAt, before.failingSince, before.published],
       ...[before.returnPath?.isVerified ?? false, before.keys],

@@ -42,7 +42,7 @@ export interface ReportedHistory {
   readonly hasReportedBounce: boolean;
 }
 
-/** The part of a history entry from which `summarizeHistory` reads. */
+/** The part of a history entry that `summarizeHistory` reads. */
 export type SummarizedEntry = Pick<HistoryEntry, 'verb' | 'failure' | 'attempt'>;
 
 const NO_HISTORY: ReportedHistory = {
@@ -191,14 +191,14 @@ export function decideFeedback(
     case 'confirm': {
       const { to: newState, detail } = change;
       const confirmation = createHistoryEntry(report, CONFIRMED_VERB, detail, null);
-      const uncounted = { suppress: null, reputationState: 'bounced', reputationRule: 'never' } as const;
+      const uncountedMembers = { suppress: null, reputationState: 'bounced', reputationRule: 'never' } as const;
       if (newState === null)
         return {
-          ...{ kind: 'record', id, accountId, from, newState, entries: [confirmation], ...uncounted },
+          ...{ kind: 'record', id, accountId, from, newState, entries: [confirmation], ...uncountedMembers },
           answer: () => ({ kind: 'confirmed', id, accountId, recipient: to, sender, detail }),
         };
       return {
-        ...{ kind: 'record', id, accountId, from, ...uncounted },
+        ...{ kind: 'record', id, accountId, from, ...uncountedMembers },
         newState: requireTransition(from, newState, 'feedback'),
         entries: [createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null), confirmation],
         answer: () => ({

@@ -68,8 +68,8 @@ export function decideAcceptance(
   const reason = isNotification ? null : findExceededLimit(counts, acceptedAt);
   if (reason !== null) return { kind: 'refused', reason, limits: getRemainingLimits(counts, acceptedAt) };
   if (!isNotification) countMessage(counts);
-  const suppressed = message.suppressedBy !== null || lookups.isSuppressed(message);
-  const state = suppressed ? SUPPRESSED : message.lease === null ? QUEUED : SENDING;
+  const isSuppressed = message.suppressedBy !== null || lookups.isSuppressed(message);
+  const state = isSuppressed ? SUPPRESSED : message.lease === null ? QUEUED : SENDING;
   return { kind: 'accepted', state, limits: getRemainingLimits(counts, acceptedAt) };
 }
 

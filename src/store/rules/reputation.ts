@@ -1,6 +1,6 @@
 /**
  * Rules for the reputation of accounts, shared by both databases: the counts that a batch of events adds
- * (`ReputationDeltas`), the hourly buckets, and the decision to warn or lock an account.
+ * (`ReputationDeltas`), the hourly buckets, and the decision whether an account gets a warning or a lock.
  */
 import {
   determineReputationStatus,
@@ -51,8 +51,8 @@ export type ReputationDecision =
   | { readonly kind: 'none' };
 
 /**
- * Decides whether an account that is not locked is locked or warned. The first warning stays unchanged, so that the log
- * has one line per warning and not one line per bounce.
+ * Decides whether an account that is not locked gets a lock or a warning. The first warning stays unchanged, so that
+ * the log has one line per warning and not one line per bounce.
  */
 export function evaluateReputation(
   window: WindowCounts,
@@ -79,16 +79,16 @@ export class ReputationDeltas {
    * (model/account.ts) determines the counts.
    */
   add(accountId: number, from: State, to: State, isNewEvidence: boolean, at: number): void {
-    const added = getReputationDelta(from, to, isNewEvidence);
-    if (added === null) return;
+    const addedCounts = getReputationDelta(from, to, isNewEvidence);
+    if (addedCounts === null) return;
     const delta = this.#byAccount.get(accountId);
     if (delta === undefined) {
-      this.#byAccount.set(accountId, { ...added, at });
+      this.#byAccount.set(accountId, { ...addedCounts, at });
       return;
     }
-    delta.emails += added.emails;
-    delta.bounces += added.bounces;
-    delta.complaints += added.complaints;
+    delta.emails += addedCounts.emails;
+    delta.bounces += addedCounts.bounces;
+    delta.complaints += addedCounts.complaints;
     delta.at = at;
   }
 

@@ -85,10 +85,10 @@ export function readBoolean(row: Row, column: string): boolean {
 
 /** Reads a column with a fixed set of values. */
 export function readOneOf<Value extends string>(row: Row, column: string, values: readonly Value[]): Value {
-  const found = values.find((value) => value === row[column]);
-  if (found === undefined)
+  const knownValue = values.find((value) => value === row[column]);
+  if (knownValue === undefined)
     throw new StoreError(`column ${column} contains an unknown value: the database is damaged. Restore a backup.`);
-  return found;
+  return knownValue;
 }
 
 /** Reads the state column. */

@@ -109,10 +109,12 @@ export function addAttempt(storedAttempts: string, attempt: WebhookAttempt): str
   return JSON.stringify([...attempts, attempt].slice(-MAX_STORED_ATTEMPTS));
 }
 
-/** The effect of the attempts of one endpoint in a batch on the endpoint. */
+/** The effect on one endpoint of its attempts in a batch. */
 export interface EndpointEffect {
   hasSucceeded: boolean;
-  /** The time of the first failed attempt of the batch that counts. Tests and faults of the installation do not count. */
+  /**
+   * The time of the first failed attempt in the batch, or null. Tests and faults of the installation are not included.
+   */
   failedAt: number | null;
   /** True if the endpoint responded with status 410 (Gone). */
   isGone: boolean;

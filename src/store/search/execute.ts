@@ -69,13 +69,13 @@ export function* executeSearch<Message extends SearchableMessage>(
     return { messages: [], searchedTo: null };
   const filter = toRowFilter(search);
   const idRange = toIdRange(search);
-  const matched: Message[] = [];
+  const matchingMessages: Message[] = [];
 
   const id = criteria.find((criterion) => criterion.kind === 'id')?.id;
   if (id !== undefined) {
     const message = id >= idRange.first && id < idRange.end ? yield* waitFor(source.findById(id, filter)) : null;
     if (message !== null) yield* collect([message]);
-    return { messages: matched, searchedTo: null };
+    return { messages: matchingMessages, searchedTo: null };
   }
 
   /** True if the database itself selects the matching rows. */
@@ -86,7 +86,7 @@ export function* executeSearch<Message extends SearchableMessage>(
   const scansRowIndex = rowIndex !== null && (indexedCount === null || indexedCount <= MAX_SCANNED_MESSAGES);
   const isPreloaded = indexedCount !== null && indexedCount <= MAX_PRELOADED_MESSAGES;
   const searchedTo = scansRowIndex || termRanges.length === 0 ? yield* scanRange(idRange) : yield* scanSegments();
-  return { messages: matched, searchedTo };
+  return { messages: matchingMessages, searchedTo };
 
   /**
    * Chooses the index with the fewest messages among those of the filter. `count` is null if it was not needed.
@@ -125,7 +125,9 @@ export function* executeSearch<Message extends SearchableMessage>(
       } else {
         reachedId = yield* waitFor(source.findNthId(batchRange, batchSize));
         const readRange = { first: reachedId ?? first, end };
-        rows = yield* waitFor(source.readRows(readRange, filter, isNative ? limit - matched.length : batchSize));
+        rows = yield* waitFor(
+          source.readRows(readRange, filter, isNative ? limit - matchingMessages.length : batchSize),
+        );
       }
       const pageEndId = yield* collect(rows);
       if (pageEndId !== null || reachedId === null) return pageEndId;
@@ -138,8 +140,8 @@ export function* executeSearch<Message extends SearchableMessage>(
   /** Returns the rows that also meet the other conditions of the filter. */
   function* selectMatching(rows: readonly Message[]): Coroutine<readonly Message[]> {
     const ids = new Set(rows.map(({ id }) => id));
-    const found = yield* waitFor(source.findBySeqs([...new Set(rows.map(({ id }) => toSeq(id)))], filter));
-    return found.filter(({ id }) => ids.has(id));
+    const filteredMessages = yield* waitFor(source.findBySeqs([...new Set(rows.map(({ id }) => toSeq(id)))], filter));
+    return filteredMessages.filter(({ id }) => ids.has(id));
   }
 
   function computeMaxBatchRows(): number {
@@ -158,8 +160,8 @@ export function* executeSearch<Message extends SearchableMessage>(
         : yield* waitFor(source.readOutcomeTexts(candidates.map((message) => message.id)));
     for (const message of candidates) {
       if (reply !== null && !matchesReply(reply, texts?.get(message.id) ?? null)) continue;
-      matched.push(message);
-      if (matched.length >= limit) return message.id;
+      matchingMessages.push(message);
+      if (matchingMessages.length >= limit) return message.id;
     }
     return null;
   }
@@ -425,11 +427,11 @@ function* readSeqs(
   const toKey = ({ segment, number }: { segment: number; number: number }) =>
     toSeqsKey(segment, Math.floor(number / SEQS_PER_PAGE));
   const pages = yield* waitFor(source.readPages([...new Set(candidates.map(toKey))]));
-  const decoded = new Map<number, readonly number[]>();
-  for (const [key, page] of pages) decoded.set(key, decodeSeqs(page));
+  const seqsByPage = new Map<number, readonly number[]>();
+  for (const [key, page] of pages) seqsByPage.set(key, decodeSeqs(page));
   const seqs: number[] = [];
   for (const candidate of candidates) {
-    const seq = decoded.get(toKey(candidate))?.[candidate.number % SEQS_PER_PAGE];
+    const seq = seqsByPage.get(toKey(candidate))?.[candidate.number % SEQS_PER_PAGE];
     if (seq === undefined) return null;
     seqs.push(seq);
   }

@@ -1,6 +1,6 @@
 /**
- * One step of index maintenance. `selectNextJob` chooses the job. `planIndexStep` reads the rows of the job and returns the
- * change to write. `planIndexStep` runs on a separate thread and does not lock the rows that it reads.
+ * One step of index maintenance. `selectNextTask` selects the task. `planIndexStep` reads the rows that the task needs
+ * and returns the change to write. `planIndexStep` runs on a separate thread and does not lock the rows that it reads.
  *
  * Messages that are newer than the index are indexed first, as soon as their number is sufficient for a segment. Older
  * messages are indexed afterwards, down to the first message. Each segment is verified once, 5 minutes after its build,
@@ -21,11 +21,11 @@ export interface IndexStep {
 }
 
 export interface IndexProgress {
-  /** True if the step changed the index. The next step may then have another job. */
+  /** True if the step changed the index. The next step may then have a different task. */
   readonly changed: boolean;
   /** The number of messages up to the horizon that are newer than the index, counted up to a limit. */
   readonly unindexedCount: number;
-  /** The number of the messages newer than the index that this step has indexed. */
+  /** The number of messages that were newer than the index and that this step has indexed. */
   readonly indexedCount: number;
 }
 
@@ -58,7 +58,10 @@ export interface IndexSource {
   listSegments(): MaybePromise<readonly StoredSegment[]>;
   /** Counts the messages with sequence numbers from `first` (inclusive) to `end` (exclusive), up to `maxCount`. */
   countMessages(first: number, end: number, maxCount: number): MaybePromise<number>;
-  /** Reads messages of this range in order of id: the `limit` oldest or the `limit` newest messages. */
+  /**
+   * Reads messages with sequence numbers from `first` (inclusive) to `end` (exclusive) in order of id: the `limit`
+   * oldest or the `limit` newest messages.
+   */
   readMessages(
     first: number,
     end: number,
@@ -77,7 +80,10 @@ const MAX_UNINDEXED_COUNT = 200_000;
  */
 const MAX_SEGMENT_CHARACTERS = 3_000_000;
 
-/** Plans one step: selects the job and reads its rows. Writes nothing. Fails with the errors of the source. */
+/**
+ * Plans one step: selects the task and reads the rows that the task needs. Writes nothing. Fails with the errors of the
+ * source.
+ */
 export function* planIndexStep(
   source: IndexSource,
   { horizon: horizonId, minSegmentMessages, now }: IndexStep,
@@ -85,20 +91,28 @@ export function* planIndexStep(
   const horizon = toSeq(horizonId);
   const allSegments = yield* waitFor(source.listSegments());
   const segments = allSegments.filter(({ replacedAt }) => replacedAt === null);
-  const replaced = allSegments.filter(({ replacedAt }) => replacedAt !== null);
+  const replacedSegments = allSegments.filter(({ replacedAt }) => replacedAt !== null);
   const [newest] = segments;
   const unindexedCount = yield* waitFor(
     source.countMessages(newest?.end ?? MIN_SEQ, horizon, newest === undefined ? 1 : MAX_UNINDEXED_COUNT),
   );
-  const job = selectNextJob({ segments, replaced, unindexedCount, minSegmentMessages, start: MIN_SEQ, horizon, now });
-  const change = job === null ? null : yield* executeJob(job);
-  const indexedCount = job?.kind === 'index-newer' ? (change?.addedSegments[0]?.messageCount ?? 0) : 0;
+  const task = selectNextTask({
+    segments,
+    replaced: replacedSegments,
+    unindexedCount,
+    minSegmentMessages,
+    start: MIN_SEQ,
+    horizon,
+    now,
+  });
+  const change = task === null ? null : yield* executeTask(task);
+  const indexedCount = task?.kind === 'index-newer' ? (change?.addedSegments[0]?.messageCount ?? 0) : 0;
   return {
     change,
     progress: { changed: change !== null, unindexedCount: unindexedCount - indexedCount, indexedCount },
   };
 
-  function* executeJob(job: Job): Coroutine<IndexChange> {
+  function* executeTask(task: IndexTask): Coroutine<IndexChange> {
     const noChange: IndexChange = {
       ...{
         addedSegments: [],
@@ -109,53 +123,53 @@ export function* planIndexStep(
         at: now,
       },
     };
-    switch (job.kind) {
+    switch (task.kind) {
       case 'index-newer': {
         const { messages, isComplete } = fitIntoSegment(
-          yield* waitFor(source.readMessages(job.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
+          yield* waitFor(source.readMessages(task.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
           MAX_NEW_SEGMENT_MESSAGES,
         );
-        return { ...noChange, addedSegments: [buildSegment(messages, job.first, isComplete ? horizon : null)] };
+        return { ...noChange, addedSegments: [buildSegment(messages, task.first, isComplete ? horizon : null)] };
       }
       case 'index-older': {
-        const rows = yield* waitFor(source.readMessages(MIN_SEQ, job.end, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
+        const rows = yield* waitFor(source.readMessages(MIN_SEQ, task.end, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
         const { messages, isComplete } = fitIntoSegment(rows.toReversed(), MAX_NEW_SEGMENT_MESSAGES);
         if (messages.length === 0) return { ...noChange, firstSegment: segments.at(-1)?.number ?? null };
         return {
           ...noChange,
-          addedSegments: [buildSegment(messages.toReversed(), isComplete ? MIN_SEQ : null, job.end)],
+          addedSegments: [buildSegment(messages.toReversed(), isComplete ? MIN_SEQ : null, task.end)],
         };
       }
       case 'verify': {
-        const { number, first, end, messageCount } = job.segment;
+        const { number, first, end, messageCount } = task.segment;
         if ((yield* waitFor(source.countMessages(first, end, messageCount + 1))) === messageCount)
           return { ...noChange, verifiedSegment: number };
         return { ...noChange, addedSegments: yield* buildSegments(first, end), replacedSegments: [number] };
       }
       case 'merge': {
-        const [from, to] = [job.segments.at(-1)?.first ?? 0, job.segments[0]?.end ?? 0];
+        const [from, to] = [task.segments.at(-1)?.first ?? 0, task.segments[0]?.end ?? 0];
         return {
           ...noChange,
           addedSegments: yield* buildSegments(from, to),
-          replacedSegments: job.segments.map(({ number }) => number),
+          replacedSegments: task.segments.map(({ number }) => number),
         };
       }
       case 'purge':
-        return { ...noChange, purgedSegment: job.segment.number };
+        return { ...noChange, purgedSegment: task.segment.number };
     }
   }
 
   /** Builds as many segments as the range needs. */
   function* buildSegments(from: number, end: number): Coroutine<readonly NewSegment[]> {
-    const built: NewSegment[] = [];
-    for (let first = from; first < end; first = built.at(-1)?.end ?? end) {
+    const builtSegments: NewSegment[] = [];
+    for (let first = from; first < end; first = builtSegments.at(-1)?.end ?? end) {
       const { messages, isComplete } = fitIntoSegment(
         yield* waitFor(source.readMessages(first, end, MAX_SEGMENT_MESSAGES, 'oldest')),
         MAX_SEGMENT_MESSAGES,
       );
-      built.push(buildSegment(messages, first, isComplete ? end : null));
+      builtSegments.push(buildSegment(messages, first, isComplete ? end : null));
     }
-    return built;
+    return builtSegments;
   }
 }
 
@@ -186,8 +200,8 @@ function buildSegment(messages: readonly SearchableMessage[], first: number | nu
   const [oldest, newest] = [toSeq(messages.at(0)?.id ?? MIN_ID), toSeq(messages.at(-1)?.id ?? MIN_ID)];
   const firstSeq = first ?? oldest + 1;
   const endSeq = end ?? newest;
-  const included = messages.filter(({ id }) => toSeq(id) >= firstSeq && toSeq(id) < endSeq);
-  return { first: firstSeq, end: endSeq, ...encodeSegment(included) };
+  const includedMessages = messages.filter(({ id }) => toSeq(id) >= firstSeq && toSeq(id) < endSeq);
+  return { first: firstSeq, end: endSeq, ...encodeSegment(includedMessages) };
 }
 
 /** A stored segment. */
@@ -197,7 +211,7 @@ export interface StoredSegment extends IndexSegment {
   readonly replacedAt: number | null;
 }
 
-export type Job =
+export type IndexTask =
   | { readonly kind: 'index-newer'; readonly first: number }
   | { readonly kind: 'index-older'; readonly end: number }
   /** Counts the messages of the segment again and rebuilds the segment if the count differs. */
@@ -233,8 +247,8 @@ export interface IndexState {
   readonly now: number;
 }
 
-/** Returns the next job, or null if the index needs no change. */
-export function selectNextJob({
+/** Returns the next task, or null if the index needs no change. */
+export function selectNextTask({
   segments,
   replaced,
   unindexedCount,
@@ -242,21 +256,23 @@ export function selectNextJob({
   start,
   horizon,
   now,
-}: IndexState): Job | null {
+}: IndexState): IndexTask | null {
   const [newest] = segments;
   const oldest = segments.at(-1);
   if (newest === undefined || oldest === undefined)
     return unindexedCount > 0 ? { kind: 'index-older', end: horizon } : null;
   if (unindexedCount >= minSegmentMessages) return { kind: 'index-newer', first: newest.end };
   if (oldest.first > start) return { kind: 'index-older', end: oldest.first };
-  const unverified = segments.find(
+  const unverifiedSegment = segments.find(
     ({ isVerified, builtAt }) => !isVerified && Math.abs(now - builtAt) >= VERIFY_AFTER_MS,
   );
-  if (unverified !== undefined) return { kind: 'verify', segment: unverified };
+  if (unverifiedSegment !== undefined) return { kind: 'verify', segment: unverifiedSegment };
   const smallSegments = findMergeableSegments(segments);
   if (smallSegments !== null) return { kind: 'merge', segments: smallSegments };
-  const expired = replaced.find(({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= REPLACED_SEGMENT_TTL_MS);
-  return expired === undefined ? null : { kind: 'purge', segment: expired };
+  const expiredSegment = replaced.find(
+    ({ replacedAt }) => Math.abs(now - (replacedAt ?? now)) >= REPLACED_SEGMENT_TTL_MS,
+  );
+  return expiredSegment === undefined ? null : { kind: 'purge', segment: expiredSegment };
 }
 
 function findMergeableSegments(segments: readonly StoredSegment[]): readonly StoredSegment[] | null {

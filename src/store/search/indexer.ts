@@ -44,9 +44,9 @@ export function startIndexer({
   store,
   reportFailure,
 }: IndexerOptions): () => Promise<void> {
-  let stopped = false;
+  let isStopped = false;
   let cancel: () => void = () => undefined;
-  let running = Promise.resolve();
+  let roundInProgress = Promise.resolve();
   let wake: () => void = () => undefined;
   /** The id of the newest message of the previous round. */
   let previousNewestId: string | null = null;
@@ -62,7 +62,7 @@ export function startIndexer({
     if (idleState !== null && idleState.horizon === horizon && monotonic() - idleState.at < IDLE_CHECK_INTERVAL_MS)
       return;
     idleState = null;
-    for (let first = true; !stopped; first = false) {
+    for (let first = true; !isStopped; first = false) {
       const startedAt = monotonic();
       const progress = await store.indexMessages({
         horizon,
@@ -102,17 +102,17 @@ export function startIndexer({
   }
 
   const startRound = () => {
-    running = runRound()
+    roundInProgress = runRound()
       .catch((error: unknown) => reportFailure('index', error))
       .then(() => {
-        if (!stopped) cancel = clock.after(ROUND_INTERVAL_MS, startRound);
+        if (!isStopped) cancel = clock.after(ROUND_INTERVAL_MS, startRound);
       });
   };
   startRound();
   return async () => {
-    stopped = true;
+    isStopped = true;
     cancel();
     wake();
-    await running;
+    await roundInProgress;
   };
 }

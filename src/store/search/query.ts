@@ -94,9 +94,9 @@ export function parseSearchText(text: string, fields: readonly Field[]): readonl
 }
 
 function parseWord(rawWord: string, isLast: boolean, fields: readonly Field[]): readonly SearchCriterion[] {
-  const quoted = rawWord.endsWith('"');
+  const endsWithQuote = rawWord.endsWith('"');
   const word = stripWrapping(rawWord);
-  const prefix = isLast && !quoted;
+  const prefix = isLast && !endsWithQuote;
   const id = word.toLowerCase();
   if (fields === ALL_FIELDS && isMessageId(id)) return [{ kind: 'id', id }];
   const text = foldText(word);
@@ -127,11 +127,11 @@ function stripWrapping(word: string): string {
 export function matches(criteria: readonly SearchCriterion[], message: SearchableMessage): boolean {
   const texts = new Map<Field, readonly string[]>();
   const getTexts = (field: Field): readonly string[] => {
-    const cached = texts.get(field);
-    if (cached !== undefined) return cached;
-    const computed = listFieldTexts(message, field);
-    texts.set(field, computed);
-    return computed;
+    const cachedTexts = texts.get(field);
+    if (cachedTexts !== undefined) return cachedTexts;
+    const computedTexts = listFieldTexts(message, field);
+    texts.set(field, computedTexts);
+    return computedTexts;
   };
   return criteria.every((criterion) => {
     switch (criterion.kind) {
@@ -150,10 +150,10 @@ const MAX_CODE_TOKENS = 6;
 
 /** Parses the words of a search of replies. Returns null if the text contains no letter or digit to search for. */
 export function parseReplyWords(text: string): ReplyCondition['words'] | null {
-  const quoted = text.trimEnd().endsWith('"');
+  const endsWithQuote = text.trimEnd().endsWith('"');
   const words = splitWords(foldText(text));
   if (words.length === 0) return null;
-  return words.map((word, index) => ({ text: word, prefix: !quoted && index === words.length - 1 }));
+  return words.map((word, index) => ({ text: word, prefix: !endsWithQuote && index === words.length - 1 }));
 }
 
 /** Returns true if the text of the last outcome meets the condition. A message without a text does not match. */
@@ -161,10 +161,10 @@ export function matchesReply({ words, code }: ReplyCondition, text: string | nul
   if (text === null) return false;
   if (code !== null && !startsWithCode(text, code)) return false;
   if (words.length === 0) return true;
-  const folded = foldText(text);
+  const foldedText = foldText(text);
   // This fast check excludes most texts.
-  if (!words.every((word) => folded.includes(word.text))) return false;
-  const textWords = splitWords(folded);
+  if (!words.every((word) => foldedText.includes(word.text))) return false;
+  const textWords = splitWords(foldedText);
   return words.every((word) =>
     textWords.some((textWord) => (word.prefix ? textWord.startsWith(word.text) : textWord === word.text)),
   );
@@ -224,21 +224,21 @@ const WORDS =
 export function foldText(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
   // The text is first converted to upper case, because this conversion maps ß to SS. A final sigma equals a sigma.
-  const folded = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
-  return folded.normalize('NFC');
+  const foldedText = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+  return foldedText.normalize('NFC');
 }
 
 /** Returns the words of a normalized text in order. */
 export function splitWords(folded: string): readonly string[] {
-  const found = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
-  return found.map((word) => truncate(MAX_WORD_LENGTH, word));
+  const words = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
+  return words.map((word) => truncate(MAX_WORD_LENGTH, word));
 }
 
 /** Returns the first `maxLength` UTF-16 code units of the text without splitting a character. */
 export function truncate(maxLength: number, text: string): string {
   if (text.length <= maxLength) return text;
-  const last = text.charCodeAt(maxLength - 1);
-  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? maxLength - 1 : maxLength);
+  const lastCodeUnit = text.charCodeAt(maxLength - 1);
+  return text.slice(0, lastCodeUnit >= 0xd800 && lastCodeUnit < 0xdc00 ? maxLength - 1 : maxLength);
 }
 
 function isAscii(text: string): boolean {

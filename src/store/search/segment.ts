@@ -47,9 +47,9 @@ export function encodeSegment(messages: readonly SearchableMessage[]): EncodedSe
   const numbers = new Map<string, number[]>();
   for (const [number, message] of messages.entries()) {
     for (const term of listTerms(message)) {
-      const existing = numbers.get(term);
-      if (existing === undefined) numbers.set(term, [number]);
-      else if (existing.at(-1) !== number) existing.push(number);
+      const termNumbers = numbers.get(term);
+      if (termNumbers === undefined) numbers.set(term, [number]);
+      else if (termNumbers.at(-1) !== number) termNumbers.push(number);
     }
   }
   const pages = encodeTerms(numbers, messages.length);
@@ -96,10 +96,10 @@ function encodeNumbers(
     for (const number of numbers) bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
     return [bits, true];
   }
-  let last = 0;
+  let previousNumber = 0;
   for (const number of numbers) {
-    list.writeNumber(number - last);
-    last = number;
+    list.writeNumber(number - previousNumber);
+    previousNumber = number;
   }
   return [list.drain(), false];
 }
@@ -121,10 +121,10 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
     // Sequence numbers of times before 2025 are negative.
     page.writeNumber(first < 0 ? 1 : 0);
     page.writeNumber(Math.abs(first));
-    let last = first;
+    let previousSeq = first;
     for (const seq of laterSeqs) {
-      page.writeNumber(seq - last);
-      last = seq;
+      page.writeNumber(seq - previousSeq);
+      previousSeq = seq;
     }
     pages.push(page.drain());
   }
@@ -135,11 +135,11 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
 export function decodeSeqs(page: Uint8Array): readonly number[] {
   const reader = new ByteReader(page);
   const sign = reader.readNumber() === 1 ? -1 : 1;
-  let last = sign * reader.readNumber();
-  const seqs = [last];
+  let previousSeq = sign * reader.readNumber();
+  const seqs = [previousSeq];
   while (!reader.isAtEnd) {
-    last += reader.readNumber();
-    seqs.push(last);
+    previousSeq += reader.readNumber();
+    seqs.push(previousSeq);
   }
   return seqs;
 }
@@ -162,8 +162,8 @@ function countBelow(directory: readonly string[], term: string, orEqual: boolean
   let [low, high] = [0, directory.length];
   while (low < high) {
     const middle = (low + high) >> 1;
-    const other = directory[middle] ?? '';
-    if (other < term || (orEqual && other === term)) low = middle + 1;
+    const middleTerm = directory[middle] ?? '';
+    if (middleTerm < term || (orEqual && middleTerm === term)) low = middle + 1;
     else high = middle;
   }
   return low;

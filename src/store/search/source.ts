@@ -145,12 +145,12 @@ export class DirectoryCache {
     numbers: readonly number[],
     read: readonly (readonly [number, Uint8Array])[],
   ): ReadonlyMap<number, readonly string[]> {
-    const decoded = new Map(read.map(([number, directory]) => [number, decodeDirectory(directory)]));
-    const all = new Map<number, readonly string[]>();
+    const decodedDirectories = new Map(read.map(([number, directory]) => [number, decodeDirectory(directory)]));
+    const directories = new Map<number, readonly string[]>();
     for (const number of numbers) {
-      const directory = decoded.get(number) ?? this.#cache.get(number);
+      const directory = decodedDirectories.get(number) ?? this.#cache.get(number);
       if (directory === undefined) continue;
-      all.set(number, directory);
+      directories.set(number, directory);
       // The most recently used entry is the last entry.
       this.#cache.delete(number);
       this.#cache.set(number, directory);
@@ -159,6 +159,6 @@ export class DirectoryCache {
       if (this.#cache.size <= MAX_CACHED_DIRECTORIES) break;
       this.#cache.delete(number);
     }
-    return all;
+    return directories;
   }
 }

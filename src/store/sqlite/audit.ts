@@ -18,19 +18,19 @@ import * as rows from '../rules/rows.ts';
 export type Audit = ReturnType<typeof prepareAudit>;
 
 export function prepareAudit(database: DatabaseSync) {
-  const insert = database.prepare(
+  const insertEntry = database.prepare(
     'INSERT INTO audit (at, who, action, subject, before, after) VALUES (?, ?, ?, ?, ?, ?)',
   );
   const selectAfter = database.prepare('SELECT after FROM audit WHERE id = ?');
   const updateAfter = database.prepare('UPDATE audit SET after = ? WHERE id = ?');
-  const write = ({ at, actor, action, target, before, after }: NewAuditEntry): number =>
-    Number(insert.run(at, actor, action, target, before, after).lastInsertRowid);
+  const writeEntry = ({ at, actor, action, target, before, after }: NewAuditEntry): number =>
+    Number(insertEntry.run(at, actor, action, target, before, after).lastInsertRowid);
   const selectRun = database.prepare('SELECT after FROM audit WHERE id = ? AND who = ? AND action = ? AND subject = ?');
   return {
-    write,
+    write: writeEntry,
     /** Writes the entry of a change. Writes nothing if no operator made the change. */
     writeChange(actor: Actor | undefined, action: string, target: string, before: unknown, after: unknown): void {
-      if (actor !== undefined) write(createAuditEntry(actor, action, target, before, after));
+      if (actor !== undefined) writeEntry(createAuditEntry(actor, action, target, before, after));
     },
     /**
      * Writes the entry of a run over the messages of a filter, or updates its counts. An entry is updated only for the actor and
@@ -41,7 +41,9 @@ export function prepareAudit(database: DatabaseSync) {
       const row =
         step.entry === null ? undefined : selectRun.get(step.entry, actor.name, BULK_AUDIT_ACTION, step.filter);
       if (step.entry === null || row === undefined)
-        return write(createAuditEntry(actor, BULK_AUDIT_ACTION, step.filter, null, toAuditedRun(null, step, counts)));
+        return writeEntry(
+          createAuditEntry(actor, BULK_AUDIT_ACTION, step.filter, null, toAuditedRun(null, step, counts)),
+        );
       updateAfter.run(JSON.stringify(toAuditedRun(rows.readText(row, 'after'), step, counts)), step.entry);
       return step.entry;
     },
@@ -53,7 +55,9 @@ export function prepareAudit(database: DatabaseSync) {
       if (actor === undefined) return null;
       const row = step.entry === null ? undefined : selectAfter.get(step.entry);
       if (step.entry === null || row === undefined) {
-        return write(createAuditEntry(actor, 'suppression.import', list, null, toAuditedImport(null, step, added)));
+        return writeEntry(
+          createAuditEntry(actor, 'suppression.import', list, null, toAuditedImport(null, step, added)),
+        );
       }
       updateAfter.run(JSON.stringify(toAuditedImport(rows.readText(row, 'after'), step, added)), step.entry);
       return step.entry;

@@ -15,12 +15,13 @@ import { requireUsableFiles, resolveDatabasePath, syncPath } from './files.ts';
 const PAGES_PER_STEP = 2_000;
 
 /**
- * Copies the database at `path` into `draft`, an empty file that the caller creates and later renames. Error messages
- * use `name` for the copy. Calls `progress` with the completed fraction, from 0 to 1. Resolves to the size in bytes.
+ * Copies the database at `path` into `temporaryPath`, an empty file that the caller creates and later renames. Error
+ * messages use `name` for the copy. Calls `progress` with the completed fraction, from 0 to 1. Resolves to the size in
+ * bytes.
  */
 export async function backupDatabase(
   path: string,
-  draft: string,
+  temporaryPath: string,
   name: string,
   progress: (fraction: number) => void,
 ): Promise<number> {
@@ -34,22 +35,22 @@ export async function backupDatabase(
     const source = new DatabaseSync(realPath, { timeout: 15_000 });
     try {
       requirePostriderDatabase(source, path);
-      await backup(source, draft, {
+      await backup(source, temporaryPath, {
         rate: PAGES_PER_STEP,
         progress: ({ totalPages, remainingPages }) => progress(1 - remainingPages / Math.max(1, totalPages)),
       });
     } finally {
       source.close();
     }
-    const copy = new DatabaseSync(draft);
+    const copy = new DatabaseSync(temporaryPath);
     try {
       copy.exec('PRAGMA journal_mode = DELETE');
       requireIntact(copy, name);
     } finally {
       copy.close();
     }
-    syncPath(draft);
-    return statSync(draft).size;
+    syncPath(temporaryPath);
+    return statSync(temporaryPath).size;
   } catch (error) {
     throw toStoreError(error, name);
   }

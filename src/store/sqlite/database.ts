@@ -111,9 +111,9 @@ export function prepareFile(path: string): void {
   requireUsableFiles(path);
   try {
     createFolder(dirname(path));
-    const found = statSync(path, { throwIfNoEntry: false });
-    if (found === undefined) closeSync(openSync(path, 'a', 0o600));
-    else if (found.isDirectory())
+    const fileStats = statSync(path, { throwIfNoEntry: false });
+    if (fileStats === undefined) closeSync(openSync(path, 'a', 0o600));
+    else if (fileStats.isDirectory())
       throw new StoreError(`${path} is a folder. Set POSTRIDER_DATABASE to the database file.`);
     else requireWritable(path);
   } catch (error) {
@@ -195,13 +195,13 @@ function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean):
     .filter((name) => name.endsWith('.sql'))
     .sort();
   const latestVersion = files.length;
-  const found = readPragma(database, 'user_version');
-  if (found === latestVersion) return;
-  if (found > latestVersion) throw createNewerSchemaError(path, found, latestVersion);
+  const storedVersion = readPragma(database, 'user_version');
+  if (storedVersion === latestVersion) return;
+  if (storedVersion > latestVersion) throw createNewerSchemaError(path, storedVersion, latestVersion);
   const unlock = holdsServeLock ? () => undefined : tryAcquireServeLock(path, MAX_MIGRATION_WAIT_MS);
   if (unlock === null) {
     throw new StoreError(
-      `a running service holds ${path} with schema version ${found}, and this Postrider needs ${latestVersion}. Restart the service with this version first; it migrates the database.`,
+      `a running service holds ${path} with schema version ${storedVersion}, and this Postrider needs ${latestVersion}. Restart the service with this version first; it migrates the database.`,
     );
   }
   try {

@@ -35,11 +35,11 @@ export function prepareDirectory(database: DatabaseSync, readDomainsSince: (revi
       // The revision is read first. Another process may commit between the statements; the rows are then newer than the
       // revision, which is safe.
       const revision = rows.readInteger(selectRevision.get() ?? {}, 'revision');
-      const found = selectKeysByHash.all(JSON.stringify(hashes)).map(rows.toApiKey);
-      const accounts = [...new Set(found.map(({ accountId }) => accountId))].map((id) =>
+      const foundKeys = selectKeysByHash.all(JSON.stringify(hashes)).map(rows.toApiKey);
+      const accounts = [...new Set(foundKeys.map(({ accountId }) => accountId))].map((id) =>
         rows.toAccount(selectAccount.get(id) ?? {}),
       );
-      return { revision, accounts, keys: found };
+      return { revision, accounts, keys: foundKeys };
     },
   };
 }

@@ -16,7 +16,7 @@ import type { Outbox } from './outbox.ts';
 /** The domain changes after a revision of the directory. */
 export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
 
-/** The id of no domain. The ids of domains begin at 1. */
+/** An id that no domain has. The ids of domains begin at 1. */
 const NO_DOMAIN_ID = 0;
 
 /** Creates the operations on domains. `incrementRevision` increments the revision of the directory. */
@@ -180,10 +180,10 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
     },
     /** Returns the domains that changed after `revision` and the names of removed domains. */
     readDomainsSince(revision: number): DomainChanges {
-      const changed = selectChanged.all(revision);
+      const changedRows = selectChanged.all(revision);
       return {
-        domains: changed.filter((row) => !rows.readBoolean(row, 'removed')).map(readDomain),
-        removed: changed.filter((row) => rows.readBoolean(row, 'removed')).map((row) => rows.readText(row, 'name')),
+        domains: changedRows.filter((row) => !rows.readBoolean(row, 'removed')).map(readDomain),
+        removed: changedRows.filter((row) => rows.readBoolean(row, 'removed')).map((row) => rows.readText(row, 'name')),
       };
     },
   };

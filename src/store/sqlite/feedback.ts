@@ -171,30 +171,30 @@ export function prepareFeedback(
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
         const state = decision.newState ?? decision.from;
         for (const entry of decision.entries) appendEntry(seq, entry, state, decision.suppress !== null);
-        const suppressed =
+        const isNewSuppression =
           decision.suppress !== null && Number(suppressRecipient.run(decision.suppress, at, seq).changes) > 0;
-        if (decision.suppress !== null && suppressed) {
+        if (decision.suppress !== null && isNewSuppression) {
           const entry = { address: rows.readText(row, 'recipient'), reason: decision.suppress, source: decision.id };
           outbox.recordSuppression('suppression.added', decision.accountId, at, entry);
         }
-        if (countsTowardReputation(decision, suppressed)) {
+        if (countsTowardReputation(decision, isNewSuppression)) {
           const { accountId, from, reputationState } = decision;
           const isComplaint = reputationState === 'complained';
           const isNewEvidence = isComplaint
             ? recordComplaint(accountId, rows.readText(row, 'recipient'), at)
-            : suppressed;
+            : isNewSuppression;
           deltas.add(accountId, from, reputationState, isNewEvidence, at);
         }
-        return decision.answer(suppressed);
+        return decision.answer(isNewSuppression);
       }
     }
   }
 
   function recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
     const deltas = new ReputationDeltas();
-    const answers = batch.map((report) => recordReport(report, deltas));
+    const results = batch.map((report) => recordReport(report, deltas));
     for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
-    return answers;
+    return results;
   }
 
   return {
@@ -203,7 +203,7 @@ export function prepareFeedback(
     recordPackedFeedback: (batch: PackedReports): string => JSON.stringify(recordFeedback(unpackReports(batch))),
     applyPendingReports(now: number, limit: number): AppliedReports {
       const deltas = new ReputationDeltas();
-      const applied = selectPending.all(now, limit).flatMap((row): AppliedReport[] => {
+      const appliedReports = selectPending.all(now, limit).flatMap((row): AppliedReport[] => {
         const digest = rows.readText(row, 'digest');
         const report = parsePendingReport(rows.readText(row, 'report'));
         const result = recordReport(report, deltas);
@@ -220,7 +220,10 @@ export function prepareFeedback(
         return [];
       });
       for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
-      return { applied, nextDueAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at') };
+      return {
+        applied: appliedReports,
+        nextDueAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at'),
+      };
     },
     listFeedback: (before: number | null, limit: number): UnprocessedReport[] =>
       selectReports.all(before ?? Number.MAX_SAFE_INTEGER, limit).map(rows.toUnprocessedReport),

@@ -36,10 +36,10 @@ const MAX_SYMBOLIC_LINKS = 40;
 /** The suffix of the files that a restore has replaced, such as `.before-2026-01-31T12-00-00-000Z`. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
 /**
- * The suffixes of the files of an unfinished restore: a draft or a marker. In earlier versions the suffix of a draft
- * had no digits.
+ * The suffixes of the files of an unfinished restore: a temporary copy or a marker. In earlier versions, the suffix of
+ * a temporary copy had no digits.
  */
-const DRAFT_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
+const TEMPORARY_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
 
 /**
  * Resolves all symbolic links of a path, even if the target is missing, so that every process uses the same log and
@@ -83,9 +83,9 @@ export function createReplacedDatabasePath(path: string, now: Date): string {
   return `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}`;
 }
 
-/** Returns the paths of drafts that remain after interrupted restores. */
-export function listRestoreDraftPaths(path: string): readonly string[] {
-  return listPathsBeside(path, DRAFT_SUFFIX);
+/** Returns the paths of temporary copies that remain after interrupted restores. */
+export function listTemporaryRestorePaths(path: string): readonly string[] {
+  return listPathsBeside(path, TEMPORARY_SUFFIX);
 }
 
 /** Returns the paths of hard links to the database file that remain after an interrupted restore. */
@@ -138,10 +138,10 @@ function requireNoLeftovers(path: string, problem: 'missing' | 'empty'): void {
       `the database ${path} is ${problem}, but its log ${log} exists. Put the database file back, or run \`postrider restore FILE\` with a backup; to begin with an empty store, move ${log} away.`,
     );
   }
-  const [draft] = listRestoreDraftPaths(path);
-  if (draft === undefined) return;
+  const [temporaryPath] = listTemporaryRestorePaths(path);
+  if (temporaryPath === undefined) return;
   throw new StoreError(
-    `the database ${path} is ${problem}, and an interrupted restore has left ${draft}. Run \`postrider restore FILE\` with the backup again; to begin with an empty store, move ${draft} away.`,
+    `the database ${path} is ${problem}, and an interrupted restore has left ${temporaryPath}. Run \`postrider restore FILE\` with the backup again; to begin with an empty store, move ${temporaryPath} away.`,
   );
 }
 
@@ -150,7 +150,7 @@ export function requireSingleHardLink(path: string): void {
   const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   if (links <= 1 || links === 1 + listLeftoverHardLinks(path).length) return;
   throw new StoreError(
-    `${path} has ${links} names (hard links), and SQLite would keep a log for each, which destroys the database. Remove the others; \`find / -samefile ${path}\` lists them.`,
+    `${path} has ${links} names (hard links), and SQLite would keep a log for each, which destroys the database. Remove the other names; \`find / -samefile ${path}\` lists them.`,
   );
 }
 

@@ -16,11 +16,11 @@ import type { Audit } from './audit.ts';
 export function prepareInboxRules(database: DatabaseSync, audit: Audit) {
   const selectAll = database.prepare('SELECT * FROM inbox_rule ORDER BY id DESC');
   const selectActive = database.prepare('SELECT * FROM inbox_rule WHERE used < times AND expires_at > ?');
-  const insert = database.prepare(
+  const insertRule = database.prepare(
     'INSERT INTO inbox_rule (target, answer, times, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING *',
   );
-  const remove = database.prepare('DELETE FROM inbox_rule WHERE id = ? RETURNING *');
-  const update = database.prepare(
+  const deleteRule = database.prepare('DELETE FROM inbox_rule WHERE id = ? RETURNING *');
+  const updateUse = database.prepare(
     'UPDATE inbox_rule SET used = ?, last_message = ?, last_recipient = ?, last_used_at = ? WHERE id = ?',
   );
 
@@ -29,15 +29,15 @@ export function prepareInboxRules(database: DatabaseSync, audit: Audit) {
       const rules = selectAll.all().map(toInboxRule);
       if (rules.filter((one) => getInboxRuleStatus(one, now) === 'active').length >= MAX_ACTIVE_INBOX_RULES)
         return { kind: 'full' } as const;
-      for (const id of findPurgedInboxRules(rules, now)) remove.run(id);
+      for (const id of findPurgedInboxRules(rules, now)) deleteRule.run(id);
       const { match, answer, times, expiresAt } = rule;
-      const added = toInboxRule(insert.get(match, JSON.stringify(answer), times, now, expiresAt) ?? {});
+      const addedRule = toInboxRule(insertRule.get(match, JSON.stringify(answer), times, now, expiresAt) ?? {});
       audit.writeChange(actor, 'inbox.add-rule', match, null, toAuditedInboxRule(rule));
-      return { kind: 'added', rule: added } as const;
+      return { kind: 'added', rule: addedRule } as const;
     },
     listInboxRules: (): InboxRule[] => selectAll.all().map(toInboxRule),
     removeInboxRule(id: number, actor?: Actor) {
-      const row = remove.get(id);
+      const row = deleteRule.get(id);
       if (row === undefined) return { kind: 'missing' } as const;
       const value = toInboxRule(row);
       audit.writeChange(actor, 'inbox.remove-rule', value.match, toAuditedInboxRule(value), null);
@@ -46,7 +46,7 @@ export function prepareInboxRules(database: DatabaseSync, audit: Audit) {
     consumeInboxRules(batch: readonly InboxRuleRequest[], now: number): readonly (InboxRule | null)[] {
       const { assigned, changed } = assignInboxRules(selectActive.all(now).map(toInboxRule), batch, now);
       for (const { id, used, lastUse } of changed)
-        update.run(used, lastUse?.messageId ?? null, lastUse?.recipient ?? null, lastUse?.at ?? null, id);
+        updateUse.run(used, lastUse?.messageId ?? null, lastUse?.recipient ?? null, lastUse?.at ?? null, id);
       return assigned;
     },
   };

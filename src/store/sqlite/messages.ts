@@ -30,13 +30,13 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   const selectHistory = database.prepare(
     'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
   );
-  const queued = requireTransition('uncertain', 'queued', 'operator');
-  const cancelled = requireTransition('queued', 'cancelled', 'operator');
+  const QUEUED = requireTransition('uncertain', 'queued', 'operator');
+  const CANCELLED = requireTransition('queued', 'cancelled', 'operator');
   const requeue = database.prepare(
-    `UPDATE mail_request SET state = '${queued}', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${QUEUED}', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
   );
   const cancel = database.prepare(
-    `UPDATE mail_request SET state = '${cancelled}', due_at = NULL, ended_at = ? WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${CANCELLED}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const appendEntry = prepareAppend(database, outbox);
   // The condition is that of the partial index, so the count reads only the index. The count takes 25 ms for 1,000,000

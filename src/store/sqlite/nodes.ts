@@ -19,7 +19,7 @@ import { takeTokens } from '../rules/token-bucket.ts';
 const DEAD_NODE_LISTING_MS = 3_600_000;
 
 export function prepareNodes(database: DatabaseSync) {
-  const upsert = database.prepare(
+  const upsertNode = database.prepare(
     `INSERT INTO node (name, roles, version, started_at, seen_at, alive_until, refused_reports, delivery, records_events)
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, 1)
      ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
@@ -57,7 +57,7 @@ export function prepareNodes(database: DatabaseSync) {
     ): number {
       purgeDead.run(now - DEAD_NODE_LISTING_MS);
       const report = [rows.formatRefusedReports(refused), rows.formatNodeDelivery(delivery)] as const;
-      upsert.run(name, roles.join(','), version, now, now, now + ttlMs, ...report);
+      upsertNode.run(name, roles.join(','), version, now, now, now + ttlMs, ...report);
       return now;
     },
     removeNode(name: string): void {

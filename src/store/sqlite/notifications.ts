@@ -21,7 +21,7 @@ export function prepareNotifications(database: DatabaseSync) {
     'SELECT round, sequence, notified_at FROM attention_check WHERE abs(:now - checked_at) >= :interval',
   );
   const selectStates = database.prepare('SELECT state FROM attention ORDER BY key');
-  const advance = database.prepare(
+  const advanceRound = database.prepare(
     `UPDATE attention_check SET round = round + 1, checked_at = :now,
        sequence = sequence + :notified, notified_at = CASE :notified WHEN 1 THEN :now ELSE notified_at END
      WHERE round = :round`,
@@ -30,16 +30,16 @@ export function prepareNotifications(database: DatabaseSync) {
     'INSERT INTO attention (key, state) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET state = excluded.state',
   );
   const deleteState = database.prepare('DELETE FROM attention WHERE key = ?');
-  const insert = database.prepare(
+  const insertNotification = database.prepare(
     `INSERT INTO notification (id, target, payload, status, created_at, due_at) VALUES (?, ?, ?, 'pending', ?, ?)`,
   );
-  const lease = database.prepare(
+  const leaseNotification = database.prepare(
     `UPDATE notification SET owner = :owner, due_at = :until, attempt = attempt + 1
      WHERE rowid = (SELECT rowid FROM notification WHERE target = :target AND status = 'pending' AND due_at <= :now
        ORDER BY due_at LIMIT 1)
      RETURNING id, target, payload, created_at, owner, attempt`,
   );
-  const settle = database.prepare(
+  const settleAttempt = database.prepare(
     `UPDATE notification SET status = ?, due_at = ?, owner = NULL, attempted_at = ?, error = ?, message_id = ?
      WHERE id = ? AND target = ? AND status = 'pending' AND owner = ? AND attempt = ?`,
   );
@@ -58,11 +58,11 @@ export function prepareNotifications(database: DatabaseSync) {
     },
     recordAttention({ round, now, changed, removed, notification }: AttentionRecord): 'recorded' | 'stale' {
       const notified = notification === null ? 0 : 1;
-      if (advance.run({ now, notified, round }).changes === 0) return 'stale';
+      if (advanceRound.run({ now, notified, round }).changes === 0) return 'stale';
       for (const state of changed) upsertState.run(getAttentionKey(state.item), formatAttentionState(state));
       for (const key of removed) deleteState.run(key);
       for (const { target, payload } of notification?.deliveries ?? [])
-        insert.run(notification?.id ?? '', target, payload, now, now);
+        insertNotification.run(notification?.id ?? '', target, payload, now, now);
       return 'recorded';
     },
     claimNotifications: (
@@ -71,12 +71,14 @@ export function prepareNotifications(database: DatabaseSync) {
       leaseUntil: number,
       now: number,
     ): LeasedNotification[] =>
-      targets.flatMap((target) => lease.all({ owner, until: leaseUntil, target, now }).map(toLeasedNotification)),
+      targets.flatMap((target) =>
+        leaseNotification.all({ owner, until: leaseUntil, target, now }).map(toLeasedNotification),
+      ),
     settleNotification(settlement: NotificationSettlement): 'settled' | 'lost' {
       const { id, target, owner, attempt } = settlement;
       const { status, dueAt, attemptedAt, error, messageId } = toSettledColumns(settlement);
       const values = [status, dueAt, attemptedAt, error, messageId, id, target, owner, attempt] as const;
-      return settle.run(...values).changes === 0 ? 'lost' : 'settled';
+      return settleAttempt.run(...values).changes === 0 ? 'lost' : 'settled';
     },
     listNotifications: (target: string, limit: number): StoredNotification[] =>
       selectNewest.all(target, limit).map(toStoredNotification),

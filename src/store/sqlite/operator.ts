@@ -10,12 +10,12 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
   const selectActiveByName = database.prepare(
     'SELECT 1 AS one FROM operator_token WHERE name = ? AND revoked_at IS NULL',
   );
-  const insert = database.prepare(
+  const insertToken = database.prepare(
     'INSERT INTO operator_token (name, prefix, hash, created_at, expires_at) VALUES (?, ?, ?, ?, ?) RETURNING *',
   );
   const selectAll = database.prepare('SELECT * FROM operator_token ORDER BY id');
   const selectByHash = database.prepare('SELECT * FROM operator_token WHERE hash IN (SELECT value FROM json_each(?))');
-  const revoke = database.prepare(
+  const revokeById = database.prepare(
     'UPDATE operator_token SET revoked_at = coalesce(revoked_at, ?) WHERE id = ? RETURNING *',
   );
   const updateLastUsed = database.prepare(
@@ -34,7 +34,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
       actor?: Actor,
     ): ChangeResult<OperatorToken> {
       if (selectActiveByName.get(name) !== undefined) return { kind: 'exists' };
-      const value = rows.toCredential(insert.get(name, prefix, hash, now, expiresAt) ?? {});
+      const value = rows.toCredential(insertToken.get(name, prefix, hash, now, expiresAt) ?? {});
       audit.writeChange(actor, 'token.create', name, null, { expiresAt });
       return { kind: 'done', value };
     },
@@ -42,7 +42,7 @@ export function prepareOperator(database: DatabaseSync, audit: Audit) {
     findTokens: (hashes: readonly string[]): OperatorToken[] =>
       selectByHash.all(JSON.stringify(hashes)).map(rows.toCredential),
     revokeToken(id: number, now: number, actor?: Actor): ChangeResult<OperatorToken> {
-      const row = revoke.get(now, id);
+      const row = revokeById.get(now, id);
       if (row === undefined) return { kind: 'missing' };
       const value = rows.toCredential(row);
       audit.writeChange(actor, 'token.revoke', value.name, null, null);

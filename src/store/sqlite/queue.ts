@@ -54,8 +54,8 @@ export function prepareClaim(
   database: DatabaseSync,
   outbox: Outbox,
 ): (limits: ClaimLimits, lease: Lease, now: number) => ClaimedMessages {
-  const sending = requireTransition('queued', 'sending', 'queue');
-  const suppressed = requireTransition('queued', 'suppressed', 'queue');
+  const SENDING = requireTransition('queued', 'sending', 'queue');
+  const SUPPRESSED = requireTransition('queued', 'suppressed', 'queue');
   const selectDue = database.prepare(
     `SELECT m.seq, m.id, m.account_id, m."to", m.recipient, m."from", m.subject, m.accepted_at, m.attempts, b.message,
        octet_length(b.message) AS bytes
@@ -66,10 +66,10 @@ export function prepareClaim(
     'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
   );
   const leaseRow = database.prepare(
-    `UPDATE mail_request SET state = '${sending}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${SENDING}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
   );
   const suppress = database.prepare(
-    `UPDATE mail_request SET state = '${suppressed}', due_at = NULL, ended_at = ? WHERE seq = ?`,
+    `UPDATE mail_request SET state = '${SUPPRESSED}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const appendEntry = prepareAppend(database, outbox);
   const lanes = [0, 1].map((lane) => ({ lane, rotation: createAccountRotation(database, lane) }));
@@ -81,7 +81,7 @@ export function prepareClaim(
     const accountId = rows.readInteger(row, 'account_id');
     if (isSuppressed.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppress.run(now, seq);
-      appendEntry(seq, createSuppressedEntry(now, 'store'), suppressed);
+      appendEntry(seq, createSuppressedEntry(now, 'store'), SUPPRESSED);
       claimed.suppressed.push({ id, accountId, to });
       return;
     }
@@ -94,17 +94,17 @@ export function prepareClaim(
    * row did not fit.
    */
   function selectFitting(lane: number, account: number, rowLimit: number, remaining: RemainingLimits, now: number) {
-    const found: rows.Row[] = [];
+    const fittingRows: rows.Row[] = [];
     // Rows are read one at a time, so that at most one message beyond the limit is in memory.
     for (const row of selectDue.iterate(lane, account, now, rowLimit)) {
       const bytes = rows.readInteger(row, 'bytes');
-      if (bytes > remaining.bytes && !remaining.nothingLeased) return { found, isFull: true };
+      if (bytes > remaining.bytes && !remaining.nothingLeased) return { found: fittingRows, isFull: true };
       remaining.nothingLeased = false;
       remaining.bytes -= bytes;
       remaining.messages -= 1;
-      found.push(row);
+      fittingRows.push(row);
     }
-    return { found, isFull: false };
+    return { found: fittingRows, isFull: false };
   }
 
   /**
@@ -121,7 +121,7 @@ export function prepareClaim(
   ): boolean {
     if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.nothingLeased)) return true;
     let accountsWithMore: number[] = [];
-    let lastServed: number | null = null;
+    let lastServedAccount: number | null = null;
     rotation.beginRound();
     for (let account = rotation.next(now); account !== null; account = rotation.next(now)) {
       const rowLimit = Math.min(share, remaining.messages);
@@ -129,11 +129,11 @@ export function prepareClaim(
       for (const row of found) leaseMessage(row, lease, now, claimed);
       if (isFull) {
         // If a row of the account was leased, the rotation continues after this account.
-        rotation.resumeAfter(found.length > 0 ? account : (lastServed ?? account - 1));
+        rotation.resumeAfter(found.length > 0 ? account : (lastServedAccount ?? account - 1));
         return true;
       }
       if (remaining.messages === 0) return true;
-      lastServed = account;
+      lastServedAccount = account;
       if (found.length === rowLimit) accountsWithMore.push(account);
     }
     // The next claim first examines the accounts that this round has not examined.
@@ -156,7 +156,7 @@ export function prepareClaim(
   return function claim(limits, lease, now) {
     const claimed: ClaimResult = { messages: [], suppressed: [] };
     const remaining: RemainingLimits = { messages: limits.maxMessages, bytes: limits.maxBytes, nothingLeased: true };
-    const share = getRowsPerTurn(limits.maxMessages);
+    const rowsPerAccount = getRowsPerTurn(limits.maxMessages);
     const [firstLane, secondLane] = lanes;
     lanes.reverse();
     if (firstLane === undefined || secondLane === undefined) return { ...claimed, hasMore: false };
@@ -166,13 +166,13 @@ export function prepareClaim(
       bytes: Math.ceil(limits.maxBytes / 2),
     };
     const initialLimits = { ...firstLaneLimits };
-    let firstLaneHasMore = claimLane(firstLane, share, firstLaneLimits, lease, now, claimed);
+    let firstLaneHasMore = claimLane(firstLane, rowsPerAccount, firstLaneLimits, lease, now, claimed);
     remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
     remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
     remaining.nothingLeased = firstLaneLimits.nothingLeased;
-    const secondLaneHasMore = claimLane(secondLane, share, remaining, lease, now, claimed);
+    const secondLaneHasMore = claimLane(secondLane, rowsPerAccount, remaining, lease, now, claimed);
     // The first lane receives the limits that the second lane did not use.
-    if (firstLaneHasMore) firstLaneHasMore = claimLane(firstLane, share, remaining, lease, now, claimed);
+    if (firstLaneHasMore) firstLaneHasMore = claimLane(firstLane, rowsPerAccount, remaining, lease, now, claimed);
     return { ...claimed, hasMore: firstLaneHasMore || secondLaneHasMore };
   };
 }
@@ -212,7 +212,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
   let roundEnd = 0;
   let hasWrapped = false;
   let examinedCount = 0;
-  let lastFound: number | null = null;
+  let lastFoundAccount: number | null = null;
 
   function isLocked(account: number): boolean {
     const row = selectLock.get(account);
@@ -224,7 +224,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
       roundEnd = searchStart ?? position;
       hasWrapped = searchStart !== null && position < roundEnd;
       examinedCount = 0;
-      lastFound = null;
+      lastFoundAccount = null;
       hasMore = true;
     },
     next(now) {
@@ -241,17 +241,17 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
         if (row === undefined || account === null || (hasWrapped && account > roundEnd)) {
           hasMore = false;
           searchStart = null;
-          position = lastFound ?? roundEnd;
+          position = lastFoundAccount ?? roundEnd;
           return null;
         }
         position = account;
         if (rows.readInteger(row, 'due_at') <= now && !isLocked(account)) {
-          lastFound = account;
+          lastFoundAccount = account;
           searchStart = null;
           return account;
         }
       }
-      searchStart = lastFound === null ? roundEnd : null;
+      searchStart = lastFoundAccount === null ? roundEnd : null;
       return null;
     },
     resumeAfter(account) {
@@ -273,10 +273,10 @@ export function prepareLeaseEnds(
   addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,
   outbox: Outbox,
 ) {
-  const fence = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
-  const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${fence}`);
+  const FENCE = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
+  const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${FENCE}`);
   const endLease = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${fence} RETURNING account_id`,
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${FENCE} RETURNING account_id`,
   );
   const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
   const appendEntry = prepareAppend(database, outbox);
@@ -297,12 +297,12 @@ export function prepareLeaseEnds(
   const recoverRow = database.prepare(
     `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, attempts = attempts - ? WHERE seq = ?`,
   );
-  const queued = requireTransition('sending', 'queued', 'queue');
+  const QUEUED = requireTransition('sending', 'queued', 'queue');
   // In the lane of first attempts, messages are due in the order of acceptance. A released message returns to its
   // position.
   const releaseLease = database.prepare(
-    `UPDATE mail_request SET state = '${queued}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
-       handing_over = 0, attempts = attempts - 1 ${fence}`,
+    `UPDATE mail_request SET state = '${QUEUED}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
+       handing_over = 0, attempts = attempts - 1 ${FENCE}`,
   );
 
   function applySettlement(settlement: PackedSettlement, deltas: ReputationDeltas): SettleResult {
@@ -334,10 +334,10 @@ export function prepareLeaseEnds(
       appendEntry(seq, change, newState, reason !== null);
       if (reference !== null) addReference.run(reference, at, seq);
       // A bounce of an address that is already suppressed does not count against the account again.
-      const added = reason === null ? undefined : suppress.get(reason, at, seq);
-      const wasSuppressed = reason !== null && added === undefined;
-      if (reason !== null && added !== undefined) {
-        const address = rows.readText(added, 'recipient');
+      const addedSuppression = reason === null ? undefined : suppress.get(reason, at, seq);
+      const wasSuppressed = reason !== null && addedSuppression === undefined;
+      if (reason !== null && addedSuppression !== undefined) {
+        const address = rows.readText(addedSuppression, 'recipient');
         outbox.recordSuppression('suppression.added', accountId, at, { address, reason, source: settlement.id });
       }
       if (!settlement.excludedFromReputation) deltas.add(accountId, from, to, reason !== null && !wasSuppressed, at);
@@ -372,11 +372,11 @@ export function prepareLeaseEnds(
       ownLeasesUntil: ownUntil,
       excludedIds = [],
     }: Parameters<Store['recover']>[0]): number {
-      const excluded = new Set(excludedIds);
-      const found = selectRecoverable
+      const excludedIdSet = new Set(excludedIds);
+      const leaseRows = selectRecoverable
         .all({ every: everyLease ? 1 : 0, dead: deadNodes ? 1 : 0, by, now, own: ownUntil ?? now })
-        .filter((row) => !excluded.has(rows.readText(row, 'id')));
-      for (const row of found) {
+        .filter((row) => !excludedIdSet.has(rows.readText(row, 'id')));
+      for (const row of leaseRows) {
         const seq = rows.readInteger(row, 'seq');
         const wasMarked = rows.readInteger(row, 'handing_over') === 1;
         const { to, entry, ...lost } = resolveLostLease(onUncertain, wasMarked, now, by);
@@ -386,7 +386,7 @@ export function prepareLeaseEnds(
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
         appendEntry(seq, entry, to);
       }
-      return found.length;
+      return leaseRows.length;
     },
   };
 }

@@ -71,18 +71,18 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
     const window = readWindow(accountId, now);
     const thresholds = rows.toThresholds(row);
     const evaluation = evaluateReputation(window, thresholds, isWarned);
-    const record = (type: 'account.locked' | 'account.warned', reason: string) =>
+    const recordAccountEvent = (type: 'account.locked' | 'account.warned', reason: string) =>
       outbox.recordResource(type, accountId, now, () =>
         buildAccountData(rows.readText(row, 'name'), reason, window, thresholds),
       );
     switch (evaluation.kind) {
       case 'lock':
         lockAccount.run(evaluation.reason, now, incrementRevision(), accountId);
-        record('account.locked', evaluation.reason);
+        recordAccountEvent('account.locked', evaluation.reason);
         return;
       case 'warn':
         updateWarning.run(evaluation.warning, incrementRevision(), accountId);
-        if (evaluation.warning !== null) record('account.warned', evaluation.warning);
+        if (evaluation.warning !== null) recordAccountEvent('account.warned', evaluation.warning);
         return;
       case 'none':
         return;

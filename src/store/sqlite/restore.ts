@@ -37,7 +37,7 @@ import {
   getRestoreMarkerPath,
   isSameFile,
   listLeftoverHardLinks,
-  listRestoreDraftPaths,
+  listTemporaryRestorePaths,
   readFileIdentity,
   requireSingleHardLink,
   resolveDatabasePath,
@@ -142,8 +142,8 @@ function readBackup<T>(from: string, read: () => T): T {
 }
 
 /**
- * The content of a marker: the new name of the old files, and the name of the draft that replaces them. Both are file
- * names in the folder of the database.
+ * The content of a marker: the new name of the old files, and the name of the temporary copy that replaces the old
+ * files. Both are file names in the folder of the database.
  */
 interface Marker {
   readonly kept: string;
@@ -155,14 +155,14 @@ class Restore {
   readonly #path: string;
   readonly #now: Date;
   readonly #steps: RestoreSteps;
-  readonly #draft: string;
+  readonly #temporaryPath: string;
 
   constructor(from: string, path: string, now: Date, steps: RestoreSteps) {
     this.#from = from;
     this.#path = path;
     this.#now = now;
     this.#steps = steps;
-    this.#draft = `${path}.restore-${randomBytes(6).toString('hex')}`;
+    this.#temporaryPath = `${path}.restore-${randomBytes(6).toString('hex')}`;
   }
 
   run(): string | null {
@@ -171,19 +171,19 @@ class Restore {
     const marker = this.#readMarker();
     if (marker === null) requireSingleHardLink(this.#path);
     try {
-      this.#makeDraft();
+      this.#copyBackup();
       const before = marker === null ? null : this.#complete(marker);
       return before ?? this.#replace();
     } finally {
-      // If the draft has replaced the database, the draft no longer exists under its name. Older drafts are only copies
-      // of backups.
+      // If the temporary copy has replaced the database, it no longer exists under its temporary name. Older temporary
+      // copies contain only backups.
       if (!existsSync(getRestoreMarkerPath(this.#path)))
-        for (const draft of listRestoreDraftPaths(this.#path)) this.#removeDraft(draft);
+        for (const temporaryPath of listTemporaryRestorePaths(this.#path)) this.#removeTemporaryFiles(temporaryPath);
     }
   }
 
-  #removeDraft(draft: string): void {
-    for (const suffix of DATABASE_FILE_SUFFIXES) rmSync(draft + suffix, { force: true });
+  #removeTemporaryFiles(temporaryPath: string): void {
+    for (const suffix of DATABASE_FILE_SUFFIXES) rmSync(temporaryPath + suffix, { force: true });
   }
 
   #syncFolder(): void {
@@ -191,17 +191,18 @@ class Restore {
   }
 
   /**
-   * Copies the backup to the draft and checks the draft. The backup is not opened as a database, because SQLite could
-   * then change the file.
+   * Copies the backup to the temporary path and checks the copy. The backup is not opened as a database, because SQLite
+   * could then change the file.
    */
-  #makeDraft(): void {
-    const draft = this.#draft;
-    this.#copy(this.#from, draft);
+  #copyBackup(): void {
+    const temporaryPath = this.#temporaryPath;
+    this.#copy(this.#from, temporaryPath);
     // If an earlier restore has preserved a database without a checkpoint, this database has a log. A backup has no
     // log.
-    if (isInWalMode(draft) && existsSync(`${this.#from}-wal`)) this.#copy(`${this.#from}-wal`, `${draft}-wal`);
+    if (isInWalMode(temporaryPath) && existsSync(`${this.#from}-wal`))
+      this.#copy(`${this.#from}-wal`, `${temporaryPath}-wal`);
     try {
-      const copy = new DatabaseSync(draft);
+      const copy = new DatabaseSync(temporaryPath);
       try {
         requirePostriderDatabase(copy, this.#from);
         requireIntact(copy, this.#from);
@@ -212,7 +213,7 @@ class Restore {
     } catch (error) {
       throw toStoreError(error, this.#from);
     }
-    this.#steps.sync(draft);
+    this.#steps.sync(temporaryPath);
   }
 
   /** Copies a file to a new file that only its owner can read. */
@@ -233,7 +234,7 @@ class Restore {
     }
   }
 
-  /** Replaces the existing files with the draft. Returns the path of the old database, or null. */
+  /** Replaces the existing files with the temporary copy. Returns the path of the old database, or null. */
   #replace(): string | null {
     const path = this.#path;
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -249,7 +250,7 @@ class Restore {
         }
       }
     } else if (!DATABASE_FILE_SUFFIXES.some((suffix) => suffix !== '' && existsSync(path + suffix))) {
-      this.#steps.rename(this.#draft, path);
+      this.#steps.rename(this.#temporaryPath, path);
       this.#syncFolder();
       return null;
     }
@@ -277,7 +278,7 @@ class Restore {
     }
     // The link must be on disk before the rename. Otherwise a power failure could lose the old database.
     this.#syncFolder();
-    this.#steps.rename(this.#draft, path);
+    this.#steps.rename(this.#temporaryPath, path);
     this.#syncFolder();
     // Removes other hard links of the old file, which remain after an interrupted restore.
     for (const name of oldLinks) this.#steps.remove(name);
@@ -285,9 +286,9 @@ class Restore {
   }
 
   #replaceByMoving(kept: string): string {
-    this.#writeMarker({ kept: basename(kept), draft: basename(this.#draft) });
+    this.#writeMarker({ kept: basename(kept), draft: basename(this.#temporaryPath) });
     this.#moveAside(kept);
-    this.#steps.rename(this.#draft, this.#path);
+    this.#steps.rename(this.#temporaryPath, this.#path);
     this.#syncFolder();
     this.#removeMarker();
     return kept;
@@ -301,9 +302,9 @@ class Restore {
   }
 
   /**
-   * Completes an interrupted restore. Returns the new path of the old database if the draft of this restore has
-   * replaced it. Returns null if the interrupted restore had already replaced the database or had moved no file; the
-   * caller then restores as usual.
+   * Completes an interrupted restore. Returns the new path of the old database if the temporary copy of this restore
+   * has replaced it. Returns null if the interrupted restore had already replaced the database or had moved no file;
+   * the caller then restores as usual.
    */
   #complete({ kept, draft }: Marker): string | null {
     const folder = dirname(this.#path);
@@ -317,26 +318,26 @@ class Restore {
       (suffix) => existsSync(this.#path + suffix) && existsSync(earlierKeptPath + suffix),
     );
     const targetPath = hasConflict ? this.#findUnusedPath() : earlierKeptPath;
-    this.#writeMarker({ kept: basename(targetPath), draft: basename(this.#draft) });
+    this.#writeMarker({ kept: basename(targetPath), draft: basename(this.#temporaryPath) });
     this.#moveAside(targetPath);
-    this.#steps.rename(this.#draft, this.#path);
+    this.#steps.rename(this.#temporaryPath, this.#path);
     this.#syncFolder();
     this.#removeMarker();
     return targetPath;
   }
 
-  /** Writes the marker under another name and then renames it, so that a marker is always complete. */
+  /** Writes the marker under a temporary name and then renames it, so that a marker is always complete. */
   #writeMarker(marker: Marker): void {
     const path = getRestoreMarkerPath(this.#path);
-    const draft = `${path}-${randomBytes(6).toString('hex')}`;
-    const file = openSync(draft, 'wx', 0o600);
+    const temporaryPath = `${path}-${randomBytes(6).toString('hex')}`;
+    const file = openSync(temporaryPath, 'wx', 0o600);
     try {
       this.#steps.write(file, Buffer.from(`${JSON.stringify(marker)}\n`));
       fsyncSync(file);
     } finally {
       closeSync(file);
     }
-    this.#steps.rename(draft, path);
+    this.#steps.rename(temporaryPath, path);
     this.#syncFolder();
   }
 

@@ -48,9 +48,9 @@ export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
       let position = selectNextAccount.get(-1, 0);
       while (position !== undefined && changedCount < limit) {
         const [lane, account] = [rows.readInteger(position, 'lane'), rows.readInteger(position, 'account_id')];
-        const found = selectTooLate.all(lane, account, latestDueAt, limit - changedCount);
-        for (const row of found) setDueTime.run(now, rows.readInteger(row, 'seq'));
-        changedCount += found.length;
+        const dueRows = selectTooLate.all(lane, account, latestDueAt, limit - changedCount);
+        for (const row of dueRows) setDueTime.run(now, rows.readInteger(row, 'seq'));
+        changedCount += dueRows.length;
         position = selectNextAccount.get(lane, account);
       }
       return changedCount;
@@ -64,10 +64,10 @@ export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
       });
     },
     purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): number {
-      const found = selectEnded.all(getMaxSeqAt(endedBefore), endedBefore, limit);
-      for (const row of found) deleteBody.run(rows.readInteger(row, 'seq'));
+      const bodyRows = selectEnded.all(getMaxSeqAt(endedBefore), endedBefore, limit);
+      for (const row of bodyRows) deleteBody.run(rows.readInteger(row, 'seq'));
       const { changes } = deleteKeys.run(keysBefore, limit);
-      return Math.max(found.length, Number(changes));
+      return Math.max(bodyRows.length, Number(changes));
     },
   };
 }

@@ -135,12 +135,12 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
       return directories.update(numbers, newDirectories);
     },
     readPages(keys) {
-      const found = new Map<number, Uint8Array>();
+      const foundPages = new Map<number, Uint8Array>();
       for (const key of keys) {
         const row = selectPage.get(key);
-        if (row !== undefined) found.set(key, requireBytes(row.page));
+        if (row !== undefined) foundPages.set(key, requireBytes(row.page));
       }
-      return found;
+      return foundPages;
     },
     findBySeqs: (seqs, filter) => seqs.flatMap((seq) => findBySeq(seq, filter) ?? []),
     readOutcomeTexts(ids) {

@@ -117,7 +117,7 @@ export async function openSqliteStore({
   const index = createOnDemandThread(() => startSecondaryThread(INDEX_OPTIONS), INDEX_IDLE_MS);
   const createThreadCall = (onDemandThread: typeof reader): StoreThread['call'] =>
     runsInCallerThread ? writer.call : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
-  const read = createThreadCall(reader);
+  const callReader = createThreadCall(reader);
   const buildIndex = createThreadCall(index);
   const stopWatching: (() => void)[] = [];
 
@@ -138,7 +138,7 @@ export async function openSqliteStore({
     JSON.parse(await writer.call('recordPackedFeedback', batch)) as readonly FeedbackResult[];
 
   return {
-    ...mapMethods(writer.call, read),
+    ...mapMethods(writer.call, callReader),
     settle: (batch) => writer.call('settle', packSettlements(batch)),
     recordFeedback: (batch) =>
       batch.every(({ isProviderEvent }) => isProviderEvent === true)
@@ -154,7 +154,7 @@ export async function openSqliteStore({
     failed: writer.failed,
     async close() {
       for (const stop of stopWatching) stop();
-      // An error of one thread must not prevent the end of the others or the release of the lock.
+      // An error of one thread must not prevent the end of the other threads or the release of the lock.
       await Promise.allSettled([writer.close(), reader.close(), index.close()]);
       unlock();
     },
@@ -215,23 +215,23 @@ export async function startThread(
   const worker = new Worker(module, { workerData: data, name: 'postrider-store', resourceLimits });
   const pendingCalls = new Map<number, PendingCall>();
   let lastNumber = 0;
-  let ended: StoreError | null = null;
-  let opened: { resolve: () => void; reject: (error: unknown) => void } | null = null;
+  let endError: StoreError | null = null;
+  let openCompletion: { resolve: () => void; reject: (error: unknown) => void } | null = null;
 
   /** Rejects the pending calls and all later calls with the error of the thread. */
   const rejectCalls = (error: StoreError) => {
-    ended ??= error;
-    opened?.reject(error);
+    endError ??= error;
+    openCompletion?.reject(error);
     for (const { reject } of pendingCalls.values()) reject(error);
     pendingCalls.clear();
   };
-  let closing = false;
+  let isClosing = false;
   let filesFault: FilesFault | null = null;
-  const failed = Promise.withResolvers<StoreError>();
-  const exited = new Promise<void>((resolve) => {
+  const failure = Promise.withResolvers<StoreError>();
+  const exitPromise = new Promise<void>((resolve) => {
     worker.once('exit', () => {
-      rejectCalls(new StoreError(closing ? 'the store is closed.' : "the store's thread has ended."));
-      if (!closing && ended !== null) failed.resolve(ended);
+      rejectCalls(new StoreError(isClosing ? 'the store is closed.' : "the store's thread has ended."));
+      if (!isClosing && endError !== null) failure.resolve(endError);
       resolve();
     });
   });
@@ -239,7 +239,7 @@ export async function startThread(
     rejectCalls(new StoreError(`the store's thread failed: ${error instanceof Error ? error.message : String(error)}`)),
   );
   worker.on('message', (message: ThreadMessage) => {
-    if ('opened' in message) return opened?.resolve();
+    if ('opened' in message) return openCompletion?.resolve();
     if ('files' in message) {
       filesFault = message.files;
       onFilesFault(filesFault);
@@ -255,12 +255,12 @@ export async function startThread(
     }
   });
   await new Promise<void>((resolve, reject) => {
-    opened = { resolve, reject };
+    openCompletion = { resolve, reject };
   });
 
   return {
     call(name, ...args) {
-      if (ended !== null) return Promise.reject(ended);
+      if (endError !== null) return Promise.reject(endError);
       lastNumber += 1;
       const call: Call = { number: lastNumber, name, args };
       return new Promise((resolve, reject) => {
@@ -268,12 +268,12 @@ export async function startThread(
         worker.postMessage(call);
       });
     },
-    failed: failed.promise,
+    failed: failure.promise,
     findFilesFault: () => filesFault,
     async close() {
-      closing = true;
-      if (ended === null) worker.postMessage(null);
-      await exited;
+      isClosing = true;
+      if (endError === null) worker.postMessage(null);
+      await exitPromise;
     },
   };
 }
@@ -285,7 +285,7 @@ export async function startInCallerThread(
   onFilesFault: (fault: FilesFault | null) => void = () => undefined,
 ): Promise<StoreThread> {
   let fault: FilesFault | null = null;
-  const guarded = openGuardedDatabase({
+  const guardedDatabase = openGuardedDatabase({
     path,
     holdsServeLock,
     cacheKib,
@@ -296,13 +296,13 @@ export async function startInCallerThread(
       onFilesFault(newFault);
     },
   });
-  let closed = false;
-  const stopChecking = runEvery(clock, FILES_CHECK_INTERVAL_MS, guarded.checkFiles);
+  let isClosed = false;
+  const stopChecking = runEvery(clock, FILES_CHECK_INTERVAL_MS, guardedDatabase.checkFiles);
 
   return {
     async call(name, ...args) {
-      if (closed) throw new StoreError('the store is closed.');
-      const [reply] = guarded.answer([{ number: 0, name, args }]);
+      if (isClosed) throw new StoreError('the store is closed.');
+      const [reply] = guardedDatabase.answer([{ number: 0, name, args }]);
       if (reply === undefined) throw new StoreError('the store did not respond.');
       if (!reply.ok) throw new StoreError(reply.error);
       return reply.value as never;
@@ -310,10 +310,10 @@ export async function startInCallerThread(
     failed: new Promise(() => undefined),
     findFilesFault: () => fault,
     async close() {
-      if (closed) return;
-      closed = true;
+      if (isClosed) return;
+      isClosed = true;
       stopChecking();
-      guarded.close();
+      guardedDatabase.close();
     },
   };
 }

@@ -76,14 +76,14 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
 
   /** Adds entries to a list. Returns the number of entries that the list did not contain. */
   function addEntries(id: number, entries: readonly Suppression[], actor: Actor | undefined): number {
-    let added = 0;
+    let addedCount = 0;
     for (const entry of entries) {
       const { address, reason, source, at } = entry;
       if (insertEntry.run(address, id, reason, source, at).changes === 0) continue;
-      added += 1;
+      addedCount += 1;
       outbox.recordSuppression('suppression.added', id, actor?.at ?? at, entry);
     }
-    return added;
+    return addedCount;
   }
 
   return {
@@ -92,9 +92,9 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
     addSuppressions(name: string, entries: readonly Suppression[], actor?: Actor): ChangeResult<number> {
       const id = findListId(name);
       if (id === null) return { kind: 'missing' };
-      const added = addEntries(id, entries, actor);
-      audit.writeChange(actor, 'suppression.add', name, null, toAuditedSuppressions(added, entries));
-      return { kind: 'done', value: added };
+      const addedCount = addEntries(id, entries, actor);
+      audit.writeChange(actor, 'suppression.add', name, null, toAuditedSuppressions(addedCount, entries));
+      return { kind: 'done', value: addedCount };
     },
     importSuppressions(
       name: string,
@@ -104,8 +104,8 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
     ): ChangeResult<{ readonly added: number; readonly entry: number | null }> {
       const id = findListId(name);
       if (id === null) return { kind: 'missing' };
-      const added = addEntries(id, entries, actor);
-      return { kind: 'done', value: { added, entry: audit.recordImport(actor, name, step, added) } };
+      const addedCount = addEntries(id, entries, actor);
+      return { kind: 'done', value: { added: addedCount, entry: audit.recordImport(actor, name, step, addedCount) } };
     },
     removeSuppression(
       ...[name, address, providerRemoval, actor]: [string, string, ProviderRemoval?, Actor?]
@@ -113,14 +113,14 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
       const id = findListId(name);
       if (id === null) return { kind: 'missing' };
       const row = deleteEntry.get(address, id);
-      const removed = row !== undefined;
-      if (removed) {
+      const isRemoved = row !== undefined;
+      if (isRemoved) {
         const entry = rows.toSuppression(row);
         outbox.recordSuppression('suppression.removed', id, actor?.at ?? entry.at, entry);
       }
-      if (removed || providerRemoval?.removed === true)
+      if (isRemoved || providerRemoval?.removed === true)
         audit.writeChange(actor, 'suppression.remove', name, toAuditedRemoval(address, providerRemoval), null);
-      return { kind: 'done', value: removed };
+      return { kind: 'done', value: isRemoved };
     },
     listSuppressions(name: string, after: string | null, limit: number): ChangeResult<readonly Suppression[]> {
       const id = findListId(name);
@@ -132,11 +132,11 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
     ): ChangeResult<readonly Suppression[]> {
       const id = findListId(name);
       if (id === null) return { kind: 'missing' };
-      const found =
+      const suppressionRows =
         of === 'address'
           ? selectByAddress.all(id, prefix, after ?? '', prefix + PREFIX_END, limit)
           : searchDomains(id, prefix, after, limit);
-      return { kind: 'done', value: found.map(rows.toSuppression) };
+      return { kind: 'done', value: suppressionRows.map(rows.toSuppression) };
     },
     findSuppressed: (addresses: readonly string[]): string[] =>
       addresses.filter((address) => selectAny.get(address) !== undefined),

@@ -69,32 +69,37 @@ export function serveThread(
   { hasLowPriority, ...data }: StoreThreadOptions,
   open: (path: string, holdsServeLock: boolean) => DatabaseSync,
 ): void {
-  let guarded: GuardedDatabase;
+  let guardedDatabase: GuardedDatabase;
   try {
     const onFilesFault = (files: unknown) => port.postMessage({ files });
-    guarded = openGuardedDatabase({ ...data, open, monotonic: SYSTEM_ENVIRONMENT.clock.monotonic, onFilesFault });
+    guardedDatabase = openGuardedDatabase({
+      ...data,
+      open,
+      monotonic: SYSTEM_ENVIRONMENT.clock.monotonic,
+      onFilesFault,
+    });
   } catch (error) {
     port.postMessage({ failed: toStoreError(error, data.path).message });
     port.close();
     return;
   }
   if (hasLowPriority) lowerThreadPriority();
-  const timer = setInterval(guarded.checkFiles, FILES_CHECK_INTERVAL_MS);
+  const timer = setInterval(guardedDatabase.checkFiles, FILES_CHECK_INTERVAL_MS);
 
   port.on('message', (first: Call | null) => {
     const calls: Call[] = [];
-    let closing = first === null;
+    let isClosing = first === null;
     if (first !== null) calls.push(first);
-    while (!closing && calls.length < MAX_GROUP_CALLS) {
-      const next = receiveMessageOnPort(port) as { message: Call | null } | undefined;
-      if (next === undefined) break;
-      if (next.message === null) closing = true;
-      else calls.push(next.message);
+    while (!isClosing && calls.length < MAX_GROUP_CALLS) {
+      const nextCall = receiveMessageOnPort(port) as { message: Call | null } | undefined;
+      if (nextCall === undefined) break;
+      if (nextCall.message === null) isClosing = true;
+      else calls.push(nextCall.message);
     }
-    port.postMessage(guarded.answer(calls));
-    if (!closing) return;
+    port.postMessage(guardedDatabase.answer(calls));
+    if (!isClosing) return;
     clearInterval(timer);
-    guarded.close();
+    guardedDatabase.close();
     port.close();
   });
   port.postMessage({ opened: true });

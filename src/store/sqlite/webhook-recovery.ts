@@ -5,7 +5,7 @@ import type { DeliveryRecovery } from '../webhook-store.ts';
 export function prepareDeliveryRecovery(database: DatabaseSync) {
   // The range of due times contains all leases. It excludes due deliveries and deliveries whose next attempt is due
   // after the end of every lease.
-  const recover = database.prepare(
+  const recoverLeases = database.prepare(
     `UPDATE webhook_delivery SET due_at = :now, owner = NULL WHERE rowid IN (
        SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_due
        WHERE status = 'pending' AND webhook_id IN (SELECT id FROM webhook) AND due_at > :now AND due_at <= :until
@@ -16,7 +16,7 @@ export function prepareDeliveryRecovery(database: DatabaseSync) {
   return {
     recoverDeliveries: ({ now, until, node, includeAllLeases, ownLeasesExcept }: DeliveryRecovery): number => {
       const except = ownLeasesExcept === undefined ? null : JSON.stringify(ownLeasesExcept);
-      return Number(recover.run({ now, until, node, every: includeAllLeases ? 1 : 0, except }).changes);
+      return Number(recoverLeases.run({ now, until, node, every: includeAllLeases ? 1 : 0, except }).changes);
     },
   };
 }

@@ -69,11 +69,11 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   const selectAll = database.prepare(`${SELECT_WEBHOOKS} WHERE w.removed = 0 ORDER BY w.id`);
   const selectById = database.prepare(`${SELECT_WEBHOOKS} WHERE w.id = ? AND w.removed = 0`);
   const updateMembers = database.prepare('UPDATE webhook SET url = ?, name = ?, events = ? WHERE id = ?');
-  const enable = database.prepare(
+  const enableById = database.prepare(
     'UPDATE webhook SET disabled_reason = NULL, disabled_at = NULL, failing_since = NULL WHERE id = ?',
   );
-  const disable = database.prepare('UPDATE webhook SET disabled_reason = ?, disabled_at = ? WHERE id = ?');
-  const rotate = database.prepare(
+  const disableById = database.prepare('UPDATE webhook SET disabled_reason = ?, disabled_at = ? WHERE id = ?');
+  const rotateSecret = database.prepare(
     'UPDATE webhook SET previous_sealed = sealed, previous_until = ?, sealed = ? WHERE id = ?',
   );
   const markRemoved = database.prepare(
@@ -102,7 +102,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
 
   // Selects the next endpoints with pending deliveries in order of id, with the earliest due time of each. Each endpoint
   // needs two index lookups.
-  const examine = database.prepare(
+  const selectExamined = database.prepare(
     `WITH RECURSIVE seen(webhook_id) AS (
        SELECT min(webhook_id) FROM webhook_delivery INDEXED BY webhook_delivery_due
        WHERE status = 'pending' AND webhook_id > ?
@@ -120,7 +120,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     `SELECT * FROM webhook_delivery INDEXED BY webhook_delivery_due
      WHERE status = 'pending' AND webhook_id = ? AND due_at <= ? ORDER BY due_at LIMIT ?`,
   );
-  const lease = database.prepare(
+  const leaseDelivery = database.prepare(
     'UPDATE webhook_delivery SET due_at = ?, owner = ?, lease = lease + 1 WHERE webhook_id = ? AND id = ?',
   );
   const selectMessage = database.prepare(
@@ -133,7 +133,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   const selectLeased = database.prepare(
     `SELECT * FROM webhook_delivery WHERE webhook_id = ? AND id = ? AND owner = ? AND lease = ? AND status = 'pending'`,
   );
-  const settle = database.prepare(
+  const settleDelivery = database.prepare(
     `UPDATE webhook_delivery SET status = ?, due_at = ?, owner = NULL, attempt = attempt + 1, attempts = ?, ended_at = ?
      WHERE webhook_id = ? AND id = ?`,
   );
@@ -164,7 +164,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     `SELECT count(*) AS n FROM webhook_delivery
      WHERE webhook_id = ? AND id >= ? AND (? OR status <> 'delivered') AND (owner IS NULL OR due_at <= ?)`,
   );
-  const replay = database.prepare(
+  const makeDue = database.prepare(
     `UPDATE webhook_delivery SET status = 'pending', due_at = ?, owner = NULL, attempt = 0, ended_at = NULL
      WHERE webhook_id = ? AND id = ?`,
   );
@@ -195,7 +195,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   );
   const selectAllIds = database.prepare('SELECT id, removed FROM webhook ORDER BY id');
 
-  function find(id: number): Webhook | null {
+  function findWebhook(id: number): Webhook | null {
     const row = selectById.get(id);
     return row === undefined ? null : toWebhook(row);
   }
@@ -207,18 +207,18 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   }
 
   /** Changes an endpoint and writes the audit log entry. */
-  function change(
+  function changeWebhook(
     id: number,
     action: string,
     actor: Actor | undefined,
     write: (before: Webhook) => void,
   ): ChangeResult<Webhook> {
-    const before = find(id);
+    const before = findWebhook(id);
     if (before === null) return { kind: 'missing' };
     write(before);
-    const after = find(id);
-    const audited = after === null ? null : toAuditedWebhook(after);
-    audit.writeChange(actor, action, formatWebhookId(id), toAuditedWebhook(before), audited);
+    const after = findWebhook(id);
+    const auditedWebhook = after === null ? null : toAuditedWebhook(after);
+    audit.writeChange(actor, action, formatWebhookId(id), toAuditedWebhook(before), auditedWebhook);
     return { kind: 'done', value: after ?? before };
   }
 
@@ -259,7 +259,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     const sealed = [rows.readText(webhook, 'sealed'), ...(isPreviousValid ? [previous] : [])];
     return selectDue.all(webhookId, now, limit).map((row) => {
       const id = rows.readText(row, 'id');
-      lease.run(leaseUntil, owner, webhookId, id);
+      leaseDelivery.run(leaseUntil, owner, webhookId, id);
       return {
         ...{ id, webhookId, owner, sealed },
         lease: rows.readInteger(row, 'lease') + 1,
@@ -270,9 +270,12 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     });
   }
 
-  /** Writes the effect of attempts on an endpoint. Returns the reason if the endpoint is disabled now. */
+  /**
+   * Writes the effect of attempts on an endpoint. Returns the reason if the effect disables the endpoint, and otherwise
+   * null.
+   */
   function applyEffect(id: number, effect: EndpointEffect, now: number): DisabledReason | null {
-    const webhook = find(id);
+    const webhook = findWebhook(id);
     if (webhook === null) return null;
     const failingSince = decideFailingSince(webhook.failingSince, effect);
     if (failingSince !== webhook.failingSince) setFailingSince.run(failingSince, id);
@@ -283,7 +286,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   }
 
   function disableForReason(webhook: Webhook, reason: DisabledReason, now: number): void {
-    disable.run(reason, now, webhook.id);
+    disableById.run(reason, now, webhook.id);
     const accountId = webhook.accountId ?? SERVICE_ACCOUNT_ID;
     const build = () => buildWebhookDisabledData(webhook, reason);
     outbox.recordResource('webhook.disabled', accountId, now, build, webhook.id);
@@ -295,14 +298,14 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   return {
     createWebhook(webhook: NewWebhook, now: number, actor?: Actor): CreateWebhookResult {
       const { url, account, name, events, sealed } = webhook;
-      const earlier = selectEarlierNodes
+      const earlierNode = selectEarlierNodes
         .all(now)
         .find((row) => !rows.readBoolean(row, 'records_events') || !recordsEvents(rows.readText(row, 'version')));
-      if (earlier !== undefined)
+      if (earlierNode !== undefined)
         return {
           kind: 'earlier-node',
-          node: rows.readText(earlier, 'name'),
-          version: rows.readText(earlier, 'version'),
+          node: rows.readText(earlierNode, 'name'),
+          version: rows.readText(earlierNode, 'version'),
         };
       const accountRow = account === null ? undefined : selectAccountId.get(account);
       if (account !== null && accountRow === undefined) return { kind: 'missing' };
@@ -310,37 +313,43 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       const accountId = accountRow === undefined ? null : rows.readInteger(accountRow, 'id');
       const { lastInsertRowid } = insertWebhook.run(url, accountId, name, toEventMask(events), sealed, now);
       updateTypes();
-      const created = find(Number(lastInsertRowid));
-      if (created === null) return { kind: 'missing' };
-      audit.writeChange(actor, 'webhook.create', formatWebhookId(created.id), null, toAuditedWebhook(created));
-      return { kind: 'done', value: created };
+      const createdWebhook = findWebhook(Number(lastInsertRowid));
+      if (createdWebhook === null) return { kind: 'missing' };
+      audit.writeChange(
+        actor,
+        'webhook.create',
+        formatWebhookId(createdWebhook.id),
+        null,
+        toAuditedWebhook(createdWebhook),
+      );
+      return { kind: 'done', value: createdWebhook };
     },
     listWebhooks: (): Webhook[] => selectAll.all().map(toWebhook),
-    findWebhook: find,
+    findWebhook,
     updateWebhook(id: number, changes: WebhookChange, actor?: Actor): ChangeResult<Webhook> {
-      return change(id, 'webhook.update', actor, (before) => {
+      return changeWebhook(id, 'webhook.update', actor, (before) => {
         const { url, name, events } = { ...before, ...changes };
         updateMembers.run(url, name, toEventMask(events), id);
         updateTypes();
       });
     },
     enableWebhook: (id: number, actor?: Actor): ChangeResult<Webhook> =>
-      change(id, 'webhook.enable', actor, ({ disabled }) => {
-        if (disabled !== null) enable.run(id);
+      changeWebhook(id, 'webhook.enable', actor, ({ disabled }) => {
+        if (disabled !== null) enableById.run(id);
       }),
     disableWebhook: (id: number, now: number, actor?: Actor): ChangeResult<Webhook> =>
-      change(id, 'webhook.disable', actor, ({ disabled }) => {
-        if (disabled?.reason !== 'operator') disable.run('operator', now, id);
+      changeWebhook(id, 'webhook.disable', actor, ({ disabled }) => {
+        if (disabled?.reason !== 'operator') disableById.run('operator', now, id);
       }),
     rotateWebhookSecret: (id: number, sealed: string, previousUntil: number, actor?: Actor): ChangeResult<Webhook> =>
-      change(id, 'webhook.rotate', actor, () => rotate.run(previousUntil, sealed, id)),
+      changeWebhook(id, 'webhook.rotate', actor, () => rotateSecret.run(previousUntil, sealed, id)),
     deleteWebhook: (id: number, actor?: Actor): ChangeResult<Webhook> =>
-      change(id, 'webhook.delete', actor, () => {
+      changeWebhook(id, 'webhook.delete', actor, () => {
         markRemoved.run(id);
         updateTypes();
       }),
     addTestDelivery(id: number, deliveryId: string, now: number, actor?: Actor): ChangeResult<WebhookDelivery> {
-      const webhook = find(id);
+      const webhook = findWebhook(id);
       if (webhook === null) return { kind: 'missing' };
       if (webhook.disabled !== null) return { kind: 'exists' };
       const data = JSON.stringify({ id: formatWebhookId(id) });
@@ -351,18 +360,18 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     listDeliveries(
       ...[id, status, before, limit]: [number, DeliveryStatus | null, string | null, number]
     ): ChangeResult<readonly WebhookDelivery[]> {
-      if (find(id) === null) return { kind: 'missing' };
+      if (findWebhook(id) === null) return { kind: 'missing' };
       const end = before ?? MAX_ID;
-      const found =
+      const deliveryRows =
         status === null
           ? selectDeliveries.all(id, end, limit)
           : status === 'failed'
             ? selectFailed.all(id, end, limit)
             : selectByStatus.all(id, end, status, limit);
-      return { kind: 'done', value: found.map(toDelivery) };
+      return { kind: 'done', value: deliveryRows.map(toDelivery) };
     },
     findDelivery(id: number, deliveryId: string): WebhookDelivery | null {
-      const row = find(id) === null ? undefined : selectDelivery.get(id, deliveryId);
+      const row = findWebhook(id) === null ? undefined : selectDelivery.get(id, deliveryId);
       return row === undefined ? null : toDelivery(row);
     },
     listDeliveryLeases: (id: number, after: number, until: number) =>
@@ -370,28 +379,28 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
         return { id: rows.readText(row, 'id'), lease: rows.readInteger(row, 'lease') };
       }),
     replayDelivery(id: number, deliveryId: string, now: number, actor?: Actor): ChangeResult<WebhookDelivery> {
-      const row = find(id) === null ? undefined : selectDelivery.get(id, deliveryId);
+      const row = findWebhook(id) === null ? undefined : selectDelivery.get(id, deliveryId);
       if (row === undefined) return { kind: 'missing' };
-      if (!isInProgress(row, now)) replay.run(now, id, deliveryId);
+      if (!isInProgress(row, now)) makeDue.run(now, id, deliveryId);
       audit.writeChange(actor, 'webhook.replay', formatWebhookId(id), null, { delivery: deliveryId });
       return { kind: 'done', value: toDelivery(selectDelivery.get(id, deliveryId) ?? {}) };
     },
     replayDeliveries(
       ...[id, selection, after, now, limit, actor]: [number, ReplaySelection, string | null, number, number, Actor?]
     ): ChangeResult<{ readonly replayed: number; readonly next: string | null }> {
-      if (find(id) === null) return { kind: 'missing' };
+      if (findWebhook(id) === null) return { kind: 'missing' };
       if (after === null) audit.writeChange(actor, 'webhook.replay', formatWebhookId(id), null, selection);
-      const found = selectFollowing.all(id, after ?? '', getMinIdAt(selection.since), limit);
-      const selected = found.filter(
+      const deliveryRows = selectFollowing.all(id, after ?? '', getMinIdAt(selection.since), limit);
+      const replayedRows = deliveryRows.filter(
         (row) => (selection.includesDelivered || row.status !== 'delivered') && !isInProgress(row, now),
       );
-      for (const row of selected) replay.run(now, id, rows.readText(row, 'id'));
-      const last = found.at(-1);
-      const next = found.length < limit || last === undefined ? null : rows.readText(last, 'id');
-      return { kind: 'done', value: { replayed: selected.length, next } };
+      for (const row of replayedRows) makeDue.run(now, id, rows.readText(row, 'id'));
+      const lastRow = deliveryRows.at(-1);
+      const next = deliveryRows.length < limit || lastRow === undefined ? null : rows.readText(lastRow, 'id');
+      return { kind: 'done', value: { replayed: replayedRows.length, next } };
     },
     countReplayable(id: number, selection: ReplaySelection, now: number): ChangeResult<number> {
-      if (find(id) === null) return { kind: 'missing' };
+      if (findWebhook(id) === null) return { kind: 'missing' };
       const includesDelivered = selection.includesDelivered ? 1 : 0;
       const row = countReplayable.get(id, getMinIdAt(selection.since), includesDelivered, now) ?? {};
       return { kind: 'done', value: rows.readInteger(row, 'n') };
@@ -399,14 +408,14 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     releaseDeliveries: (id: number, now: number, limit: number): number =>
       Number(releaseDue.run(now, id, limit).changes),
     readWebhookStatistics(): WebhookStatistics[] {
-      const failed = new Map(
+      const failedCounts = new Map(
         countFailed.all().map((row) => [rows.readInteger(row, 'webhook_id'), rows.readInteger(row, 'failed')]),
       );
       const pending = new Map(countPending.all().map((row) => [rows.readInteger(row, 'webhook_id'), row]));
       return selectSubscribers.all().flatMap((subscriber) => {
         const webhookId = rows.readInteger(subscriber, 'id');
         const row = pending.get(webhookId);
-        const failedCount = failed.get(webhookId) ?? 0;
+        const failedCount = failedCounts.get(webhookId) ?? 0;
         if (row === undefined && failedCount === 0) return [];
         const pendingCount = row === undefined ? 0 : rows.readInteger(row, 'pending');
         const oldestPendingAt = row === undefined ? null : rows.readInteger(row, 'oldest');
@@ -419,12 +428,12 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       deliveries: number;
       hasMore: boolean;
     } {
-      const found = selectEvents.all(limit);
-      const subscribers = found.length === 0 ? [] : selectSubscribers.all().map(toSubscriber);
+      const eventRows = selectEvents.all(limit);
+      const subscribers = eventRows.length === 0 ? [] : selectSubscribers.all().map(toSubscriber);
       let events = 0;
       let deliveries = 0;
-      let last = 0;
-      for (const row of found) {
+      let lastPosition = 0;
+      for (const row of eventRows) {
         if (deliveries >= MAX_DELIVERIES_PER_STEP) break;
         const event = toOutboxEvent(row);
         const bit = getEventBit(event.type);
@@ -446,48 +455,53 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
           deliveries += 1;
         }
         events += 1;
-        last = rows.readInteger(row, 'position');
+        lastPosition = rows.readInteger(row, 'position');
       }
-      if (events > 0) deleteEvents.run(last);
-      return { events, deliveries, hasMore: events < found.length || found.length === limit };
+      if (events > 0) deleteEvents.run(lastPosition);
+      return { events, deliveries, hasMore: events < eventRows.length || eventRows.length === limit };
     },
     claimDeliveries(
       ...[limits, owner, leaseUntil, now]: [DeliveryClaimLimits, string, number, number]
     ): ClaimedDeliveries {
-      const free = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
+      const freeSlotsById = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
       const deliveries: LeasedDelivery[] = [];
-      const examined = examine.all(limits.after);
-      for (const row of examined) {
+      const examinedRows = selectExamined.all(limits.after);
+      for (const row of examinedRows) {
         const webhookId = rows.readInteger(row, 'webhook_id');
         if (deliveries.length >= limits.maxDeliveries) return { deliveries, next: webhookId - 1 };
-        const share = Math.min(
-          free.get(webhookId) ?? limits.defaultFreeSlots,
+        const maxLeases = Math.min(
+          freeSlotsById.get(webhookId) ?? limits.defaultFreeSlots,
           limits.maxDeliveries - deliveries.length,
         );
-        if (share <= 0 || rows.readInteger(row, 'due_at') > now) continue;
+        if (maxLeases <= 0 || rows.readInteger(row, 'due_at') > now) continue;
         const webhook = selectById.get(webhookId);
         if (webhook === undefined || rows.readIntegerOrNull(webhook, 'disabled_at') !== null) continue;
-        deliveries.push(...leaseDue(webhook, share, owner, leaseUntil, now));
+        deliveries.push(...leaseDue(webhook, maxLeases, owner, leaseUntil, now));
       }
-      const last = examined.length < MAX_EXAMINED_WEBHOOKS ? undefined : examined.at(-1);
-      return { deliveries, next: last === undefined ? null : rows.readInteger(last, 'webhook_id') };
+      const lastExaminedRow = examinedRows.length < MAX_EXAMINED_WEBHOOKS ? undefined : examinedRows.at(-1);
+      return {
+        deliveries,
+        next: lastExaminedRow === undefined ? null : rows.readInteger(lastExaminedRow, 'webhook_id'),
+      };
     },
     settleDeliveries(batch: readonly DeliverySettlement[], now: number): DeliverySettleResult[] {
-      const settled: { readonly settlement: DeliverySettlement; readonly isTest: boolean }[] = [];
-      const existing = new Set([...new Set(batch.map(({ webhookId }) => webhookId))].filter((id) => find(id) !== null));
+      const validSettlements: { readonly settlement: DeliverySettlement; readonly isTest: boolean }[] = [];
+      const existingIds = new Set(
+        [...new Set(batch.map(({ webhookId }) => webhookId))].filter((id) => findWebhook(id) !== null),
+      );
       const isSettled = batch.map((settlement) => {
         const { id, webhookId, owner, result, attempt } = settlement;
-        const row = !existing.has(webhookId) ? undefined : selectLeased.get(webhookId, id, owner, settlement.lease);
+        const row = !existingIds.has(webhookId) ? undefined : selectLeased.get(webhookId, id, owner, settlement.lease);
         if (row === undefined) return false;
         const attempts = addAttempt(rows.readText(row, 'attempts'), attempt);
         const status = result.kind === 'retry' ? 'pending' : result.kind;
         const [dueAt, endedAt] = result.kind === 'retry' ? [result.dueAt, null] : [null, now];
-        settle.run(status, dueAt, attempts, endedAt, webhookId, id);
-        settled.push({ settlement, isTest: row.type === WEBHOOK_TEST_TYPE });
+        settleDelivery.run(status, dueAt, attempts, endedAt, webhookId, id);
+        validSettlements.push({ settlement, isTest: row.type === WEBHOOK_TEST_TYPE });
         return true;
       });
       const disabled = new Map<number, DisabledReason | null>();
-      for (const [id, effect] of collectEffects(settled)) disabled.set(id, applyEffect(id, effect, now));
+      for (const [id, effect] of collectEffects(validSettlements)) disabled.set(id, applyEffect(id, effect, now));
       return batch.map(({ webhookId }, index): DeliverySettleResult => {
         if (isSettled[index] !== true) return { kind: 'lost' };
         const reason = disabled.get(webhookId) ?? null;

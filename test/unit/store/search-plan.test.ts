@@ -1,6 +1,6 @@
 /** Tests the choice of the next step of index maintenance, and the ranges of consecutive segments. */
 import { expect, test } from 'vitest';
-import { type IndexState, type StoredSegment, selectNextJob } from '../../../src/store/search/index-step.ts';
+import { type IndexState, type StoredSegment, selectNextTask } from '../../../src/store/search/index-step.ts';
 
 const MINUTE_MS = 60_000;
 
@@ -32,26 +32,26 @@ const createIndexState = (overrides: Partial<IndexState> = {}): IndexState => ({
 });
 
 test('the newest messages are indexed first, then older messages, and an empty store needs no step', () => {
-  expect(selectNextJob(createIndexState({ segments: [] }))).toBeNull();
-  expect(selectNextJob(createIndexState({ segments: [], unindexedCount: 1 }))).toEqual({
+  expect(selectNextTask(createIndexState({ segments: [] }))).toBeNull();
+  expect(selectNextTask(createIndexState({ segments: [], unindexedCount: 1 }))).toEqual({
     kind: 'index-older',
     end: 200,
   });
   const newestOnly = [createSegment(1, 50, 100)];
-  expect(selectNextJob(createIndexState({ segments: newestOnly, unindexedCount: 1_000 }))).toEqual({
+  expect(selectNextTask(createIndexState({ segments: newestOnly, unindexedCount: 1_000 }))).toEqual({
     kind: 'index-newer',
     first: 100,
   });
-  expect(selectNextJob(createIndexState({ segments: newestOnly, unindexedCount: 999 }))).toEqual({
+  expect(selectNextTask(createIndexState({ segments: newestOnly, unindexedCount: 999 }))).toEqual({
     kind: 'index-older',
     end: 50,
   });
-  expect(selectNextJob(createIndexState({ unindexedCount: 999 }))).toBeNull();
+  expect(selectNextTask(createIndexState({ unindexedCount: 999 }))).toBeNull();
 });
 
 test('a segment is verified once after some minutes, even if the clock was set back', () => {
   const newSegment = createSegment(1, 0, 100, { isVerified: false, builtAt: 10 * MINUTE_MS });
-  const findJob = (now: number) => selectNextJob(createIndexState({ segments: [newSegment], now }));
+  const findJob = (now: number) => selectNextTask(createIndexState({ segments: [newSegment], now }));
   expect(findJob(14 * MINUTE_MS)).toBeNull();
   expect(findJob(15 * MINUTE_MS)).toEqual({ kind: 'verify', segment: newSegment });
   expect(findJob(0)).toEqual({ kind: 'verify', segment: newSegment });
@@ -61,29 +61,29 @@ test('small consecutive segments are merged if they are verified and fill a larg
   const smallSegments = Array.from({ length: 8 }, (_, index) =>
     createSegment(index, 700 - index * 100, 800 - index * 100),
   );
-  expect(selectNextJob(createIndexState({ segments: smallSegments }))).toMatchObject({
+  expect(selectNextTask(createIndexState({ segments: smallSegments }))).toMatchObject({
     kind: 'merge',
     segments: smallSegments,
   });
-  expect(selectNextJob(createIndexState({ segments: smallSegments.slice(3) }))).toBeNull();
+  expect(selectNextTask(createIndexState({ segments: smallSegments.slice(3) }))).toBeNull();
   const unverifiedSegments = smallSegments.map((segment, index) =>
     index === 4 ? { ...segment, isVerified: false } : segment,
   );
-  expect(selectNextJob(createIndexState({ segments: unverifiedSegments }))).toBeNull();
+  expect(selectNextTask(createIndexState({ segments: unverifiedSegments }))).toBeNull();
   const notConsecutive = smallSegments.map((segment, index) =>
     index === 4 ? { ...segment, end: segment.end - 1 } : segment,
   );
-  expect(selectNextJob(createIndexState({ segments: notConsecutive }))).toBeNull();
+  expect(selectNextTask(createIndexState({ segments: notConsecutive }))).toBeNull();
   const withLargeSegment = [createSegment(9, 800, 900, { messageCount: 16_000 }), ...smallSegments.slice(0, 5)];
   expect(
-    selectNextJob(createIndexState({ segments: withLargeSegment, start: smallSegments[4]?.first ?? 0 })),
+    selectNextTask(createIndexState({ segments: withLargeSegment, start: smallSegments[4]?.first ?? 0 })),
   ).toBeNull();
 });
 
 test('a replaced segment is purged when no search can still read it', () => {
   const replacedSegment = createSegment(7, 0, 100, { replacedAt: MINUTE_MS });
-  expect(selectNextJob(createIndexState({ replaced: [replacedSegment], now: MINUTE_MS + 59_999 }))).toBeNull();
-  expect(selectNextJob(createIndexState({ replaced: [replacedSegment], now: 2 * MINUTE_MS }))).toEqual({
+  expect(selectNextTask(createIndexState({ replaced: [replacedSegment], now: MINUTE_MS + 59_999 }))).toBeNull();
+  expect(selectNextTask(createIndexState({ replaced: [replacedSegment], now: 2 * MINUTE_MS }))).toEqual({
     kind: 'purge',
     segment: replacedSegment,
   });
