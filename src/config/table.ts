@@ -46,7 +46,7 @@ interface ValueKind<T> {
 
 /**
  * The secret part of a value. `whole`: the value is a secret. `password`: the value is a URL that may contain a
- * password. `urls`: the value is a list of targets, and the paths and queries of its URLs may be secrets.
+ * password. `urls`: the value is a list of targets, and the paths and queries of the URLs may be secrets.
  */
 type Secrecy = 'no' | 'password' | 'urls' | 'whole';
 
@@ -345,7 +345,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_TRUSTED_PROXIES',
     { default: null, example: '10.0.0.0/8,192.0.2.7' },
     createValueKind('comma list', parseNetworks, 'IP addresses and networks'),
-    'Reverse proxies in front of a listener. The headers `X-Forwarded-For` and `X-Forwarded-Proto` are read only from these proxies. The limit on connections per client address does not apply to these proxies. The peers of a unix socket are trusted without this setting. A connection from one of these addresses to `POSTRIDER_FEEDBACK_LISTEN` must begin with the header of the PROXY protocol, version 1 or 2.',
+    'Reverse proxies in front of a listener. The headers `X-Forwarded-For` and `X-Forwarded-Proto` are read only from these proxies. The limit on connections per client address does not apply to these proxies. The peers of a unix socket are trusted without this setting. A connection from a proxy in this list to `POSTRIDER_FEEDBACK_LISTEN` must begin with the header of the PROXY protocol, version 1 or 2.',
   ),
   tlsCert: createSpec(
     'POSTRIDER_TLS_CERT',

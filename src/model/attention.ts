@@ -63,7 +63,7 @@ export const ATTENTION_CODES = {
     family: 'node',
     channel: 'all',
     command: 'postrider overview',
-    consequence: 'The other nodes do the work of the node.',
+    consequence: 'The other nodes take over the work of the lost node.',
   },
   'no-delivering-node': {
     family: 'delivering-node',

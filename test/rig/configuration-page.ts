@@ -34,8 +34,8 @@ function formatSettings(): string {
 
 const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {
   no: 'no',
-  password: 'the password that it contains; `…_FILE` works',
-  urls: 'the paths and queries of its URLs; `…_FILE` works',
+  password: 'the password in the URL; `…_FILE` works',
+  urls: 'the paths and queries of the URLs; `…_FILE` works',
   whole: 'yes; `…_FILE` works',
 };
 
