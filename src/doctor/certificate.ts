@@ -10,8 +10,8 @@ import { createFailure, createOkFinding, createWarning, type Finding } from './f
 const CHECK_NAME = 'certificate';
 const DAY_MS = 86_400_000;
 /**
- * Certificates are usually renewed 30 days before they expire. If less time than this remains, several renewals have
- * probably failed.
+ * Certificates are usually renewed 30 days before they expire. If less than `EXPIRY_WARNING_MS` remains, several
+ * renewals have probably failed.
  */
 const EXPIRY_WARNING_MS = 21 * DAY_MS;
 const CERTIFICATE_END = '-----END CERTIFICATE-----';

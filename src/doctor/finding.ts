@@ -26,7 +26,7 @@ export interface RunChecksOptions {
   readonly clock: Clock;
   /** Timeout of each check. */
   readonly timeoutMs: number;
-  /** Timeout for all checks together. Checks that have not started by then become warnings. */
+  /** Timeout for all checks together. Checks that have not started before this timeout expires become warnings. */
   readonly totalTimeoutMs: number;
   readonly concurrency: number;
   /** Called when a check starts or ends, with the number of completed checks and the names of the running checks. */

@@ -1,7 +1,7 @@
 /**
  * Checks the host name in EHLO: the name must have an address, and the PTR record of the address must contain the name
- * (RFC 1912 section 2.1). Many receivers classify messages from other hosts as spam. If a relay delivers the messages,
- * receivers check the name of the relay.
+ * (RFC 1912 section 2.1). Many receivers classify messages from a host without these records as spam. If a relay
+ * delivers the messages, receivers check the name of the relay.
  */
 import type { Resolver } from '../domains/dns.ts';
 import { createOkFinding, createWarning, type Finding } from './finding.ts';

@@ -12,7 +12,7 @@ export interface NotificationTargetFacts {
   readonly target: NotificationTarget;
   /** The newest notifications, newest first. */
   readonly notifications: readonly StoredNotification[];
-  /** The state of the message of the newest delivered notification by mail, or null. */
+  /** The state of the message that contains the newest delivered notification to an address, or null. */
   readonly messageState: string | null;
   /** True if the address is on a suppression list. */
   readonly isSuppressed: boolean;

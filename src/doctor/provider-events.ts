@@ -26,7 +26,7 @@ export interface ProviderEventsParts {
   readonly feedbackUrl: string | null;
   /** The time of the last event about a message of this installation, or null. */
   readonly lastEventAt: number | null;
-  /** The refused requests and the events without a message, since the start of the nodes (`sumRefusedReports`). */
+  /** The refused requests and the events that match no message, since the start of the nodes (`sumRefusedReports`). */
   readonly refused: readonly RefusedReports[];
   readonly now: number;
 }
@@ -127,7 +127,7 @@ function createRefusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>, 
     : `compare POSTRIDER_EVENTS_${name.toUpperCase()} with the secret at ${title} (docs/troubleshooting.md)`;
 }
 
-/** Selects the refused requests of a provider. The reasons are without the name of the provider. */
+/** Selects the refused requests of a provider. The returned reasons do not contain the name of the provider. */
 export function selectRefusedReports(
   { name }: Pick<Provider, 'name'>,
   refused: readonly RefusedReports[],
@@ -141,8 +141,8 @@ export function selectRefusedReports(
 }
 
 /**
- * Returns the refused requests of the provider as a text, or null if there are none. `isLatest`: the last request was
- * refused.
+ * Returns the refused requests of the provider as a text, or null if there are none. `isLatest` is true if no event was
+ * recorded after the last refusal.
  */
 function describeRefusals({
   provider,

@@ -5,14 +5,14 @@
 import { lookup as lookUpInSystem } from 'node:dns/promises';
 import { createResolver, type Lookup } from './dns.ts';
 
-/** The limits of a lookup. Both attempts end before the timeout of an attempt to send a webhook. */
+/** The limits of a lookup in DNS. Its two queries end before the attempt to send the webhook times out. */
 const LIMITS = { timeoutMs: 2_000, tries: 2 } as const;
 
 /**
- * Creates the lookup. Names with a dot are looked up in DNS, at the server of POSTRIDER_DNS or at those of the system.
- * Other names, and names below `localhost`, are looked up by the system, which also reads its hosts file. If
- * `usesHostsFile` is true, the system also looks up each name for which DNS returns no address. At most one lookup of the
- * system runs at a time. A lookup never rejects.
+ * Creates the lookup. Names with a dot are looked up in DNS, at the server of POSTRIDER_DNS or at the servers of the
+ * system. Other names, and names below `localhost`, are looked up by the system, which also reads its hosts file. If
+ * `usesHostsFile` is true, the system also looks up each name for which DNS returns no address. At most one lookup of
+ * the system runs at a time. A lookup never rejects.
  */
 export function createHostLookup(
   server: { readonly host: string; readonly port: number } | null,

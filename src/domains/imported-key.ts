@@ -23,8 +23,8 @@ export type ParsedPrivateKey =
   | { readonly ok: false; readonly fault: string };
 
 /**
- * Parses the PEM of one private key: RSA in PKCS#1 or PKCS#8, or Ed25519 in PKCS#8. Checks that a signature of the key is valid. The
- * caller must overwrite the private key of the result.
+ * Parses the PEM of one private key: RSA in PKCS#1 or PKCS#8, or Ed25519 in PKCS#8. Checks that the key creates a valid
+ * signature. The caller must overwrite the private key of the result.
  */
 export function parsePrivateKey(pem: string): ParsedPrivateKey {
   const formFault = findFormFault(pem);
@@ -54,7 +54,7 @@ export function parsePrivateKey(pem: string): ParsedPrivateKey {
         key,
         'rsa',
         bits < RECOMMENDED_RSA_BITS
-          ? `the RSA key has ${bits} bits, and ${RECOMMENDED_RSA_BITS} are recommended; replace it with \`postrider domain rotate DOMAIN\` after the move`
+          ? `the RSA key has ${bits} bits, and ${RECOMMENDED_RSA_BITS} are recommended; replace it with \`postrider domain rotate DOMAIN\` after the move to Postrider`
           : null,
       );
     default:

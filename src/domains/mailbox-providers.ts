@@ -2,11 +2,11 @@
  * Finds the mailbox providers of recipient domains by their MX records, without delaying a caller: `find` answers from
  * memory and requests a lookup. A lookup first reads the store, which all nodes share, and then DNS.
  *
- * Guarantees: after 24 h, a used answer is looked up again, and the old answer is used until the new answer arrives. A
- * failed lookup is repeated after ten minutes at the earliest. At most `MAX_CONCURRENT_LOOKUPS` lookups run at a time,
- * and on average at most `LOOKUPS_PER_SECOND` start per second, however many different domains are requested. The
- * waiting domain with the most events is looked up first, so a client that sends to random domains does not delay the
- * lookup of a frequent domain. Memory is bounded.
+ * Guarantees: after 24 h, a domain that is still requested is looked up again, and its old answer is used until the new
+ * answer arrives. A failed lookup is repeated after ten minutes at the earliest. At most `MAX_CONCURRENT_LOOKUPS`
+ * lookups run at a time, and on average at most `LOOKUPS_PER_SECOND` start per second, however many different domains
+ * are requested. The waiting domain with the most events is looked up first, so a client that sends to random domains
+ * does not delay the lookup of a frequent domain. Memory is bounded.
  */
 import type { Clock } from '../clock.ts';
 import { findMailboxProvider, type MailboxProvider, type StoredMailboxProvider } from '../model/mailbox-provider.ts';
@@ -51,7 +51,7 @@ export interface MailboxProvidersParts {
 
 interface CachedAnswer {
   readonly provider: MailboxProvider;
-  /** The time at which the next request causes a lookup. */
+  /** The time from which a request for the domain causes a new lookup. */
   readonly validUntil: number;
 }
 

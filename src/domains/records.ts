@@ -14,8 +14,8 @@ export interface SendingSetup {
   /** The display name of the provider that replaces the envelope sender, or null. */
   readonly replacedBy: string | null;
   /**
-   * The public name of the feedback listener, which receives messages for the return path. Null if this is `returnPath`,
-   * whose name then has the address of the host.
+   * The public name of the feedback listener, which receives messages for the return path. Null if this name is
+   * `returnPath`, which then has the address records of the listener.
    */
   readonly returnPathHost: string | null;
   /** The suggested SPF record (relays.ts), or null if the relay needs no SPF record. */

@@ -17,9 +17,9 @@ export type ParsedReturnPath =
   { readonly ok: true; readonly name: string } | { readonly ok: false; readonly fault: string };
 
 /**
- * Checks the typed return path of the sending domain `domain`. SPF aligns only if both names have the same
+ * Checks the entered return path of the sending domain `domain`. SPF aligns only if both names have the same
  * organizational domain (relaxed mode, RFC 7489 section 3.1.2). The MX record of a return path names the feedback
- * listener, which refuses messages to people. The domain and the domains above it are therefore refused.
+ * listener, which refuses messages to people. The sending domain and the domains above it are therefore refused.
  */
 export function parseReturnPath(domain: string, text: string): ParsedReturnPath {
   const parsed = parseDomainName(text);

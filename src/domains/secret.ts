@@ -3,8 +3,9 @@
  * the environment or in a file beside the database. Each use has its own key. A key does not reveal any other key.
  *
  * Guarantees: only the owner can read the file. The file is synced to disk before the secret is used. The file is never
- * replaced, because data that was sealed with a lost secret cannot be recovered. Without the secret, sealed data cannot
- * be read or assigned to another name. Errors are SecretErrors whose message is one line and contains no secret.
+ * replaced, because data that was sealed with a lost secret cannot be recovered. Without the secret, sealed data can
+ * neither be read nor be used with other associated data. Errors are SecretErrors whose message is one line and
+ * contains no secret.
  */
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto';
 import { closeSync, fstatSync, fsyncSync, linkSync, openSync, readSync, unlinkSync, writeSync } from 'node:fs';

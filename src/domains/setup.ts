@@ -242,8 +242,8 @@ function createComposition(
 }
 
 /**
- * Creates the function that returns the header fields by which the provider of the relay identifies a message. The API of
- * Amazon SES has a parameter instead.
+ * Creates the function that returns the header fields by which the provider of the relay identifies a message. For the
+ * API of Amazon SES the function returns no field, because the request has a parameter for the message id.
  */
 function createMetadata(transport: Settings['transport']): PrepareParts['metadata'] {
   if (transport.kind !== 'smtp') return () => [];
@@ -251,7 +251,7 @@ function createMetadata(transport: Settings['transport']): PrepareParts['metadat
   const relay = findProvider(provider)?.relay ?? null;
   if (relay === null) return () => [];
   if (!relay.parameters.includes('configuration-set')) return (messageId) => relay.metadata(messageId, relayParameters);
-  // The configuration set of the account takes precedence over the one of the transport.
+  // The configuration set of the account takes precedence over the configuration set of the transport.
   return (messageId, set) =>
     relay.metadata(messageId, set === null ? relayParameters : { ...relayParameters, 'configuration-set': set });
 }

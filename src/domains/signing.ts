@@ -73,7 +73,7 @@ export class DomainCache {
   /** Returns the sending domain with exactly this name, in lower-case A-labels, or null. */
   readonly findByName = (name: string): SendingDomain | null => this.#byName.get(name) ?? null;
 
-  /** Returns true if a domain of any account may send. */
+  /** Returns true if any account has a domain from which messages may be sent. */
   hasSendingDomain(): boolean {
     return [...this.#byName.values()].some(maySend);
   }
@@ -138,8 +138,8 @@ export interface PrepareParts {
    */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
   /**
-   * Returns the header fields by which the provider of the relay identifies the message. `configurationSet` is the one of the
-   * account.
+   * Returns the header fields by which the provider of the relay identifies the message. `configurationSet` is the
+   * configuration set of the account.
    */
   readonly metadata: (messageId: string, configurationSet: string | null) => readonly ExtraHeader[];
   /** Returns the configuration set of the account at Amazon SES, or null. */

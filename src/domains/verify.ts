@@ -120,8 +120,8 @@ const MAX_EXCHANGES = 10;
 
 /**
  * Checks the MX record of a return path. The record is `found` if each of its hosts has an address. The operator
- * chooses the host that receives the bounces of POSTRIDER_RETURN_PATH_DOMAIN, so its record can name any host. The
- * return path of one domain must point to the same hosts.
+ * chooses the host that receives the bounces of POSTRIDER_RETURN_PATH_DOMAIN, so the MX record of this domain can name
+ * any host. The MX record of the return path of a sending domain must name hosts that point to the feedback listener.
  */
 async function checkReturnPath(
   lookup: Lookup<MailExchange>,

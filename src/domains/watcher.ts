@@ -133,7 +133,7 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
       for (const { id, name } of dueDomains.slice(0, MAX_CHECKS_PER_ROUND)) {
         if (isStopped) return;
         const failures = (unansweredChecks.get(id)?.failures ?? 0) + 1;
-        // The entry is set before the check, so a domain whose check throws does not delay the others.
+        // The entry is set before the check, so a domain whose check throws does not delay the other domains.
         unansweredChecks.set(id, { at: clock.now(), failures });
         try {
           if (await checkDomain(name)) unansweredChecks.delete(id);

@@ -17,8 +17,8 @@ const RETRY_INTERVAL_MS = 250;
 
 /**
  * `recorded`: the report was recorded now or earlier, or is pending until its message is settled. `unmatched`: the
- * report matches no message of this installation, and only its digest may have been recorded. `not-yet`: the message is
- * not settled, and nothing was recorded.
+ * report matches no message of this installation, and at most its digest was recorded. `not-yet`: the message is not
+ * settled, and nothing was recorded.
  */
 export type RecordResult = 'recorded' | 'unmatched' | 'not-yet';
 

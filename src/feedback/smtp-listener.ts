@@ -130,7 +130,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   const server = new SMTPServer({
     name: parts.name,
     banner: 'Postrider feedback',
-    // The default text would contain the address of the proxy.
+    // The default reply to EHLO and HELO would contain the address of the proxy.
     heloResponse: '%s',
     logger: false,
     // The peer controls its reverse DNS name, so the name does not prove its identity.
@@ -188,7 +188,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
           acceptRecipient(peerSession, 'return-path');
           return done();
         case 'role':
-          // DATA consumes the token, so that a recipient without a message does not count.
+          // DATA consumes the token of the rate limit, so that a recipient without a message does not count.
           if (!limits.allowsMessage(peerSession.address, 'role', clock.now())) {
             publishRefusal('too-fast');
             return done(createReplyError(451, 'too many messages for this mailbox, try again later'));

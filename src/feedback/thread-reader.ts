@@ -1,7 +1,8 @@
 /**
- * Reads untrusted content on a separate thread, one piece at a time, each with a timeout. Expensive content never delays
- * other work of the process. Content that exceeds its timeout or exhausts the memory of the thread is `too-expensive`. The
- * thread then ends, and the next job starts another thread.
+ * Reads untrusted content on a separate thread. A job contains the content to read. The thread performs one job at a
+ * time, each with a timeout. Expensive content never delays other work of the process. Content that exceeds its timeout
+ * or exhausts the memory of the thread is `too-expensive`. The thread then ends, and the next job starts another
+ * thread.
  *
  * The number of waiting jobs and their bytes are bounded, because the memory limits of a thread do not cover buffers. `read`
  * rejects when the thread cannot be started or the reader is closed. The content is then unread.
@@ -58,7 +59,7 @@ export interface ThreadReaderParts<Value> {
   readonly maxOldGenerationSizeMb: number;
   /** Maximum number and maximum total bytes of jobs that wait or are being read. */
   readonly maxPending: { readonly jobs: number; readonly bytes: number };
-  /** The value of a job during which the thread threw. */
+  /** The result of a job for which the thread threw an exception. */
   readonly failedValue: Value;
 }
 

@@ -1,8 +1,8 @@
 /**
  * Builds the subject and the text of notifications by mail. Pure.
  *
- * The texts of items may contain text of a next hop or of an operator. Control characters are replaced, so the subject is
- * one line, and each item has the same lines.
+ * The texts of items may contain text of a next hop or of an operator. Control characters are replaced, so that the
+ * subject is one line and a text adds no line to an item.
  */
 import { ATTENTION_CODES, getAttentionCommand } from '../model/attention.ts';
 import type { AttentionChange, MailPayload, NotifiedItem } from '../model/notification.ts';

@@ -32,7 +32,10 @@ import type { DeliverNotification, TargetResult } from './target.ts';
 
 /** The interval between two checks of this node. */
 export const CHECK_INTERVAL_MS = 10_000;
-/** The minimum time between two checks of all nodes together. It is shorter, so that a late timer omits no check. */
+/**
+ * The minimum time between two checks of all nodes together. It is shorter than `CHECK_INTERVAL_MS`, so that a late
+ * timer omits no check.
+ */
 const MIN_CHECK_INTERVAL_MS = CHECK_INTERVAL_MS / 2;
 /** The interval at which this node polls for due notifications. */
 const DELIVERY_POLL_MS = 5_000;
@@ -54,7 +57,7 @@ export interface NotifierParts {
   readonly store: Omit<NotificationStore, 'listNotifications'>;
   /** Reads the items that need attention. */
   readonly readAttention: () => Promise<CurrentAttention>;
-  /** Returns the item of a database that does not commit for this node, or null. */
+  /** Returns the item for a database outage that this node observes, or null. */
   readonly readOutage: () => AttentionItem | null;
   readonly deliver: DeliverNotification;
   /** Returns the first signing secret. Called only if a target is a URL. */
@@ -121,7 +124,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
   }
 
   async function check(): Promise<void> {
-    // A node with an unrecorded outage does not wait for the interval of the checks of all nodes.
+    // A node with an unrecorded end of an outage does not wait for `MIN_CHECK_INTERVAL_MS`.
     const intervalMs = outage.hasUnrecordedEnd ? 0 : MIN_CHECK_INTERVAL_MS;
     const recorded = await store.readAttentionCheck(clock.now(), intervalMs);
     if (recorded === null) return;

@@ -23,7 +23,7 @@ import type { DeliverNotification } from './target.ts';
 
 /** The duration of failing commits after which a notification is sent to the targets. */
 export const MIN_OUTAGE_MS = 30_000;
-/** The number of attempts for each target. The check repeats a failed attempt. */
+/** The number of attempts for each target. The next check repeats a failed attempt. */
 const MAX_ATTEMPTS = 20;
 
 export interface OutageParts {

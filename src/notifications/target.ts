@@ -24,7 +24,7 @@ export type TargetResult =
       readonly status: number | null;
       readonly error: string;
       readonly retryAfterMs: number | null;
-      /** True if another attempt cannot succeed. */
+      /** True if a further attempt cannot succeed. */
       readonly isFinal: boolean;
     };
 
@@ -101,7 +101,8 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
       from,
       subject,
       message: text,
-      // The idempotency key of a client contains no space. This key contains one, so the two never collide.
+      // The idempotency key of a client contains no space. This key contains a space, so it differs from every key of a
+      // client.
       idempotency: { key: `notification ${id} ${to}`, fingerprint: createHash('sha256').update(id).digest('hex') },
       lease: null,
       suppressedBy: null,

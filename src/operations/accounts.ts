@@ -84,7 +84,7 @@ export const createAccount = defineOperation({
 export const setAccount = defineOperation({
   name: 'account.set',
   id: 'setAccount',
-  summary: 'Change limits, thresholds and configuration set of an account; omitted ones do not change',
+  summary: 'Change limits, thresholds and configuration set of an account; omitted members do not change',
   makesChange: true,
   input: Type.Object({
     account: AccountName,

@@ -29,7 +29,10 @@ import { createStringEnum } from './schemas.ts';
 
 const MAX_ROWS = 200;
 
-/** Shows the figures. The duration depends on the number of stored rows, and not on the number of messages. */
+/**
+ * Shows the figures. The duration of the operation depends on the number of stored rows, and not on the number of
+ * messages.
+ */
 export const showDeliverability = defineOperation({
   name: 'deliverability.show',
   id: 'showDeliverability',
@@ -194,7 +197,7 @@ function selectPairs(series: Series, accountId: string | null): Selection {
   };
 }
 
-/** Returns the sum of the keys, and of the counts of `total` that no key contains. */
+/** Returns `keySum` plus the counts of `total` that `keySum` does not contain. */
 function addCountsWithoutKey(keySum: ComparedCounts, total: ComparedCounts): ComparedCounts {
   const remainder = subtractParts(total, [keySum]);
   addKeyCounts(remainder.current, keySum.current);

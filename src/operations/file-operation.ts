@@ -13,8 +13,8 @@ export interface FileContent {
   /** The name in error messages: `the upload`, `"list.csv"`. */
   readonly name: string;
   /**
-   * Opens the content. It is called once, after all other input was validated. `performUpload` does not catch an
-   * exception of `open`.
+   * Opens the content. Called once, after all other input was validated. `performUpload` does not catch an exception of
+   * `open`.
    */
   open(): Promise<OpenedFile>;
 }

@@ -146,7 +146,10 @@ export const removeInboxRule = defineOperation({
   },
 });
 
-/** Returns the names of the suppression lists of the last recipients. The number of rules bounds the number of reads. */
+/**
+ * Returns the suppression lists that contain the last recipient of a rule, by recipient. The number of rules bounds the
+ * number of reads.
+ */
 async function findSuppressionLists(
   store: Pick<OperatorStore, 'findSuppressed' | 'findSuppression'>,
   rules: readonly InboxRule[],

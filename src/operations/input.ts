@@ -64,7 +64,7 @@ export function readInput<I extends TObject>(
       (getMemberName) => `Missing: ${missingNames.map(getMemberName).join(', ')}`,
     );
   }
-  // Each member was read by its schema above.
+  // Each value was checked against the schema of its member.
   return ok(input as Static<I>);
 }
 

@@ -1,7 +1,7 @@
 /**
  * Submits an ended message again as a new message. The new message is accepted like every message: the lock and the
  * limits of the account, the domain of the sender and the suppression lists apply. The new message has a new id, and
- * its age starts at zero. The history of each message names the other message.
+ * its age starts at zero. The histories of the ended message and of the new message refer to each other.
  */
 import { parseAddress } from '../model/address.ts';
 import { findSendingDomain, maySend } from '../model/domain.ts';

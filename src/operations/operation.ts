@@ -20,7 +20,7 @@ export interface Warning {
   readonly message: string;
 }
 
-/** The context of most operations without `warn`, which `perform` adds. */
+/** The context of most operations. It does not contain `warn`, which `perform` adds. */
 type DefaultContext = Omit<OperationContext, 'warn'>;
 
 /** The members that all operations have, including those on files (file-operation.ts). */

@@ -21,7 +21,7 @@ import { computeQueueStatus, type QueueStatus } from './overview/queue.ts';
 import { Overview, RANGE_NAMES, RANGES } from './overview/schemas.ts';
 import { createStringEnum } from './schemas.ts';
 
-/** Shows the overview. Its duration does not depend on the number of stored messages. */
+/** Shows the overview. The duration of the operation does not depend on the number of stored messages. */
 export const showOverview = defineOperation({
   name: 'overview.show',
   id: 'showOverview',

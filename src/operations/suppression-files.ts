@@ -70,7 +70,7 @@ async function* readPages(
     const last = page.at(-1);
     if (last === undefined || page.length < PAGE_SIZE) return;
     const next = await store.listSuppressions(account, last.address, PAGE_SIZE);
-    // Accounts are never removed.
+    // The account still exists, because accounts are never removed.
     page = next.kind === 'done' ? next.value : [];
   }
 }
@@ -109,7 +109,7 @@ export const importSuppressions = defineUpload({
     let rereadable: RereadableContent | null = null;
     try {
       rereadable = await makeRereadable(content);
-      // The parser is loaded here, so that other commands do not load it.
+      // The parser is loaded only for an import, so that other commands do not load it.
       const { readSuppressionList } = await import('./suppressions/list-reader.ts');
       const firstPass = rereadable.bytes;
       const readRows = (hooks: ListHooks) => readSuppressionList(firstPass, name, options, hooks);

@@ -58,7 +58,7 @@ export interface EventShape {
   /** The meaning of each type, or the rule that decides it. A type without a row is ignored. */
   readonly meanings: Readonly<Record<string, EventMeaning | MeaningRule>>;
   /**
-   * Returns the reason for the entry on the provider's suppression list. It applies only to the meaning
+   * Returns the reason for the entry on the provider's suppression list. The reason applies only to the meaning
    * `provider-suppressed`. If absent, the reason is `unknown`.
    */
   readonly listReason?: (event: Json, diagnosis: Diagnosis) => ProviderListReason | undefined;

@@ -104,9 +104,9 @@ export interface EventFormat {
    */
   readonly isEndpointTest?: (request: ProviderRequest) => boolean;
   /**
-   * True if the body is parsed before it is authenticated, because it contains the signature or the signature covers its parsed
-   * members. A body that is not small is then parsed and authenticated on a separate thread. If absent, the signature covers the
-   * bytes of the body.
+   * True if the body is parsed before it is authenticated, because it contains the signature or the signature covers
+   * its parsed members. A large body is then parsed and authenticated on a separate thread. If absent, the signature
+   * covers the bytes of the body.
    */
   readonly parsesBodyToAuthenticate?: true;
   /** True if the signature covers the key of an event and not the event. If absent, the whole event is authenticated. */

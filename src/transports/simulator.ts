@@ -75,7 +75,7 @@ function getOutcome(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // Only a message that was accepted without `answerLocally` receives this answer.
+      // Only a message that was accepted without `answerLocally` reaches this case.
       return createBounce('simulated: this address is on the suppression list');
     case null:
       return createBounce(

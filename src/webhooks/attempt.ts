@@ -278,7 +278,7 @@ function removeTrailingDot(host: string): string {
 }
 
 /**
- * Changes an agent in two ways. A connection is reused only for the same set of addresses. At most
+ * Changes an agent so that a connection is reused only for the same set of addresses, and so that at most
  * `MAX_IDLE_CONNECTIONS` connections of all such agents stay open without a request.
  */
 function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Set<Duplex>): A {

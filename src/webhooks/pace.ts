@@ -10,7 +10,7 @@
 
 /** The interval in which the load is measured. */
 const SAMPLE_MS = 100;
-/** The utilization of the main thread from which it is saturated, from 0 to 1. */
+/** The minimum utilization of a saturated main thread, from 0 to 1. */
 const MIN_SATURATED_UTILIZATION = 0.8;
 /** The rate of accepted and settled messages below which webhooks do not pause. */
 const MIN_MESSAGES_PER_SECOND = 200;
@@ -19,7 +19,10 @@ export const MAX_PAUSE_MS = 40;
 /** The duration of a saturation after which the pause is at most `MAX_LATER_PAUSE_MS`. */
 export const MAX_YIELD_MS = 30_000;
 export const MAX_LATER_PAUSE_MS = 5;
-/** While there is a pause, the maximum number of attempts that one run starts, and of events that it moves. */
+/**
+ * The maximum number of attempts that one run starts, and of events that it moves, while the worker pauses between
+ * runs.
+ */
 export const MAX_ATTEMPTS_PER_PACED_RUN = 16;
 export const MAX_EVENTS_PER_PACED_RUN = 32;
 
@@ -41,7 +44,7 @@ export function createWebhookPace(monotonic: () => number, readUtilization: () =
   let sampledAt = monotonic();
   let messageCount = 0;
   let pauseMs = 0;
-  /** The time at which the current load began, or null. */
+  /** The time at which the worker began to pause, or null while it does not pause. */
   let saturatedSince: number | null = null;
 
   function sample(now: number): void {

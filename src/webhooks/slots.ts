@@ -23,7 +23,9 @@ const INITIAL_LIMIT = 2;
 /** The pause after a failure, for each consecutive failure, and the maximum pause. */
 const PAUSE_PER_FAILURE_MS = 10;
 const MAX_PAUSE_MS = 1_000;
-/** The number of used slots of the other endpoints from which each of them has at most one attempt. */
+/**
+ * The number of slots in use by endpoints that are not failing, from which each such endpoint has at most one attempt.
+ */
 const BUSY_SLOT_COUNT = (MAX_CONCURRENT_ATTEMPTS - MAX_FAILING_SLOTS) / 2;
 /** The maximum number of deliveries of one claim. The limits of the next claim take the results of this claim into account. */
 const MAX_CLAIMED_DELIVERIES = 64;
@@ -93,7 +95,7 @@ export function createSlots(monotonic: () => number): Slots {
         state.hasBacklog = count >= (freeById.get(webhookId) ?? defaultFreeSlots);
       }
       usedCount += webhookIds.length;
-      // This limit may have ended the claim of the last endpoint.
+      // The limit `maxDeliveries` may have ended the claim of the last endpoint.
       const last = webhookIds.at(-1);
       if (last !== undefined && webhookIds.length >= maxDeliveries) getState(last).hasBacklog = true;
     },

@@ -51,7 +51,7 @@ const RECORD_RETRY_DELAYS_MS = [100, 500, 1_000, 5_000] as const;
 /** The minimum time between two recoveries of the leases of failed claims. */
 const RECOVERY_INTERVAL_MS = 1_000;
 const STATUS_GONE = 410;
-/** The text of an attempt without a request, by the operation that failed. */
+/** The error of an attempt that sent no request, by the operation that failed. */
 const OWN_FAULTS = {
   'build a webhook': 'the body cannot be built from the stored event; report the cause shown in the log as a bug',
   'sign a webhook':
@@ -66,7 +66,7 @@ export interface WebhookWorkerParts {
   readonly random: () => number;
   /** Returns a random text of 16 hexadecimal digits, for the ids of deliveries. */
   readonly createSeed: () => string;
-  /** Returns the time before which an event was recorded if its retention has ended. */
+  /** Returns the start of the retention period. The retention of an event that was recorded earlier has ended. */
   readonly getRetentionStart: () => number;
   readonly store: Pick<
     WebhookWorkerStore,
@@ -74,7 +74,7 @@ export interface WebhookWorkerParts {
   > & {
     listWebhooks(): Promise<readonly Pick<Webhook, 'id' | 'failingSince'>[]>;
   };
-  /** Records one result, in a group commit over `settleDeliveries`. */
+  /** Records one result. One call of `settleDeliveries` commits several results together. */
   readonly settle: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
   readonly attempt: WebhookClient['attempt'];
   readonly pace: Pick<WebhookPace, 'getPauseMs'>;
@@ -97,7 +97,7 @@ export interface WebhookWorker {
   wake(): void;
   /**
    * Starts no further attempt and waits up to `timeoutMs` until the results of the running attempts are recorded. Then
-   * releases the leases of the others.
+   * releases the leases of all deliveries whose result is not recorded.
    */
   drain(timeoutMs: number): Promise<void>;
   /** The number of running attempts and unrecorded results. */
@@ -119,7 +119,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   let runStartedAt = 0;
   /** The monotonic time until which the store may have leases of a failed claim that are not in the memory of the node. */
   let recoverUntil = 0;
-  /** The monotonic time of the last recovery. */
+  /** The monotonic time of the last recovery of leases. */
   let recoveredAt = 0;
   let isStopping = false;
   let isWoken = false;
@@ -210,7 +210,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       hasMore = step.hasMore;
       if (!hasMore) break;
       if (isPaced) {
-        // The next run moves the other events.
+        // The next run moves the remaining events.
         isWoken = true;
         break;
       }
@@ -360,7 +360,10 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     return delayMs === null ? { kind: 'failed' } : { kind: 'retry', dueAt: clock.now() + delayMs };
   }
 
-  /** Records a result. Repeats the record until it succeeds. Resolves to null if the worker stopped before. */
+  /**
+   * Records a result, and retries after each failure. Resolves to null if the worker stops before the result is
+   * recorded.
+   */
   async function record(settlement: DeliverySettlement): Promise<DeliverySettleResult | null> {
     for (let failures = 0; inProgress.has(settlement.id); failures += 1) {
       try {

@@ -130,7 +130,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'busy':
         return refuse('busy', format.storeFailureStatus, 'the body cannot be read now; send the events again');
       case 'too-expensive':
-        // A busy machine can be the cause, so the same body can succeed later.
+        // A body can exceed the limits on a busy machine and succeed later.
         return refuse(
           'unread',
           format.storeFailureStatus,
@@ -202,7 +202,8 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'HEAD':
         return createGetResponse(provider);
       case 'POST':
-        // An exception is a defect. The status makes the provider send the events again, like after a failure of the store.
+        // An exception is a defect. The status makes the provider send the events again, as after a failure of the
+        // store.
         return receive(request, bodies).catch((error: unknown) => {
           onError(`${provider} events`, error);
           return refuse('unread', format.storeFailureStatus, 'an internal error occurred; send the events again');

@@ -1,7 +1,7 @@
 /**
  * Classifies a reported failure: determines whether the failure is permanent, and whether the mailbox is missing. The
- * function `classify` interprets SMTP replies. causes.ts contains the rules for the surrounding text. This module defines
- * which of the two results takes precedence.
+ * function `classify` interprets SMTP replies. causes.ts contains the rules for the surrounding text. This module
+ * defines whether the SMTP reply or the surrounding text takes precedence.
  *
  * The functions are pure. The cost per phrase is linear in the length of the text. A status 5.7.x never means a missing
  * mailbox. A full mailbox and an expired retry period are temporary failures.
@@ -38,8 +38,9 @@ const UNKNOWN_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: f
 const TEMPORARY_REASONS: readonly Reason[] = ['mailbox-full', 'greylisted', 'throttled', 'unavailable', 'connection'];
 
 /**
- * The subject and detail of status codes, without the class (RFC 3463 section 3, the registry of RFC 5248, three-digit
- * codes of Microsoft). Other codes mean that the message was refused, or are too general.
+ * The subject and detail of status codes that mean a missing mailbox or a temporary failure, without the class (RFC
+ * 3463 section 3, the registry of RFC 5248, three-digit codes of Microsoft). Other codes mean that the message was
+ * refused, or are too general.
  */
 const MISSING_MAILBOX_DETAILS: ReadonlySet<string> = new Set(['1.1', '1.2', '1.3', '1.6', '1.10', '2.1', '4.310']);
 const TEMPORARY_DETAILS: ReadonlySet<string> = new Set([
@@ -72,7 +73,7 @@ const SUBJECT_CATEGORIES: ReadonlyMap<string, FailureCategory> = new Map([
   ['6', 'content'],
   ['7', 'policy'],
 ]);
-/** The categories of a hard bounce. A hard bounce with another category gets `mailbox-unknown`. */
+/** The categories of a hard bounce. A hard bounce whose category is not in this list gets `mailbox-unknown`. */
 const HARD_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'mailbox-disabled', 'domain'];
 /** The categories that a temporary failure cannot have, because they are permanent conditions. */
 const PERMANENT_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'domain'];
@@ -272,8 +273,8 @@ function toReplyClassification(outcome: Outcome): ReplyClassification | null {
   const isTemporary = TEMPORARY_REASONS.includes(outcome.reason);
   const isMissing = outcome.kind === 'bounced' && outcome.suppress;
   return {
-    // A deferral for another reason concerns the configuration or the reputation of the sender. In a report, such a
-    // failure is permanent, because the reporting server does not try again.
+    // A deferral for a reason outside of `TEMPORARY_REASONS` concerns the configuration or the reputation of the
+    // sender. In a report, such a failure is permanent, because the reporting server does not try again.
     result: isTemporary ? TEMPORARY_FAILURE : isMissing ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE,
     isDisabled: outcome.kind === 'bounced' && outcome.reason === 'recipient-disabled',
     isSoft: failure.class === 'soft',

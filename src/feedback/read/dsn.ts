@@ -275,8 +275,8 @@ function joinDiagnostics(fields: readonly Field[]): string {
 }
 
 /**
- * Classifies a failure by its diagnostics and its status. If their cause is unknown, the free text determines the
- * result.
+ * Classifies a failure by its diagnostics and its status. If neither contains a known cause, the free text determines
+ * the result.
  */
 function classifyFields(
   diagnostics: string,

@@ -131,7 +131,7 @@ function closeEntity(
   maxOctets: number,
 ): Entity {
   if (parts.length > 0) return { fields, type, parameters, parts, decodeOctets: () => '', decodeText: () => '' };
-  // A multipart whose boundary does not occur is a text.
+  // A multipart whose boundary does not occur is read as text.
   const effectiveType = type.startsWith('multipart/') ? 'text/plain' : type;
   let octets: Uint8Array | null = null;
   let decodedText: string | null = null;

@@ -291,7 +291,7 @@ const HEADING_LEAD_INS: readonly string[] = [
   'your ',
 ];
 const HEADING_MARKS: readonly string[] = ['--', '==', '**', '__', '>>', '##', '++', '~~', '|--', '|==', '- -', '<<'];
-/** Headings that have the marks of a heading but introduce the report, not the returned message. */
+/** Phrases of headings that begin with one of `HEADING_MARKS` and introduce the report, not the returned message. */
 const REPORT_HEADINGS: readonly string[] = [
   'transcript',
   'message log',

@@ -1,6 +1,6 @@
 /**
  * Phrases about the layout of free-text bounce messages, in lower case: text before a recipient, the beginning of the
- * returned message, other persons in the text. causes.ts contains the phrases about causes.
+ * returned message, persons who are not the recipient. causes.ts contains the phrases about causes.
  */
 import { parsePhrases } from './phrases.ts';
 

@@ -104,7 +104,7 @@ function readBounce(bounce: Json): readonly FeedbackEvent[] {
   const [type, subType] = [toText(bounce.bounceType) ?? '', toText(bounce.bounceSubType) ?? ''];
   const recipients = toObjects(bounce.bouncedRecipients);
   if (type === 'Transient' && subType === 'General' && recipients.length > 0 && recipients.every(lacksStatus)) {
-    // The bounce contains no delivery status. The provider uses this sub-type for out-of-office replies too.
+    // The bounce contains no delivery status. The provider uses the sub-type `General` for out-of-office replies too.
     return [{ kind: 'auto-reply', evidence: readEvidence({}, bounce, `${type} ${subType}`) }];
   }
   const classifier = createFailureClassifier();
@@ -252,7 +252,7 @@ function readEvidence(recipient: Json, report: Json, fallback: string): Evidence
 
 /**
  * Returns a text that identifies the event among the events of its message: the provider's feedback id, or the time and
- * the recipients. The identity is the same in both formats.
+ * the recipients. The text is the same in both formats.
  */
 function computeEventIdentity(type: string, event: Json): string {
   const detail = toObject(event[DETAIL_MEMBERS[type] ?? '']) ?? {};

@@ -58,7 +58,7 @@ export function listChanges(rows: readonly ComparedRow[], lengths: PeriodLengths
 interface RateRule {
   readonly rose: ChangeCode;
   readonly fell: ChangeCode;
-  /** The subject of the sentence. */
+  /** The subject of the sentence about a change. */
   readonly noun: string;
   readonly minRateDifference: number;
   /** The factor that ranks a complaint above a bounce, and a bounce above a deferral. */

@@ -1,5 +1,5 @@
 /**
- * Checks the HTML, the links and the text of a captured message. Pure; nothing is fetched.
+ * Checks the HTML, the links and the text of a captured message. The functions are pure and fetch nothing.
  *
  * Guarantees: the time is linear in the length of the message, and no content causes an exception. The checks read the
  * first `MAX_CHECKED_CHARACTERS` of a part.

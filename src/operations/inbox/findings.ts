@@ -26,7 +26,7 @@ export interface CheckFinding {
 }
 
 export interface FindingCollector {
-  /** Adds an occurrence. `place` is null if it concerns the whole message. The excerpt is shortened. */
+  /** Adds an occurrence. `place` is null if the finding concerns the whole message. The excerpt is shortened. */
   add(code: CheckCode, place: CheckPlace | null): void;
   /** Returns the findings in the order of `CHECK_CODES`: errors first. */
   list(): readonly CheckFinding[];
@@ -61,7 +61,7 @@ function shorten(source: string): string {
 }
 
 export interface LineCounter {
-  /** Returns the number of the line at the position, from 1. The positions of the calls must not decrease. */
+  /** Returns the number of the line at the position, from 1. No position may be less than that of the previous call. */
   countTo(position: number): number;
 }
 

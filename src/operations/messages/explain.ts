@@ -390,8 +390,8 @@ function formatReply({ reply }: Outcome): string {
 /** Explains why a suppressed message was not sent, and what allows later messages to the recipient. */
 function explainSuppressed(input: ExplainInput): readonly string[] {
   const notSent = 'It was not sent and will not be sent';
-  // The store records the suppression by a list. Any other event records an address that the transport always
-  // suppresses.
+  // The store records the suppression if the recipient is on a suppression list. An event with another source means
+  // that the transport always suppresses the address.
   const localEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
   if (localEvent !== undefined) return [`${notSent}: the ${localEvent.by} always suppresses this address.`];
   const lists = explainSuppressionLists(input);

@@ -168,7 +168,7 @@ function parseCriteria(input: FilterInput): Result<readonly SearchCriterion[]> {
 function parseDomain(text: string | undefined): Result<readonly SearchCriterion[]> {
   const name = (text ?? '').trim();
   if (name === '') return ok([]);
-  // The quotes exclude longer domains with this prefix.
+  // The quotes exclude longer domains that begin with this domain.
   const criteria = parseSearchText(`"${name.startsWith('@') ? name : `@${name}`}"`, ['to']) ?? [];
   const [criterion] = criteria;
   if (criteria.length !== 1 || criterion?.kind !== 'domain')

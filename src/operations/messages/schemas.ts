@@ -286,7 +286,10 @@ export function findDelivery({ events }: Pick<StoredMessage, 'events'>): History
   return events.find(({ verb }) => verb === 'delivered') ?? null;
 }
 
-/** Returns the time from acceptance to the entry in ms, or null. It is 0 if the clock was set back in between. */
+/**
+ * Returns the time from acceptance to the entry in ms, or null. Returns 0 if the clock was set back after the
+ * acceptance.
+ */
 export function measureSinceAcceptance(
   { acceptedAt }: Pick<StoredMessage, 'acceptedAt'>,
   entry: HistoryEntry | null,

@@ -123,7 +123,7 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
     for (const { name, aliveUntil, seenAt } of nodes) {
       if (aliveUntil > now) continue;
       const remedy =
-        'Start it again, or do nothing: other nodes have recovered its leases, and its entry is removed within one hour';
+        'Start the node again, or do nothing: other nodes have recovered its leases, and its entry is removed within one hour';
       items.push(
         createWarning(
           ['node-lost', name],
@@ -329,7 +329,7 @@ function describeKeyProblem(
   const isInUse = lastUsedAt !== null && now - lastUsedAt < RECENT_USE_MS;
   const usage = isInUse ? `last used ${formatSpan(now - lastUsedAt)} ago` : 'every key of the account expires soon';
   const text = `key_${id} (${name}) of account ${account} expires in ${formatSpan(remainingMs)}: ${usage}`;
-  const remedy = 'Rotate it, or configure another key in its clients before the expiry';
+  const remedy = 'Rotate the key, or configure another key in its clients before the expiry';
   return isInUse && remainingMs < DAY_MS
     ? createFailure(identity, text, remedy, getAccountPage(account))
     : createWarning(identity, text, remedy, getAccountPage(account));
@@ -340,7 +340,7 @@ function listReportProblems({ store, settings }: OverviewInput): readonly Attent
   if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
   const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
   const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
-  const remedy = 'Read them with `postrider feedback list` and `postrider feedback show ID`';
+  const remedy = 'Read the reports with `postrider feedback list` and `postrider feedback show ID`';
   return [createWarning(['reports-not-understood', null], text, remedy, '/feedback')];
 }
 

@@ -7,7 +7,7 @@ import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import { sumTraffic } from './figures.ts';
 import type { Trend } from './schemas.ts';
 
-/** The window of the rates. It is shorter if the traffic in the window began later. */
+/** The window of the rates. The window begins later if its first minutes have no traffic. */
 export const RATE_WINDOW_MS = 5 * MINUTE_MS;
 /** The minimum window, so that one message in the first 10 s does not cause a rate of six messages per minute. */
 const MIN_WINDOW_MS = MINUTE_MS;

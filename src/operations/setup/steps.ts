@@ -1,6 +1,6 @@
 /**
  * Derives the steps of the setup checklist from the settings and from facts of the store. Pure. No step stores a state,
- * so a step that an operator completes in another way, such as by a command, is complete here too.
+ * so a step that an operator completes in another way, such as by a command, is complete in the checklist too.
  */
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Finding } from '../../doctor/finding.ts';
@@ -67,7 +67,7 @@ function createMessageStep({ everAccepted, testSender, testRecipient, transport 
     detail: 'No message has been accepted.',
     action:
       transport.kind === 'capture'
-        ? 'Submit a message. The Inbox page shows it.'
+        ? 'Submit a message. The Inbox page shows the message.'
         : 'Submit a message. The mailbox simulator receives it, so it does not leave the service.',
     command: `postrider send --to ${testRecipient} --from ${testSender} --subject Hello --message 'It works.'`,
   };
@@ -192,7 +192,7 @@ function createWebhookStep({ webhookCount, enabledWebhookCount }: SetupFacts): S
     ...step,
     state: 'optional',
     detail: webhookCount === 0 ? 'There is no endpoint.' : 'Every endpoint is disabled.',
-    action: 'Create an endpoint. It receives the outcome of each message.',
+    action: 'Create an endpoint, which receives the outcome of each message.',
     command: 'postrider webhook create https://app.example.com/webhooks',
   };
 }

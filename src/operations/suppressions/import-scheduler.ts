@@ -18,9 +18,12 @@ const IDLE_MS = 1_000;
 export interface ImportScheduler {
   /** Returns the maximum number of rows of the next batch. */
   getMaxBatchRows(): number;
-  /** Runs one batch after those requested before it, with a pause after it while messages are accepted. `stop` ends the pause. */
+  /**
+   * Runs one batch after the batches that were requested earlier. While messages are accepted, a pause follows the
+   * batch. `stop` ends the pause.
+   */
   runBatch<T>(add: () => Promise<T>): Promise<T>;
-  /** Returns true after `stop` was called. No import and no batch may begin then. */
+  /** Returns true after `stop` was called. No import and no batch may begin after that call. */
   isStopping(): boolean;
   /** Runs an import. `stop` waits for the end of the import. */
   runImport<T>(work: () => Promise<T>): Promise<T>;

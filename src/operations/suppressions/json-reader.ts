@@ -72,12 +72,12 @@ interface RawRecord {
 
 /** Finds the records without parsing the whole text. */
 class RecordScanner {
-  /** The open brackets, each as its first byte. */
+  /** The bytes of the open brackets. */
   readonly #open: number[] = [];
   #isInString = false;
   #isEscaped = false;
   #line = 1;
-  /** The number of bytes of the line up to the current one. */
+  /** The number of scanned bytes of the current line. */
   #lineBytes = 0;
   #recordCount = 0;
   /** The record that the scanner is in; `depth` is the number of open brackets before it. */

@@ -1,4 +1,7 @@
-/** Parses the times in exports of suppression lists. Pure, and linear in the length of the text. */
+/**
+ * Parses the times in exports of suppression lists. The functions are pure, and their time is linear in the length of
+ * the text.
+ */
 import { parseTimestamp } from '../../config/units.ts';
 
 /** The maximum length of a time, in characters. */

@@ -42,7 +42,7 @@ const readBrevoEvent = createEventReader({
     spam: 'complaint',
     complaint: 'complaint',
     blocked: 'provider-suppressed',
-    // Brevo writes both names.
+    // Brevo uses both `unsubscribe` and `unsubscribed`.
     unsubscribe: 'unsubscribed',
     unsubscribed: 'unsubscribed',
     deferred: 'deferred',

@@ -22,7 +22,7 @@ const readMailerSendEvent = createEventReader({
   sources: {
     type: ['type'],
     key: [createKey],
-    // The reply of the relay contains the same id. `data.email` is an object in version 1.0.
+    // These members contain the id that the reply of the relay contains. `data.email` is an object in version 1.0.
     reference: ['data.email.message.id', 'data.message_id'],
     // The API reference of version 2.0 documents the member `email`, but requests contain `recipient`.
     recipient: ['data.email.recipient.email', 'data.recipient', 'data.email'],

@@ -24,7 +24,7 @@ export function isTooOld(code: unknown): boolean {
   return toNumber(code) === TOO_OLD;
 }
 
-/** Returns the reply text, preceded by its SMTP reply code. Another code is omitted. */
+/** Returns the reply text, preceded by its SMTP reply code. A code that is not an SMTP reply code is omitted. */
 export function formatReply(code: unknown, text: string | null): string | null {
   const number = toNumber(code);
   const isSmtpCode = number !== null && Number.isInteger(number) && number >= 200 && number < 600;

@@ -37,7 +37,7 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   InboundError: 'ignored',
 };
 
-/** The meaning of a bounce of another type. It suppresses no recipient. */
+/** The meaning of a bounce whose `Type` is not in `BOUNCE_TYPES`. Such a bounce suppresses no recipient. */
 const OTHER_BOUNCE: EventMeaning = 'soft';
 
 const readPostmarkEvent = createEventReader({

@@ -52,7 +52,7 @@ const SPAM_CONTENT = 'spam content';
 const readSendgridEvent = createEventReader({
   sources: {
     type: ['event'],
-    // Other events can have a member `type` that does not concern the delivery.
+    // Events that are not bounces can have a member `type` that does not concern the delivery.
     subtypes: [({ event, type }) => (toText(event) === 'bounce' ? type : null)],
     key: ['sg_event_id'],
     // The event of a bounce that returned by mail can lack the unique arguments.

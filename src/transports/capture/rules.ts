@@ -22,7 +22,7 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
   const endDelays = new Set<() => void>();
   let isClosed = false;
 
-  /** Waits for the delay. Resolves to false if the transport is closed before its end. */
+  /** Waits for the delay. Resolves to false if the transport is closed during the delay. */
   function awaitDelay(delayMs: number): Promise<boolean> {
     if (isClosed) return Promise.resolve(false);
     return new Promise((resolve) => {

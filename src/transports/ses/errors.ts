@@ -15,7 +15,10 @@ export interface SesError {
   readonly sent: boolean;
 }
 
-/** The meaning of an error before the request was sent completely. The provider has then not accepted the message. */
+/**
+ * The meaning of an error that occurs before the whole request is sent. The provider cannot have accepted the message
+ * of such a request.
+ */
 const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
 
 /**

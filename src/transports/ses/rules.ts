@@ -89,7 +89,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the configuration set does not exist, is invalid or is not allowed to send, by text',
     names: [...BAD_REQUEST, 'NotFoundException', 'SendingPausedException', 'MessageRejected'],
-    // The text can contain addresses, so it must begin with the name of the object.
+    // The text can contain addresses, so only its beginning is compared.
     beginnings: ['configuration set', 'configurationset'],
     meaning: { kind: 'configuration-set' },
     samples: [
@@ -107,7 +107,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the request is not allowed to use the configuration set',
     names: ACCESS_DENIED,
-    // The type of the resource in its ARN. An identity contains no colon.
+    // In an ARN, the type of the resource is between a colon and a slash. The name of an identity contains no colon.
     phrases: [':configuration-set/'],
     meaning: { kind: 'configuration-set' },
     samples: [

@@ -146,7 +146,7 @@ async function sendHello(channel: Channel, setting: SmtpSetting, limits: SmtpLim
   const answer = await channel.readReply('the answer to EHLO', limits.commandMs);
   if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', answer), true);
   if (answer.code === 250) return { kind: 'hello', extensions: parseExtensions(answer) };
-  // RFC 5321 section 3.2.
+  // RFC 5321 section 3.2: the replies 500 to 504 mean that the server does not support EHLO.
   if (answer.code < 500 || answer.code > 504) return refuseOpening(channel, setting, 'ehlo', answer);
   channel.sendCommand(buildHelloCommand('HELO', name));
   const heloAnswer = await channel.readReply('the answer to HELO', limits.commandMs);
@@ -296,7 +296,7 @@ export function isLoopback(address: string | null): boolean {
 // connection is reused first, so surplus connections reach their idle timeout. Waiting callers are served in order.
 
 /**
- * A connection, the permission to open a connection (the caller then calls `opened` or `freed`), or `closed` if the
+ * A connection, the permission to open a connection (the caller then calls `onOpened` or `onFreed`), or `closed` if the
  * pool is closed.
  */
 type Acquired = Connection | 'open' | 'closed';

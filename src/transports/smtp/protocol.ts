@@ -7,13 +7,16 @@
  */
 import type { Reply, Stage } from '../../model/outcome.ts';
 
-/** The limit of RFC 5321 section 4.5.3.1.4, plus SIZE (RFC 1870, 26 octets) and SMTPUTF8 (RFC 6531, 10 octets). */
+/**
+ * The maximum length of a MAIL command: the limit of RFC 5321 section 4.5.3.1.4, plus SIZE (RFC 1870, 26 octets) and
+ * SMTPUTF8 (RFC 6531, 10 octets).
+ */
 const MAX_COMMAND_OCTETS = 512 + 26 + 10;
-/** The limit of RFC 5321 section 4.5.3.1.3. */
+/** The maximum length of an address with its angle brackets (RFC 5321 section 4.5.3.1.3). */
 const MAX_PATH_OCTETS = 256;
-/** The limit of RFC 4954 section 4. */
+/** The maximum length of an AUTH command (RFC 4954 section 4). */
 const MAX_AUTH_OCTETS = 12_288;
-/** The limit of RFC 5321 section 4.5.3.1.2. */
+/** The maximum length of a host name (RFC 5321 section 4.5.3.1.2). */
 const MAX_NAME_OCTETS = 255;
 
 /**
