@@ -40,8 +40,8 @@ test('the console sends a message through the public listener, and explains a re
   await page.getByRole('button', { name: 'Send request' }).click();
   await page.getByText('{"result":"error","message":"Missing required fields: subject"}').waitFor();
   await page.getByText('Send every named field with a value that is not empty.').first().waitFor();
-  for (const emulate of [emulateLightDesktop, emulateDarkPhone]) {
-    await emulate(page);
+  for (const emulateDevice of [emulateLightDesktop, emulateDarkPhone]) {
+    await emulateDevice(page);
     expect(await findSeriousFaults(page)).toEqual([]);
     expect(await findHorizontalOverflow(page)).toEqual([]);
   }
@@ -71,8 +71,8 @@ test('the operations of the operator API can be searched by words and opened wit
     .getByText('suppressions[].address', { exact: true })
     .waitFor();
   await page.getByText('The named object does not exist.').waitFor();
-  for (const emulate of [emulateLightDesktop, emulateDarkPhone]) {
-    await emulate(page);
+  for (const emulateDevice of [emulateLightDesktop, emulateDarkPhone]) {
+    await emulateDevice(page);
     expect(await findSeriousFaults(page)).toEqual([]);
     expect(await findHorizontalOverflow(page)).toEqual([]);
   }

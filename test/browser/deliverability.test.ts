@@ -21,17 +21,29 @@ const browsers = createBrowserRig();
 let service: RunningService;
 
 /** The messages of one key: their number, the number of bounced and complained messages, and their delivery time. */
-interface Messages {
+interface KeyMessages {
   readonly count: number;
-  readonly bounced: number;
-  readonly complained: number;
+  readonly bouncedCount: number;
+  readonly complainedCount: number;
   readonly deliveryMs: number;
   /** The time after which the provider confirmed each delivery, or null without confirmations. */
   readonly confirmationMs: number | null;
 }
 
-const USUAL: Messages = { count: 2_000, bounced: 10, complained: 0, deliveryMs: 500, confirmationMs: 4_000 };
-const SLOW: Messages = { count: 2_000, bounced: 200, complained: 2, deliveryMs: 90_000, confirmationMs: null };
+const USUAL_MESSAGES: KeyMessages = {
+  count: 2_000,
+  bouncedCount: 10,
+  complainedCount: 0,
+  deliveryMs: 500,
+  confirmationMs: 4_000,
+};
+const SLOW_MESSAGES: KeyMessages = {
+  count: 2_000,
+  bouncedCount: 200,
+  complainedCount: 2,
+  deliveryMs: 90_000,
+  confirmationMs: null,
+};
 
 beforeAll(async () => {
   const folder = rig.createFolder();
@@ -39,24 +51,24 @@ beforeAll(async () => {
   const store = await rig.openStore(folder);
   const accountId = (await store.listAccounts()).find(({ name }) => name === 'default')?.id ?? 0;
   const now = Date.now();
-  const keys = (series: Series): readonly (readonly [string, Messages])[] => {
+  const keys = (series: Series): readonly (readonly [string, KeyMessages])[] => {
     switch (series) {
       case 'provider':
         return [
-          ['google', USUAL],
-          ['microsoft', SLOW],
+          ['google', USUAL_MESSAGES],
+          ['microsoft', SLOW_MESSAGES],
         ];
       case 'recipient-domain':
-        return [['mail.example', SLOW]];
+        return [['mail.example', SLOW_MESSAGES]];
       case 'account':
-        return [[String(accountId), SLOW]];
+        return [[String(accountId), SLOW_MESSAGES]];
       case 'sending-domain':
-        return [[`${accountId}/shop.example`, SLOW]];
+        return [[`${accountId}/shop.example`, SLOW_MESSAGES]];
       default:
         return [];
     }
   };
-  const createRows = (at: number, adapt: (messages: Messages) => Messages) =>
+  const createRows = (at: number, adapt: (messages: KeyMessages) => KeyMessages) =>
     SPANS_MS.flatMap((spanMs) =>
       (['provider', 'recipient-domain', 'account', 'sending-domain'] as const).map(
         (series): DeliverabilityRow => ({
@@ -76,14 +88,21 @@ beforeAll(async () => {
   );
   await store.writeDeliverability(
     'node',
-    createRows(now - 30 * HOUR_MS, () => USUAL),
+    createRows(now - 30 * HOUR_MS, () => USUAL_MESSAGES),
   );
 });
 
-function toCounts({ count, bounced, complained, deliveryMs, confirmationMs }: Messages): MutableKeyCounts {
+function toCounts({ count, bouncedCount, complainedCount, deliveryMs, confirmationMs }: KeyMessages): MutableKeyCounts {
   const counts = createKeyCounts();
-  const delivered = count - bounced;
-  Object.assign(counts, { accepted: count, delivered, ended: count, bounced, hard: bounced, complained });
+  const delivered = count - bouncedCount;
+  Object.assign(counts, {
+    accepted: count,
+    delivered,
+    ended: count,
+    bounced: bouncedCount,
+    hard: bouncedCount,
+    complained: complainedCount,
+  });
   counts.latencies.set(getLatencyBucket(deliveryMs), delivered);
   if (confirmationMs !== null) {
     counts.confirmed = delivered;
@@ -99,13 +118,15 @@ test('the page states which mailbox provider became slower, and shows its figure
   const changes = page.getByRole('region', { name: 'What changed' });
   await changes.getByText(/:00 UTC to .*, compared with .*:00 UTC to .*:00 UTC$/).waitFor();
   await changes.getByText(/Microsoft: the bounce rate rose from 0\.5 % to 10 %/).waitFor();
-  const slower = changes.getByRole('listitem').filter({ hasText: /Microsoft: the p50 of the delivery time rose/ });
-  await slower.waitFor();
+  const slowerProviderItem = changes
+    .getByRole('listitem')
+    .filter({ hasText: /Microsoft: the p50 of the delivery time rose/ });
+  await slowerProviderItem.waitFor();
   const row = page.getByRole('row').filter({ has: page.getByRole('button', { name: 'Microsoft' }) });
   expect(await row.textContent()).toMatch(/2,000.*90 %.*up 9\.5 pt.*200 hard.*1 min \d+ s/);
   expect(await findSeriousFaults(page)).toEqual([]);
 
-  await slower.getByRole('button', { name: 'Show in the chart' }).click();
+  await slowerProviderItem.getByRole('button', { name: 'Show in the chart' }).click();
   await page
     .getByRole('region', { name: 'Microsoft' })
     .getByRole('img', { name: /^Microsoft: Delivered/ })

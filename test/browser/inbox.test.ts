@@ -56,12 +56,12 @@ test('a new message is announced by a button, and does not move the rows of the 
   const rows = page.getByRole('navigation', { name: 'Captured messages' }).getByRole('link');
   await page.getByRole('link', { name: 'Your receipt' }).waitFor();
   const shownRows = await rows.allTextContents();
-  const top = await rows.first().boundingBox();
+  const topRowBox = await rows.first().boundingBox();
   await submitAccepted(service.publicUrl, service.key, { to: 'cai@example.org', subject: 'Arrived later' });
   const newMessagesButton = page.getByRole('status').getByRole('button', { name: 'Show 1 new message' });
   await newMessagesButton.waitFor();
   expect(await rows.count()).toBe(shownRows.length);
-  expect(await rows.first().boundingBox()).toEqual(top);
+  expect(await rows.first().boundingBox()).toEqual(topRowBox);
   await newMessagesButton.click();
   await expect.poll(async () => (await rows.first().textContent()) ?? '').toContain('Arrived later');
 });

@@ -80,7 +80,7 @@ test('the Providers page shows the URL to register, refused requests and no secr
 test('a report that was not understood is listed, and its hostile text is shown literally and without effect', async () => {
   const store = await rig.openStore(folder);
   const id = await submitAccepted(service.publicUrl, service.key, {});
-  const recorded = await store.recordFeedback([
+  const recordResults = await store.recordFeedback([
     {
       messageRef: { id },
       events: [{ kind: 'unknown', reason: `there is no report in it ${HOSTILE}` }],
@@ -92,7 +92,7 @@ test('a report that was not understood is listed, and its hostile text is shown 
       isFinal: true,
     },
   ]);
-  expect(recorded).toMatchObject([{ kind: 'stored' }]);
+  expect(recordResults).toMatchObject([{ kind: 'stored' }]);
   const { page } = await browsers.openSignedIn(service, '/feedback');
   await page.getByRole('link', { name: `message ${id}` }).waitFor();
   expect(await findSeriousFaults(page)).toEqual([]);
@@ -101,8 +101,8 @@ test('a report that was not understood is listed, and its hostile text is shown 
   expect(text).toContain('Subject: Undelivered\n\n<img src=x onerror=alert(1)><script>alert(2)</script>');
   for (const character of ['\u0000', '\u001b', '\u202e']) expect(await page.content()).not.toContain(character);
   expect(await page.locator('main script, main img').count()).toBe(0);
-  for (const emulate of [emulateLightDesktop, emulateDarkPhone]) {
-    await emulate(page);
+  for (const emulateDevice of [emulateLightDesktop, emulateDarkPhone]) {
+    await emulateDevice(page);
     expect(await findSeriousFaults(page)).toEqual([]);
     expect(await findHorizontalOverflow(page)).toEqual([]);
   }
@@ -119,9 +119,9 @@ test('a token that is created with the keyboard is shown once, is valid, and is 
   await page.keyboard.type('deploy');
   expect(await findSeriousFaults(page)).toEqual([]);
   await page.keyboard.press('Enter');
-  const made = page.getByRole('dialog', { name: 'New token' });
-  const token = (await made.locator('pre').innerText()).trim();
-  await made.getByRole('button', { name: 'I have stored it' }).click();
+  const tokenDialog = page.getByRole('dialog', { name: 'New token' });
+  const token = (await tokenDialog.locator('pre').innerText()).trim();
+  await tokenDialog.getByRole('button', { name: 'I have stored it' }).click();
   await page.getByRole('cell', { name: /^deploy/ }).waitFor();
   expect(await page.content()).not.toContain(token);
   const fetchStatus = async () =>

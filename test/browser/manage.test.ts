@@ -112,8 +112,8 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await page.getByText(/^The suppression list of .* is empty$/).waitFor();
 
   await page.getByRole('button', { name: 'Import', exact: true }).click();
-  const exported = 'address,code,error,created_at\nada@example.com,550,unknown,\nbob@example.com,452,full,\n';
-  const exportFile = { name: 'bounces.csv', mimeType: 'text/csv', buffer: Buffer.from(exported) };
+  const exportText = 'address,code,error,created_at\nada@example.com,550,unknown,\nbob@example.com,452,full,\n';
+  const exportFile = { name: 'bounces.csv', mimeType: 'text/csv', buffer: Buffer.from(exportText) };
   await page.locator('input[type=file]').setInputFiles(exportFile);
   await page.getByLabel('Check the file only, and add no address').check();
   await page.getByRole('dialog').getByRole('button', { name: 'Check', exact: true }).click();

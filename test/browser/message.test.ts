@@ -85,8 +85,8 @@ test('the list of queued messages and the message page show what a message waits
   await page.getByText(/It waits because account overdue was locked at .* \(invoice open\)/).waitFor();
   await page.getByRole('link', { name: 'Account overdue' }).waitFor();
   await page.getByRole('link', { name: 'Queued messages of this account' }).click();
-  const waits = page.getByRole('cell', { name: 'the unlock of its account: invoice open' });
-  await expect.poll(() => waits.count()).toBeGreaterThanOrEqual(1);
+  const waitReasonCell = page.getByRole('cell', { name: 'the unlock of its account: invoice open' });
+  await expect.poll(() => waitReasonCell.count()).toBeGreaterThanOrEqual(1);
   await emulateDarkPhone(page);
   await page.getByText('Waits for the unlock of its account: invoice open').first().waitFor();
   expect(await findHorizontalOverflow(page)).toEqual([]);
@@ -216,9 +216,9 @@ test('the downloaded raw source and header fields of a message equal the source 
   const { source } = await browsers.callApi<{ source: string }>(service, 'GET', `/messages/${id}/source`);
   const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
   const download = async (name: string) => {
-    const started = page.waitForEvent('download');
+    const downloadPromise = page.waitForEvent('download');
     await page.getByRole('button', { name, exact: true }).click();
-    const file = await started;
+    const file = await downloadPromise;
     return [file.suggestedFilename(), readFileSync(await file.path(), 'utf8')];
   };
   expect(await download('Raw source')).toEqual([`${id}.eml`, source]);

@@ -137,30 +137,31 @@ test('an id in the search field opens the message with this id', async () => {
 
 test('a search that exceeds its time limit continues and shows its progress until it is stopped', async () => {
   const { page } = await browsers.openSignedIn(service, '/audit');
-  const formatHoursBack = (back: number) => new Date(Date.UTC(2026, 10, 21, 12) - back * 3_600_000).toISOString();
+  const formatHoursBack = (hoursBack: number) =>
+    new Date(Date.UTC(2026, 10, 21, 12) - hoursBack * 3_600_000).toISOString();
   let isHeld = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
-    const back = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
+    const hoursBack = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
     // The second response waits until the test has checked the first.
-    if (back > 1) await expect.poll(() => isHeld).toBe(false);
+    if (hoursBack > 1) await expect.poll(() => isHeld).toBe(false);
     const foundMessage = {
-      id: `01990000-0000-7000-8000-00000000000${9 - back}`,
+      id: `01990000-0000-7000-8000-00000000000${9 - hoursBack}`,
       state: 'bounced',
       to: 'rare@example.com',
     };
     const message = {
       ...foundMessage,
       from: 'shop@example.org',
-      subject: `Rare ${back}`,
-      at: formatHoursBack(back),
+      subject: `Rare ${hoursBack}`,
+      at: formatHoursBack(hoursBack),
       account: 'default',
-      ...{ deferred: false, attempts: 1, updated: formatHoursBack(back), reason: null },
+      ...{ deferred: false, attempts: 1, updated: formatHoursBack(hoursBack), reason: null },
     };
     await route.fulfill({
       json: {
         messages: [message],
-        next: back < 4 ? String(back) : null,
-        searchedSince: back < 4 ? formatHoursBack(back) : null,
+        next: hoursBack < 4 ? String(hoursBack) : null,
+        searchedSince: hoursBack < 4 ? formatHoursBack(hoursBack) : null,
       },
     });
   });
@@ -286,27 +287,27 @@ test('an action on selected messages ends after the current message when the ope
   const boxes = page.getByRole('table').getByRole('checkbox');
   await expect.poll(() => boxes.count()).toBe(3);
   for (const box of await boxes.all()) await box.check();
-  const cancelled: string[] = [];
+  const cancelUrls: string[] = [];
   let release = () => undefined as unknown;
-  const released = new Promise<void>((resolve) => {
+  const releasePromise = new Promise<void>((resolve) => {
     release = resolve;
   });
   await replaceResponses(page, /\/messages\/[^/]+\/cancel$/, async (route) => {
-    cancelled.push(route.request().url());
-    await released;
+    cancelUrls.push(route.request().url());
+    await releasePromise;
     await route.continue();
   });
   await page.getByRole('button', { name: 'Cancel…' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel 3 messages' }).click();
-  await expect.poll(() => cancelled.length).toBe(1);
+  await expect.poll(() => cancelUrls.length).toBe(1);
   await page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Accounts' }).click();
   await page.getByRole('heading', { level: 1, name: 'Accounts' }).waitFor();
-  const answered = page.waitForResponse(/\/messages\/[^/]+\/cancel$/);
+  const responsePromise = page.waitForResponse(/\/messages\/[^/]+\/cancel$/);
   release();
-  await answered;
+  await responsePromise;
   // The page has time to send another request until this message is delivered.
   await waitForState(await submitMessage(toSimulatorAddress('success'), 'Leaving last'), 'delivered');
-  expect(cancelled).toHaveLength(1);
+  expect(cancelUrls).toHaveLength(1);
   const states = await Promise.all(
     ids.map(async (id) => (await browsers.callApi<{ state: string }>(service, 'GET', `/messages/${id}`)).state),
   );

@@ -13,32 +13,32 @@ const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
 
 const rig = createScenario();
 const browsers = createBrowserRig();
-let open: RunningService;
+let passwordlessService: RunningService;
 let passwordService: RunningService;
 beforeAll(async () => {
-  [open, passwordService] = await Promise.all([
+  [passwordlessService, passwordService] = await Promise.all([
     rig.serve(rig.createFolder()),
     rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD }),
   ]);
 });
 
 test('the printed link signs in once, and every page of a signed-out browser states where to find the link', async () => {
-  const { page } = await browsers.openSignedOut(open);
-  await page.goto(findSignInLink(open));
+  const { page } = await browsers.openSignedOut(passwordlessService);
+  await page.goto(findSignInLink(passwordlessService));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
-  const visitor = await browsers.openSignedOut(open, { width: 360 });
+  const visitor = await browsers.openSignedOut(passwordlessService, { width: 360 });
   visitor.allowFaults(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
   await visitor.visit('/messages?state=queued');
   await visitor.page.getByText('If it is not set, open the link that the service printed').waitFor();
   expect(await findSeriousFaults(visitor.page)).toEqual([]);
   expect(await findHorizontalOverflow(visitor.page)).toEqual([]);
-  await visitor.page.goto(findSignInLink(open));
+  await visitor.page.goto(findSignInLink(passwordlessService));
   await visitor.page.getByText('This sign-in link is invalid or has already been used.').waitFor();
   await visitor.page.getByRole('textbox', { name: 'Operator password' }).waitFor();
   expect(await findSeriousFaults(visitor.page)).toEqual([]);
   expect(await findHorizontalOverflow(visitor.page)).toEqual([]);
   // In a browser with a session, the link opens the overview although it has been used.
-  await page.goto(findSignInLink(open));
+  await page.goto(findSignInLink(passwordlessService));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 });
 

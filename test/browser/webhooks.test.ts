@@ -35,7 +35,7 @@ function createEndpoint(path: string, members: object = {}): Promise<Endpoint> {
 
 const listDeliveries = (id: string) =>
   browsers.callApi<readonly Delivery[]>(service, 'GET', `/webhooks/${id}/deliveries`);
-const findReceived = (path: string) => receiver.received.filter((webhook) => webhook.path === path);
+const findReceived = (path: string) => receiver.receivedWebhooks.filter((webhook) => webhook.path === path);
 
 /** Presses Tab until an element whose accessible text begins with `text` has the focus. */
 async function tabTo(page: Page, text: string): Promise<void> {
@@ -86,11 +86,11 @@ test('an endpoint is created with the keyboard alone, its secret is shown once, 
   await deliveredEvent.waitFor();
   await expect.poll(() => page.getByText('delivered', { exact: true }).count()).toBeGreaterThanOrEqual(2);
   const [newest] = await listDeliveries(id);
-  const before = findReceived('/keyboard').length;
+  const countBefore = findReceived('/keyboard').length;
   await tabTo(page, `Replay ${newest?.id}`);
   await page.keyboard.press('Enter');
   await page.getByText('The delivery is due now, with the same id and body.').waitFor();
-  await expect.poll(() => findReceived('/keyboard').length).toBe(before + 1);
+  await expect.poll(() => findReceived('/keyboard').length).toBe(countBefore + 1);
   const receivedWebhooks = findReceived('/keyboard').filter(({ headers }) => headers['webhook-id'] === newest?.id);
   expect(new Set(receivedWebhooks.map(({ body }) => body)).size).toBe(1);
   for (const { body, headers } of receivedWebhooks) new Webhook(secret).verify(body, headers);
@@ -116,8 +116,8 @@ test('an error of the service is shown at the field that causes it, and this fie
 });
 
 test('a test shows the response of the endpoint literally and without effect', async () => {
-  const hostile = '<img src=x onerror=alert(1)><script>alert(2)</script>\u0000\u001b[31m\u202Egnp.exe';
-  receiver.behave = ({ path }) => (path.startsWith('/hostile') ? { status: 500, body: hostile } : { status: 204 });
+  const hostileText = '<img src=x onerror=alert(1)><script>alert(2)</script>\u0000\u001b[31m\u202Egnp.exe';
+  receiver.behave = ({ path }) => (path.startsWith('/hostile') ? { status: 500, body: hostileText } : { status: 204 });
   const { id } = await createEndpoint('/hostile?name=%3Cscript%3Ealert(3)%3C/script%3E', {
     name: '<img src=x onerror=alert(4)>',
   });

@@ -111,10 +111,10 @@ async function prepareStore(store: Store) {
     webhookId: webhook.kind === 'done' ? webhook.value.id : 0,
   };
 }
-type Prepared = Awaited<ReturnType<typeof prepareStore>>;
+type PreparedRows = Awaited<ReturnType<typeof prepareStore>>;
 
 const CHANGES: Readonly<
-  Record<string, (store: Store, prepared: Prepared, actor?: Actor) => Promise<{ readonly kind: string }>>
+  Record<string, (store: Store, preparedRows: PreparedRows, actor?: Actor) => Promise<{ readonly kind: string }>>
 > = {
   'account.create': (store, _prepared, actor) => store.createAccount('new', NO_LIMITS, NOW, actor),
   'account.set': (store, _prepared, actor) =>
@@ -176,7 +176,7 @@ const CHANGES: Readonly<
 };
 
 /** Reads all data that the changes in `CHANGES` can affect. */
-async function readEverything(store: Store, { retriedId, cancelledId, endedId }: Prepared) {
+async function readEverything(store: Store, { retriedId, cancelledId, endedId }: PreparedRows) {
   return Promise.all([
     store.listAccounts(),
     store.listKeys('acme'),
@@ -193,12 +193,12 @@ async function readEverything(store: Store, { retriedId, cancelledId, endedId }:
 describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
   test('a change whose audit log entry cannot be written is rejected and not stored', async () => {
     const { store, refuseEntries } = await openTestStore(name);
-    const prepared = await prepareStore(store);
-    const rowsBefore = await readEverything(store, prepared);
+    const preparedRows = await prepareStore(store);
+    const rowsBefore = await readEverything(store, preparedRows);
     await refuseEntries(true);
     for (const [action, change] of Object.entries(CHANGES)) {
-      await expect(change(store, prepared, ACTOR), action).rejects.toThrow('no entry');
-      expect(await readEverything(store, prepared), action).toEqual(rowsBefore);
+      await expect(change(store, preparedRows, ACTOR), action).rejects.toThrow('no entry');
+      expect(await readEverything(store, preparedRows), action).toEqual(rowsBefore);
     }
     await refuseEntries(false);
     expect(await store.listAudit(null, 99)).toEqual([]);
@@ -206,10 +206,10 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
 
   test('an operator’s change has one audit log entry, which contains the values before and after the change and no secret', async () => {
     const { store } = await openTestStore(name);
-    const prepared = await prepareStore(store);
+    const preparedRows = await prepareStore(store);
     for (const [action, change] of Object.entries(CHANGES)) {
       // Each change of a domain is computed from the current domain.
-      const now = { ...prepared, domain: await store.findDomain('example.com') };
+      const now = { ...preparedRows, domain: await store.findDomain('example.com') };
       expect((await change(store, now, ACTOR)).kind, action).toBe('done');
     }
     const entries = (await store.listAudit(null, 99)).toReversed();
@@ -233,14 +233,14 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     expect(entriesByAction['key.create']).toMatchObject(['acme', null, { name: 'k', revokedAt: null }]);
     expect(entriesByAction['key.import']).toMatchObject(['acme', null, { name: 'i', revokedAt: null }]);
     expect(entriesByAction['key.rotate']).toMatchObject([
-      `key_${prepared.keyId}`,
+      `key_${preparedRows.keyId}`,
       null,
       { name: 'web', prefix: 'pr_abc' },
     ]);
     expect(entriesByAction['key.revoke']).toMatchObject([
-      `key_${prepared.keyId}`,
+      `key_${preparedRows.keyId}`,
       null,
-      { id: `key_${prepared.keyId}`, revokedAt: NOW },
+      { id: `key_${preparedRows.keyId}`, revokedAt: NOW },
     ]);
     expect(entriesByAction['suppression.add']).toEqual(['acme', null, { added: 1, addresses: ['new@example.com'] }]);
     expect(entriesByAction['suppression.import']).toEqual([
@@ -266,12 +266,12 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
       null,
     ]);
     expect(entriesByAction['message.retry']).toEqual([
-      prepared.retriedId,
+      preparedRows.retriedId,
       { state: 'queued', dueAt: expect.any(Number) },
       { state: 'queued', dueAt: NOW + 60_000 },
     ]);
     expect(entriesByAction['message.cancel']).toEqual([
-      prepared.cancelledId,
+      preparedRows.cancelledId,
       { state: 'queued', dueAt: expect.any(Number) },
       { state: 'cancelled', dueAt: null },
     ]);
@@ -340,7 +340,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
 
   test('a rejected change and a change by the service have no audit log entry', async () => {
     const { store } = await openTestStore(name);
-    const prepared = await prepareStore(store);
+    const preparedRows = await prepareStore(store);
     const staleChange = await store.lockAccount('acme', 'unpaid', NOW, 'another version', ACTOR);
     const refusals = [
       staleChange,
@@ -359,7 +359,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
       kind: 'done',
       value: false,
     });
-    for (const change of Object.values(CHANGES)) await change(store, prepared);
+    for (const change of Object.values(CHANGES)) await change(store, preparedRows);
     expect(await store.listAudit(null, 99)).toEqual([]);
   });
 });

@@ -11,7 +11,7 @@ import { STORES } from '../rig/stores.ts';
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const ANY_MESSAGE = { accountId: null, state: null, to: null, since: 0, limit: 10 } as const;
-const HARD: FeedbackEvent = {
+const HARD_BOUNCE: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
   failure: { class: 'hard', category: 'mailbox-unknown' },
@@ -19,14 +19,14 @@ const HARD: FeedbackEvent = {
   alias: null,
   evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },
 };
-const SOFT: FeedbackEvent = {
-  ...HARD,
+const SOFT_BOUNCE: FeedbackEvent = {
+  ...HARD_BOUNCE,
   permanent: false,
   failure: { class: 'soft', category: 'mailbox-full' },
 };
-const DELAY: FeedbackEvent = { ...HARD, kind: 'delayed', failure: { class: 'soft', category: 'greylisted' } };
-const COMPLAINT: FeedbackEvent = { ...HARD, kind: 'complaint', feedbackType: 'abuse' };
-const UNKNOWN: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
+const DELAY: FeedbackEvent = { ...HARD_BOUNCE, kind: 'delayed', failure: { class: 'soft', category: 'greylisted' } };
+const COMPLAINT: FeedbackEvent = { ...HARD_BOUNCE, kind: 'complaint', feedbackType: 'abuse' };
+const UNKNOWN_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
 
 let reportCount = 0;
 const report = (
@@ -90,7 +90,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       verb: 'delay-reported',
       failure: { class: 'soft', category: 'greylisted', status: '5.1.1', diagnostic: 'no such user' },
     });
-    await recordOne(store, report({ id: message.id }, HARD));
+    await recordOne(store, report({ id: message.id }, HARD_BOUNCE));
     await recordOne(store, report({ id: message.id }, DELAY));
     expect([await listByClass('soft'), await listByClass('hard')]).toEqual([[], [message.id]]);
   });
@@ -102,7 +102,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await storeDeliveredMessage(store, 'otto@example.com'),
     ];
     const { endedAt } = (await store.findMessage(message.id)) ?? {};
-    const answer = await recordOne(store, report({ id: message.id }, HARD));
+    const answer = await recordOne(store, report({ id: message.id }, HARD_BOUNCE));
     expect(answer).toMatchObject({
       kind: 'applied',
       id: message.id,
@@ -125,11 +125,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test.each<[string, FeedbackEvent, unknown]>([
-    ['a bounce', HARD, { class: 'hard', category: 'mailbox-unknown' }],
-    ['a temporary bounce', SOFT, { class: 'soft', category: 'mailbox-full' }],
+    ['a bounce', HARD_BOUNCE, { class: 'hard', category: 'mailbox-unknown' }],
+    ['a temporary bounce', SOFT_BOUNCE, { class: 'soft', category: 'mailbox-full' }],
     [
       'an address on the suppression list of the provider',
-      { ...HARD, kind: 'provider-suppressed' },
+      { ...HARD_BOUNCE, kind: 'provider-suppressed' },
       { class: 'block', category: 'policy' },
     ],
     ['a complaint', COMPLAINT, null],
@@ -137,20 +137,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
     const answer = await recordOne(store, report({ id: message.id }, event));
-    const recorded = failure === null ? null : { ...failure, status: '5.1.1', diagnostic: 'no such user' };
-    expect(answer).toMatchObject({ failure: recorded });
+    const recordedFailure = failure === null ? null : { ...failure, status: '5.1.1', diagnostic: 'no such user' };
+    expect(answer).toMatchObject({ failure: recordedFailure });
     const failures = (await store.findMessage(message.id))?.events.map((entry) => entry.failure);
-    expect(failures).toEqual([null, null, recorded]);
+    expect(failures).toEqual([null, null, recordedFailure]);
   });
 
   test('a repeated report and a second report about the same bounce change nothing', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    const firstReport = report({ id: message.id }, HARD);
+    const firstReport = report({ id: message.id }, HARD_BOUNCE);
     await store.recordFeedback([firstReport]);
     await store.removeSuppression('default', message.to);
     expect(await recordOne(store, { ...firstReport, at: firstReport.at + 5 })).toEqual({ kind: 'repeated' });
-    expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({
+    expect(await recordOne(store, report({ id: message.id }, HARD_BOUNCE))).toMatchObject({
       kind: 'recorded',
       id: message.id,
       verb: 'bounce-reported',
@@ -209,7 +209,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a recipient counts once even if reports contain another address or the suppression is removed between reports', async () => {
     const store = await createStoreWith();
     const createComplaint = (recipient: string): FeedbackEvent => ({
-      ...HARD,
+      ...HARD_BOUNCE,
       kind: 'complaint',
       feedbackType: 'abuse',
       recipient,
@@ -246,7 +246,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a bounce and a complaint of one recipient each count once', async () => {
     const store = await createStoreWith();
     const sentReports: { event: FeedbackEvent; id: string }[] = [];
-    for (const event of [HARD, COMPLAINT, HARD, COMPLAINT])
+    for (const event of [HARD_BOUNCE, COMPLAINT, HARD_BOUNCE, COMPLAINT])
       sentReports.push({ event, id: (await storeDeliveredMessage(store, 'rita@example.com')).id });
     for (const { event, id } of sentReports) await recordOne(store, report({ id }, event));
     expect(await readCounts(store)).toEqual({ emails: 4, bounces: 1, complaints: 1 });
@@ -295,7 +295,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a soft bounce after delivery changes only the history', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    expect(await recordOne(store, report({ id: message.id }, SOFT))).toMatchObject({
+    expect(await recordOne(store, report({ id: message.id }, SOFT_BOUNCE))).toMatchObject({
       kind: 'recorded',
       id: message.id,
       verb: 'soft-bounced',
@@ -310,18 +310,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the provider’s id identifies the message after the settlement, and is unknown before it', async () => {
     const store = await createStoreWith();
-    const earlyReport = report({ reference: 'ses-1' }, HARD);
+    const earlyReport = report({ reference: 'ses-1' }, HARD_BOUNCE);
     expect(await recordOne(store, earlyReport)).toEqual({ kind: 'not-yet' });
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-1');
     expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id });
-    expect(await recordOne(store, report({ reference: 'ses-2' }, HARD, { isFinal: true }))).toMatchObject({
+    expect(await recordOne(store, report({ reference: 'ses-2' }, HARD_BOUNCE, { isFinal: true }))).toMatchObject({
       kind: 'stored',
     });
   });
 
   test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
     const store = await createStoreWith();
-    const unrelatedReport = report({ reference: 'ses-7' }, HARD, { mayBeOtherProgram: true, isFinal: true });
+    const unrelatedReport = report({ reference: 'ses-7' }, HARD_BOUNCE, { mayBeOtherProgram: true, isFinal: true });
     expect(await recordOne(store, unrelatedReport)).toEqual({ kind: 'unrelated' });
     expect(await store.listFeedback(null, 9)).toEqual([]);
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-7');
@@ -332,7 +332,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     const message = createMessage({ lease: LEASE });
     await store.accept([message]);
-    const earlyReport = report({ id: message.id }, HARD);
+    const earlyReport = report({ id: message.id }, HARD_BOUNCE);
     expect(await recordOne(store, earlyReport)).toEqual({ kind: 'not-yet' });
     expect((await store.findMessage(message.id))?.events).toHaveLength(1);
     expect(await recordOne(store, { ...earlyReport, isFinal: true })).toMatchObject({
@@ -344,7 +344,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a premature report is stored once, and is applied when it is repeated', async () => {
     const store = await createStoreWith();
-    const earlyReport = report({ reference: 'ses-early' }, HARD, { isFinal: true });
+    const earlyReport = report({ reference: 'ses-early' }, HARD_BOUNCE, { isFinal: true });
     expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'stored' });
     expect(await recordOne(store, earlyReport)).toEqual({ kind: 'repeated' });
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-early');
@@ -355,7 +355,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a complaint about a bounced message suppresses the recipient and counts towards the reputation, but does not change the state', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    await store.recordFeedback([report({ id: message.id }, { ...HARD, recipient: 'bob@elsewhere.example' })]);
+    await store.recordFeedback([report({ id: message.id }, { ...HARD_BOUNCE, recipient: 'bob@elsewhere.example' })]);
     expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
     const answer = await recordOne(store, report({ id: message.id }, COMPLAINT));
     expect(answer).toEqual({
@@ -376,7 +376,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.settle([
       { ...createSettlement({ ...message, attempts: 1, lease: LEASE }), excludedFromReputation: true },
     ]);
-    expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({
+    expect(await recordOne(store, report({ id: message.id }, HARD_BOUNCE))).toMatchObject({
       kind: 'applied',
       suppressed: false,
     });
@@ -392,8 +392,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await storeDeliveredMessage(store, 'a@example.com'),
       await storeDeliveredMessage(store, 'b@example.com'),
     ];
-    const batch = [...messages].reverse().map(({ id }) => report({ id }, HARD));
-    const results = await store.recordFeedback([report(null, UNKNOWN), ...batch]);
+    const batch = [...messages].reverse().map(({ id }) => report({ id }, HARD_BOUNCE));
+    const results = await store.recordFeedback([report(null, UNKNOWN_EVENT), ...batch]);
     expect(results.map((answer) => ('id' in answer ? answer.id : answer.kind))).toEqual([
       'stored',
       messages[1]?.id,
@@ -414,7 +414,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
         },
       ),
     ]);
-    expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({ kind: 'applied', to: 'bounced' });
+    expect(await recordOne(store, report({ id: message.id }, HARD_BOUNCE))).toMatchObject({
+      kind: 'applied',
+      to: 'bounced',
+    });
     expect(await store.findMessage(message.id)).toMatchObject({
       state: 'bounced',
       attempts: 1,
@@ -430,7 +433,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const message = await storeDeliveredMessage(store);
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
     expect((await store.findMessage(message.id))?.message).toBeNull();
-    expect(await recordOne(store, report({ id: message.id }, HARD))).toMatchObject({ kind: 'applied' });
+    expect(await recordOne(store, report({ id: message.id }, HARD_BOUNCE))).toMatchObject({ kind: 'applied' });
     const unknownId = createMessageIdAt(Date.now() - 86_400_000);
     expect(await recordOne(store, report({ id: unknownId }, COMPLAINT))).toMatchObject({
       kind: 'stored',
@@ -442,8 +445,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
     const about = [{ id: message.id }, null, { id: message.id }] as const;
-    for (const which of about) {
-      expect(await recordOne(store, report(which, UNKNOWN, { source: 'sqs' }))).toMatchObject({ kind: 'stored' });
+    for (const reportedReference of about) {
+      expect(await recordOne(store, report(reportedReference, UNKNOWN_EVENT, { source: 'sqs' }))).toMatchObject({
+        kind: 'stored',
+      });
     }
     expect(await recordOne(store, report(null, COMPLAINT))).toMatchObject({
       kind: 'stored',
@@ -473,9 +478,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     expect(await store.findLastFeedbackAt()).toBeNull();
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-9');
-    await store.recordFeedback([1, 2, 3].map((at) => report(null, UNKNOWN, { at })));
+    await store.recordFeedback([1, 2, 3].map((at) => report(null, UNKNOWN_EVENT, { at })));
     const now = Date.now();
-    await store.recordFeedback([1, 2, 3, 4].map(() => report(null, UNKNOWN, { at: now })));
+    await store.recordFeedback([1, 2, 3, 4].map(() => report(null, UNKNOWN_EVENT, { at: now })));
     expect(await store.findLastFeedbackAt()).toBe(now);
     expect(await store.purgeFeedback(2, 100, 1)).toBe(1);
     expect(await store.purgeFeedback(2, 100, 10)).toBe(1);
@@ -483,12 +488,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.purgeFeedback(2, 2, 10)).toBe(3);
     expect((await store.listFeedback(null, 99)).map(({ at }) => at)).toEqual([now, now]);
     await store.purgeFeedback(now + 1_000, 2, 10);
-    expect(await recordOne(store, report({ reference: 'ses-9' }, HARD))).toEqual({ kind: 'not-yet' });
+    expect(await recordOne(store, report({ reference: 'ses-9' }, HARD_BOUNCE))).toEqual({ kind: 'not-yet' });
     expect(await readState(store, message)).toBe('delivered');
   });
 
   describe('provider events', () => {
-    const CONFIRMED: FeedbackEvent = { ...HARD, kind: 'confirmed' };
+    const CONFIRMATION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'confirmed' };
     const createEventReport = (
       about: FeedbackReport['messageRef'],
       feedbackEvent: FeedbackEvent,
@@ -525,15 +530,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       });
 
       test.each<[string, (message: NewMessage) => [FeedbackReport['messageRef'], FeedbackEvent]]>([
-        ['names no message', () => [null, HARD]],
-        ['names an unknown message', () => [{ id: createMessage().id }, HARD]],
-        ['names another recipient', ({ id }) => [{ id }, { ...HARD, recipient: 'other@example.com' }]],
+        ['names no message', () => [null, HARD_BOUNCE]],
+        ['names an unknown message', () => [{ id: createMessage().id }, HARD_BOUNCE]],
+        ['names another recipient', ({ id }) => [{ id }, { ...HARD_BOUNCE, recipient: 'other@example.com' }]],
       ])('the digest of an event that %s is recorded', async (_name, createEvent) => {
         const store = await createStoreWith();
         const message = await storeDeliveredMessage(store);
         const first = createOneTimeReport(...createEvent(message), 'token');
         expect(await recordOne(store, first)).toEqual({ kind: 'unrelated' });
-        expect(await recordOne(store, createOneTimeReport({ id: message.id }, HARD, 'token'))).toEqual({
+        expect(await recordOne(store, createOneTimeReport({ id: message.id }, HARD_BOUNCE, 'token'))).toEqual({
           kind: 'repeated',
         });
         expect(await readState(store, message)).toBe('delivered');
@@ -542,35 +547,35 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
       test('the digest of a pending event is recorded, and the event is applied after the attempt', async () => {
         const store = await createStoreWith();
-        const other = await storeDeliveredMessage(store, 'other@example.com');
+        const otherMessage = await storeDeliveredMessage(store, 'other@example.com');
         const message = createMessage({ lease: LEASE });
         await store.accept([message]);
-        const bounce = createOneTimeReport({ id: message.id }, HARD, 'token');
+        const bounce = createOneTimeReport({ id: message.id }, HARD_BOUNCE, 'token');
         expect(await recordOne(store, bounce)).toEqual({ kind: 'pending' });
-        expect(await recordOne(store, createOneTimeReport({ id: other.id }, HARD, 'token'))).toEqual({
+        expect(await recordOne(store, createOneTimeReport({ id: otherMessage.id }, HARD_BOUNCE, 'token'))).toEqual({
           kind: 'repeated',
         });
         expect(await recordOne(store, bounce)).toEqual({ kind: 'repeated' });
-        expect(await readState(store, other)).toBe('delivered');
-        const later = Date.now() + 3_600_000;
-        expect((await store.applyPendingReports(later, 10)).applied).toEqual([]);
+        expect(await readState(store, otherMessage)).toBe('delivered');
+        const laterTime = Date.now() + 3_600_000;
+        expect((await store.applyPendingReports(laterTime, 10)).applied).toEqual([]);
         await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
-        const { applied } = await store.applyPendingReports(later + 3_600_000, 10);
+        const { applied } = await store.applyPendingReports(laterTime + 3_600_000, 10);
         expect(applied.map(({ result }) => result.kind)).toEqual(['applied']);
         expect(await readState(store, message)).toBe('bounced');
-        expect((await store.applyPendingReports(later + 7_200_000, 10)).applied).toEqual([]);
+        expect((await store.applyPendingReports(laterTime + 7_200_000, 10)).applied).toEqual([]);
       });
     });
 
     test('a delivery event confirms a delivered message once, and two confirmations have one entry', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
-      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMED))).toMatchObject({
+      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         kind: 'confirmed',
         id: message.id,
         accountId: 1,
       });
-      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMED))).toMatchObject({
+      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         verb: 'delivery-reported',
       });
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
@@ -582,15 +587,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await store.listLastFeedback()).toEqual([]);
       const message = await storeDeliveredMessage(store);
       const about = { id: message.id };
-      await recordOne(store, createEventReport(about, CONFIRMED, 5_000));
-      await recordOne(store, createEventReport(about, CONFIRMED, 7_000));
-      await recordOne(store, createEventReport(about, CONFIRMED, 6_000));
-      await recordOne(store, report(about, SOFT, { at: 3_000 }));
-      await recordOne(store, report(null, UNKNOWN, { at: 9_000 }));
-      await recordOne(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMED, 9_000));
-      await store.recordFeedback([{ ...createEventReport(null, CONFIRMED, 9_000), events: [] }]);
+      await recordOne(store, createEventReport(about, CONFIRMATION, 5_000));
+      await recordOne(store, createEventReport(about, CONFIRMATION, 7_000));
+      await recordOne(store, createEventReport(about, CONFIRMATION, 6_000));
+      await recordOne(store, report(about, SOFT_BOUNCE, { at: 3_000 }));
+      await recordOne(store, report(null, UNKNOWN_EVENT, { at: 9_000 }));
+      await recordOne(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMATION, 9_000));
+      await store.recordFeedback([{ ...createEventReport(null, CONFIRMATION, 9_000), events: [] }]);
       const lastReports = await store.listLastFeedback();
-      expect(lastReports.toSorted((one, other) => one.at - other.at)).toEqual([
+      expect(lastReports.toSorted((one, otherMessage) => one.at - otherMessage.at)).toEqual([
         { source: 'smtp', at: 3_000 },
         { source: 'postmark', at: 7_000 },
       ]);
@@ -598,28 +603,31 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
     test('after an unanswered attempt, a delivery event ends the queued message as delivered, and no node claims it', async () => {
       const store = await createStoreWith();
-      const [message, other] = [await storeDeferred(store, 'unanswered'), await storeDeferred(store, 'deferred')];
-      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMED))).toMatchObject({
+      const [message, otherMessage] = [
+        await storeDeferred(store, 'unanswered'),
+        await storeDeferred(store, 'deferred'),
+      ];
+      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         to: 'delivered',
       });
       expect(await listVerbs(store, message)).toEqual(['accepted', 'deferred', 'delivered', 'confirmed']);
       expect(await store.findMessage(message.id)).toMatchObject({ state: 'delivered', endedAt: expect.any(Number) });
-      expect(await recordOne(store, createEventReport({ id: other.id }, CONFIRMED))).toMatchObject({
+      expect(await recordOne(store, createEventReport({ id: otherMessage.id }, CONFIRMATION))).toMatchObject({
         verb: 'delivery-reported',
       });
-      const later = Date.now() + 120_000;
-      const claimed = await store.claim(
+      const laterTime = Date.now() + 120_000;
+      const claimResult = await store.claim(
         { maxMessages: 10, maxBytes: 1_000_000 },
-        { owner: 'node-b', until: later + 60_000 },
-        later,
+        { owner: 'node-b', until: laterTime + 60_000 },
+        laterTime,
       );
-      expect(claimed.messages.map(({ id }) => id)).toEqual([other.id]);
+      expect(claimResult.messages.map(({ id }) => id)).toEqual([otherMessage.id]);
     });
 
     test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
       const store = await createStoreWith();
       const message = await storeDeferred(store, 'unanswered');
-      expect(await recordOne(store, createEventReport({ id: message.id }, HARD))).toMatchObject({
+      expect(await recordOne(store, createEventReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
         to: 'bounced',
         suppressed: true,
       });
@@ -631,9 +639,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const message = createMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);
       const now = Date.now();
-      const bounced = createEventReport({ id: message.id }, HARD, now);
-      expect(await recordOne(store, bounced)).toEqual({ kind: 'pending' });
-      expect(await recordOne(store, bounced)).toEqual({ kind: 'pending' });
+      const bounceReport = createEventReport({ id: message.id }, HARD_BOUNCE, now);
+      expect(await recordOne(store, bounceReport)).toEqual({ kind: 'pending' });
+      expect(await recordOne(store, bounceReport)).toEqual({ kind: 'pending' });
       expect(await store.applyPendingReports(now, 10)).toEqual({ applied: [], nextDueAt: expect.any(Number) });
       const { nextDueAt } = await store.applyPendingReports(now + 1_000, 10);
       expect(nextDueAt).toBeGreaterThan(now + 1_000);
@@ -641,19 +649,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const attempt = createAttempt({ kind: 'delivered', reply });
       const entry = { at: now, verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
       await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event: entry })]);
-      const { applied, nextDueAt: later } = await store.applyPendingReports(now + 60_000, 10);
+      const { applied, nextDueAt: laterTime } = await store.applyPendingReports(now + 60_000, 10);
       expect(applied).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
-      expect(later).toBeNull();
+      expect(laterTime).toBeNull();
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'bounced']);
-      expect(await recordOne(store, bounced)).toEqual({ kind: 'repeated' });
+      expect(await recordOne(store, bounceReport)).toEqual({ kind: 'repeated' });
     });
 
     test('an event that arrives before the provider’s id is stored is applied later, and is removed if the id remains unknown', async () => {
       const store = await createStoreWith();
       const now = Date.now();
-      const early = createEventReport({ reference: 'mailersend:1' }, HARD, now);
-      const foreign = createEventReport({ reference: 'mailersend:2' }, HARD, now);
-      expect(await store.recordFeedback([early, foreign])).toEqual([{ kind: 'pending' }, { kind: 'pending' }]);
+      const earlyEventReport = createEventReport({ reference: 'mailersend:1' }, HARD_BOUNCE, now);
+      const foreignEventReport = createEventReport({ reference: 'mailersend:2' }, HARD_BOUNCE, now);
+      expect(await store.recordFeedback([earlyEventReport, foreignEventReport])).toEqual([
+        { kind: 'pending' },
+        { kind: 'pending' },
+      ]);
       const message = await storeDeliveredMessage(store, 'rita@example.com', 'mailersend:1');
       const first = await store.applyPendingReports(now + 1_000, 10);
       expect(first.applied).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
@@ -665,11 +676,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
       const unknownId = createMessageIdAt(Date.now());
-      const other = { ...HARD, recipient: 'otto@example.com' };
+      const otherMessage = { ...HARD_BOUNCE, recipient: 'otto@example.com' };
       const answers = await store.recordFeedback([
-        createEventReport({ id: unknownId }, HARD),
-        createEventReport({ id: message.id }, other),
-        createEventReport(null, HARD),
+        createEventReport({ id: unknownId }, HARD_BOUNCE),
+        createEventReport({ id: message.id }, otherMessage),
+        createEventReport(null, HARD_BOUNCE),
       ]);
       expect(answers.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered']);
@@ -682,8 +693,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const suppressedMessage = await storeDeliveredMessage(store, 'dora@example.com');
       const unsubscribedMessage = await storeDeliveredMessage(store, 'ulf@example.com');
       await store.recordFeedback([
-        createEventReport({ id: suppressedMessage.id }, { ...HARD, kind: 'provider-suppressed' }),
-        createEventReport({ id: unsubscribedMessage.id }, { ...HARD, kind: 'unsubscribed' }),
+        createEventReport({ id: suppressedMessage.id }, { ...HARD_BOUNCE, kind: 'provider-suppressed' }),
+        createEventReport({ id: unsubscribedMessage.id }, { ...HARD_BOUNCE, kind: 'unsubscribed' }),
       ]);
       expect(await readSuppressions(store)).toEqual([
         { address: 'dora@example.com', reason: 'provider', source: suppressedMessage.id },
@@ -704,18 +715,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ].entries()) {
         const message = await storeDeliveredMessage(store, `user${at}@example.com`);
         const about = { id: message.id };
-        expect(await recordOne(store, createEventReport(about, { ...HARD, failure }))).toMatchObject({
+        expect(await recordOne(store, createEventReport(about, { ...HARD_BOUNCE, failure }))).toMatchObject({
           kind: 'applied',
           suppressed: false,
         });
-        expect(await recordOne(store, createEventReport(about, HARD))).toMatchObject({
+        expect(await recordOne(store, createEventReport(about, HARD_BOUNCE))).toMatchObject({
           kind: 'recorded',
           verb: 'bounce-reported',
           suppressed: true,
         });
         expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
         await store.removeSuppression('default', message.to);
-        for (const event of [HARD, { ...HARD, kind: 'provider-suppressed' } as const])
+        for (const event of [HARD_BOUNCE, { ...HARD_BOUNCE, kind: 'provider-suppressed' } as const])
           expect(await recordOne(store, createEventReport(about, event))).toMatchObject({ suppressed: false });
         expect(await readState(store, message)).toBe('bounced');
       }
@@ -732,7 +743,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const event = { at: Date.now(), verb: 'bounced', by: 'node-a', detail: reply.text, failure, attempt };
       await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event, to: 'bounced' })]);
       expect(await readSuppressions(store)).toEqual([]);
-      const list: FeedbackEvent = { ...HARD, kind: 'provider-suppressed' };
+      const list: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
       expect(await recordOne(store, createEventReport({ id: message.id }, list))).toMatchObject({ suppressed: true });
       expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'provider', source: message.id }]);
       await store.removeSuppression('default', message.to);
@@ -742,15 +753,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
     test('packed events are applied once, with the results and the order of separate events', async () => {
       const store = await createStoreWith();
-      const [bounced, confirmed] = [
+      const [bounceReport, confirmed] = [
         await storeDeliveredMessage(store),
         await storeDeliveredMessage(store, 'ulf@example.com'),
       ];
       const batch = packReports([
-        createEventReport({ id: createMessageIdAt(Date.now()) }, HARD),
-        createEventReport({ id: bounced.id }, HARD),
-        createEventReport({ id: confirmed.id }, CONFIRMED),
-        createEventReport({ reference: 'mailersend:1' }, HARD),
+        createEventReport({ id: createMessageIdAt(Date.now()) }, HARD_BOUNCE),
+        createEventReport({ id: bounceReport.id }, HARD_BOUNCE),
+        createEventReport({ id: confirmed.id }, CONFIRMATION),
+        createEventReport({ reference: 'mailersend:1' }, HARD_BOUNCE),
       ]);
       expect(await store.recordPackedFeedback(batch)).toMatchObject([
         { kind: 'unrelated' },
@@ -758,18 +769,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
         { kind: 'confirmed', id: confirmed.id, recipient: 'ulf@example.com' },
         { kind: 'pending' },
       ]);
-      const repeated = await store.recordPackedFeedback(batch);
-      expect(repeated.map(({ kind }) => kind)).toEqual(['unrelated', 'repeated', 'repeated', 'pending']);
-      expect(await listVerbs(store, bounced)).toEqual(['accepted', 'delivered', 'bounced']);
+      const repeatedResults = await store.recordPackedFeedback(batch);
+      expect(repeatedResults.map(({ kind }) => kind)).toEqual(['unrelated', 'repeated', 'repeated', 'pending']);
+      expect(await listVerbs(store, bounceReport)).toEqual(['accepted', 'delivered', 'bounced']);
       expect(await listVerbs(store, confirmed)).toEqual(['accepted', 'delivered', 'confirmed']);
     });
 
     test('a key without an event is recorded once, so that a later event with this key changes nothing', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
-      const key = { ...createEventReport(null, HARD), events: [] };
+      const key = { ...createEventReport(null, HARD_BOUNCE), events: [] };
       expect(await recordOne(store, key)).toEqual({ kind: 'unrelated' });
-      expect(await recordOne(store, { ...createEventReport({ id: message.id }, HARD), digest: key.digest })).toEqual({
+      expect(
+        await recordOne(store, { ...createEventReport({ id: message.id }, HARD_BOUNCE), digest: key.digest }),
+      ).toEqual({
         kind: 'repeated',
       });
       expect(await readState(store, message)).toBe('delivered');

@@ -29,7 +29,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  async function add(
+  async function addRule(
     store: Store,
     match: string,
     members: { times?: number; answer?: InboxRuleAnswer; expiresAt?: number } = {},
@@ -45,25 +45,25 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a rule for the address precedes a rule for the domain, and an older rule precedes a newer one', async () => {
     const store = await openStore();
-    const domain = await add(store, 'example.com');
-    const [first, second] = [await add(store, ADA, { times: 2 }), await add(store, ADA)];
+    const domain = await addRule(store, 'example.com');
+    const [first, second] = [await addRule(store, ADA, { times: 2 }), await addRule(store, ADA)];
     const requests = Array.from({ length: 5 }, () => createRequest());
     expect(await applyRules(store, requests)).toEqual([first, first, second, domain, null]);
-    await add(store, 'example.com');
+    await addRule(store, 'example.com');
     const others = ['ada@sub.example.com', 'ada@example.org', 'bob@example.com'].map(createRequest);
     expect(await applyRules(store, others)).toEqual([null, null, expect.any(Number)]);
   });
 
   test('a rule answers no attempt after its expiry', async () => {
     const store = await openStore();
-    const id = await add(store, ADA);
+    const id = await addRule(store, ADA);
     expect(await applyRules(store, [createRequest()], NOW + HOUR_MS)).toEqual([null]);
     expect(await applyRules(store, [createRequest()], NOW + HOUR_MS - 1)).toEqual([id]);
   });
 
   test('concurrent attempts use a rule exactly as often as it allows', async () => {
     const store = await openStore();
-    const ids = [await add(store, ADA, { times: 25 }), await add(store, 'example.com', { times: 15 })];
+    const ids = [await addRule(store, ADA, { times: 25 }), await addRule(store, 'example.com', { times: 15 })];
     const batches = Array.from({ length: 20 }, (_, index) =>
       applyRules(store, [createRequest(), createRequest(index % 2 === 0 ? ADA : 'bob@example.com'), createRequest()]),
     );
@@ -74,8 +74,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the list contains each rule with its uses, newest first, and the audit log contains each change of a rule', async () => {
     const store = await openStore();
-    await add(store, ADA);
-    const second = await add(store, 'example.com', { answer: { kind: 'delay', delayMs: 5 }, times: 3 });
+    await addRule(store, ADA);
+    const second = await addRule(store, 'example.com', { answer: { kind: 'delay', delayMs: 5 }, times: 3 });
     const request = createRequest('bob@example.com');
     await applyRules(store, [request], NOW + 7);
     expect(await store.listInboxRules()).toMatchObject([
@@ -97,8 +97,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('at most a fixed number of active rules and of ended rules is stored', async () => {
     const store = await openStore();
-    for (let n = 0; n < MAX_ENDED_INBOX_RULES + 5; n += 1) await add(store, ADA, { expiresAt: NOW - 1 });
-    for (let n = 0; n < MAX_ACTIVE_INBOX_RULES; n += 1) await add(store, ADA);
+    for (let n = 0; n < MAX_ENDED_INBOX_RULES + 5; n += 1) await addRule(store, ADA, { expiresAt: NOW - 1 });
+    for (let n = 0; n < MAX_ACTIVE_INBOX_RULES; n += 1) await addRule(store, ADA);
     const rule = { match: ADA, answer: REPLY, times: 1, expiresAt: NOW + HOUR_MS };
     expect(await store.addInboxRule(rule, NOW, ACTOR)).toEqual({ kind: 'full' });
     expect(await store.listInboxRules()).toHaveLength(MAX_ACTIVE_INBOX_RULES + MAX_ENDED_INBOX_RULES);

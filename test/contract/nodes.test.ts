@@ -66,18 +66,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
     for (const name of ['observer', 'live']) await store.recordHeartbeat(createHeartbeat(name), 10 * MINUTE_MS, now);
     await store.recordHeartbeat(createHeartbeat('dead'), -1, now);
     const createLeasedMessage = (owner: string, until: number) => createMessage({ lease: { owner, until } });
-    const [ofDeadNode, ofLiveNode, expiredMessage] = [
+    const [deadNodeMessage, liveNodeMessage, expiredMessage] = [
       createLeasedMessage('dead', now + 20 * MINUTE_MS),
       createLeasedMessage('live', now + 20 * MINUTE_MS),
       createLeasedMessage('live', now - MINUTE_MS),
     ];
-    await store.accept([ofDeadNode, ofLiveNode, expiredMessage]);
+    await store.accept([deadNodeMessage, liveNodeMessage, expiredMessage]);
     const recover = (includeDeadNodes: boolean) =>
       store.recover({ now, includeAllLeases: false, includeDeadNodes, onUncertain: 'resend', node: 'observer' });
     expect(await recover(false)).toBe(0);
     expect(await recover(true)).toBe(1);
     const states = await Promise.all(
-      [ofDeadNode, ofLiveNode, expiredMessage].map(async ({ id }) => (await store.findMessage(id))?.state),
+      [deadNodeMessage, liveNodeMessage, expiredMessage].map(async ({ id }) => (await store.findMessage(id))?.state),
     );
     expect(states).toEqual(['queued', 'sending', 'sending']);
   });
@@ -142,9 +142,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const slowRequest = { perSecond: 0.001, burst: 2 };
-    const bothRequests = [1, 2].map((accountId) => ({ accountId, ...slowRequest, requested: accountId === 1 ? 2 : 0 }));
+    const tokenRequests = [1, 2].map((accountId) => ({
+      accountId,
+      ...slowRequest,
+      requested: accountId === 1 ? 2 : 0,
+    }));
     expect(
-      (await store.takeTokens(bothRequests, now)).map(({ remaining: remainingTokens }) => remainingTokens),
+      (await store.takeTokens(tokenRequests, now)).map(({ remaining: remainingTokens }) => remainingTokens),
     ).toEqual([0, 2]);
     const largerBuckets = [1, 2].map((accountId) => ({ accountId, perSecond: 0.001, burst: 10, requested: 0 }));
     expect(

@@ -26,7 +26,7 @@ const createNotification = (id: string, targets: readonly string[] = [MAIL, HTTP
   id,
   deliveries: targets.map((target) => ({ target, payload: `{"for":"${target}"}` })),
 });
-const NOTHING = { changed: [], removed: [], notification: null };
+const NO_CHANGES = { changed: [], removed: [], notification: null };
 
 describe.each(STORES)('the $name store', ({ open }) => {
   async function openStore(): Promise<Store> {
@@ -46,26 +46,31 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   async function addNotification(store: Store, id: string, now: number): Promise<void> {
     const { round } = await readCheck(store, now);
-    await store.recordAttention({ ...NOTHING, round, now, notification: createNotification(id) });
+    await store.recordAttention({ ...NO_CHANGES, round, now, notification: createNotification(id) });
   }
 
   test('the states of a check are those that the earlier checks have recorded', async () => {
     const store = await openStore();
     const first = await readCheck(store, NOW);
     expect(first).toMatchObject({ sequence: 0, notifiedAt: null, states: [] });
-    const changed = [createState('a'), createState('b')];
+    const changedStates = [createState('a'), createState('b')];
     const notification = createNotification('n1');
-    const record = { round: first.round, now: NOW, changed, removed: [], notification };
+    const record = { round: first.round, now: NOW, changed: changedStates, removed: [], notification };
     expect(await store.recordAttention(record)).toBe('recorded');
     const second = await readCheck(store, NOW + INTERVAL_MS);
-    expect(second).toMatchObject({ sequence: 1, notifiedAt: NOW, states: changed });
-    const ended = createState('b', { isPresent: false, endedAt: NOW + 1, isAnnounced: false });
-    const later = { round: second.round, now: NOW + INTERVAL_MS, changed: [ended], removed: ['account-locked:a'] };
-    expect(await store.recordAttention({ ...later, notification: null })).toBe('recorded');
+    expect(second).toMatchObject({ sequence: 1, notifiedAt: NOW, states: changedStates });
+    const endedState = createState('b', { isPresent: false, endedAt: NOW + 1, isAnnounced: false });
+    const laterCheck = {
+      round: second.round,
+      now: NOW + INTERVAL_MS,
+      changed: [endedState],
+      removed: ['account-locked:a'],
+    };
+    expect(await store.recordAttention({ ...laterCheck, notification: null })).toBe('recorded');
     expect(await readCheck(store, NOW + 2 * INTERVAL_MS)).toMatchObject({
       sequence: 1,
       notifiedAt: NOW,
-      states: [ended],
+      states: [endedState],
     });
   });
 
@@ -74,7 +79,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const checks = await Promise.all([1, 2, 3, 4].map(() => readCheck(store, NOW)));
     const results = await Promise.all(
       checks.map(({ round }, node) =>
-        store.recordAttention({ ...NOTHING, round, now: NOW, notification: createNotification(`n${node}`, [HTTPS]) }),
+        store.recordAttention({
+          ...NO_CHANGES,
+          round,
+          now: NOW,
+          notification: createNotification(`n${node}`, [HTTPS]),
+        }),
       ),
     );
     expect(results.filter((result) => result === 'recorded')).toHaveLength(1);
@@ -84,7 +94,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('no node checks again before the interval has passed, except after a step of the clock', async () => {
     const store = await openStore();
     const { round } = await readCheck(store, NOW);
-    await store.recordAttention({ ...NOTHING, round, now: NOW });
+    await store.recordAttention({ ...NO_CHANGES, round, now: NOW });
     expect(await store.readAttentionCheck(NOW + INTERVAL_MS - 1, INTERVAL_MS)).toBeNull();
     expect(await store.readAttentionCheck(NOW + INTERVAL_MS, INTERVAL_MS)).not.toBeNull();
     expect(await store.readAttentionCheck(NOW - 3_600_000, INTERVAL_MS)).not.toBeNull();
@@ -93,10 +103,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('each notification is leased by one node for each target, and again after its lease has expired', async () => {
     const store = await openStore();
     await addNotification(store, 'n1', NOW);
-    const leased = (await Promise.all(['a', 'b', 'c'].map((node) => claim(store, NOW, node)))).flat();
-    expect(leased.map(({ target }) => target).sort()).toEqual([HTTPS, MAIL]);
-    expect(leased).toMatchObject([{ id: 'n1', attempt: 1, createdAt: NOW }, { id: 'n1' }]);
-    expect(leased.map(({ target, payload }) => payload === `{"for":"${target}"}`)).toEqual([true, true]);
+    const leasedNotifications = (await Promise.all(['a', 'b', 'c'].map((node) => claim(store, NOW, node)))).flat();
+    expect(leasedNotifications.map(({ target }) => target).sort()).toEqual([HTTPS, MAIL]);
+    expect(leasedNotifications).toMatchObject([{ id: 'n1', attempt: 1, createdAt: NOW }, { id: 'n1' }]);
+    expect(leasedNotifications.map(({ target, payload }) => payload === `{"for":"${target}"}`)).toEqual([true, true]);
     expect(await claim(store, NOW + LEASE_MS - 1, 'd')).toEqual([]);
     expect(await claim(store, NOW + LEASE_MS, 'd', [HTTPS])).toMatchObject([{ owner: 'd', target: HTTPS, attempt: 2 }]);
   });
@@ -104,7 +114,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a settled notification is not leased again, and an expired lease that another node has claimed cannot be settled', async () => {
     const store = await openStore();
     await addNotification(store, 'n1', NOW);
-    const leased = await claim(store, NOW);
+    const leasedNotifications = await claim(store, NOW);
     const settle = ({ id, target, owner, attempt }: LeasedNotification, result: 'delivered' | 'retry' | 'failed') =>
       store.settleNotification({
         ...{ id, target, owner, attempt, at: NOW + 5 },
@@ -115,7 +125,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
               ? { kind: result, dueAt: NOW + 1_000, error: 'status 500' }
               : { kind: result, error: 'status 500' },
       });
-    const [mail, https] = [leased.find(({ target }) => target === MAIL), leased.find(({ target }) => target === HTTPS)];
+    const [mail, https] = [
+      leasedNotifications.find(({ target }) => target === MAIL),
+      leasedNotifications.find(({ target }) => target === HTTPS),
+    ];
     if (mail === undefined || https === undefined) throw new Error('a notification was not leased');
     expect(await settle(mail, 'delivered')).toBe('settled');
     expect(await settle(https, 'retry')).toBe('settled');
@@ -176,9 +189,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [id, laterId] = [createMessageIdAt(now - 7_200_000), createMessageIdAt(now)];
     await store.accept([createMessage({ id, acceptedAt: now - 7_200_000, keyId: NOTIFICATION_KEY_ID })]);
     await addNotification(store, 'n1', now);
-    const leased = (await claim(store, now)).find(({ target }) => target === MAIL);
-    if (leased === undefined) throw new Error('the notification was not leased');
-    await store.settleNotification({ ...leased, at: now, result: { kind: 'delivered', messageId: id } });
+    const leasedMail = (await claim(store, now)).find(({ target }) => target === MAIL);
+    if (leasedMail === undefined) throw new Error('the notification was not leased');
+    await store.settleNotification({ ...leasedMail, at: now, result: { kind: 'delivered', messageId: id } });
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 1, oldest: null });
     await store.accept([createMessage({ id: laterId, acceptedAt: now })]);
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { id: laterId } });
@@ -189,12 +202,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const node = { name: 'node-a', roles: ['deliver'], version: '1' };
     const alarm = { reason: 'configuration', text: '535 bad \0 login', lastAt: now };
-    const open = { breaker: { state: 'open', retryAt: now + 1 }, alarms: [alarm] } as const;
-    const closed = { breaker: { state: 'closed', retryAt: null }, alarms: [] } as const;
-    await store.recordHeartbeat(node, LEASE_MS, now, [], open);
+    const openDelivery = { breaker: { state: 'open', retryAt: now + 1 }, alarms: [alarm] } as const;
+    const closedDelivery = { breaker: { state: 'closed', retryAt: null }, alarms: [] } as const;
+    await store.recordHeartbeat(node, LEASE_MS, now, [], openDelivery);
     expect((await store.listNodes(now))[0]?.delivery).toMatchObject({ breaker: { state: 'open' } });
-    await store.recordHeartbeat(node, LEASE_MS, now, [], closed);
-    expect((await store.listNodes(now))[0]?.delivery).toEqual(closed);
+    await store.recordHeartbeat(node, LEASE_MS, now, [], closedDelivery);
+    expect((await store.listNodes(now))[0]?.delivery).toEqual(closedDelivery);
     await store.recordHeartbeat({ ...node, name: 'node-b' }, LEASE_MS, now);
     expect((await store.listNodes(now))[1]?.delivery).toBeNull();
   });

@@ -25,8 +25,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const result = await store.resendMessage({ id: message.id, newId }, NOW + 2, { name: 'page', at: NOW + 2 });
     expect(result).toMatchObject({ kind: 'done', message: { id: newId, to: 'Rita@Example.com', state: 'queued' } });
     const { to, from, subject, message: body } = message;
-    const resent = await store.findMessage(newId);
-    expect(resent).toMatchObject({
+    const resentMessage = await store.findMessage(newId);
+    expect(resentMessage).toMatchObject({
       to,
       from,
       subject,
@@ -35,13 +35,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       acceptedAt: NOW + 2,
       attempts: 0,
     });
-    expect(resent?.events.map(({ verb, by, detail }) => [verb, by, detail])).toEqual([
+    expect(resentMessage?.events.map(({ verb, by, detail }) => [verb, by, detail])).toEqual([
       ['accepted', 'key_1', null],
       ['resend-of', 'operator', message.id],
     ]);
-    const old = await store.findMessage(message.id);
-    expect(old?.state).toBe('cancelled');
-    expect(old?.events.at(-1)).toMatchObject({ verb: 'resent', by: 'operator', detail: newId, at: NOW + 2 });
+    const oldMessage = await store.findMessage(message.id);
+    expect(oldMessage?.state).toBe('cancelled');
+    expect(oldMessage?.events.at(-1)).toMatchObject({ verb: 'resent', by: 'operator', detail: newId, at: NOW + 2 });
     expect(await store.listAudit(null, 1)).toMatchObject([
       {
         actor: 'page',
@@ -50,12 +50,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
         after: JSON.stringify({ state: 'cancelled', resentAs: newId }),
       },
     ]);
-    const claimed = await store.claim(
+    const claimResult = await store.claim(
       { maxMessages: 9, maxBytes: 9e6 },
       { owner: 'node', until: NOW + 9_000 },
       NOW + 2,
     );
-    expect(claimed.messages.map(({ id, message: text, attempts }) => [id, text, attempts])).toEqual([[newId, body, 1]]);
+    expect(claimResult.messages.map(({ id, message: text, attempts }) => [id, text, attempts])).toEqual([
+      [newId, body, 1],
+    ]);
   });
 
   test('a message that has not ended, does not exist or has no body is refused, and nothing changes', async () => {
@@ -66,11 +68,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await resend(createMessageIdAt(NOW))).toEqual({ kind: 'missing' });
     await store.claim({ maxMessages: 9, maxBytes: 9e6 }, { owner: 'node', until: NOW + 9_000 }, NOW);
     expect(await resend(message.id)).toEqual({ kind: 'not-ended', state: 'sending' });
-    const other = createMessage({ acceptedAt: NOW + 5, accountId: message.accountId });
-    await store.accept([other]);
-    await store.cancelMessage(other.id, NOW + 5);
+    const otherMessage = createMessage({ acceptedAt: NOW + 5, accountId: message.accountId });
+    await store.accept([otherMessage]);
+    await store.cancelMessage(otherMessage.id, NOW + 5);
     await store.purgeBodiesAndKeys(NOW + 6, 0, 10);
-    expect(await resend(other.id)).toEqual({ kind: 'erased' });
+    expect(await resend(otherMessage.id)).toEqual({ kind: 'erased' });
     expect(await store.listAudit(null, 9)).toEqual([]);
     expect((await store.listMessages({ accountId: null, state: null, to: null, since: null, limit: 9 })).length).toBe(
       2,
@@ -103,16 +105,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
       'resend-of',
       'suppressed',
     ]);
-    const local = createMessage({
+    const simulatorMessage = createMessage({
       accountId: message.accountId,
       acceptedAt: NOW,
       to: 'b@example.com',
       suppressedBy: 'simulator',
     });
-    await store.accept([local]);
-    const again = await store.resendMessage({ id: local.id, newId: createMessageIdAt(NOW) }, NOW);
-    expect(again).toMatchObject({ message: { state: 'suppressed' } });
-    const id = again.kind === 'done' ? again.message.id : '';
+    await store.accept([simulatorMessage]);
+    const secondResend = await store.resendMessage({ id: simulatorMessage.id, newId: createMessageIdAt(NOW) }, NOW);
+    expect(secondResend).toMatchObject({ message: { state: 'suppressed' } });
+    const id = secondResend.kind === 'done' ? secondResend.message.id : '';
     expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'suppressed', by: 'simulator' });
   });
 
@@ -126,8 +128,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     );
     const ids = results.map((result) => (result.kind === 'done' ? result.message.id : ''));
     expect(new Set(ids).size).toBe(2);
-    const resent = (await store.findMessage(message.id))?.events.filter(({ verb }) => verb === 'resent') ?? [];
-    expect(new Set(resent.map(({ detail }) => detail))).toEqual(new Set(ids));
+    const resentEvents = (await store.findMessage(message.id))?.events.filter(({ verb }) => verb === 'resent') ?? [];
+    expect(new Set(resentEvents.map(({ detail }) => detail))).toEqual(new Set(ids));
     for (const id of ids) expect(await store.findMessage(id)).toMatchObject({ id, state: 'queued' });
     for (const id of ids) expect(toSeq(id)).toBeLessThanOrEqual(toSeq(first));
   });

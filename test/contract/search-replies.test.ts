@@ -9,7 +9,7 @@ import { STORES } from '../rig/stores.ts';
 
 const START = Date.UTC(2026, 0, 1);
 const LEASE = { owner: 'node-a', until: START + 600_000_000 };
-const EVERYTHING: MessageSearch = {
+const ANY_MESSAGE: MessageSearch = {
   criteria: [],
   accountIds: [],
   states: [],
@@ -21,10 +21,10 @@ const EVERYTHING: MessageSearch = {
   before: null,
   limit: 2,
 };
-const HARD: RecordedFailure = { class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: null };
-const SOFT: RecordedFailure = { class: 'soft', category: 'throttled', status: '4.7.500', diagnostic: null };
+const HARD_FAILURE: RecordedFailure = { class: 'hard', category: 'mailbox-unknown', status: '5.1.1', diagnostic: null };
+const SOFT_FAILURE: RecordedFailure = { class: 'soft', category: 'throttled', status: '4.7.500', diagnostic: null };
 /** A reply of a hostile next hop. */
-const HOSTILE = '550 5.7.1 <script>alert(1)</script> \u001b[31mbl\u0007ocked\u202e';
+const HOSTILE_REPLY = '550 5.7.1 <script>alert(1)</script> \u001b[31mbl\u0007ocked\u202e';
 
 describe.each(STORES)('the $name store', ({ open }) => {
   /** Creates one message for each case, oldest first, and returns their ids by name. */
@@ -61,14 +61,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
       'bounced',
       'bounced',
       "550 5.1.1 <unknown@example.com>: user doesn't have an account",
-      HARD,
+      HARD_FAILURE,
     );
-    await settle('busy', 'queued', 'deferred', '451-4.7.500 Server busy. Please try again later', SOFT);
+    await settle('busy', 'queued', 'deferred', '451-4.7.500 Server busy. Please try again later', SOFT_FAILURE);
     await settle('fine', 'delivered', 'delivered', '250 2.0.0 Ok: queued as 4XyzR12Kz2', null);
-    await settle('hostile', 'bounced', 'bounced', HOSTILE, { ...HARD, category: 'policy', class: 'block' });
-    const waiting = createMessage({ acceptedAt: at + 10, to: 'waiting@example.com' });
-    await store.accept([waiting]);
-    ids.waiting = waiting.id;
+    await settle('hostile', 'bounced', 'bounced', HOSTILE_REPLY, {
+      ...HARD_FAILURE,
+      category: 'policy',
+      class: 'block',
+    });
+    const waitingMessage = createMessage({ acceptedAt: at + 10, to: 'waiting@example.com' });
+    await store.accept([waitingMessage]);
+    ids.waiting = waitingMessage.id;
     return { store, ids };
   }
 
@@ -79,12 +83,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
   ): Promise<readonly (string | undefined)[]> {
     const names = new Map(Object.entries(ids).map(([name, id]) => [id, name]));
     const foundNames: (string | undefined)[] = [];
-    let before: string | null = null;
+    let cursor: string | null = null;
     for (let page = 0; page < 100; page += 1) {
-      const result = await store.searchMessages({ ...EVERYTHING, ...search, before }, budgetMs);
+      const result = await store.searchMessages({ ...ANY_MESSAGE, ...search, before: cursor }, budgetMs);
       foundNames.push(...result.messages.map(({ id }) => names.get(id)));
       if (result.searchedTo === null) return foundNames;
-      before = result.searchedTo;
+      cursor = result.searchedTo;
     }
     throw new Error('the search does not end');
   }
@@ -92,11 +96,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const reply = (text: string, code: string | null = null) => ({ words: parseReplyWords(text) ?? [], code });
 
   test.each([false, true])('messages are found by several states and by deferred (indexed: %s)', async (indexed) => {
-    const prepared = await createStoreWith();
+    const preparedStore = await createStoreWith();
     if (indexed)
       while (
         (
-          await prepared.store.indexMessages({
+          await preparedStore.store.indexMessages({
             horizon: createMessageIdAt(START + 9_000),
             minSegmentMessages: 1,
             now: START,
@@ -117,7 +121,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     for (const [search, names] of cases) {
       for (const text of ['', 'receipt', '@example.com']) {
         const criteria = parseSearchText(text, ALL_FIELDS) ?? [];
-        expect([search, text, await findNames(prepared, { ...search, criteria })]).toEqual([search, text, names]);
+        expect([search, text, await findNames(preparedStore, { ...search, criteria })]).toEqual([search, text, names]);
       }
     }
   });
@@ -125,11 +129,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'messages are found by the words and the code of the last reply (indexed: %s)',
     async (indexed) => {
-      const prepared = await createStoreWith();
+      const preparedStore = await createStoreWith();
       if (indexed)
         while (
           (
-            await prepared.store.indexMessages({
+            await preparedStore.store.indexMessages({
               horizon: createMessageIdAt(START + 9_000),
               minSegmentMessages: 1,
               now: START,
@@ -155,7 +159,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ];
       for (const [search, names] of cases) {
         for (const budgetMs of [0, 5_000])
-          expect([search, await findNames(prepared, search, budgetMs)]).toEqual([search, names]);
+          expect([search, await findNames(preparedStore, search, budgetMs)]).toEqual([search, names]);
       }
     },
   );
@@ -163,13 +167,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a found message has its attempts, the time of its last entry and its last outcome', async () => {
     const { store, ids } = await createStoreWith();
     const find = async (id = '') =>
-      (await store.searchMessages({ ...EVERYTHING, criteria: [{ kind: 'id', id }] }, 1_000)).messages[0];
+      (await store.searchMessages({ ...ANY_MESSAGE, criteria: [{ kind: 'id', id }] }, 1_000)).messages[0];
     expect(await find(ids.busy)).toMatchObject({
       ...{ state: 'queued', deferred: true, attempts: 1, updatedAt: START + 7 },
       lastOutcome: { verb: 'deferred', by: 'node-a', failure: { class: 'soft', category: 'throttled' } },
     });
     expect(await find(ids.waiting)).toMatchObject({ state: 'queued', deferred: false, attempts: 0, lastOutcome: null });
-    expect((await find(ids.hostile))?.lastOutcome?.detail).toBe(HOSTILE);
+    expect((await find(ids.hostile))?.lastOutcome?.detail).toBe(HOSTILE_REPLY);
     // A retry by an operator and a resend are not outcomes.
     await store.retryMessage(ids.busy ?? '', START + 99);
     expect(await find(ids.busy)).toMatchObject({ updatedAt: START + 99, lastOutcome: { verb: 'deferred' } });

@@ -20,7 +20,7 @@ import { STORES } from '../rig/stores.ts';
 const START = Date.UTC(2026, 0, 1);
 const MINUTE_MS = 60_000;
 const LEASE = { owner: 'node-a', until: START + 600_000_000 };
-const EVERYTHING: MessageSearch = {
+const ANY_MESSAGE: MessageSearch = {
   criteria: [],
   accountIds: [],
   states: [],
@@ -55,20 +55,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
   /** Reads all pages of a search. */
   async function readAllPages(store: Store, search: Partial<MessageSearch>, budgetMs = 5_000): Promise<string[]> {
     const ids: string[] = [];
-    let before: string | null = null;
+    let cursor: string | null = null;
     for (let page = 0; page < 2_000; page += 1) {
-      const messageSearch: MessageSearch = { ...EVERYTHING, ...search, before };
+      const messageSearch: MessageSearch = { ...ANY_MESSAGE, ...search, before: cursor };
       const { messages, searchedTo } = await store.searchMessages(messageSearch, budgetMs);
       expect(messages.length).toBeLessThanOrEqual(messageSearch.limit);
       ids.push(...messages.map(({ id }) => id));
       if (searchedTo === null) return ids;
-      expect([searchedTo, before, searchedTo < (before ?? 'g'), search.states]).toEqual([
+      expect([searchedTo, cursor, searchedTo < (cursor ?? 'g'), search.states]).toEqual([
         searchedTo,
-        before,
+        cursor,
         true,
         search.states,
       ]);
-      before = searchedTo;
+      cursor = searchedTo;
     }
     throw new Error('the search does not end');
   }
@@ -191,7 +191,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           expect([state, text, await find(store, text, { states: [state] })]).toEqual([state, text, [id]]);
         expect(await find(store, 'nothing', { states: [state] })).toEqual([]);
         expect(await find(store, '', { states: [state], accountIds: [2] })).toEqual([]);
-        expect((await store.searchMessages({ ...EVERYTHING, states: [state] }, 1_000)).messages).toMatchObject([
+        expect((await store.searchMessages({ ...ANY_MESSAGE, states: [state] }, 1_000)).messages).toMatchObject([
           { id, state },
         ]);
       }
@@ -220,28 +220,36 @@ describe.each(STORES)('the $name store', ({ open }) => {
       }
       await store.accept(messages);
       for (const { id, state, failure } of storedMessages) {
-        const leased = { id, attempts: 1, lease: LEASE };
+        const leaseReference = { id, attempts: 1, lease: LEASE };
         const createEvent = (verb: string, last: RecordedFailure | null) =>
           ({ at: START, verb, by: 'node-a', detail: null, failure: last, attempt: null }) as const;
         const lastFailure = failure === null ? null : { ...failure, ...evidence };
         const dueAt = state === 'queued' ? START : null;
         // A failure before the last failure is not searched.
-        const earlier = { class: 'block', category: 'size', ...evidence } as const;
+        const earlierFailure = { class: 'block', category: 'size', ...evidence } as const;
         if (failure !== null) {
           await store.settle([
-            createSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', earlier) }),
+            createSettlement(leaseReference, {
+              to: 'queued',
+              dueAt: START,
+              event: createEvent('deferred', earlierFailure),
+            }),
           ]);
           const { messages: claimed } = await store.claim({ maxMessages: 1, maxBytes: 9_000 }, LEASE, START);
           expect(claimed.map((message) => message.id)).toEqual([id]);
-          leased.attempts = 2;
+          leaseReference.attempts = 2;
         }
         if (state === 'delivered' && lastFailure !== null) {
           await store.settle([
-            createSettlement(leased, { to: 'queued', dueAt: START, event: createEvent('deferred', lastFailure) }),
+            createSettlement(leaseReference, {
+              to: 'queued',
+              dueAt: START,
+              event: createEvent('deferred', lastFailure),
+            }),
           ]);
           await store.claim({ maxMessages: 1, maxBytes: 9_000 }, LEASE, START);
           await store.settle([
-            createSettlement({ ...leased, attempts: 3 }, { to: state, event: createEvent(state, null) }),
+            createSettlement({ ...leaseReference, attempts: 3 }, { to: state, event: createEvent(state, null) }),
           ]);
         } else {
           const change = {
@@ -249,7 +257,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
             dueAt: dueAt === null ? null : START + 900_000,
             event: createEvent(state, lastFailure),
           };
-          await store.settle([createSettlement(leased, change)]);
+          await store.settle([createSettlement(leaseReference, change)]);
         }
       }
       if (indexed) await indexUntil(store, START + 1_000);
@@ -392,16 +400,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
       .map(({ id }) => id)
       .reverse();
     const foundIds: string[] = [];
-    let before: string | null = null;
+    let cursor: string | null = null;
     for (let page = 0; ; page += 1) {
-      const messageSearch = { ...EVERYTHING, criteria: parseCriteria('number "1"'), limit: 7, before };
+      const messageSearch = { ...ANY_MESSAGE, criteria: parseCriteria('number "1"'), limit: 7, before: cursor };
       const { messages: foundMessages, searchedTo } = await store.searchMessages(
         messageSearch,
         page % 2 === 0 ? 0 : 5_000,
       );
       foundIds.push(...foundMessages.map(({ id }) => id));
       if (searchedTo === null) break;
-      before = searchedTo;
+      cursor = searchedTo;
       await store.accept([createMessage({ acceptedAt: START + 1_000 + page, subject: 'Number 1' })]);
       await store.indexMessages({
         horizon: getMinIdAt(START + 20 * page),

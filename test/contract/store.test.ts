@@ -607,19 +607,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
       status: '4.7.1',
       diagnostic: '451 4.7.1 later "x"',
     } as const;
-    const deferred = { at: 1, verb: 'deferred', by: 'node-a', detail: null, failure, attempt: null };
+    const deferredEvent = { at: 1, verb: 'deferred', by: 'node-a', detail: null, failure, attempt: null };
     const expiredEvent = { at: 2, verb: 'expired', by: 'node-a', detail: null, failure: null, attempt: null };
     for (const message of messages) {
-      const leased = { ...message, attempts: 1, lease: LEASE };
-      await store.settle([createSettlement(leased, { to: 'queued', dueAt: 1, event: deferred })]);
+      const leaseReference = { ...message, attempts: 1, lease: LEASE };
+      await store.settle([createSettlement(leaseReference, { to: 'queued', dueAt: 1, event: deferredEvent })]);
     }
     const { messages: claimed } = await store.claim({ maxMessages: 9, maxBytes: 9_000_000 }, LEASE, 2);
-    const leased = claimed.find(({ id }) => id === expiredByNode?.id);
-    const other = claimed.find(({ id }) => id === swept?.id);
-    if (leased === undefined || other === undefined) throw new Error('the messages were not claimed');
-    await store.settle([createSettlement(leased, { to: 'expired', event: expiredEvent })]);
-    await store.release([{ id: other.id, owner: LEASE.owner, attempts: other.attempts }], 2);
-    expect(await store.expire(oldTime, Date.now(), 10, 'node-a')).toEqual([other.id]);
+    const claimedByNode = claimed.find(({ id }) => id === expiredByNode?.id);
+    const releasedMessage = claimed.find(({ id }) => id === swept?.id);
+    if (claimedByNode === undefined || releasedMessage === undefined) throw new Error('the messages were not claimed');
+    await store.settle([createSettlement(claimedByNode, { to: 'expired', event: expiredEvent })]);
+    await store.release([{ id: releasedMessage.id, owner: LEASE.owner, attempts: releasedMessage.attempts }], 2);
+    expect(await store.expire(oldTime, Date.now(), 10, 'node-a')).toEqual([releasedMessage.id]);
     for (const { id } of messages) {
       const failures = (await store.findMessage(id))?.events.map((entry) => [entry.verb, entry.failure]);
       expect(failures).toEqual([
@@ -669,11 +669,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith({ rate: { limit: 1, periodMs: 1_000 } });
     const at = Date.now();
     expect(listKinds(await store.accept([createMessage({ acceptedAt: at })]))).toEqual(['accepted']);
-    const back = at - 3_600_000;
-    expect(await store.accept([createMessage({ acceptedAt: back })])).toMatchObject([
+    const earlierTime = at - 3_600_000;
+    expect(await store.accept([createMessage({ acceptedAt: earlierTime })])).toMatchObject([
       { kind: 'refused', limits: { rate: { remaining: 0, resetMs: 1_000 } } },
     ]);
-    expect(listKinds(await store.accept([createMessage({ acceptedAt: back + 1_000 })]))).toEqual(['accepted']);
+    expect(listKinds(await store.accept([createMessage({ acceptedAt: earlierTime + 1_000 })]))).toEqual(['accepted']);
   });
 
   test('messages that arrive slightly out of order are not accepted beyond the rate limit', async () => {

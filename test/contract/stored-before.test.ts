@@ -42,16 +42,16 @@ function listMigrations(kind: 'sqlite' | 'postgres'): readonly string[] {
 
 /**
  * The current names of methods, by their recorded names. A member that was not renamed has the same recorded name, so
- * these methods are not in `RENAMED`.
+ * these methods are not in `CURRENT_NAMES`.
  */
-const RENAMED_METHODS: Readonly<Record<string, string>> = {
+const CURRENT_METHOD_NAMES: Readonly<Record<string, string>> = {
   lastFeedbackAt: 'findLastFeedbackAt',
   newestId: 'findNewestId',
   changeFeedPosition: 'readChangeFeedPosition',
 };
 
 /** The current names of methods and members, by their recorded names. */
-const RENAMED: Readonly<Record<string, string>> = {
+const CURRENT_NAMES: Readonly<Record<string, string>> = {
   listMail: 'listMessages',
   showMail: 'findMessage',
   searchMail: 'searchMessages',
@@ -98,10 +98,11 @@ function reviveValue(value: unknown): unknown {
   if ('$map' in value) return new Map(reviveValue(value.$map) as [unknown, unknown][]);
   if ('$bytes' in value) return Buffer.from(String(value.$bytes));
   // Only an audit log entry has the member `who`. The member `subject` of a message keeps its name.
-  const renamed: Readonly<Record<string, string>> = 'who' in value ? { ...RENAMED, subject: 'target' } : RENAMED;
-  const members = Object.entries(value).map(([name, member]) => [renamed[name] ?? name, reviveValue(member)]);
-  const added = ADDED_MEMBERS.flatMap(([kind, name, empty]) => (kind in value ? [[name, empty]] : []));
-  return Object.fromEntries([...members, ...added]);
+  const currentNames: Readonly<Record<string, string>> =
+    'who' in value ? { ...CURRENT_NAMES, subject: 'target' } : CURRENT_NAMES;
+  const members = Object.entries(value).map(([name, member]) => [currentNames[name] ?? name, reviveValue(member)]);
+  const addedMembers = ADDED_MEMBERS.flatMap(([kind, name, addedValue]) => (kind in value ? [[name, addedValue]] : []));
+  return Object.fromEntries([...members, ...addedMembers]);
 }
 
 const WRITERS = {
@@ -146,16 +147,16 @@ const WRITERS = {
 test.each(STORES)(
   'the $name store reads an older database with the same results as the version that wrote it',
   async ({ name }) => {
-    const before = readRecordedStore(name);
-    const store = await openStore(await WRITERS[name](before), { exclusive: true });
+    const recordedStore = readRecordedStore(name);
+    const store = await openStore(await WRITERS[name](recordedStore), { exclusive: true });
     onTestFinished(() => store.close());
     const methods = store as unknown as Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
-    for (const [method, args, answer] of before.reads) {
+    for (const [method, args, answer] of recordedStore.reads) {
       const values = args.map(reviveValue);
       const found =
         method === 'searchMail'
           ? await searchAsBefore(store, values)
-          : await methods[RENAMED_METHODS[method] ?? RENAMED[method] ?? method]?.(...values);
+          : await methods[CURRENT_METHOD_NAMES[method] ?? CURRENT_NAMES[method] ?? method]?.(...values);
       expect(toPlainValue(found), `${method}(${JSON.stringify(args)})`).toEqual(toPlainValue(reviveValue(answer)));
     }
   },
@@ -165,8 +166,8 @@ test.each(STORES)(
  * Performs a recorded search, which had one account and one state. Returns the members that messages had in the
  * recorded version.
  */
-async function searchAsBefore(store: Store, [recorded, budgetMs]: readonly unknown[]): Promise<unknown> {
-  const { accountId, state, ...search } = recorded as Pick<
+async function searchAsBefore(store: Store, [recordedSearch, budgetMs]: readonly unknown[]): Promise<unknown> {
+  const { accountId, state, ...search } = recordedSearch as Pick<
     MessageSearch,
     'criteria' | 'since' | 'until' | 'before' | 'limit'
   > & {
@@ -202,16 +203,16 @@ function toPlainValue(value: unknown): unknown {
 test.each(STORES)('the $name store delivers messages that an older version has queued', async ({ name }) => {
   const store = await openStore(await WRITERS[name](readRecordedStore(name)), { exclusive: true });
   onTestFinished(() => store.close());
-  const queued = await store.listMessages({ accountId: 1, state: 'queued', to: null, since: null, limit: 50 });
-  const [message] = queued;
+  const queuedMessages = await store.listMessages({ accountId: 1, state: 'queued', to: null, since: null, limit: 50 });
+  const [message] = queuedMessages;
   if (message === undefined) throw new Error('nothing is queued');
   const now = message.acceptedAt + 10 * 24 * 3_600_000;
   const lease = { owner: 'node-new', until: now + 60_000 };
-  const claimed = await store.claim({ maxMessages: 50, maxBytes: 1_000_000 }, lease, now);
-  expect(claimed.messages.map(({ id }) => id).sort()).toEqual(queued.map(({ id }) => id).sort());
+  const claimResult = await store.claim({ maxMessages: 50, maxBytes: 1_000_000 }, lease, now);
+  expect(claimResult.messages.map(({ id }) => id).sort()).toEqual(queuedMessages.map(({ id }) => id).sort());
   const event = { at: now, verb: 'delivered', by: lease.owner, detail: '250 ok', failure: null, attempt: null };
   const changes = [{ to: 'delivered', dueAt: null, event, suppress: null }] as const;
-  const ends = claimed.messages.map(({ id, attempts }) => ({
+  const ends = claimResult.messages.map(({ id, attempts }) => ({
     id,
     owner: lease.owner,
     attempts,
@@ -219,7 +220,7 @@ test.each(STORES)('the $name store delivers messages that an older version has q
     refundAttempt: false,
   }));
   expect(await store.settle(ends)).toEqual(ends.map(() => 'settled'));
-  const shown = await store.findMessage(message.id);
-  expect(shown?.state).toBe('delivered');
-  expect(shown?.events.at(-1)).toEqual(event);
+  const storedMessage = await store.findMessage(message.id);
+  expect(storedMessage?.state).toBe('delivered');
+  expect(storedMessage?.events.at(-1)).toEqual(event);
 });

@@ -15,7 +15,7 @@ import { startSmtpServer } from '../rig/smtp-server.ts';
 interface TransportCase {
   readonly transport: Transport;
   /** A transport that cannot deliver, because no server accepts its connections. */
-  readonly unavailable: Transport;
+  readonly unavailableTransport: Transport;
   /** Returns the delivered copy of this message, or null. */
   findDelivered(message: OutgoingMessage): Promise<Buffer | null>;
 }
@@ -27,7 +27,7 @@ async function openSmtp(): Promise<TransportCase> {
   onTestFinished(() => transport.close(1_000));
   return {
     transport,
-    unavailable: createLoopbackTransport(1),
+    unavailableTransport: createLoopbackTransport(1),
     findDelivered: (message) => {
       const matching = server.receivedMessages.filter(({ data }) => data.equals(message.data));
       return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
@@ -39,7 +39,7 @@ function openCapture(): Promise<TransportCase> {
   const folder = createTemporaryFolder();
   return Promise.resolve({
     transport: createCaptureTransport(folder, systemClock),
-    unavailable: createCaptureTransport('/dev/null/nowhere', systemClock),
+    unavailableTransport: createCaptureTransport('/dev/null/nowhere', systemClock),
     findDelivered: async (message) => {
       const file = await readFile(join(folder, 'new', `${message.id}.eml`)).catch(() => null);
       if (file === null) return null;
@@ -56,7 +56,7 @@ async function openSimulator(): Promise<TransportCase> {
   return {
     ...smtpCase,
     transport: withSimulator(smtpCase.transport, systemClock),
-    unavailable: withSimulator(smtpCase.unavailable, systemClock),
+    unavailableTransport: withSimulator(smtpCase.unavailableTransport, systemClock),
   };
 }
 
@@ -75,7 +75,7 @@ async function openSes(): Promise<TransportCase> {
   };
   return {
     transport: createTransportAt(fake.endpoint),
-    unavailable: createTransportAt('http://127.0.0.1:1'),
+    unavailableTransport: createTransportAt('http://127.0.0.1:1'),
     findDelivered: (message) => {
       const matching = fake.receivedMessages.filter(({ data }) => data.equals(message.data));
       return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
@@ -136,8 +136,8 @@ describe.each([
   });
 
   test('defers a message that cannot be delivered, with the transport as scope, and never rejects', async () => {
-    const { unavailable } = await openCase();
-    const attempt = await unavailable.attempt(createOutgoingMessage(), null);
+    const { unavailableTransport } = await openCase();
+    const attempt = await unavailableTransport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });
     expect(attempt.remote).toBeNull();
   });

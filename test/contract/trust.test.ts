@@ -126,8 +126,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.addSuppressions('other', [createManualEntry('ada@other.example')]);
     const searchAll = async (of: 'address' | 'domain', prefix: string) => {
       const foundAddresses: string[] = [];
-      for (let after: string | null = null; ; after = foundAddresses.at(-1) ?? null) {
-        const page = await store.searchSuppressions('default', { of, prefix }, after, 2);
+      for (let cursor: string | null = null; ; cursor = foundAddresses.at(-1) ?? null) {
+        const page = await store.searchSuppressions('default', { of, prefix }, cursor, 2);
         if (page.kind !== 'done') throw new Error(page.kind);
         if (page.value.length === 0) return foundAddresses;
         foundAddresses.push(...page.value.map(({ address }) => address));

@@ -64,7 +64,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     (await store.claimDeliveries(LIMITS, owner, now + LEASE_MS, now)).deliveries;
 
   /** Moves all events to deliveries and claims all due deliveries. */
-  async function receive(store: Store, now = Date.now()): Promise<readonly LeasedDelivery[]> {
+  async function claimAllDeliveries(store: Store, now = Date.now()): Promise<readonly LeasedDelivery[]> {
     await fanOut(store, now);
     return claim(store, now);
   }
@@ -92,7 +92,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   const listTypes = (deliveries: readonly LeasedDelivery[]) => deliveries.map(({ event }) => event.type);
 
-  function report(message: NewMessage, event: Partial<FeedbackEvent> & { readonly kind: string }): FeedbackReport {
+  function createReport(
+    message: NewMessage,
+    event: Partial<FeedbackEvent> & { readonly kind: string },
+  ): FeedbackReport {
     const evidence = { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' };
     return {
       messageRef: { id: message.id },
@@ -101,9 +104,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ...{ raw: new Uint8Array(), isFinal: false },
     };
   }
-  const HARD = { kind: 'bounce', permanent: true, failure: { class: 'hard', category: 'mailbox-unknown' } } as const;
+  const HARD_BOUNCE = {
+    kind: 'bounce',
+    permanent: true,
+    failure: { class: 'hard', category: 'mailbox-unknown' },
+  } as const;
 
-  const deliver = (store: Store, message: NewMessage) =>
+  const settleDelivered = (store: Store, message: NewMessage) =>
     store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
 
   /** Creates messages with every kind of change and every cause of a change. */
@@ -119,14 +126,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       createMessage({ to: 'later@example.com' }),
       createMessage({ to: 'cancelled@example.com' }),
     ];
-    const old = createMessage({ acceptedAt: now - 3_600_000 });
-    const all = [delivered, bounced, deferred, complained, confirmed, uncertain, reported].filter(
+    const oldMessage = createMessage({ acceptedAt: now - 3_600_000 });
+    const createdMessages = [delivered, bounced, deferred, complained, confirmed, uncertain, reported].filter(
       (m) => m !== undefined,
     );
-    await store.accept([old, ...all, suppressed, claimed, cancelled]);
+    await store.accept([oldMessage, ...createdMessages, suppressed, claimed, cancelled]);
     if (bounced === undefined || deferred === undefined || complained === undefined) throw new Error('not created');
     if (confirmed === undefined || uncertain === undefined || reported === undefined) throw new Error('not created');
-    await deliver(store, delivered);
+    await settleDelivered(store, delivered);
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const attempt = createAttempt({ kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true });
     const createEntry = (verb: string) => ({ at: now, verb, by: 'node-a', detail: 'a reply', failure: null, attempt });
@@ -136,13 +143,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       createSettlement(toLeased(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
       createSettlement(toLeased(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
     ]);
-    for (const message of [complained, confirmed, reported]) await deliver(store, message);
+    for (const message of [complained, confirmed, reported]) await settleDelivered(store, message);
     await store.recordFeedback([
-      report(complained, { kind: 'complaint', feedbackType: 'abuse' }),
-      report(reported, HARD),
-      { ...report(confirmed, { kind: 'confirmed' }), isProviderEvent: true },
+      createReport(complained, { kind: 'complaint', feedbackType: 'abuse' }),
+      createReport(reported, HARD_BOUNCE),
+      { ...createReport(confirmed, { kind: 'confirmed' }), isProviderEvent: true },
     ]);
-    await store.recordFeedback([report(delivered, { kind: 'delayed' })]);
+    await store.recordFeedback([createReport(delivered, { kind: 'delayed' })]);
     await store.cancelMessage(cancelled.id, now);
     await store.retryMessage(uncertain.id, now);
     await store.expire(now - 3_000_000, now, 10, 'node-a');
@@ -156,25 +163,27 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recover({
       ...{ now: now + 20, includeAllLeases: true, includeDeadNodes: true, onUncertain: 'resend', node: 'node-a' },
     });
-    return [old, ...all, suppressed, claimed, cancelled];
+    return [oldMessage, ...createdMessages, suppressed, claimed, cancelled];
   }
 
   test('the events of each message are exactly the listed entries of its history, each once, with their sequence', async () => {
     const store = await createStore();
     await createWebhook(store);
     const messages = await createMessagesInAllStates(store);
-    const deliveries = await receive(store);
+    const deliveries = await claimAllDeliveries(store);
     const events = deliveries.map(({ event }) => event).filter((event) => event.kind === 'message');
     for (const { id } of messages) {
       const history = (await store.findMessage(id))?.events ?? [];
       const expected = history.flatMap(({ attempt, ...entry }, sequence) => {
         // An event contains no SMTP transcript.
         const { lineOffsetsMs: _, ...reducedAttempt } = attempt ?? {};
-        const reduced = { ...entry, attempt: attempt === null ? null : { ...reducedAttempt, transcript: [] } };
-        return LISTED_VERBS.includes(entry.verb) ? [{ type: `message.${entry.verb}`, sequence, entry: reduced }] : [];
+        const reducedEntry = { ...entry, attempt: attempt === null ? null : { ...reducedAttempt, transcript: [] } };
+        return LISTED_VERBS.includes(entry.verb)
+          ? [{ type: `message.${entry.verb}`, sequence, entry: reducedEntry }]
+          : [];
       });
-      const own = events.filter((event) => event.id === id).toSorted((a, b) => a.sequence - b.sequence);
-      expect(own.map(({ type, sequence, entry }) => ({ type, sequence, entry }))).toEqual(expected);
+      const messageEvents = events.filter((event) => event.id === id).toSorted((a, b) => a.sequence - b.sequence);
+      expect(messageEvents.map(({ type, sequence, entry }) => ({ type, sequence, entry }))).toEqual(expected);
     }
     expect(new Set(events.map(({ type }) => type)).size).toBe(LISTED_VERBS.length);
     expect(new Set(deliveries.map(({ id }) => id)).size).toBe(deliveries.length);
@@ -186,7 +195,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStore();
     await createWebhook(store);
     await createMessagesInAllStates(store);
-    const events = (await receive(store)).map(({ event }) => event).filter((event) => event.kind === 'message');
+    const events = (await claimAllDeliveries(store))
+      .map(({ event }) => event)
+      .filter((event) => event.kind === 'message');
     const find = (type: WebhookEventType, to: string) =>
       events.find((event) => event.type === type && event.to === to) as RecordedMessageEvent;
     expect(find('message.bounced', 'bounced@example.com')).toMatchObject({
@@ -216,8 +227,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       [{ address: 'b@example.com', reason: 'complaint', source: null, at: now }],
       step,
     );
-    const added = await store.addDomain('default', { name: 'example.com', subdomains: false, keys: [] }, now);
-    const domain = added.kind === 'done' ? added.value : null;
+    const addResult = await store.addDomain('default', { name: 'example.com', subdomains: false, keys: [] }, now);
+    const domain = addResult.kind === 'done' ? addResult.value : null;
     const update = { id: domain?.id ?? 0, keys: [], failingSince: null };
     const check = {
       purpose: 'dkim',
@@ -238,7 +249,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     await store.lockAccount('default', 'abuse', now);
     await store.unlockAccount('default', now + 5);
-    const events = (await receive(store)).map(({ event }) => event);
+    const events = (await claimAllDeliveries(store)).map(({ event }) => event);
     const suppression = { address: 'a@example.com', reason: 'manual', source: null };
     const figures = { messages: 0, bounces: 0, complaints: 0 };
     const limit = { bounceRate: 0.1, complaintRate: 0.0015 };
@@ -292,7 +303,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const lease = { ...message, attempts: 1, lease: LEASE };
       await store.settle([createSettlement(lease, { to: 'bounced', event, suppress: 'bounce' })]);
     }
-    const events = (await receive(store)).map(({ event }) => event);
+    const events = (await claimAllDeliveries(store)).map(({ event }) => event);
     const types = events.map(({ type }) => type);
     expect(types.filter((type) => type === 'suppression.added')).toHaveLength(12);
     expect(types.filter((type) => type === 'account.warned')).toHaveLength(1);
@@ -314,7 +325,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
     await store.updateWebhook(webhook.id, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
-    expect(listTypes(await receive(store))).toEqual(['message.accepted']);
+    expect(listTypes(await claimAllDeliveries(store))).toEqual(['message.accepted']);
     await store.deleteWebhook(webhook.id);
     await store.accept([createMessage()]);
     expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
@@ -328,8 +339,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, Date.now());
     const unrestrictedWebhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
-    const own = await createWebhook(store, { events: ['message.accepted', 'suppression.added'], account: 'other' });
-    expect(own).toMatchObject({
+    const accountWebhook = await createWebhook(store, {
+      events: ['message.accepted', 'suppression.added'],
+      account: 'other',
+    });
+    expect(accountWebhook).toMatchObject({
       account: 'other',
       accountId: 2,
       disabled: null,
@@ -339,7 +353,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const entry = { address: 'a@example.com', reason: 'manual', source: null, at: 1 } as const;
     await store.addSuppressions('*', [entry]);
     await store.addSuppressions('other', [entry]);
-    const deliveries = await receive(store);
+    const deliveries = await claimAllDeliveries(store);
     const listReceivedTypes = ({ id }: Webhook) =>
       listTypes(deliveries.filter(({ webhookId }) => webhookId === id)).toSorted();
     expect(listReceivedTypes(unrestrictedWebhook)).toEqual([
@@ -347,7 +361,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       'message.accepted',
       'message.accepted',
     ]);
-    expect(listReceivedTypes(own)).toEqual(['message.accepted', 'suppression.added']);
+    expect(listReceivedTypes(accountWebhook)).toEqual(['message.accepted', 'suppression.added']);
   });
 
   test('an endpoint is refused if its account is unknown or if a live node has an earlier version', async () => {
@@ -368,7 +382,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
     const now = Date.now();
-    const [first] = await receive(store, now);
+    const [first] = await claimAllDeliveries(store, now);
     expect(first).toMatchObject({
       url: 'https://hooks.example.com/',
       sealed: ['sealed-1'],
@@ -414,20 +428,26 @@ describe.each(STORES)('the $name store', ({ open }) => {
       if (delivery === undefined) throw new Error('not leased');
       return delivery;
     };
-    const dead = await claimOne('dead');
-    const [ofLive, ofCaller, failed] = [await claimOne('live'), await claimOne('node-a'), await claimOne('node-a')];
+    const deadNodeDelivery = await claimOne('dead');
+    const [liveNodeDelivery, callerDelivery, failed] = [
+      await claimOne('live'),
+      await claimOne('node-a'),
+      await claimOne('node-a'),
+    ];
     await settle(store, failed, { kind: 'retry', dueAt: now + 5_000 }, now);
     const recovery = { now, until: now + LEASE_MS, node: 'node-a', includeAllLeases: false };
     expect(await store.recoverDeliveries(recovery)).toBe(1);
     expect(await store.recoverDeliveries(recovery)).toBe(0);
     const [again, ...others] = await claim(store, now, 'node-b');
-    expect([again?.id, others]).toEqual([dead.id, []]);
-    expect(await settle(store, dead, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
+    expect([again?.id, others]).toEqual([deadNodeDelivery.id, []]);
+    expect(await settle(store, deadNodeDelivery, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
     // A service without other nodes ends the leases of its earlier processes.
     expect(await store.recoverDeliveries({ ...recovery, includeAllLeases: true })).toBe(2);
     const recovered = await claim(store, now, 'node-a');
-    expect(recovered.map(({ id }) => id).toSorted()).toEqual([dead.id, ofLive.id].toSorted());
-    expect(await settle(store, ofCaller, { kind: 'delivered' }, now)).toEqual([{ kind: 'settled', disabled: null }]);
+    expect(recovered.map(({ id }) => id).toSorted()).toEqual([deadNodeDelivery.id, liveNodeDelivery.id].toSorted());
+    expect(await settle(store, callerDelivery, { kind: 'delivered' }, now)).toEqual([
+      { kind: 'settled', disabled: null },
+    ]);
   });
 
   test('a node ends the leases of its own lost claims, but neither its known leases nor those of other nodes', async () => {
@@ -455,10 +475,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id } = await createWebhook(store);
     const now = Date.now();
     const acceptedAt = now - 31 * DAY_MS;
-    const old = Array.from({ length: 3 }, () => createMessage({ acceptedAt, id: createMessageIdAt(acceptedAt) }));
-    const [first] = old;
+    const oldMessages = Array.from({ length: 3 }, () =>
+      createMessage({ acceptedAt, id: createMessageIdAt(acceptedAt) }),
+    );
+    const [first] = oldMessages;
     if (first === undefined) throw new Error('not created');
-    await store.accept(old);
+    await store.accept(oldMessages);
     await store.addSuppressions('default', [
       { address: 'a@example.com', reason: 'manual', source: null, at: acceptedAt },
     ]);
@@ -470,35 +492,36 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ...{ events: 2, deliveries: 0, hasMore: true },
     });
     await fanOut(store, now, keptSince);
-    const claimed = await claim(store);
-    expect(listTypes(claimed).toSorted()).toEqual(['message.accepted', 'message.cancelled']);
+    const claimedDeliveries = await claim(store);
+    expect(listTypes(claimedDeliveries).toSorted()).toEqual(['message.accepted', 'message.cancelled']);
     expect(await store.readWebhookStatistics()).toMatchObject([{ webhookId: id, pending: 2 }]);
     expect(await fanOut(store, now, keptSince)).toEqual({ events: 0, deliveries: 0 });
   });
 
   test('a claim leases at most the free slots of each endpoint, so that a backlog of one endpoint does not delay another', async () => {
     const store = await createStore();
-    const slow = await createWebhook(store, { events: ['message.accepted'] });
+    const slowWebhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 30 }, () => createMessage()));
     const now = Date.now();
     await fanOut(store, now);
-    const other = await createWebhook(store, { events: ['message.accepted'] });
+    const otherWebhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage(), createMessage(), createMessage()]);
     await fanOut(store, now);
-    const freeSlots = [slow, other].map(({ id }) => ({ webhookId: id, count: 2 }));
+    const freeSlots = [slowWebhook, otherWebhook].map(({ id }) => ({ webhookId: id, count: 2 }));
     const claimWith = (limits: Partial<DeliveryClaimLimits>) =>
       store.claimDeliveries({ ...LIMITS, ...limits }, 'node-a', now + LEASE_MS, now);
-    const claimed = await claimWith({ maxDeliveries: 10, freeSlots });
-    const countDeliveries = ({ id }: Webhook) => claimed.deliveries.filter(({ webhookId }) => webhookId === id).length;
-    expect([countDeliveries(slow), countDeliveries(other), claimed.next]).toEqual([2, 2, null]);
+    const claimResult = await claimWith({ maxDeliveries: 10, freeSlots });
+    const countDeliveries = ({ id }: Webhook) =>
+      claimResult.deliveries.filter(({ webhookId }) => webhookId === id).length;
+    expect([countDeliveries(slowWebhook), countDeliveries(otherWebhook), claimResult.next]).toEqual([2, 2, null]);
     // If one endpoint uses the whole limit of a claim, the next claim of the pass begins with the next endpoint.
     const first = await claimWith({ maxDeliveries: 1 });
-    expect(first.deliveries.map(({ webhookId }) => webhookId)).toEqual([slow.id]);
+    expect(first.deliveries.map(({ webhookId }) => webhookId)).toEqual([slowWebhook.id]);
     const second = await claimWith({ maxDeliveries: 1, after: first.next ?? 0 });
-    expect(second.deliveries.map(({ webhookId }) => webhookId)).toEqual([other.id]);
+    expect(second.deliveries.map(({ webhookId }) => webhookId)).toEqual([otherWebhook.id]);
     expect(await store.readWebhookStatistics()).toEqual([
-      { webhookId: slow.id, pending: 33, oldestPendingAt: now, failed: 0 },
-      { webhookId: other.id, pending: 3, oldestPendingAt: now, failed: 0 },
+      { webhookId: slowWebhook.id, pending: 33, oldestPendingAt: now, failed: 0 },
+      { webhookId: otherWebhook.id, pending: 3, oldestPendingAt: now, failed: 0 },
     ]);
   });
 
@@ -507,14 +530,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
     const now = Date.now();
-    const [failed] = await receive(store, now);
+    const [failed] = await claimAllDeliveries(store, now);
     if (failed === undefined) throw new Error('not leased');
     await settle(store, failed, { kind: 'retry', dueAt: now + 3_600_000 }, now);
     expect(await store.disableWebhook(webhook.id, now)).toMatchObject({
       value: { disabled: { reason: 'operator', at: now } },
     });
     await store.accept([createMessage()]);
-    expect(await receive(store, now)).toEqual([]);
+    expect(await claimAllDeliveries(store, now)).toEqual([]);
     expect(await store.addTestDelivery(webhook.id, createMessageIdAt(now), now)).toEqual({ kind: 'exists' });
     expect(await store.enableWebhook(webhook.id)).toMatchObject({ value: { disabled: null, failingSince: null } });
     expect(await store.releaseDeliveries(webhook.id, now, 10)).toBe(1);
@@ -526,15 +549,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const webhook = await createWebhook(store, { events: ['message.accepted', 'webhook.disabled'] });
     await store.accept([createMessage()]);
     const now = Date.now();
-    const [delivery] = await receive(store, now);
-    const other = await createWebhook(store, { events: ['webhook.disabled'] });
+    const [delivery] = await claimAllDeliveries(store, now);
+    const otherWebhook = await createWebhook(store, { events: ['webhook.disabled'] });
     if (delivery === undefined) throw new Error('not leased');
     expect(await settle(store, delivery, { kind: 'retry', dueAt: now }, now, { isGone: true })).toEqual([
       { kind: 'settled', disabled: 'gone' },
     ]);
     expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'gone', at: now });
-    const deliveries = await receive(store, now);
-    expect(deliveries.map(({ webhookId, event }) => [webhookId, event.type])).toEqual([[other.id, 'webhook.disabled']]);
+    const deliveries = await claimAllDeliveries(store, now);
+    expect(deliveries.map(({ webhookId, event }) => [webhookId, event.type])).toEqual([
+      [otherWebhook.id, 'webhook.disabled'],
+    ]);
     expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'gone', account: null } });
   });
 
@@ -544,7 +569,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const observer = await createWebhook(store, { events: ['webhook.disabled'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
-    const [one, two, three, four] = await receive(store, now);
+    const [one, two, three, four] = await claimAllDeliveries(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
     await settle(store, one, { kind: 'failed' }, now);
     expect((await store.findWebhook(webhook.id))?.failingSince).toBe(now);
@@ -560,7 +585,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.disableFailingWebhooks(now + 10, now + 20, 10)).toEqual([webhook.id]);
     expect(await store.disableFailingWebhooks(now + 10, now + 30, 10)).toEqual([]);
     expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'failing', at: now + 20 });
-    const deliveries = await receive(store, now);
+    const deliveries = await claimAllDeliveries(store, now);
     expect(deliveries.map(({ webhookId, event }) => [webhookId, event.type])).toEqual([
       [observer.id, 'webhook.disabled'],
     ]);
@@ -575,16 +600,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
-    const [ended, repeated, failed, last] = await receive(store, now);
+    const [ended, repeated, failed, last] = await claimAllDeliveries(store, now);
     if (!ended || !repeated || !failed || !last) throw new Error('not leased');
-    const ownFault = { isInstallationFault: true };
-    await settle(store, ended, { kind: 'failed' }, now, ownFault);
-    await settle(store, repeated, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, ownFault);
+    const installationFault = { isInstallationFault: true };
+    await settle(store, ended, { kind: 'failed' }, now, installationFault);
+    await settle(store, repeated, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, installationFault);
     expect((await store.findWebhook(id))?.failingSince).toBeNull();
     expect(await store.disableFailingWebhooks(now + MAX_FAILING_MS, now + MAX_FAILING_MS, 10)).toEqual([]);
     // A fault of the installation does not change the time since which the endpoint has failed.
     await settle(store, failed, { kind: 'failed' }, now + 2);
-    await settle(store, last, { kind: 'failed' }, now + 3, ownFault);
+    await settle(store, last, { kind: 'failed' }, now + 3, installationFault);
     expect((await store.findWebhook(id))?.failingSince).toBe(now + 2);
   });
 
@@ -594,14 +619,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const webhooks = [];
     for (let count = 0; count < 3; count += 1)
       webhooks.push(await createWebhook(store, { events: ['message.accepted'] }));
-    const tested = await createWebhook(store, { events: [] });
-    await store.addTestDelivery(tested.id, createMessageIdAt(now), now);
+    const testedWebhook = await createWebhook(store, { events: [] });
+    await store.addTestDelivery(testedWebhook.id, createMessageIdAt(now), now);
     await store.accept([createMessage()]);
-    for (const delivery of await receive(store, now)) await settle(store, delivery, { kind: 'failed' }, now);
+    for (const delivery of await claimAllDeliveries(store, now)) await settle(store, delivery, { kind: 'failed' }, now);
     const [first, second, third] = webhooks.map(({ id }) => id);
     expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([first, second]);
     expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([third]);
-    expect((await store.findWebhook(tested.id))?.disabled).toBeNull();
+    expect((await store.findWebhook(testedWebhook.id))?.disabled).toBeNull();
   });
 
   test('the time of the last success of an endpoint is stored at most every ten seconds, and a failure does not change it', async () => {
@@ -609,7 +634,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
-    const [one, two, three, four] = await receive(store, now);
+    const [one, two, three, four] = await claimAllDeliveries(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
     const findLastSuccess = async () => (await store.findWebhook(id))?.lastSuccessAt;
     await settle(store, one, { kind: 'failed' }, now);
@@ -640,7 +665,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
-    const [one, two, three, four] = await receive(store, now);
+    const [one, two, three, four] = await claimAllDeliveries(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
     await settle(store, one, { kind: 'failed' }, now);
     await settle(store, two, { kind: 'delivered' }, now);
@@ -654,13 +679,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await settle(store, again, { kind: 'failed' }, now);
     expect(await store.listDeliveries(id, 'failed', null, 10)).toMatchObject({ value: [{ id: one.id }] });
     const replayAll = async (since: number, includesDelivered: boolean) => {
-      let replayed = 0;
-      for (let after: string | null = null; ; ) {
-        const step = await store.replayDeliveries(id, { since, includesDelivered }, after, now, 2);
+      let replayedCount = 0;
+      for (let cursor: string | null = null; ; ) {
+        const step = await store.replayDeliveries(id, { since, includesDelivered }, cursor, now, 2);
         if (step.kind !== 'done') throw new Error('no endpoint');
-        replayed += step.value.replayed;
-        after = step.value.next;
-        if (after === null) return replayed;
+        replayedCount += step.value.replayed;
+        cursor = step.value.next;
+        if (cursor === null) return replayedCount;
       }
     };
     const count = (since: number, includesDelivered: boolean) =>
@@ -708,7 +733,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
-    const [one, two] = await receive(store, now);
+    const [one, two] = await claimAllDeliveries(store, now);
     if (!one || !two) throw new Error('not leased');
     await settle(store, one, { kind: 'delivered' }, now + 5);
     await settle(store, two, { kind: 'failed' }, now + 5);

@@ -82,7 +82,7 @@ describe('the database file', () => {
         const answer = await submit(startResult.service.publicUrl, 'pr_x');
         expect([401, 500]).toContain(answer.status);
         startResult.service.kill('SIGTERM');
-        expect(await startResult.service.ended).toBe(0);
+        expect(await startResult.service.exitPromise).toBe(0);
         expect(startResult.service.stderr()).not.toMatch(/\n\s+at /);
       }
     },
@@ -126,7 +126,7 @@ describe('the database file', () => {
     await expectServeToFail(folder, {}, /another service, a restore or a transfer uses .*postrider\.db/);
     expect((await submit(firstService.publicUrl, firstService.key ?? '')).status).toBe(201);
     firstService.kill('SIGKILL');
-    await firstService.ended;
+    await firstService.exitPromise;
     const nextService = await startProcess(folder);
     expect((await submit(nextService.publicUrl, firstService.key ?? '')).status).toBe(201);
   });

@@ -54,8 +54,8 @@ function startAccepting(accept: Store['accept']) {
     faults,
     /** Resolves after this many more acknowledgements. */
     async waitForMore(count: number): Promise<void> {
-      const goal = acknowledgedIds.length + count;
-      await expect.poll(() => acknowledgedIds.length).toBeGreaterThanOrEqual(goal);
+      const targetCount = acknowledgedIds.length + count;
+      await expect.poll(() => acknowledgedIds.length).toBeGreaterThanOrEqual(targetCount);
     },
     async end(): Promise<void> {
       hasEnded = true;
@@ -65,11 +65,11 @@ function startAccepting(accept: Store['accept']) {
 }
 
 /** Returns the acknowledged ids that are not in the queue or have no body. */
-async function findMissing(accepting: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
+async function findMissing(acceptLoad: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: false });
   try {
-    const foundMessages = await Promise.all(accepting.acknowledgedIds.map((id) => store.findMessage(id)));
-    return accepting.acknowledgedIds.filter(
+    const foundMessages = await Promise.all(acceptLoad.acknowledgedIds.map((id) => store.findMessage(id)));
+    return acceptLoad.acknowledgedIds.filter(
       (_, index) => foundMessages[index]?.state !== 'queued' || foundMessages[index]?.message === null,
     );
   } finally {
@@ -88,15 +88,15 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await openStoreAt(url);
-  const accepting = startAccepting(store.accept);
+  const acceptLoad = startAccepting(store.accept);
   for (let round = 0; round < 3; round += 1) {
-    await accepting.waitForMore(60);
+    await acceptLoad.waitForMore(60);
     await server.restart();
   }
-  await accepting.waitForMore(60);
-  await accepting.end();
-  expect(await findMissing(accepting, url)).toEqual([]);
-  expectClear(accepting.faults);
+  await acceptLoad.waitForMore(60);
+  await acceptLoad.end();
+  expect(await findMissing(acceptLoad, url)).toEqual([]);
+  expectClear(acceptLoad.faults);
 }, 120_000);
 
 test('while the server is down, each call fails within about two seconds with the remedy, and calls succeed as soon as the server is available again', async () => {
@@ -137,25 +137,25 @@ test('no message is lost or stored twice when random connections are terminated 
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await openStoreAt(url);
-  const accepting = startAccepting(store.accept);
+  const acceptLoad = startAccepting(store.accept);
   for (let round = 0; round < 25; round += 1) {
-    await accepting.waitForMore(6);
+    await acceptLoad.waitForMore(6);
     await runStatement(
       url,
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.4`,
     );
   }
-  await accepting.waitForMore(30);
-  await accepting.end();
-  expect(await findMissing(accepting, url)).toEqual([]);
-  expectClear(accepting.faults);
+  await acceptLoad.waitForMore(30);
+  await acceptLoad.end();
+  expect(await findMissing(acceptLoad, url)).toEqual([]);
+  expectClear(acceptLoad.faults);
   const [account] = await store.listAccounts();
   const storedCount = await countRows(server, url);
   // The counts equal the stored rows. After each fault, one batch may be stored but not acknowledged.
   expect(account?.volumeUsed).toBe(storedCount);
-  expect(storedCount - accepting.acknowledgedIds.length).toBeGreaterThanOrEqual(0);
-  expect(storedCount - accepting.acknowledgedIds.length).toBeLessThanOrEqual(2 * accepting.faults.length);
+  expect(storedCount - acceptLoad.acknowledgedIds.length).toBeGreaterThanOrEqual(0);
+  expect(storedCount - acceptLoad.acknowledgedIds.length).toBeLessThanOrEqual(2 * acceptLoad.faults.length);
 }, 120_000);
 
 test('a network path that drops packets blocks no call for longer than its time limit, and the store continues after the path is restored', async () => {
@@ -164,15 +164,15 @@ test('a network path that drops packets blocks no call for longer than its time 
   const proxy = await startTcpProxy(Number(url.port));
   url.port = String(proxy.port);
   const pool = createPoolFor(url.href);
-  const accepting = startAccepting(prepareAccept(pool));
-  await accepting.waitForMore(40);
+  const acceptLoad = startAccepting(prepareAccept(pool));
+  await acceptLoad.waitForMore(40);
   proxy.pause();
-  await expect.poll(() => accepting.faults.length).toBeGreaterThanOrEqual(SENDER_COUNT);
+  await expect.poll(() => acceptLoad.faults.length).toBeGreaterThanOrEqual(SENDER_COUNT);
   proxy.resume();
-  await accepting.waitForMore(40);
-  await accepting.end();
-  expectClear(accepting.faults);
-  expect(await findMissing(accepting, url.href)).toEqual([]);
+  await acceptLoad.waitForMore(40);
+  await acceptLoad.end();
+  expectClear(acceptLoad.faults);
+  expect(await findMissing(acceptLoad, url.href)).toEqual([]);
 }, 120_000);
 
 test('after a failover the same store continues on the promoted standby with every acknowledged message', async () => {
@@ -186,16 +186,16 @@ test('after a failover the same store continues on the promoted standby with eve
   const bothHostsUrl = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}${pathname}?sslmode=disable`;
   const store = await openStore(parsePostgresUrl(bothHostsUrl), { exclusive: true });
   onTestFinished(() => store.close());
-  const accepting = startAccepting(store.accept);
-  await accepting.waitForMore(100);
+  const acceptLoad = startAccepting(store.accept);
+  await acceptLoad.waitForMore(100);
   await primary.crash();
-  const countBefore = accepting.acknowledgedIds.length;
+  const countBefore = acceptLoad.acknowledgedIds.length;
   await standby.run('SELECT pg_promote()');
-  await accepting.waitForMore(100);
-  await accepting.end();
+  await acceptLoad.waitForMore(100);
+  await acceptLoad.end();
   expect(countBefore).toBeGreaterThanOrEqual(100);
-  expectClear(accepting.faults);
-  expect(await findMissing(accepting, standby.url(pathname.slice(1)))).toEqual([]);
+  expectClear(acceptLoad.faults);
+  expect(await findMissing(acceptLoad, standby.url(pathname.slice(1)))).toEqual([]);
 }, 120_000);
 
 test('no message is acknowledged while a required standby is down', async () => {

@@ -237,7 +237,7 @@ test('after a stop the database contains the content of the deleted log', async 
   unlinkSync(join(folder, 'data/postrider.db-wal'));
   expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(500);
   service.kill('SIGTERM');
-  expect(await service.ended).toBe(0);
+  expect(await service.exitPromise).toBe(0);
   const list = await runJsonCommand<Listed[]>(folder, ['message', 'list'], settings);
   expect(list.map((message) => message.id)).toContain(id);
 });
@@ -253,7 +253,7 @@ test('a removed database is not replaced by an empty store: the next start fails
   expect(doctor.stdout).not.toContain('not there yet');
   expect(existsSync(join(folder, 'data/postrider.db'))).toBe(false);
   service.kill('SIGTERM');
-  await service.ended;
+  await service.exitPromise;
   const { code, stderr } = await runCommand(folder, ['serve'], settings);
   expect([code, stderr]).toEqual([
     1,

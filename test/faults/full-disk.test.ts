@@ -11,13 +11,13 @@ const limitFileSize = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${comm
 
 test('on a full disk requests are answered with 500, no acknowledged message is lost, and the service continues when space is available', async () => {
   const folder = createTemporaryFolder();
-  const full = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, limitFileSize);
-  const key = full.key ?? '';
+  const fullDiskService = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, limitFileSize);
+  const key = fullDiskService.key ?? '';
   const acknowledgedIds: string[] = [];
   let refusedCount = 0;
   for (let round = 0; round < 400 && refusedCount < 3; round += 1) {
     const responses = await Promise.all(
-      Array.from({ length: 4 }, () => submit(full.publicUrl, key, { message: 'x'.repeat(20_000) })),
+      Array.from({ length: 4 }, () => submit(fullDiskService.publicUrl, key, { message: 'x'.repeat(20_000) })),
     );
     for (const answer of responses) {
       const body = (await answer.json()) as { result: { id: string } };
@@ -30,8 +30,8 @@ test('on a full disk requests are answered with 500, no acknowledged message is 
   }
   expect(refusedCount).toBeGreaterThanOrEqual(3);
   expect(acknowledgedIds.length).toBeGreaterThan(10);
-  full.kill('SIGKILL');
-  await full.ended;
+  fullDiskService.kill('SIGKILL');
+  await fullDiskService.exitPromise;
   const restartedService = await startProcess(folder, { POSTRIDER_ROLES: 'api' });
   expect((await submit(restartedService.publicUrl, key)).status).toBe(201);
   const storedMessages = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list', '--limit', '2000']);

@@ -32,7 +32,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   for (let round = 0; round < ROUND_COUNT; round += 1) {
     const service = await startProcess(folder, settings);
     key = service.key ?? key;
-    const goal = acknowledgedIds.size + 100 + round * 37;
+    const targetCount = acknowledgedIds.size + 100 + round * 37;
     let isKilled = false;
     const sendRepeatedly = async () => {
       while (!isKilled) {
@@ -44,10 +44,10 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
       }
     };
     const senders = Array.from({ length: SENDER_COUNT }, sendRepeatedly);
-    await expect.poll(() => acknowledgedIds.size, { interval: 5 }).toBeGreaterThan(goal);
+    await expect.poll(() => acknowledgedIds.size, { interval: 5 }).toBeGreaterThan(targetCount);
     service.kill('SIGKILL');
     isKilled = true;
-    await Promise.all([...senders, service.ended]);
+    await Promise.all([...senders, service.exitPromise]);
     const leasedMessages = await runJsonCommand<{ id: string }[]>(folder, [
       ...['message', 'list', '--state', 'sending'],
       ...['--limit', '100000'],
@@ -76,7 +76,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   const duplicates = [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
   expect(duplicates).toBeLessThanOrEqual(repeatable);
   lastService.kill('SIGTERM');
-  expect(await lastService.ended).toBe(0);
+  expect(await lastService.exitPromise).toBe(0);
   const { entries, differences } = url === undefined ? compareSqliteEvents(database) : await comparePostgresEvents(url);
   expect(differences).toEqual([]);
   expect(entries).toBeGreaterThanOrEqual(2 * acknowledgedIds.size);
@@ -99,7 +99,7 @@ test('under hold, messages that a killed node was transmitting become uncertain,
   );
   await expect.poll(() => sink.acceptCounts.size).toBe(3);
   firstService.kill('SIGKILL');
-  await firstService.ended;
+  await firstService.exitPromise;
   sink.startAnswering();
   await startProcess(folder, settings);
   const readStates = async () =>
@@ -122,7 +122,7 @@ test('after SIGTERM the service ends within its time limit and has released ever
   });
   await Promise.all(Array.from({ length: 200 }, () => submit(service.publicUrl, service.key ?? '')));
   service.kill('SIGTERM');
-  expect(await service.ended).toBe(0);
+  expect(await service.exitPromise).toBe(0);
   expect(await runJsonCommand(folder, ['message', 'list', '--state', 'sending'])).toEqual([]);
   const queuedMessages = await runJsonCommand<unknown[]>(folder, [
     'message',

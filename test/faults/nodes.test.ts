@@ -40,7 +40,7 @@ interface Installation {
 /**
  * Starts three nodes, each with a separate network path to the database, and clients that submit to the nodes in turn.
  */
-async function install(): Promise<Installation> {
+async function startInstallation(): Promise<Installation> {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const sink = await startCountingSink();
@@ -66,11 +66,11 @@ async function install(): Promise<Installation> {
   await createDisabledWebhook(parsePostgresUrl(url));
   await start(1);
   await start(2);
-  const acknowledged = new Set<string>();
+  const acknowledgedIds = new Set<string>();
   let hasEnded = false;
   const sendRepeatedly = async (senderIndex: number) => {
-    for (let turn = senderIndex; !hasEnded; turn += 1) {
-      const node = nodes[turn % NODE_COUNT];
+    for (let requestIndex = senderIndex; !hasEnded; requestIndex += 1) {
+      const node = nodes[requestIndex % NODE_COUNT];
       if (node === null || node === undefined) {
         await new Promise((resolve) => setImmediate(resolve));
         continue;
@@ -82,7 +82,7 @@ async function install(): Promise<Installation> {
         continue;
       }
       const body = (await answer.json().catch(() => null)) as { result: { id: string } } | null;
-      if (body !== null) acknowledged.add(body.result.id);
+      if (body !== null) acknowledgedIds.add(body.result.id);
     }
   };
   const senders = Array.from({ length: SENDER_COUNT }, (_, senderIndex) => sendRepeatedly(senderIndex));
@@ -97,42 +97,49 @@ async function install(): Promise<Installation> {
     sink,
     nodes,
     key,
-    acknowledged,
+    acknowledged: acknowledgedIds,
     start,
     async waitForMore(count) {
-      const goal = acknowledged.size + count;
-      await expect.poll(() => acknowledged.size, { interval: 10 }).toBeGreaterThan(goal);
+      const targetCount = acknowledgedIds.size + count;
+      await expect.poll(() => acknowledgedIds.size, { interval: 10 }).toBeGreaterThan(targetCount);
     },
     async waitUntilSettled() {
       await end();
-      const direct = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET };
-      const list = () =>
-        runJsonCommand<{ id: string; state: State }[]>(folder, ['message', 'list', '--limit', '100000'], direct);
+      const directSettings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET };
+      const listStates = () =>
+        runJsonCommand<{ id: string; state: State }[]>(
+          folder,
+          ['message', 'list', '--limit', '100000'],
+          directSettings,
+        );
       // One query reads all messages, because several queries could miss a message that is recovered between the
       // queries.
-      const open = async () => (await list()).filter(({ state }) => !TERMINAL_STATES.has(state)).length;
-      await expect.poll(open, { timeout: 90_000, interval: 500 }).toBe(0);
-      const storedStates = new Map((await list()).map(({ id, state }) => [id, state]));
+      const countOpenMessages = async () =>
+        (await listStates()).filter(({ state }) => !TERMINAL_STATES.has(state)).length;
+      await expect.poll(countOpenMessages, { timeout: 90_000, interval: 500 }).toBe(0);
+      const storedStates = new Map((await listStates()).map(({ id, state }) => [id, state]));
       expect(
-        [...acknowledged].flatMap((id) => (storedStates.get(id) === 'delivered' ? [] : [[id, storedStates.get(id)]])),
+        [...acknowledgedIds].flatMap((id) =>
+          storedStates.get(id) === 'delivered' ? [] : [[id, storedStates.get(id)]],
+        ),
       ).toEqual([]);
-      expect([...acknowledged].filter((id) => !sink.acceptCounts.has(id))).toEqual([]);
+      expect([...acknowledgedIds].filter((id) => !sink.acceptCounts.has(id))).toEqual([]);
       expect([...sink.acceptCounts.keys()].filter((id) => storedStates.get(id) !== 'delivered')).toEqual([]);
       const { entries, differences } = await comparePostgresEvents(url);
       expect(differences).toEqual([]);
-      expect(entries).toBeGreaterThanOrEqual(2 * acknowledged.size);
+      expect(entries).toBeGreaterThanOrEqual(2 * acknowledgedIds.size);
       return [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
     },
   };
 }
 
 test('when nodes are killed under load, other nodes recover their leases, and every message answered with 201 is delivered', async () => {
-  const { nodes, waitForMore, start, waitUntilSettled } = await install();
+  const { nodes, waitForMore, start, waitUntilSettled } = await startInstallation();
   let killCount = 0;
   for (const index of [0, 2, 1]) {
     await waitForMore(150);
     nodes[index]?.kill('SIGKILL');
-    await nodes[index]?.ended;
+    await nodes[index]?.exitPromise;
     nodes[index] = null;
     killCount += 1;
     await waitForMore(100);
@@ -144,7 +151,7 @@ test('when nodes are killed under load, other nodes recover their leases, and ev
 }, 180_000);
 
 test('a node that was suspended for longer than the liveness timeout starts no attempt with an earlier lease', async () => {
-  const { nodes, key, waitForMore, waitUntilSettled } = await install();
+  const { nodes, key, waitForMore, waitUntilSettled } = await startInstallation();
   await waitForMore(150);
   const suspendedNode = nodes[1];
   if (suspendedNode === null || suspendedNode === undefined) throw new Error('no node');
@@ -166,7 +173,7 @@ test('a node that was suspended for longer than the liveness timeout starts no a
 }, 180_000);
 
 test('while nodes are disconnected, connections are terminated and the server restarts, requests fail with 500; every message answered with 201 is delivered, and nodes continue without intervention', async () => {
-  const { server, proxies, nodes, waitForMore, waitUntilSettled } = await install();
+  const { server, proxies, nodes, waitForMore, waitUntilSettled } = await startInstallation();
   await waitForMore(150);
   proxies[0]?.pause();
   await waitForMore(100);

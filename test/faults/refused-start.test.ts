@@ -119,20 +119,20 @@ describe('the start creates no file', () => {
   test('if the database file is read-only', async () => {
     const folder = createTemporaryFolder();
     const path = await createDatabase(folder);
-    const before = listFiles(folder);
+    const filesBefore = listFiles(folder);
     chmodSync(path, 0o400);
     await expectRefusedStart(folder, {}, 'Check its owner and permissions', dropFileCapabilities);
-    expect(listFiles(folder)).toEqual(before);
+    expect(listFiles(folder)).toEqual(filesBefore);
   });
 
   test('if the folder of an existing database is read-only', async () => {
     const folder = createTemporaryFolder();
     await createDatabase(folder);
-    const before = listFiles(folder);
+    const filesBefore = listFiles(folder);
     chmodSync(join(folder, 'data'), 0o500);
     await expectRefusedStart(folder, {}, 'Check ', dropFileCapabilities);
     chmodSync(join(folder, 'data'), 0o700);
-    expect(listFiles(folder)).toEqual(before);
+    expect(listFiles(folder)).toEqual(filesBefore);
   });
 
   test('if the data folder is a file', async () => {
@@ -171,9 +171,9 @@ describe('the start does not change', () => {
     const database = new DatabaseSync(path);
     database.exec('PRAGMA user_version = 999');
     database.close();
-    const before = readFileSync(path);
+    const bytesBefore = readFileSync(path);
     await expectRefusedStart(folder, {}, 'Run the version that wrote the schema, or a later version');
-    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(readFileSync(path).equals(bytesBefore)).toBe(true);
   });
 
   test('a PostgreSQL database of a newer version', async () => {
@@ -195,9 +195,9 @@ describe('the start does not change', () => {
     const database = new DatabaseSync(join(folder, DATABASE_PATH));
     database.exec('CREATE TABLE bookmark (url TEXT)');
     database.close();
-    const before = readFileSync(join(folder, DATABASE_PATH));
+    const bytesBefore = readFileSync(join(folder, DATABASE_PATH));
     await expectRefusedStart(folder, {}, 'is not a Postrider database');
-    expect(readFileSync(join(folder, DATABASE_PATH)).equals(before)).toBe(true);
+    expect(readFileSync(join(folder, DATABASE_PATH)).equals(bytesBefore)).toBe(true);
     expect(listFiles(folder)).toEqual(['data', DATABASE_PATH]);
   });
 
@@ -214,17 +214,17 @@ describe('the start does not change', () => {
     const folder = createTemporaryFolder();
     const path = await createDatabase(folder);
     truncateSync(path, sizeBytes);
-    const before = readFileSync(path);
+    const bytesBefore = readFileSync(path);
     await expectRefusedStart(folder, {}, 'Restore a backup');
-    expect(readFileSync(path).equals(before)).toBe(true);
+    expect(readFileSync(path).equals(bytesBefore)).toBe(true);
   });
 });
 
 describe('a listener whose address is in use', () => {
   const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ses-feedback';
-  const FEEDBACK = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_SES_TOPICS: TOPIC };
+  const FEEDBACK_SETTINGS = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_SES_TOPICS: TOPIC };
 
-  async function listen(server: Server, socketPath: string | 0): Promise<number> {
+  async function startListening(server: Server, socketPath: string | 0): Promise<number> {
     await new Promise<void>((resolve) =>
       socketPath === 0 ? server.listen(0, '127.0.0.1', resolve) : server.listen(socketPath, resolve),
     );
@@ -240,13 +240,13 @@ describe('a listener whose address is in use', () => {
     'POSTRIDER_FEEDBACK_HTTP_LISTEN',
   ])('closes the other listeners, creates no account and leaves no node (%s)', async (setting) => {
     const folder = createTemporaryFolder();
-    const port = await listen(createServer(), 0);
+    const port = await startListening(createServer(), 0);
     const sockets = {
       POSTRIDER_FEEDBACK_HTTP_LISTEN: `unix:${folder}/events.sock`,
       POSTRIDER_LISTEN: `unix:${folder}/api.sock`,
     };
     const settings = {
-      ...FEEDBACK,
+      ...FEEDBACK_SETTINGS,
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
       ...sockets,
       [setting]: `127.0.0.1:${port}`,
@@ -261,7 +261,7 @@ describe('a listener whose address is in use', () => {
   test('leaves no node in a PostgreSQL database', async () => {
     const folder = createTemporaryFolder();
     const url = await createTemporaryDatabase();
-    const port = await listen(createServer(), 0);
+    const port = await startListening(createServer(), 0);
     const settings = { POSTRIDER_DATABASE: url, POSTRIDER_LISTEN: `127.0.0.1:${port}` };
     await expectRefusedStart(folder, settings, 'the port is in use');
     expect(await runJsonCommand<{ nodes?: unknown[] }>(folder, ['account', 'list'], settings)).toEqual([]);
@@ -272,7 +272,7 @@ describe('a listener whose address is in use', () => {
     const folder = createTemporaryFolder();
     const socketPath = join(folder, 'api.sock');
     const server = createServer((socket) => void socket.on('error', () => undefined).end('live'));
-    await listen(server, socketPath);
+    await startListening(server, socketPath);
     await expectRefusedStart(
       folder,
       { POSTRIDER_LISTEN: `unix:${socketPath}` },
@@ -287,11 +287,11 @@ describe('a listener whose address is in use', () => {
     const settings = { POSTRIDER_LISTEN: `unix:${socketPath}` };
     const killedService = await startProcess(folder, settings);
     killedService.kill('SIGKILL');
-    await killedService.ended;
+    await killedService.exitPromise;
     expect(existsSync(socketPath)).toBe(true);
     const restartedService = await startProcess(folder, settings);
     restartedService.kill('SIGTERM');
-    expect(await restartedService.ended).toBe(0);
+    expect(await restartedService.exitPromise).toBe(0);
     expect(existsSync(socketPath)).toBe(false);
   });
 

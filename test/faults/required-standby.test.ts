@@ -25,7 +25,7 @@ async function readReports(url: string): Promise<{ readonly doctor: unknown; rea
       .filter((line) => line.includes('"store.standby"'));
   await expect.poll(logLines).toHaveLength(1);
   node.kill('SIGTERM');
-  await node.ended;
+  await node.exitPromise;
   const findings = JSON.parse(stdout) as readonly { readonly check: string }[];
   return {
     doctor: findings.find(({ check }) => check === 'standby'),
@@ -35,10 +35,10 @@ async function readReports(url: string): Promise<{ readonly doctor: unknown; rea
 
 /** Returns the kind of standby that the opening of the store reports. */
 async function readStandby(url: string): Promise<Standby | null> {
-  const reported: Standby[] = [];
-  const onStandby = (standby: Standby) => void reported.push(standby);
+  const reportedStandbys: Standby[] = [];
+  const onStandby = (standby: Standby) => void reportedStandbys.push(standby);
   await (await openStore(parsePostgresUrl(url), { exclusive: true, onStandby })).close();
-  return reported[0] ?? null;
+  return reportedStandbys[0] ?? null;
 }
 
 function createExpectedReports(standby: Standby) {
@@ -56,20 +56,20 @@ test('doctor and the start report whether the server has a standby, whether comm
   expect(await readReports(url)).toEqual(createExpectedReports('none'));
   await server.run("CREATE ROLE plain LOGIN PASSWORD 'plain'");
   await server.run('CREATE DATABASE plain OWNER plain');
-  const plain = new URL(server.url('plain'));
-  plain.username = 'plain';
-  plain.password = 'plain';
-  expect(await readReports(plain.href)).toEqual(createExpectedReports('hidden'));
+  const plainRoleUrl = new URL(server.url('plain'));
+  plainRoleUrl.username = 'plain';
+  plainRoleUrl.password = 'plain';
+  expect(await readReports(plainRoleUrl.href)).toEqual(createExpectedReports('hidden'));
 
   await startStandby(server);
   expect(await readReports(url)).toEqual(createExpectedReports('synchronous'));
-  expect(await readStandby(plain.href)).toBe('synchronous');
+  expect(await readStandby(plainRoleUrl.href)).toBe('synchronous');
 
   await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
   await server.run('SELECT pg_reload_conf()');
   expect(await readReports(url)).toEqual(createExpectedReports('asynchronous'));
   await server.run('GRANT pg_read_all_stats TO plain');
-  expect(await readStandby(plain.href)).toBe('asynchronous');
+  expect(await readStandby(plainRoleUrl.href)).toBe('asynchronous');
 }, 240_000);
 
 test('messages are accepted only while the server requires a synchronous standby, directly and behind a pooler', async () => {
@@ -87,11 +87,11 @@ test('messages are accepted only while the server requires a synchronous standby
     POSTRIDER_REQUIRE_SYNC_STANDBY: 'yes',
   };
   const pooler = await startTransactionPooler(server.port);
-  const pooled = new URL(await server.createDatabase());
-  pooled.port = String(pooler.port);
-  pooled.searchParams.set('pooler', 'transaction');
+  const pooledUrl = new URL(await server.createDatabase());
+  pooledUrl.port = String(pooler.port);
+  pooledUrl.searchParams.set('pooler', 'transaction');
   const nodes = await Promise.all(
-    [await server.createDatabase(), pooled.href].map((database) =>
+    [await server.createDatabase(), pooledUrl.href].map((database) =>
       startProcess(createTemporaryFolder(), { ...settings, POSTRIDER_DATABASE: database }),
     ),
   );

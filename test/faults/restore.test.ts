@@ -30,10 +30,10 @@ import { runCommand, runJsonCommand, startProcess, submitAccepted } from '../rig
 import { createScenario } from '../scenarios/running-service.ts';
 
 const rig = createScenario();
-const KILLED = new URL('../rig/killed-restore.ts', import.meta.url).pathname;
+const KILLED_RESTORE_PROGRAM = new URL('../rig/killed-restore.ts', import.meta.url).pathname;
 const ONE_LINE = /^postrider: [^\n]+\n$/;
-const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
-const ENDS = ['', '-wal', '-shm'] as const;
+const EMBEDDED_SETTINGS = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
+const FILE_SUFFIXES = ['', '-wal', '-shm'] as const;
 
 /** Returns the accounts of a database as a service reads them. */
 async function readAccounts(path: string): Promise<readonly string[]> {
@@ -69,7 +69,7 @@ function createCrashedDatabase(path: string): void {
   run([{ number: 1, name: 'accept', args: [Array.from({ length: 50 }, () => createMessage())] }]);
   database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
   operations.createAccount('in-the-log', NO_LIMITS, 1);
-  for (const suffix of ENDS) copyFileSync(livePath + suffix, path + suffix);
+  for (const suffix of FILE_SUFFIXES) copyFileSync(livePath + suffix, path + suffix);
   database.close();
 }
 
@@ -80,12 +80,14 @@ beforeAll(() => {
   createDatabase(backup, ['new']);
 });
 
-const OLD = ['in-the-log', 'old'];
-const NEW = ['new'];
+const OLD_ACCOUNTS = ['in-the-log', 'old'];
+const NEW_ACCOUNTS = ['new'];
 
 /** Runs a restore that is killed before step number `step`. Resolves to its exit code or signal. */
 function runKilledRestore(path: string, step: number, links: string): Promise<number | string> {
-  const child = spawn(process.execPath, [KILLED, backup, path, String(step), links], { stdio: 'ignore' });
+  const child = spawn(process.execPath, [KILLED_RESTORE_PROGRAM, backup, path, String(step), links], {
+    stdio: 'ignore',
+  });
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code ?? 'unknown')));
 }
 
@@ -105,12 +107,12 @@ const DATABASE_STATES = {
 
 /** State of the database, support for hard links, and accounts of the old database (null if it is damaged). */
 const CASES = [
-  ['whose log is only in the -wal file', 'links', OLD],
+  ['whose log is only in the -wal file', 'links', OLD_ACCOUNTS],
   ['that is damaged', 'links', null],
   ['on a new machine', 'links', []],
 ] as const;
 const MORE_CASES = [
-  ['whose log is only in the -wal file', 'no-links', OLD],
+  ['whose log is only in the -wal file', 'no-links', OLD_ACCOUNTS],
   ['whose file is missing', 'links', null],
 ] as const;
 
@@ -125,7 +127,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
         DATABASE_STATES[databaseState](path);
         const exitResult = await runKilledRestore(path, step, links);
         if (exitResult === 0) {
-          expect(await readAccounts(path)).toEqual(NEW);
+          expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
           expect(step).toBeGreaterThan(4);
           break;
         }
@@ -136,12 +138,12 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
           // The line names `postrider restore FILE`, or reports the earlier damage of the database.
           expect(foundAccounts).toMatch(/restore/i);
           restoreDatabase(backup, path, new Date());
-          expect(await readAccounts(path)).toEqual(NEW);
+          expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
           if (databaseState === 'whose log is only in the -wal file') {
             // The old database is complete under its new name. The folder may also contain files of the killed restore.
             const names = readdirSync(join(path, '..')).filter((name) => /\.before-[^.]+Z$/.test(name));
             const accountLists = await Promise.all(names.map((name) => readAccounts(join(path, '..', name))));
-            expect(accountLists).toContainEqual(OLD);
+            expect(accountLists).toContainEqual(OLD_ACCOUNTS);
           }
           if (databaseState === 'that is damaged') {
             const names = readdirSync(join(path, '..')).filter((name) => name.includes('.before-'));
@@ -151,8 +153,8 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
         } else if (foundAccounts.length === 0) {
           // An empty store is correct only if there was no database before, and no file of the restore remains.
           expect([databaseState, expectedAccounts]).toEqual(['on a new machine', []]);
-        } else if (expectedAccounts === null) expect(foundAccounts).toEqual(NEW);
-        else expect([OLD, NEW]).toContainEqual(foundAccounts);
+        } else if (expectedAccounts === null) expect(foundAccounts).toEqual(NEW_ACCOUNTS);
+        else expect([OLD_ACCOUNTS, NEW_ACCOUNTS]).toContainEqual(foundAccounts);
         expect(readdirSync(join(path, '..')).filter((name) => /\.restor/.test(name) && !existsSync(path))).toEqual([]);
       }
       if (databaseState !== 'whose log is only in the -wal file' || links === 'no-links')
@@ -168,7 +170,7 @@ test('a restore does not replay an existing -wal file, and keeps the file', asyn
   const log = readFileSync(`${path}-wal`);
   rmSync(path);
   const keptPath = restoreDatabase(backup, path, new Date());
-  expect(await readAccounts(path)).toEqual(NEW);
+  expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
   const database = new DatabaseSync(path);
   expect(database.prepare('PRAGMA integrity_check').get()?.integrity_check).toBe('ok');
   database.close();
@@ -186,15 +188,15 @@ test.each(['missing', 'empty'])(
     rmSync(path);
     if (fileState === 'empty') writeFileSync(path, '');
     for (const command of [['serve'], ['account', 'list'], ['backup', 'x.db']]) {
-      const { code, stdout, stderr } = await runCommand(folder, command, EMBEDDED);
+      const { code, stdout, stderr } = await runCommand(folder, command, EMBEDDED_SETTINGS);
       expect([code, stdout]).toEqual([1, '']);
       expect(stderr).toMatch(ONE_LINE);
       expect(stderr).toMatch(/(missing|empty), but its log .*-wal exists.*postrider restore FILE/);
     }
-    const doctor = await runCommand(folder, ['doctor'], EMBEDDED);
+    const doctor = await runCommand(folder, ['doctor'], EMBEDDED_SETTINGS);
     expect(doctor.stdout).not.toContain('not there yet');
-    expect((await runCommand(folder, ['restore', backup], EMBEDDED)).code).toBe(0);
-    expect(await readAccounts(path)).toEqual(NEW);
+    expect((await runCommand(folder, ['restore', backup], EMBEDDED_SETTINGS)).code).toBe(0);
+    expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
   },
 );
 
@@ -203,7 +205,7 @@ test('serve refuses to start if the database is missing and an earlier version h
   copyFileSync(backup, `${path}.restore`);
   await expect(readAccounts(path)).rejects.toThrow(/missing, and an interrupted restore has left .*\.restore\. Run/);
   restoreDatabase(backup, path, new Date());
-  expect(await readAccounts(path)).toEqual(NEW);
+  expect(await readAccounts(path)).toEqual(NEW_ACCOUNTS);
   expect(existsSync(`${path}.restore`)).toBe(false);
 });
 
@@ -214,18 +216,22 @@ test('a database that a restore has preserved can be restored, including the con
   createCrashedDatabase(keptPath);
   restoreDatabase(backup, path, new Date());
   restoreDatabase(keptPath, path, new Date());
-  expect(await readAccounts(path)).toEqual(OLD);
+  expect(await readAccounts(path)).toEqual(OLD_ACCOUNTS);
 });
 
 test('a restore preserves the complete old database in one file, by a hard link, and only the owner can read the file', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   createCrashedDatabase(path);
-  const was = statSync(path).ino;
+  const inodeBefore = statSync(path).ino;
   const keptPath = restoreDatabase(backup, path, new Date(0)) ?? '';
   expect(keptPath).toBe(`${path}.before-1970-01-01T00-00-00-000Z`);
-  expect([statSync(keptPath).ino, statSync(keptPath).nlink, existsSync(`${keptPath}-wal`)]).toEqual([was, 1, false]);
+  expect([statSync(keptPath).ino, statSync(keptPath).nlink, existsSync(`${keptPath}-wal`)]).toEqual([
+    inodeBefore,
+    1,
+    false,
+  ]);
   expect(statSync(path).mode & 0o777).toBe(0o600);
-  expect(await readAccounts(keptPath)).toEqual(OLD);
+  expect(await readAccounts(keptPath)).toEqual(OLD_ACCOUNTS);
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
 
@@ -247,11 +253,11 @@ test('at least one of two concurrent restores succeeds, a failed restore prints 
   const folder = createTemporaryFolder();
   mkdirSync(join(folder, 'data'));
   createCrashedDatabase(join(folder, 'data/postrider.db'));
-  const ends = await Promise.all([1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED)));
+  const ends = await Promise.all([1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED_SETTINGS)));
   expect(ends.some(({ code }) => code === 0)).toBe(true);
   for (const { code, stderr } of ends)
     if (code !== 0) expect(stderr).toMatch(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/);
-  expect(await readAccounts(join(folder, 'data/postrider.db'))).toEqual(NEW);
+  expect(await readAccounts(join(folder, 'data/postrider.db'))).toEqual(NEW_ACCOUNTS);
 });
 
 test.each(['ENOSPC', 'EACCES', 'EIO'])(
@@ -275,31 +281,31 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
       expect(() =>
         restoreDatabase(backup, path, new Date(), { ...steps, ...realFunction, [failingCall]: fail }),
       ).toThrow(code === 'ENOSPC' ? /^the disk of .* is full/ : /^cannot restore .*restore again\.$/);
-      expect(await readAccounts(path)).toEqual(OLD);
+      expect(await readAccounts(path)).toEqual(OLD_ACCOUNTS);
     }
   },
 );
 
 test('a restore onto a full disk fails with one line, and the database is unchanged', async () => {
   const folder = createTemporaryFolder();
-  const firstService = await startProcess(folder, EMBEDDED);
+  const firstService = await startProcess(folder, EMBEDDED_SETTINGS);
   const id = await submitAccepted(firstService.publicUrl, firstService.key ?? '');
   firstService.kill('SIGKILL');
-  await firstService.ended;
+  await firstService.exitPromise;
   const bigDatabase = join(folder, 'big.db');
   createDatabase(bigDatabase, ['new']);
   const database = new DatabaseSync(bigDatabase);
   database.exec('CREATE TABLE filler AS SELECT randomblob(3000000) AS bytes');
   database.close();
   const script = `trap '' XFSZ; ulimit -f 3000; exec '${process.execPath}' '${new URL('../../bin/postrider.js', import.meta.url).pathname}' restore big.db`;
-  const child = spawn('/bin/sh', ['-c', script], { cwd: folder, env: { ...process.env, ...EMBEDDED } });
+  const child = spawn('/bin/sh', ['-c', script], { cwd: folder, env: { ...process.env, ...EMBEDDED_SETTINGS } });
   let stderr = '';
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
   expect(await new Promise((resolve) => child.once('close', resolve))).toBe(1);
   expect(stderr).toMatch(/^postrider: [^\n]*full[^\n]*\n$/);
-  const list = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list'], EMBEDDED);
+  const list = await runJsonCommand<{ id: string }[]>(folder, ['message', 'list'], EMBEDDED_SETTINGS);
   expect(list.map((message) => message.id)).toEqual([id]);
 });
 

@@ -38,7 +38,7 @@ const BOUNCE: FeedbackEvent = {
   evidence: { status: '5.1.1', diagnostic: 'no such user', reportingHost: 'mx.example.com' },
 };
 
-interface Pair {
+interface ServerPair {
   readonly primary: PostgresServer;
   readonly standby: PostgresServer;
   readonly database: string;
@@ -51,7 +51,7 @@ interface Pair {
   failOver(): Promise<void>;
 }
 
-async function startPair(): Promise<Pair> {
+async function startPair(): Promise<ServerPair> {
   const primary = await startPostgres();
   const primaryUrl = await primary.createDatabase();
   const name = new URL(primaryUrl).pathname.slice(1);
@@ -73,10 +73,10 @@ async function startPair(): Promise<Pair> {
     url,
     store,
     async cancelWaits(backendFunction = 'pg_cancel_backend') {
-      const waits = await watcher.query(
+      const cancelledWaits = await watcher.query(
         `SELECT ${backendFunction}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
       );
-      return waits.rows.length;
+      return cancelledWaits.rows.length;
     },
     async failOver() {
       await primary.crash();
@@ -89,19 +89,19 @@ async function startPair(): Promise<Pair> {
 /** Returns the result of a call while all waits for the standby are cancelled repeatedly. */
 async function readEnd(
   call: Promise<unknown>,
-  { cancelWaits }: Pair,
+  { cancelWaits }: ServerPair,
   backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend',
 ): Promise<{ readonly acknowledged: unknown } | { readonly refused: string }> {
   let hasEnded = false;
-  const settledCall = call.then(
+  const settleCall = call.then(
     (acknowledged) => ({ acknowledged }),
     (error: unknown) => ({ refused: String(error) }),
   );
-  void settledCall.then(() => {
+  void settleCall.then(() => {
     hasEnded = true;
   });
   while (!hasEnded) await cancelWaits(backendFunction);
-  return settledCall;
+  return settleCall;
 }
 
 interface Operation {
@@ -304,13 +304,13 @@ test('after repeated cancelled waits and a failover, the standby has every messa
   const messages = new Set<string>();
   const addresses = new Set<string>();
   let isOver = false;
-  const repeatAttempts = async (attempt: (turn: number) => Promise<boolean>) => {
-    for (let turn = 0; !isOver; ) if (await attempt(turn)) turn += 1;
+  const repeatAttempts = async (attempt: (attemptIndex: number) => Promise<boolean>) => {
+    for (let attemptIndex = 0; !isOver; ) if (await attempt(attemptIndex)) attemptIndex += 1;
   };
   // Failed requests are repeated with the same key or address, so a repeated request may find the row of a failed one.
   const senders = Array.from({ length: SENDER_COUNT }, (_, number) =>
-    repeatAttempts(async (turn) => {
-      const headers = { 'Idempotency-Key': `${number}-${turn}` };
+    repeatAttempts(async (attemptIndex) => {
+      const headers = { 'Idempotency-Key': `${number}-${attemptIndex}` };
       const answer = await submit(node.publicUrl, key, {}, headers).catch(() => null);
       const body = (await answer?.json().catch(() => null)) as { result?: { id: string } } | null;
       if (answer?.status !== 201 || !body?.result) return false;
@@ -319,8 +319,8 @@ test('after repeated cancelled waits and a failover, the standby has every messa
     }),
   );
   const lists = Array.from({ length: LIST_COUNT }, (_, number) =>
-    repeatAttempts(async (turn) => {
-      const address = `${number}-${turn}@example.com`;
+    repeatAttempts(async (attemptIndex) => {
+      const address = `${number}-${attemptIndex}@example.com`;
       const entry = { address, reason: 'manual', source: null, at: 1 } as const;
       const answer = await store.addSuppressions('default', [entry]).catch(() => null);
       if (answer === null) return false;
@@ -329,8 +329,8 @@ test('after repeated cancelled waits and a failover, the standby has every messa
     }),
   );
   // Creates deliveries from the recorded events during the faults.
-  const deliveryLoop = repeatAttempts(async (turn) => {
-    await store.fanOutEvents(Date.now() + turn, randomBytes(8).toString('hex'), 50, 0).catch(() => null);
+  const deliveryLoop = repeatAttempts(async (attemptIndex) => {
+    await store.fanOutEvents(Date.now() + attemptIndex, randomBytes(8).toString('hex'), 50, 0).catch(() => null);
     return true;
   });
   const waitForMore = async (count: number) => {
@@ -352,14 +352,14 @@ test('after repeated cancelled waits and a failover, the standby has every messa
   await waitForMore(100);
   isOver = true;
   await Promise.all([...senders, ...lists, deliveryLoop]);
-  const promoted = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
-  onTestFinished(() => promoted.close());
-  const listedSuppressions = await promoted.listSuppressions('default', null, 1_000_000);
+  const promotedStore = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
+  onTestFinished(() => promotedStore.close());
+  const listedSuppressions = await promotedStore.listSuppressions('default', null, 1_000_000);
   const standbyAddresses = new Set(
     listedSuppressions.kind === 'done' ? listedSuppressions.value.map(({ address }) => address) : [],
   );
   const missingAddresses = [...addresses].filter((address) => !standbyAddresses.has(address));
-  for (const id of messages) if ((await promoted.findMessage(id)) === null) missingAddresses.push(id);
+  for (const id of messages) if ((await promotedStore.findMessage(id)) === null) missingAddresses.push(id);
   expect(missingAddresses).toEqual([]);
   const { entries, differences } = await comparePostgresEvents(standby.url(database));
   expect(differences).toEqual([]);

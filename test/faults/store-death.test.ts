@@ -18,7 +18,7 @@ test('serve exits within seconds with one line and a non-zero code, and the next
   const firstService = await startProcess(folder, { NODE_OPTIONS: `--import ${KILLABLE_THREADS}` });
   const id = await submitAccepted(firstService.publicUrl, firstService.key ?? '');
   writeFileSync(join(folder, 'die'), '');
-  expect(await firstService.ended).toBe(1);
+  expect(await firstService.exitPromise).toBe(1);
   expect(firstService.stderr()).toMatch(/^postrider: the store's thread has ended\. [^\n]+\n$/);
   rmSync(join(folder, 'die'));
   const secondService = await startProcess(folder);

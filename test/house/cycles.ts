@@ -20,14 +20,14 @@ export function findImportCycles(files: readonly SourceFile[], withTypeImports: 
   const stack: string[] = [];
   const cycles: string[] = [];
 
-  function visit(path: string): number {
+  function visitFile(path: string): number {
     const index = visitIndexes.size;
     visitIndexes.set(path, index);
     stack.push(path);
     let lowestIndex = index;
     for (const target of targets.get(path) ?? []) {
       if (!targets.has(target)) continue;
-      if (!visitIndexes.has(target)) lowestIndex = Math.min(lowestIndex, visit(target));
+      if (!visitIndexes.has(target)) lowestIndex = Math.min(lowestIndex, visitFile(target));
       else if (stack.includes(target))
         lowestIndex = Math.min(lowestIndex, lowestIndexes.get(target) ?? visitIndexes.get(target) ?? lowestIndex);
     }
@@ -39,6 +39,6 @@ export function findImportCycles(files: readonly SourceFile[], withTypeImports: 
     return lowestIndex;
   }
 
-  for (const path of targets.keys()) if (!visitIndexes.has(path)) visit(path);
+  for (const path of targets.keys()) if (!visitIndexes.has(path)) visitFile(path);
   return cycles.sort();
 }

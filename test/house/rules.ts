@@ -52,8 +52,8 @@ const ENTRY_FILES = /(^|[-/])worker\.ts$/;
  */
 function listUnknownNames(page: string, src: readonly SourceFile[]): readonly string[] {
   const sourcesByPath = new Map(src.map((file) => [file.path, file.code]));
-  const mentioned = page.matchAll(/`([a-z0-9/-]+\.ts)`(?:\s+`([A-Za-z]+)`)?/g);
-  return [...mentioned].flatMap(([, path = '', name]) => {
+  const pathMatches = page.matchAll(/`([a-z0-9/-]+\.ts)`(?:\s+`([A-Za-z]+)`)?/g);
+  return [...pathMatches].flatMap(([, path = '', name]) => {
     if (!path.includes('/')) return [];
     const code = sourcesByPath.get(`src/${path}`);
     if (code === undefined) return [`docs/flow.md: there is no src/${path}`];
@@ -201,22 +201,24 @@ export const RULES: readonly Rule[] = [
     name: 'every regular expression that reads bytes from outside is listed',
     reason: 'with one nested quantifier a remote peer can stop the service; test/house/regex-list.ts has the reasons',
     check: ({ src, clients }) => {
-      const exposed = [...src.filter((file) => EXPOSED_LAYERS.includes(getLayer(file.path))), ...clients];
-      const usages = exposed.flatMap((file) => file.regexes.map((usedRegex) => ({ file: file.path, ...usedRegex })));
+      const exposedFiles = [...src.filter((file) => EXPOSED_LAYERS.includes(getLayer(file.path))), ...clients];
+      const usages = exposedFiles.flatMap((file) =>
+        file.regexes.map((usedRegex) => ({ file: file.path, ...usedRegex })),
+      );
       const unlistedUsages = usages
         .filter((usage) => !LISTED_REGEXES.some((entry) => entry.file === usage.file && entry.regex === usage.regex))
         .map((usage) => `${usage.file}:${usage.line}: ${usage.regex} is not listed`);
       const staleEntries = LISTED_REGEXES.filter(
         (entry) => !usages.some((usage) => usage.file === entry.file && usage.regex === entry.regex),
       );
-      const built = findInCode(
-        exposed,
+      const constructedRegexes = findInCode(
+        exposedFiles,
         /\bnew RegExp\b|(?<!\w)RegExp\s*\(/g,
         'an expression built at run time cannot be checked',
       );
       return [
         ...unlistedUsages,
-        ...built,
+        ...constructedRegexes,
         ...staleEntries.map((entry) => `${entry.file}: ${entry.regex} is listed but not used`),
       ];
     },

@@ -118,9 +118,9 @@ function blankLiterals(text: string): Pick<SourceFile, 'code' | 'regexes'> {
       blankOut(position + 1, end);
       position = end;
     } else {
-      const open = templates.length - 1;
-      if (character === '{' && open >= 0) templates[open] = (templates[open] ?? 0) + 1;
-      if (character === '}' && open >= 0) templates[open] = (templates[open] ?? 0) - 1;
+      const openIndex = templates.length - 1;
+      if (character === '{' && openIndex >= 0) templates[openIndex] = (templates[openIndex] ?? 0) + 1;
+      if (character === '}' && openIndex >= 0) templates[openIndex] = (templates[openIndex] ?? 0) - 1;
       position += 1;
     }
   }
@@ -187,7 +187,7 @@ function readClause(clause: string): { typeOnly: boolean; names: readonly string
   const isTypeClause = /^\s*type\b(?!\s*(,|from))/.test(clause);
   const body = clause.replace(/\bfrom\s*$/, '').replace(/^\s*type\b/, isTypeClause ? '' : 'type');
   const braces = /\{([^}]*)\}/.exec(body)?.[1] ?? null;
-  const outside = body
+  const unbracedName = body
     .replace(/\{[^}]*\}/, '')
     .split(',')
     .map((part) => part.trim())
@@ -197,10 +197,10 @@ function readClause(clause: string): { typeOnly: boolean; names: readonly string
     .map((part) => part.trim())
     .filter((part) => part !== '');
   const names = [
-    ...outside.map((part) => (part.startsWith('*') ? '*' : 'default')),
+    ...unbracedName.map((part) => (part.startsWith('*') ? '*' : 'default')),
     ...bracedNames.map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0] ?? part),
   ];
   const areAllTypes =
-    outside.length === 0 && bracedNames.length > 0 && bracedNames.every((part) => /^type\s/.test(part));
+    unbracedName.length === 0 && bracedNames.length > 0 && bracedNames.every((part) => /^type\s/.test(part));
   return { typeOnly: isTypeClause || areAllTypes, names };
 }

@@ -28,7 +28,7 @@ interface Stage {
 }
 
 /** Runs a program with its output on standard error. @throws Error if the program fails */
-function run(file: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): void {
+function runProgram(file: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): void {
   const { status, signal, error } = spawnSync(file, [...args], { stdio: ['ignore', 2, 2], env });
   if (error !== undefined) throw new Error(`${file} cannot be started: ${error.message}`);
   if (status !== 0) throw new Error(`${file} ${args.join(' ')} ${describeExit(status ?? signal)}`);
@@ -37,7 +37,7 @@ function run(file: string, args: readonly string[], env: NodeJS.ProcessEnv = pro
 /** Copies a file or the content of a folder, with owners and links. */
 function copyTree(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true });
-  run('cp', ['--archive', '--no-target-directory', from, to]);
+  runProgram('cp', ['--archive', '--no-target-directory', from, to]);
 }
 
 /** Returns the words of an instruction in its exec form, such as `["serve", "--no-key"]`. */
@@ -79,9 +79,9 @@ function executeInstruction(stage: Stage, instruction: Instruction, stages: Read
     case 'RUN': {
       const script = `cd '${stage.directory}' && ${text.replaceAll('\\\n', ' ')}`;
       // The command receives the environment of this process, so that npm in the stage uses the same registry.
-      const inContainer = 'mount -t proc proc "$0/proc" && exec chroot "$0" /bin/sh -ec "$1"';
-      const isolated = ['--mount', '--pid', '--fork', '/bin/sh', '-ec', inContainer, stage.root, script];
-      run('unshare', isolated, { ...process.env, ...stage.environment, HOME: '/root' });
+      const containerScript = 'mount -t proc proc "$0/proc" && exec chroot "$0" /bin/sh -ec "$1"';
+      const unshareArguments = ['--mount', '--pid', '--fork', '/bin/sh', '-ec', containerScript, stage.root, script];
+      runProgram('unshare', unshareArguments, { ...process.env, ...stage.environment, HOME: '/root' });
       return;
     }
     case 'COPY': {

@@ -44,10 +44,10 @@ test('on Deno and Bun, every part of the client library returns the same results
   const installation = await installClient(folder);
   await runNpm(installation.folder, ['install', '--no-save', '--no-audit', '--no-fund', 'deno', 'bun']);
   const service = await startProcess(createTemporaryFolder());
-  const silent = createServer((socket) => void socket.on('error', () => undefined));
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-  onTestFinished(() => void silent.close());
-  const address = silent.address();
+  const silentServer = createServer((socket) => void socket.on('error', () => undefined));
+  await new Promise<void>((resolve) => silentServer.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void silentServer.close());
+  const address = silentServer.address();
   const silentUrl = `http://127.0.0.1:${typeof address === 'object' ? address?.port : ''}`;
   const secret = `whsec_${randomBytes(32).toString('base64')}`;
   const body = '{"type":"webhook.test","timestamp":"2026-01-01T00:00:00.000Z","data":{"id":"1"}}';

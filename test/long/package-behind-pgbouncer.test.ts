@@ -75,8 +75,8 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
   let refusedCount = 0;
   let isOver = false;
   const send = async (number: number) => {
-    for (let turn = number; !isOver; turn += 1) {
-      const node = nodes[turn % nodes.length];
+    for (let requestIndex = number; !isOver; requestIndex += 1) {
+      const node = nodes[requestIndex % nodes.length];
       const response = await submit(node?.publicUrl ?? '', key).catch(() => null);
       const body = (await response?.json().catch(() => null)) as { result?: { id: string } } | null;
       if (response?.status === 201 && body?.result) acknowledgedIds.add(body.result.id);
@@ -84,8 +84,8 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     }
   };
   const waitForPhase = async () => {
-    const goal = acknowledgedIds.size + MESSAGES_PER_PHASE;
-    await expect.poll(() => acknowledgedIds.size, { interval: 10, timeout: 120_000 }).toBeGreaterThan(goal);
+    const targetCount = acknowledgedIds.size + MESSAGES_PER_PHASE;
+    await expect.poll(() => acknowledgedIds.size, { interval: 10, timeout: 120_000 }).toBeGreaterThan(targetCount);
   };
   const startedAt = performance.now();
   const clients = Array.from({ length: CLIENT_COUNT }, (_, number) => send(number));
@@ -96,7 +96,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
   onTestFinished(endLoad);
   await waitForPhase();
   killedService.kill('SIGKILL');
-  await killedService.ended;
+  await killedService.exitPromise;
   await waitForPhase();
   await pgBouncer.restart();
   await waitForPhase();
@@ -138,5 +138,5 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     `${pgBouncer.version}: ${acknowledgedIds.size} accepted and delivered in ${loadSeconds.toFixed(1)} s of load, ${refusedCount} requests without 201, ${recoveredCount} leases recovered, ${repeatedIds.length} messages delivered twice\n`,
   );
   survivingService.kill('SIGTERM');
-  expect(await survivingService.ended).toBe(0);
+  expect(await survivingService.exitPromise).toBe(0);
 }, 600_000);

@@ -99,11 +99,15 @@ async function createClientOf(
 ): Promise<{ client: ClientLibrary.Client; account: string; accountId: number }> {
   const account = `account-${randomBytes(4).toString('hex')}`;
   const noLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
-  const created = await store.createAccount(account, { ...noLimits, ...limits }, Date.now());
-  if (created.kind !== 'done') throw new Error(created.kind);
+  const createResult = await store.createAccount(account, { ...noLimits, ...limits }, Date.now());
+  if (createResult.kind !== 'done') throw new Error(createResult.kind);
   const { key, ...storedKey } = generateApiKey(randomBytes);
   await store.createKey(account, { name: 'client', ...storedKey, expiresAt: null }, Date.now());
-  return { client: library.createClient({ baseUrl, apiKey: key, ...options }), account, accountId: created.value.id };
+  return {
+    client: library.createClient({ baseUrl, apiKey: key, ...options }),
+    account,
+    accountId: createResult.value.id,
+  };
 }
 
 async function catchSendError(sending: Promise<unknown>): Promise<ClientLibrary.SendError> {
@@ -135,8 +139,8 @@ const countMessages = async (accountId: number) => (await listMessages(accountId
 describe('the package', () => {
   test('contains the compiled library with its declarations, the license and nothing else, in the version of the service', () => {
     const paths = installation.packResult.files.map(({ path }) => path);
-    const allowed = /^(package\.json|README\.md|LICENSE|dist\/\w+\.(js|d\.ts))$/;
-    expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
+    const allowedPathPattern = /^(package\.json|README\.md|LICENSE|dist\/\w+\.(js|d\.ts))$/;
+    expect(paths.filter((path) => !allowedPathPattern.test(path))).toEqual([]);
     expect(paths).toEqual(expect.arrayContaining(['README.md', 'LICENSE', 'dist/index.js', 'dist/index.d.ts']));
     const readManifest = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Record<string, unknown>;
     const manifest = readManifest(join(installation.folder, 'node_modules/postrider-client/package.json'));
@@ -160,11 +164,11 @@ describe('the package', () => {
       .filter((file) => file.endsWith('.d.ts') && file !== 'index.d.ts')
       .map((file) => readFileSync(join(folder, 'dist', file), 'utf8'))
       .join('\n');
-    const exported = [
+    const exportedNames = [
       ...declarations.matchAll(/(\*\/\n)?export (?:declare )?(?:async )?(?:function|class|interface|type) (\w+)/g),
     ];
-    expect(exported.length).toBeGreaterThan(20);
-    expect(exported.filter(([, comment]) => comment === undefined).map(([, , name]) => name)).toEqual([]);
+    expect(exportedNames.length).toBeGreaterThan(20);
+    expect(exportedNames.filter(([, comment]) => comment === undefined).map(([, , name]) => name)).toEqual([]);
     const readme = readFileSync(join(folder, 'README.md'), 'utf8');
     const kinds = [...declarations.matchAll(/\| '([a-z-]+)'/g)].map(([, kind]) => kind ?? '');
     const errors = readFileSync(join(folder, 'dist/errors.d.ts'), 'utf8');
@@ -202,8 +206,8 @@ describe('the package', () => {
     symlinkSync(join(ROOT, 'node_modules/@types'), join(installation.folder, 'node_modules/@types'));
     expect(compile(program, ['es2024'], ['node'])).toEqual({ output: '', status: 0 });
     expect(compile(program, ['es2024', 'webworker'], [])).toEqual({ output: '', status: 0 });
-    const wrong = program.replace("message: 'd'", "message: 'd', cc: 'e'");
-    expect(compile(wrong, ['es2024', 'webworker'], []).output).toContain('TS2353');
+    const wrongProgram = program.replace("message: 'd'", "message: 'd', cc: 'e'");
+    expect(compile(wrongProgram, ['es2024', 'webworker'], []).output).toContain('TS2353');
   });
 });
 
@@ -268,8 +272,8 @@ describe('with the real service', () => {
     expect(first).toMatchObject({ id: expect.stringMatching(UUID), replayed: false, ignoredFields: [], attempts: 1 });
     const second = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
     expect(second).toMatchObject({ id: first.id, replayed: true });
-    const extra = { ...MESSAGE, cc: 'bob@example.com', attachments: [] };
-    expect(await client.send(extra)).toMatchObject({ replayed: false, ignoredFields: ['cc', 'attachments'] });
+    const extraFields = { ...MESSAGE, cc: 'bob@example.com', attachments: [] };
+    expect(await client.send(extraFields)).toMatchObject({ replayed: false, ignoredFields: ['cc', 'attachments'] });
     expect(await countMessages(accountId)).toBe(2);
     expect((await listMessages(accountId))[0]).toMatchObject({
       to: MESSAGE.to,
@@ -286,10 +290,17 @@ describe('with the real service', () => {
       status: 400,
     });
     await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
-    const reused = await catchSendError(client.send({ ...MESSAGE, subject: 'other', idempotencyKey: 'receipt-1' }));
-    expect(reused).toMatchObject({ ...refusal, kind: 'invalid-request', status: 400 });
-    const exhausted = await catchSendError(client.send(MESSAGE));
-    expect(exhausted).toMatchObject({ ...refusal, kind: 'forbidden', status: 403, reason: 'volume-exhausted' });
+    const reusedKeyError = await catchSendError(
+      client.send({ ...MESSAGE, subject: 'other', idempotencyKey: 'receipt-1' }),
+    );
+    expect(reusedKeyError).toMatchObject({ ...refusal, kind: 'invalid-request', status: 400 });
+    const exhaustedVolumeError = await catchSendError(client.send(MESSAGE));
+    expect(exhaustedVolumeError).toMatchObject({
+      ...refusal,
+      kind: 'forbidden',
+      status: 403,
+      reason: 'volume-exhausted',
+    });
     const unknownKey = library.createClient({ baseUrl, apiKey: 'pr_unknown' });
     const unauthorizedError = await catchSendError(unknownKey.send(MESSAGE));
     expect(unauthorizedError).toMatchObject({
@@ -314,9 +325,9 @@ describe('with the real service', () => {
     const outcomes = await Promise.all(
       Array.from({ length: 5 }, () => impatient.send(MESSAGE).catch((error: unknown) => error)),
     );
-    const throttled = outcomes.find((outcome) => outcome instanceof library.SendError);
-    expect(throttled).toMatchObject({ kind: 'throttled', status: 429, mayBeAccepted: false });
-    expect(throttled).toHaveProperty('retryAfterMs', expect.any(Number));
+    const throttleError = outcomes.find((outcome) => outcome instanceof library.SendError);
+    expect(throttleError).toMatchObject({ kind: 'throttled', status: 429, mayBeAccepted: false });
+    expect(throttleError).toHaveProperty('retryAfterMs', expect.any(Number));
   });
 
   test('a message whose commit fails once is accepted when the request is repeated', async () => {
@@ -344,18 +355,18 @@ describe('with the real service', () => {
     expect(await countMessages(reset.accountId)).toBe(1);
 
     let release = () => undefined as unknown;
-    const released = new Promise<void>((resolve) => {
+    const releasePromise = new Promise<void>((resolve) => {
       release = resolve;
     });
-    beforeAccept = () => released;
-    const slow = await createClientOf({}, { timeoutMs: 200, maxAttempts: 1 });
-    const error = await catchSendError(slow.client.send(MESSAGE));
+    beforeAccept = () => releasePromise;
+    const slowClient = await createClientOf({}, { timeoutMs: 200, maxAttempts: 1 });
+    const error = await catchSendError(slowClient.client.send(MESSAGE));
     expect(error).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true });
     release();
     const repeatedMessage = { ...MESSAGE, idempotencyKey: error.idempotencyKey };
-    const repeat = async () => (await slow.client.send(repeatedMessage).catch(() => null))?.replayed;
+    const repeat = async () => (await slowClient.client.send(repeatedMessage).catch(() => null))?.replayed;
     await expect.poll(repeat).toBe(true);
-    expect(await countMessages(slow.accountId)).toBe(1);
+    expect(await countMessages(slowClient.accountId)).toBe(1);
   });
 
   test('no redirect is followed, and a server that is not Postrider is never a success', async () => {
@@ -371,11 +382,11 @@ describe('with the real service', () => {
       response.writeHead(201, { 'Content-Type': 'text/html' }).end('<html>Welcome</html>');
     });
     expect(await sendTo(page)).toMatchObject({ kind: 'unexpected-response', status: 201, mayBeAccepted: true });
-    const cut = await startOtherServer((_, response) => {
+    const truncatingServer = await startOtherServer((_, response) => {
       response.writeHead(201, { 'Content-Type': 'application/json', 'Content-Length': '60' });
       response.write('{"result":', () => response.destroy());
     });
-    expect(await sendTo(cut)).toMatchObject({ kind: 'network', status: null, mayBeAccepted: true });
+    expect(await sendTo(truncatingServer)).toMatchObject({ kind: 'network', status: null, mayBeAccepted: true });
     const nobody = await catchSendError(
       library.createClient({ baseUrl: 'http://127.0.0.1:1', apiKey, maxAttempts: 2 }).send(MESSAGE),
     );

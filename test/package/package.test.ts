@@ -32,9 +32,9 @@ beforeAll(async () => {
 describe('the npm package', () => {
   test('contains the compiled service, the dashboard, the systemd unit and nothing else, within its size limits', () => {
     const paths = packResult.files.map(({ path }) => path);
-    const allowed =
+    const allowedPathPattern =
       /^(package\.json|README\.md|LICENSE|bin\/postrider\.js|dist\/index\.d\.ts|dist\/.+\.(js|js\.map|sql)|dashboard\/dist\/.+|deploy\/systemd\/postrider\.service)$/;
-    expect(paths.filter((path) => !allowed.test(path))).toEqual([]);
+    expect(paths.filter((path) => !allowedPathPattern.test(path))).toEqual([]);
     expect(paths).toContain('dashboard/dist/index.html');
     expect(packResult.files.length).toBeLessThan(MAX_FILES);
     expect(packResult.size).toBeLessThan(MAX_PACKED_BYTES);
@@ -76,7 +76,7 @@ describe('the npm package', () => {
     const script = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
     expect((await fetch(new URL(script, service.operatorUrl))).headers.get('content-type')).toContain('javascript');
     service.kill('SIGTERM');
-    expect(await service.ended).toBe(0);
+    expect(await service.exitPromise).toBe(0);
   });
 
   test('can start the service within another program', async () => {

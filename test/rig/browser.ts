@@ -77,11 +77,11 @@ export function createBrowserRig(): BrowserRig {
     await browser?.close();
   });
   afterEach(async () => {
-    const watched = openBrowsers;
+    const watchedContexts = openBrowsers;
     openBrowsers = [];
-    await Promise.all(watched.map(({ context }) => context.close()));
+    await Promise.all(watchedContexts.map(({ context }) => context.close()));
     expect(
-      watched.flatMap(({ listFaults }) => listFaults()),
+      watchedContexts.flatMap(({ listFaults }) => listFaults()),
       'faults of the pages',
     ).toEqual([]);
   });
@@ -102,8 +102,8 @@ export function createBrowserRig(): BrowserRig {
     const context = await browser.newContext(options);
     context.setDefaultTimeout(TIMEOUT_MS);
     const page = await context.newPage();
-    const watched = watchContext(context, page, service.operatorUrl);
-    openBrowsers.push(watched);
+    const watchedContext = watchContext(context, page, service.operatorUrl);
+    openBrowsers.push(watchedContext);
     return {
       page,
       context,
@@ -111,8 +111,8 @@ export function createBrowserRig(): BrowserRig {
         await page.goto(path);
         await page.getByRole('heading', { level: 1 }).waitFor();
       },
-      allowFaults: watched.allowFaults,
-      listFaults: watched.listFaults,
+      allowFaults: watchedContext.allowFaults,
+      listFaults: watchedContext.listFaults,
     };
   }
 

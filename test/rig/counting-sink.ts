@@ -70,7 +70,7 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   return {
     port,
-    acceptCounts: acceptCounts,
+    acceptCounts,
     acceptOrder,
     startAnswering: () => {
       isAnswering = true;

@@ -31,13 +31,13 @@ export interface FakeDns {
   close(): Promise<void>;
 }
 
-const TYPES: Readonly<Record<string, number>> = { A: 1, CNAME: 5, PTR: 12, MX: 15, TXT: 16, AAAA: 28 };
+const RECORD_TYPES: Readonly<Record<string, number>> = { A: 1, CNAME: 5, PTR: 12, MX: 15, TXT: 16, AAAA: 28 };
 const NOERROR = 0;
 const SERVFAIL = 2;
 const NXDOMAIN = 3;
 const REFUSED = 5;
-const TRUNCATED = 0x0200;
-const HEADER = 12;
+const TRUNCATED_FLAG = 0x0200;
+const HEADER_BYTES = 12;
 const TTL_S = 300;
 const MAX_CHAIN = 8;
 const MAX_BIND_ATTEMPTS = 20;
@@ -55,13 +55,13 @@ export async function startDns(zone: Zone = {}): Promise<FakeDns> {
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
     socket.on('error', () => socket.destroy());
-    let pending = Buffer.alloc(0);
+    let pendingBytes = Buffer.alloc(0);
     socket.on('data', (chunk) => {
-      pending = Buffer.concat([pending, chunk]);
-      while (pending.length >= 2 && pending.length >= 2 + pending.readUInt16BE(0)) {
-        const end = 2 + pending.readUInt16BE(0);
-        const reply = answer('tcp', pending.subarray(2, end));
-        pending = pending.subarray(end);
+      pendingBytes = Buffer.concat([pendingBytes, chunk]);
+      while (pendingBytes.length >= 2 && pendingBytes.length >= 2 + pendingBytes.readUInt16BE(0)) {
+        const end = 2 + pendingBytes.readUInt16BE(0);
+        const reply = answer('tcp', pendingBytes.subarray(2, end));
+        pendingBytes = pendingBytes.subarray(end);
         if (reply !== null) socket.write(Buffer.concat([encodeUint16(reply.length), reply]));
       }
     });
@@ -110,7 +110,7 @@ function respond(protocol: 'udp' | 'tcp', query: Buffer, zone: Zone, queries: st
     case 'REFUSED':
       return encodeMessage(query, end, REFUSED, []);
     case 'truncate':
-      if (protocol === 'udp') return encodeMessage(query, end, NOERROR | TRUNCATED, []);
+      if (protocol === 'udp') return encodeMessage(query, end, NOERROR | TRUNCATED_FLAG, []);
       break;
     case undefined:
       break;
@@ -127,19 +127,19 @@ function respond(protocol: 'udp' | 'tcp', query: Buffer, zone: Zone, queries: st
   }
   const response = encodeMessage(query, end, NOERROR, answers);
   const maxBytes = protocol === 'udp' ? readMaxUdpBytes(query, end) : 65_535;
-  return response.length > maxBytes ? encodeMessage(query, end, NOERROR | TRUNCATED, []) : response;
+  return response.length > maxBytes ? encodeMessage(query, end, NOERROR | TRUNCATED_FLAG, []) : response;
 }
 
 function readQuestion(query: Buffer): { readonly name: string; readonly type: string; readonly end: number } {
   const labels: string[] = [];
-  let index = HEADER;
+  let index = HEADER_BYTES;
   while ((query[index] ?? 0) > 0) {
     const length = query[index] ?? 0;
     labels.push(query.toString('latin1', index + 1, index + 1 + length));
     index += 1 + length;
   }
   const number = query.readUInt16BE(index + 1);
-  const type = Object.keys(TYPES).find((name) => TYPES[name] === number) ?? `TYPE${number}`;
+  const type = Object.keys(RECORD_TYPES).find((name) => RECORD_TYPES[name] === number) ?? `TYPE${number}`;
   return { name: labels.join('.').toLowerCase(), type, end: index + 5 };
 }
 
@@ -165,7 +165,7 @@ function encodeMessage(query: Buffer, end: number, flags: number, answers: reado
 
 function encodeRecord(owner: string, type: string, data: Buffer): Buffer {
   const fixedFields = Buffer.alloc(10);
-  fixedFields.writeUInt16BE(TYPES[type] ?? 0, 0);
+  fixedFields.writeUInt16BE(RECORD_TYPES[type] ?? 0, 0);
   fixedFields.writeUInt16BE(1, 2);
   fixedFields.writeUInt32BE(TTL_S, 4);
   fixedFields.writeUInt16BE(data.length, 8);

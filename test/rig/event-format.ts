@@ -38,10 +38,10 @@ export function createFormatReader(provider: ProviderName, format: EventFormat):
       return event;
     },
     authenticate: (secrets, authorization) => {
-      const parsed = format.createAuthenticate(secrets);
-      if (!parsed.ok) throw new Error(parsed.fault);
+      const parseResult = format.createAuthenticate(secrets);
+      if (!parseResult.ok) throw new Error(parseResult.fault);
       const headers = authorization === undefined ? {} : { authorization };
-      return parsed.secret({ method: 'POST', headers, body: Buffer.from('[]'), url: null }, 0).kind;
+      return parseResult.secret({ method: 'POST', headers, body: Buffer.from('[]'), url: null }, 0).kind;
     },
   };
 }

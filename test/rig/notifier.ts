@@ -23,7 +23,7 @@ export function createAttention(code: AttentionCode, subject: string | null = nu
   return { code, subject, level: 'failure', text: `${code} ${subject}`, remedy: 'Correct it', page: '/overview' };
 }
 
-export interface Delivered {
+export interface DeliveryAttempt {
   readonly node: string;
   readonly target: string;
   readonly id: string;
@@ -47,10 +47,10 @@ export interface NotifierRig {
   /** True if every call of the store fails while the nodes do not detect the outage. */
   isStoreFailing: boolean;
   /** The attempts of all nodes, in order. */
-  readonly attempts: Delivered[];
+  readonly attempts: DeliveryAttempt[];
   readonly events: ServiceEvent[];
   /** Returns the result of an attempt. A promise that never resolves simulates a target that does not answer. */
-  answer: (attempt: Delivered) => TargetResult | Promise<TargetResult>;
+  answer: (attempt: DeliveryAttempt) => TargetResult | Promise<TargetResult>;
   startNode(name: string): Notifier;
   /** Advances the clock in steps of one second, and waits after each step until the nodes are idle. */
   advance(ms: number): Promise<void>;
@@ -78,7 +78,7 @@ export function createNotifierRig(
       }
     };
   };
-  const tracked = {
+  const trackedStore = {
     readAttentionCheck: track(store.readAttentionCheck),
     recordAttention: track(store.recordAttention),
     claimNotifications: track(store.claimNotifications),
@@ -99,13 +99,20 @@ export function createNotifierRig(
     events: [],
     answer: () => DELIVERED,
     startNode(node) {
-      const deliver: DeliverNotification = async ({ text: target }, { id, payload }) => {
+      const deliverNotification: DeliverNotification = async ({ text: target }, { id, payload }) => {
         const attempt = { node, target, id, payload };
         rig.attempts.push(attempt);
         return rig.answer(attempt);
       };
       return startNotifier({
-        ...{ node, clock, targets, deliver, store: tracked, operatorUrl: 'https://mail.example.com' },
+        ...{
+          node,
+          clock,
+          targets,
+          deliver: deliverNotification,
+          store: trackedStore,
+          operatorUrl: 'https://mail.example.com',
+        },
         random: () => 0.5,
         createId: () => `id${++lastId}`,
         readAttention: async () => ({ items: rig.items, incompleteCodes: new Set() }),

@@ -7,7 +7,7 @@ import { openStore } from '../../src/store/open.ts';
 const VERBS = MESSAGE_EVENT_TYPES.map((type) => `'${type.slice('message.'.length)}'`).join(', ');
 
 /** Selects the message, the position in the history and the type of each listed entry of each history. */
-const HISTORY = {
+const HISTORY_QUERIES = {
   sqlite: `SELECT id AS message_id, 0 AS sequence, 'message.accepted' AS type FROM mail_request
     UNION ALL SELECT m.id, e.n, 'message.' || e.verb FROM event e JOIN mail_request m ON m.seq = e.seq WHERE e.verb IN (${VERBS})`,
   postgres: `SELECT id AS message_id, 0 AS sequence, 'message.accepted' AS type FROM mail_request
@@ -15,12 +15,12 @@ const HISTORY = {
       SELECT id, (row_number() OVER (PARTITION BY id ORDER BY n))::int AS sequence, 'message.' || verb AS type, verb FROM event) e
     WHERE verb IN (${VERBS})`,
 };
-const RECORDED = {
+const RECORDED_QUERIES = {
   sqlite: `SELECT message_id, sequence, type FROM outbox WHERE message_id IS NOT NULL`,
   postgres: `SELECT message_id, coalesce(sequence, (SELECT count(*) FROM event e WHERE e.id = o.message_id AND e.n <= o.n)::int) AS sequence, type
     FROM outbox o WHERE message_id IS NOT NULL`,
 };
-const DELIVERED = 'SELECT message_id, sequence, type FROM webhook_delivery WHERE message_id IS NOT NULL';
+const DELIVERIES_QUERY = 'SELECT message_id, sequence, type FROM webhook_delivery WHERE message_id IS NOT NULL';
 
 /**
  * Creates an endpoint that subscribes to every type, and disables it immediately, so that its deliveries are stored and
@@ -51,7 +51,7 @@ interface EventRow {
   readonly type: string;
 }
 
-function compare(history: readonly EventRow[], recorded: readonly EventRow[]): EventComparison {
+function compareEvents(history: readonly EventRow[], recorded: readonly EventRow[]): EventComparison {
   const toKey = ({ message_id: id, sequence, type }: EventRow) => `${id} ${sequence} ${type}`;
   const counts = new Map(history.map((row) => [toKey(row), 0]));
   for (const row of recorded) counts.set(toKey(row), (counts.get(toKey(row)) ?? 0) + (counts.has(toKey(row)) ? 1 : 2));
@@ -67,7 +67,10 @@ export function compareSqliteEvents(path: string): EventComparison {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
     const select = (text: string) => database.prepare(text).all() as unknown as EventRow[];
-    return compare(select(HISTORY.sqlite), [...select(RECORDED.sqlite), ...select(DELIVERED)]);
+    return compareEvents(select(HISTORY_QUERIES.sqlite), [
+      ...select(RECORDED_QUERIES.sqlite),
+      ...select(DELIVERIES_QUERY),
+    ]);
   } finally {
     database.close();
   }
@@ -83,9 +86,9 @@ export async function comparePostgresEvents(url: string): Promise<EventCompariso
   try {
     await client.query('BEGIN ISOLATION LEVEL REPEATABLE READ');
     const select = async (text: string) => (await client.query<EventRow>(text)).rows;
-    return compare(await select(HISTORY.postgres), [
-      ...(await select(RECORDED.postgres)),
-      ...(await select(DELIVERED)),
+    return compareEvents(await select(HISTORY_QUERIES.postgres), [
+      ...(await select(RECORDED_QUERIES.postgres)),
+      ...(await select(DELIVERIES_QUERY)),
     ]);
   } finally {
     await client.end();

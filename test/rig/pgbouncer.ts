@@ -104,9 +104,9 @@ ${tracksStatements ? 'max_prepared_statements = 200\n' : ''}${tlsLines}`,
   const stop = async () => {
     const runningChild = child;
     if (runningChild === null || runningChild.exitCode !== null || runningChild.signalCode !== null) return;
-    const ended = new Promise((resolve) => runningChild.once('exit', resolve));
+    const exitPromise = new Promise((resolve) => runningChild.once('exit', resolve));
     runningChild.kill('SIGKILL');
-    await ended;
+    await exitPromise;
   };
   await start();
   return {

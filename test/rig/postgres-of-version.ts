@@ -16,7 +16,7 @@ export async function startServerOfVersion({
   readonly version: number;
   readonly isReplica?: boolean;
 }): Promise<number> {
-  const ready = encodeServerMessage('Z', 'I');
+  const readyMessage = encodeServerMessage('Z', 'I');
   const columns: readonly (readonly [name: string, type: number, value: string])[] = [
     ['version', TYPE_OIDS.integer, String(version)],
     ['read_only', TYPE_OIDS.text, 'off'],
@@ -39,7 +39,7 @@ export async function startServerOfVersion({
     encodeServerMessage('T', encodeInt16(columns.length), ...columnDescriptions),
     encodeServerMessage('D', encodeInt16(columns.length), ...row),
     encodeServerMessage('C', 'SELECT 1\0'),
-    ready,
+    readyMessage,
   ]);
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {
@@ -49,7 +49,7 @@ export async function startServerOfVersion({
     socket.on('data', (bytes) => {
       if (!isStarted) {
         isStarted = true;
-        socket.write(Buffer.concat([encodeServerMessage('R', encodeInt32(0)), ready]));
+        socket.write(Buffer.concat([encodeServerMessage('R', encodeInt32(0)), readyMessage]));
         return;
       }
       // The server sends one response for each of the simple queries that arrived together.

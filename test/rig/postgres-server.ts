@@ -148,9 +148,9 @@ export async function startServer({
     const runningChild = child;
     child = null;
     if (runningChild === null) return;
-    const ended = new Promise((resolve) => runningChild.once('exit', resolve));
+    const exitPromise = new Promise((resolve) => runningChild.once('exit', resolve));
     runningChild.stdin?.end('keep\n');
-    await ended;
+    await exitPromise;
   };
   const run = async (sql: string, database = 'postgres') => {
     const client = connectClient(port, database);

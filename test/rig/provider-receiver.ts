@@ -133,14 +133,14 @@ export async function openReceiverStore(folder: string): Promise<Store> {
 }
 
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
-const ACCEPTED = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
+const ACCEPTED_REPLY = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
 
 /** Stores a message of the account `default` that the relay has accepted. Resolves to its id. */
 export async function storeDelivered(store: Store, to: string): Promise<string> {
   const message = createMessage({ lease: LEASE, to });
   await store.accept([message]);
   const reference = `mailersend:${createReference(message.id)}`;
-  const attempt = createAttempt({ kind: 'delivered', reply: ACCEPTED, reference });
+  const attempt = createAttempt({ kind: 'delivered', reply: ACCEPTED_REPLY, reference });
   const event = { at: Date.now(), verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
   await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event })]);
   return message.id;
@@ -175,8 +175,8 @@ export function formatRequest(path: string, { headers, body }: EventRequest, con
 
 export interface RawConnection {
   readonly socket: Socket;
-  readonly received: () => string;
-  readonly closed: Promise<void>;
+  readonly readReceived: () => string;
+  readonly closePromise: Promise<void>;
 }
 
 /** Opens a TCP connection to the listener. The connection is closed at the end of the test. */
@@ -186,6 +186,6 @@ export function openConnection({ port }: Pick<ReceiverRig, 'port'>): RawConnecti
   socket.on('data', (chunk: Buffer) => chunks.push(chunk));
   socket.on('error', () => undefined);
   onTestFinished(() => void socket.destroy());
-  const closed = new Promise<void>((resolve) => socket.once('close', () => resolve()));
-  return { socket, received: () => Buffer.concat(chunks).toString(), closed };
+  const closePromise = new Promise<void>((resolve) => socket.once('close', () => resolve()));
+  return { socket, readReceived: () => Buffer.concat(chunks).toString(), closePromise };
 }

@@ -57,7 +57,7 @@ export function createQueueRig(
   const attempts: AttemptRecord[] = [];
   const failures: string[] = [];
   const lostLeases: string[] = [];
-  const published: ServiceEvent[] = [];
+  const publishedEvents: ServiceEvent[] = [];
   const transport: Transport = {
     concurrency: options.concurrency ?? 4,
     answerLocally: () => options.localAnswer ?? null,
@@ -88,7 +88,7 @@ export function createQueueRig(
     mustNotAttempt: () => false,
     mayReceive: () => true,
     publish(event) {
-      published.push(event);
+      publishedEvents.push(event);
       if (event.type === 'node.lease_lost') lostLeases.push(event.id);
       if (event.type === 'node.operation_failed')
         failures.push(
@@ -109,7 +109,7 @@ export function createQueueRig(
     attempts,
     failures,
     lost: lostLeases,
-    published,
+    published: publishedEvents,
     storeError: new StoreError('the disk is full'),
   };
 }

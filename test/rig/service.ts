@@ -18,7 +18,7 @@ export interface ServiceProcess {
   readonly stdout: () => string;
   readonly stderr: () => string;
   /** Resolves to the exit code or signal of the process. */
-  readonly ended: Promise<number | string>;
+  readonly exitPromise: Promise<number | string>;
   kill(signal: NodeJS.Signals): void;
 }
 
@@ -87,19 +87,19 @@ export async function startProcess(
     stderr += chunk.toString();
   });
   // The streams may still contain output when the process has ended.
-  const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
-  const ended = new Promise<number | string>((resolve) =>
+  const closePromise = new Promise<void>((resolve) => child.once('close', () => resolve()));
+  const exitPromise = new Promise<number | string>((resolve) =>
     child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
   );
   onTestFinished(async () => {
     child.kill('SIGKILL');
-    await ended;
+    await exitPromise;
   });
   const lines = createInterface(child.stdout);
   const firstLine = await Promise.race([
     new Promise<string>((resolve) => lines.once('line', resolve)),
-    ended.then(async (code) => {
-      await closed;
+    exitPromise.then(async (code) => {
+      await closePromise;
       throw new FailedStart(code, stdout, stderr);
     }),
   ]);
@@ -115,7 +115,7 @@ export async function startProcess(
     key,
     stdout: () => stdout,
     stderr: () => stderr,
-    ended,
+    exitPromise,
     kill: (signal) => child.kill(signal),
   };
 }
@@ -146,7 +146,7 @@ export async function runCommand(
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  const code = await new Promise<number>((resolve) => child.once('close', (ended) => resolve(ended ?? -1)));
+  const code = await new Promise<number>((resolve) => child.once('close', (exitPromise) => resolve(exitPromise ?? -1)));
   return { code, stdout, stderr };
 }
 

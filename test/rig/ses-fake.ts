@@ -53,7 +53,7 @@ export interface SesFake {
    * The account-level suppression list: reasons by address. As at Amazon SES, the local part is matched exactly, and the
    * domain without regard to case.
    */
-  readonly suppressed: Map<string, 'BOUNCE' | 'COMPLAINT'>;
+  readonly suppressionReasons: Map<string, 'BOUNCE' | 'COMPLAINT'>;
   /** The behavior of the operations on the suppression list. */
   suppressionList: SesBehavior;
   close(): Promise<void>;
@@ -86,7 +86,7 @@ export async function startSesFake(): Promise<SesFake> {
   const receivedMessages: ReceivedMessage[] = [];
   const requests: string[] = [];
   const identities = new Map<string, Identity>();
-  const suppressed: SesFake['suppressed'] = new Map();
+  const suppressionReasons: SesFake['suppressionReasons'] = new Map();
   let connections = 0;
   let count = 0;
   let endpoint = '';
@@ -108,7 +108,7 @@ export async function startSesFake(): Promise<SesFake> {
     if (path.startsWith('/v2/email/identities')) return handleIdentity(request.method ?? '', path, body, response);
     if (path.startsWith('/v2/email/suppression/addresses'))
       return respondAs(fake.suppressionList, response, () => changeSuppressionList(request.method ?? '', path));
-    answer(response, createErrorAnswer(404, 'NotFoundException', `there is no path ${path}`));
+    sendAnswer(response, createErrorAnswer(404, 'NotFoundException', `there is no path ${path}`));
   }
 
   function changeSuppressionList(method: string, path: string): SesAnswer {
@@ -116,18 +116,18 @@ export async function startSesFake(): Promise<SesFake> {
     const [localPart, domain] = decodeURIComponent(pathname.split('/')[5] ?? '').split('@');
     if (method === 'DELETE') {
       const address = `${localPart}@${(domain ?? '').toLowerCase()}`;
-      if (suppressed.delete(address)) return { status: 200, body: {} };
+      if (suppressionReasons.delete(address)) return { status: 200, body: {} };
       const text = `Email address ${address} does not exist on your suppression list.`;
       return createErrorAnswer(404, 'NotFoundException', text);
     }
     const first = Number(searchParams.get('NextToken') ?? 0);
     const end = first + Number(searchParams.get('PageSize') ?? 1_000);
-    const summaries = [...suppressed].slice(first, end).map(([address, reason]) => ({
+    const summaries = [...suppressionReasons].slice(first, end).map(([address, reason]) => ({
       EmailAddress: address,
       Reason: reason,
       LastUpdateTime: 1_795_000_000,
     }));
-    const nextMembers = end < suppressed.size ? { NextToken: String(end) } : {};
+    const nextMembers = end < suppressionReasons.size ? { NextToken: String(end) } : {};
     return { status: 200, body: { SuppressedDestinationSummaries: summaries, ...nextMembers } };
   }
 
@@ -157,12 +157,15 @@ export async function startSesFake(): Promise<SesFake> {
     const name = decodeURIComponent(path.split('/')[4] ?? String(body.EmailIdentity ?? ''));
     const existingIdentity = identities.get(name);
     if (method === 'POST' && existingIdentity !== undefined)
-      return answer(
+      return sendAnswer(
         response,
         createErrorAnswer(400, 'AlreadyExistsException', `Email identity ${name} already exist.`),
       );
     if (method === 'GET' && existingIdentity === undefined)
-      return answer(response, createErrorAnswer(404, 'NotFoundException', `Email identity ${name} does not exist.`));
+      return sendAnswer(
+        response,
+        createErrorAnswer(404, 'NotFoundException', `Email identity ${name} does not exist.`),
+      );
     if (method === 'POST' || path.endsWith('/dkim/signing')) {
       const signingAttributes = (body.DkimSigningAttributes ?? body.SigningAttributes) as
         | { DomainSigningSelector?: string; DomainSigningPrivateKey?: string }
@@ -179,7 +182,7 @@ export async function startSesFake(): Promise<SesFake> {
       });
     }
     const { verified, dkim, origin, tokens, keyZone, mailFrom } = identities.get(name) as Identity;
-    answer(response, {
+    sendAnswer(response, {
       status: 200,
       body: {
         IdentityType: 'DOMAIN',
@@ -204,7 +207,7 @@ export async function startSesFake(): Promise<SesFake> {
   function respondAs(behavior: SesBehavior, response: ServerResponse, succeed: () => SesAnswer) {
     switch (behavior) {
       case 'accept':
-        return answer(response, succeed());
+        return sendAnswer(response, succeed());
       case 'stall':
         return;
       case 'disconnect':
@@ -218,11 +221,11 @@ export async function startSesFake(): Promise<SesFake> {
         response.writeHead(200, { 'content-type': 'application/json' }).end('<html>');
         return;
       default:
-        return answer(response, behavior);
+        return sendAnswer(response, behavior);
     }
   }
 
-  function answer(response: ServerResponse, { status, type, body }: SesAnswer): void {
+  function sendAnswer(response: ServerResponse, { status, type, body }: SesAnswer): void {
     const headers = { 'content-type': 'application/json', ...(type === undefined ? {} : { 'x-amzn-errortype': type }) };
     response.writeHead(status, headers).end(JSON.stringify(body));
   }
@@ -231,7 +234,7 @@ export async function startSesFake(): Promise<SesFake> {
     get endpoint() {
       return endpoint;
     },
-    receivedMessages: receivedMessages,
+    receivedMessages,
     identities,
     requests,
     get connections() {
@@ -239,7 +242,7 @@ export async function startSesFake(): Promise<SesFake> {
     },
     send: () => 'accept',
     account: 'accept',
-    suppressed,
+    suppressionReasons,
     suppressionList: 'accept',
     close: async () => {
       server.closeAllConnections();

@@ -30,12 +30,12 @@ export async function connectSmtp(
   firstBytes: string | Uint8Array = '',
 ): Promise<SmtpClient> {
   let socket: Socket = connectSocket({ port, host: '127.0.0.1', localAddress });
-  let received = '';
+  let receivedText = '';
   let isClosed = false;
   let notifyReader: () => void = () => undefined;
   const readSocket = () => {
     socket.on('data', (chunk: Buffer) => {
-      received += chunk.toString('latin1');
+      receivedText += chunk.toString('latin1');
       notifyReader();
     });
     socket.on('error', () => undefined);
@@ -48,9 +48,9 @@ export async function connectSmtp(
 
   async function readReply(): Promise<string> {
     for (;;) {
-      const completeReply = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(received);
+      const completeReply = /^(?:\d{3}-[^\n]*\n)*\d{3} [^\n]*\n/.exec(receivedText);
       if (completeReply !== null) {
-        received = received.slice(completeReply[0].length);
+        receivedText = receivedText.slice(completeReply[0].length);
         return completeReply[0].trim().replaceAll('\r\n', '\n');
       }
       if (isClosed) return 'closed';

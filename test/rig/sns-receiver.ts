@@ -24,7 +24,7 @@ export interface Authorities {
 export async function createAuthorities(): Promise<Authorities> {
   const [root, untrustedRoot] = await Promise.all([createAuthority(), createAuthority('Other Root')]);
   const [signer, untrustedSigner] = await Promise.all([root.issueCertificate(), untrustedRoot.issueCertificate()]);
-  return { root, signer, untrustedSigner: untrustedSigner };
+  return { root, signer, untrustedSigner };
 }
 
 export interface SnsRig {

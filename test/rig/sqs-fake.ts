@@ -170,7 +170,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     get remainingCount() {
       return messages.size;
     },
-    receiveCounts: receiveCounts,
+    receiveCounts,
     visibilityTimeoutsS,
     get pendingReceiveCount() {
       return polling;

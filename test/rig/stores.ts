@@ -30,7 +30,7 @@ const POSTGRES: TestedStore = {
 };
 
 /** PostgreSQL behind a pooler in transaction mode, without and with prepared statements. */
-const POOLED: readonly TestedStore[] = (['unsupported', 'track'] as const).map((prepared) => ({
+const POOLED_STORES: readonly TestedStore[] = (['unsupported', 'track'] as const).map((prepared) => ({
   name: 'postgres',
   async open(options) {
     const url = new URL(await createTemporaryDatabase({ content: 'empty-store' }));
@@ -49,7 +49,7 @@ export const STORES: readonly TestedStore[] = listTestedStores();
 
 function listTestedStores(): readonly TestedStore[] {
   if (process.env.TEST_POOLER === 'transaction')
-    return process.env.TEST_EXTENT === 'long' ? POOLED : POOLED.slice(0, 1);
+    return process.env.TEST_EXTENT === 'long' ? POOLED_STORES : POOLED_STORES.slice(0, 1);
   return getTestedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 }
 

@@ -67,7 +67,7 @@ export async function startTransactionPooler(
   let switchCount = 0;
   const tracking = prepared === 'track' ? createStatementTracking() : null;
 
-  function send(client: Client, upstream: Upstream, message: Buffer): void {
+  function sendToServer(client: Client, upstream: Upstream, message: Buffer): void {
     const messages = tracking?.translateForServer(upstream.statements, client.statements, message) ?? [message];
     for (const translatedMessage of messages) upstream.socket.write(translatedMessage);
   }
@@ -84,10 +84,10 @@ export async function startTransactionPooler(
     return list;
   };
 
-  function assign(key: string, client: Client): void {
-    const idle = getList(idleByDatabase, key);
-    const otherIndex = idle.findIndex((candidate) => candidate !== client.lastUpstream);
-    const [upstream] = idle.splice(Math.max(0, otherIndex), 1);
+  function assignUpstream(key: string, client: Client): void {
+    const idleUpstreams = getList(idleByDatabase, key);
+    const otherIndex = idleUpstreams.findIndex((candidate) => candidate !== client.lastUpstream);
+    const [upstream] = idleUpstreams.splice(Math.max(0, otherIndex), 1);
     if (upstream === undefined) {
       const waitingClients = getList(waitingByDatabase, key);
       if (!waitingClients.includes(client)) waitingClients.push(client);
@@ -97,24 +97,24 @@ export async function startTransactionPooler(
     client.upstream = upstream;
     client.lastUpstream = upstream;
     upstream.client = client;
-    for (const message of client.queuedMessages.splice(0)) send(client, upstream, message);
+    for (const message of client.queuedMessages.splice(0)) sendToServer(client, upstream, message);
   }
 
-  function release(key: string, upstream: Upstream): void {
+  function releaseUpstream(key: string, upstream: Upstream): void {
     if (upstream.client !== null) upstream.client.upstream = null;
     upstream.client = null;
     getList(idleByDatabase, key).push(upstream);
     const next = getList(waitingByDatabase, key).shift();
-    if (next !== undefined) assign(key, next);
+    if (next !== undefined) assignUpstream(key, next);
   }
 
-  function refuse({ socket }: Client, reason: string): void {
+  function refuseRequest({ socket }: Client, reason: string): void {
     refusedRequests.push(reason);
     socket.end(encodeFatalError('08P01', `the pooler does not support: ${reason}`));
   }
 
   /** Adds a new server connection, on which the client has just signed in, to the pool. */
-  function pool(key: string, client: Client, upstream: Upstream): void {
+  function poolUpstream(key: string, client: Client, upstream: Upstream): void {
     let buffered: Buffer = Buffer.alloc(0);
     upstream.socket.removeAllListeners('data');
     upstream.socket.on('data', (bytes: Buffer) => {
@@ -124,7 +124,7 @@ export async function startTransactionPooler(
         if (tracking?.isDelivered(upstream.statements, type) ?? true) owner?.socket.write(message);
         if (type !== 'Z' || owner === null) continue;
         owner.pendingReady -= 1;
-        if (message.toString('latin1', 5, 6) === 'I' && owner.pendingReady === 0) release(key, upstream);
+        if (message.toString('latin1', 5, 6) === 'I' && owner.pendingReady === 0) releaseUpstream(key, upstream);
       }
     });
     function* takeMessages(): Generator<readonly [string, Buffer]> {
@@ -135,8 +135,8 @@ export async function startTransactionPooler(
       }
     }
     upstream.socket.on('close', () => {
-      const idle = getList(idleByDatabase, key);
-      if (idle.includes(upstream)) idle.splice(idle.indexOf(upstream), 1);
+      const idleUpstreams = getList(idleByDatabase, key);
+      if (idleUpstreams.includes(upstream)) idleUpstreams.splice(idleUpstreams.indexOf(upstream), 1);
       upstream.client?.socket.destroy();
     });
     client.socket.on('close', () => {
@@ -145,7 +145,7 @@ export async function startTransactionPooler(
       const waiting = getList(waitingByDatabase, key);
       if (waiting.includes(client)) waiting.splice(waiting.indexOf(client), 1);
     });
-    release(key, upstream);
+    releaseUpstream(key, upstream);
   }
 
   function handleMessage(key: string, client: Client, message: Buffer): void {
@@ -157,16 +157,16 @@ export async function startTransactionPooler(
     const text = message.toString('utf8', 5, message.length - 1);
     const reason = unsupportedRequest === 'refuse' ? findUnsupportedStatement(type, text, tracking !== null) : null;
     if (reason !== null) {
-      refuse(client, reason);
+      refuseRequest(client, reason);
       return;
     }
     if (type === 'Q' || type === 'S') client.pendingReady += 1;
     if (client.upstream !== null) {
-      send(client, client.upstream, message);
+      sendToServer(client, client.upstream, message);
       return;
     }
     client.queuedMessages.push(message);
-    assign(key, client);
+    assignUpstream(key, client);
   }
 
   const server = createServer((clientSocket) => {
@@ -196,7 +196,7 @@ export async function startTransactionPooler(
       const parameters = readParameters(startup);
       const refusedParameters = [...parameters.keys()].filter((name) => !ACCEPTED_PARAMETERS.includes(name));
       if (refusedParameters.length > 0) {
-        refuse(client, `the startup parameter ${refusedParameters.join(', ')}`);
+        refuseRequest(client, `the startup parameter ${refusedParameters.join(', ')}`);
         return;
       }
       key = `${parameters.get('user')} ${parameters.get('database')}`;
@@ -223,7 +223,7 @@ export async function startTransactionPooler(
             continue;
           }
           phase = 'ready';
-          pool(key, client, upstream);
+          poolUpstream(key, client, upstream);
           clientSocket.write(message);
         }
       });

@@ -32,11 +32,11 @@ export interface ShownSuppression {
 
 export interface TrialDifferences {
   /** Events that `message show` or the suppression list contains and that were not received. */
-  readonly missing: readonly string[];
+  readonly missingEvents: readonly string[];
   /** Received events that `message show` or the suppression list does not contain. */
-  readonly extra: readonly string[];
+  readonly extraEvents: readonly string[];
   /** Ids with more than one body, and events with more than one id. */
-  readonly unstable: readonly string[];
+  readonly inconsistencies: readonly string[];
 }
 
 interface Payload {
@@ -54,25 +54,25 @@ export function compareWithShown(
   suppressions: readonly ShownSuppression[],
 ): TrialDifferences {
   const bodies = new Map<string, string>();
-  const unstable: string[] = [];
+  const inconsistencies: string[] = [];
   for (const { id, body } of received) {
     const first = bodies.get(id) ?? body;
-    if (first !== body) unstable.push(`${id}: ${first} / ${body}`);
+    if (first !== body) inconsistencies.push(`${id}: ${first} / ${body}`);
     bodies.set(id, first);
   }
   const descriptions = [...bodies.values()].map((body) => describePayload(JSON.parse(body) as Payload));
   const counts = new Map<string, number>();
   for (const description of descriptions) counts.set(description, (counts.get(description) ?? 0) + 1);
-  for (const [description, count] of counts) if (count > 1) unstable.push(`${count} ids: ${description}`);
+  for (const [description, count] of counts) if (count > 1) inconsistencies.push(`${count} ids: ${description}`);
   const expected = new Set([
     ...[...shown.values()].flatMap(describeShown),
     // The trial adds the first entry of the list before it creates the endpoint.
     ...suppressions.filter(({ source }) => source !== null).map(describeSuppression),
   ]);
   return {
-    missing: [...expected].filter((description) => !counts.has(description)),
-    extra: [...counts.keys()].filter((description) => !expected.has(description)),
-    unstable,
+    missingEvents: [...expected].filter((description) => !counts.has(description)),
+    extraEvents: [...counts.keys()].filter((description) => !expected.has(description)),
+    inconsistencies,
   };
 }
 
@@ -85,7 +85,19 @@ function describeShown({ id, account, to, state, events }: ShownMessage): string
       const text = type === 'accepted' || type === 'cancelled' ? null : (diagnostic ?? detail);
       const stateAfter = isLast ? state : (STATES_AFTER.get(type) ?? null);
       const code = type === 'delivered' ? null : status;
-      return join(`message.${type}`, id, sequence, at, account, to, stateAfter, failureClass, category, code, text);
+      return joinParts(
+        `message.${type}`,
+        id,
+        sequence,
+        at,
+        account,
+        to,
+        stateAfter,
+        failureClass,
+        category,
+        code,
+        text,
+      );
     });
 }
 
@@ -102,18 +114,18 @@ const STATES_AFTER: ReadonlyMap<string, string> = new Map([
 ]);
 
 function describeSuppression({ address, reason, source }: ShownSuppression): string {
-  return join('suppression.added', 'default', address, reason, source);
+  return joinParts('suppression.added', 'default', address, reason, source);
 }
 
 function describePayload({ type, timestamp, data }: Payload): string {
-  if (type === 'suppression.added') return join(type, data.account, data.address, data.reason, data.source);
+  if (type === 'suppression.added') return joinParts(type, data.account, data.address, data.reason, data.source);
   const { id, sequence, account, to, state, class: failureClass, category, status, diagnostic, detail } = data;
   const stateAfter = STATES_AFTER.has(type.slice('message.'.length)) ? state : null;
   const code = type === 'message.delivered' ? null : status;
   const text = diagnostic ?? detail;
-  return join(type, id, sequence, timestamp, account, to, stateAfter, failureClass, category, code, text);
+  return joinParts(type, id, sequence, timestamp, account, to, stateAfter, failureClass, category, code, text);
 }
 
-function join(...parts: readonly unknown[]): string {
+function joinParts(...parts: readonly unknown[]): string {
   return parts.map((part) => part ?? '-').join(' ');
 }

@@ -90,21 +90,21 @@ export async function startTrialInstallation(
   }
 
   async function startReceiver(): Promise<void> {
-    const process_ = spawn(process.execPath, [RECEIVER_PROGRAM, storedFile, String(receiverPort)], {
+    const receiverProcess = spawn(process.execPath, [RECEIVER_PROGRAM, storedFile, String(receiverPort)], {
       env: { ...process.env, WEBHOOK_SECRET: secret },
       stdio: ['ignore', 'pipe', 'inherit'],
     });
-    onTestFinished(() => void process_.kill('SIGKILL'));
-    receiver = process_;
-    await once(process_.stdout, 'data');
+    onTestFinished(() => void receiverProcess.kill('SIGKILL'));
+    receiver = receiverProcess;
+    await once(receiverProcess.stdout, 'data');
   }
 
   /** Calls running nodes in turn until the result is not null. */
   async function withNode<T>(call: (node: TrialNode) => Promise<T | null>): Promise<T> {
     for (;;) {
-      const running = nodes.filter((node) => node !== null);
+      const runningNodes = nodes.filter((node) => node !== null);
       turn += 1;
-      const node = running[turn % Math.max(running.length, 1)];
+      const node = runningNodes[turn % Math.max(runningNodes.length, 1)];
       // A killed node closes its connections.
       const result = node === undefined ? null : await call(node).catch(() => null);
       if (result !== null) return result;
@@ -132,13 +132,13 @@ export async function startTrialInstallation(
       const node = nodes[index];
       nodes[index] = null;
       node?.kill('SIGKILL');
-      await node?.ended;
+      await node?.exitPromise;
     },
     async killReceiver() {
       if (receiver === null || receiver.exitCode !== null) return;
-      const ended = once(receiver, 'exit');
+      const exitPromise = once(receiver, 'exit');
       receiver.kill('SIGKILL');
-      await ended;
+      await exitPromise;
     },
     readReceived() {
       if (!existsSync(storedFile)) return [];
@@ -190,8 +190,8 @@ export async function startTrialInstallation(
     async sendReport(recipient) {
       const returnPath = relay.senders.get(recipient) ?? '';
       const diagnostic = 'smtp; 550 5.1.1 No such user here';
-      const original = 'Subject: Your receipt\r\n';
-      const report = composeDeliveryStatus(recipient, returnPath, original, 'failed', '5.1.1', diagnostic);
+      const originalMessage = 'Subject: Your receipt\r\n';
+      const report = composeDeliveryStatus(recipient, returnPath, originalMessage, 'failed', '5.1.1', diagnostic);
       await withNode(async ({ feedback }) => {
         const client = await connectSmtp(Number(feedback.smtp?.split(':').at(-1)));
         const reply = await client.send('', returnPath, report);

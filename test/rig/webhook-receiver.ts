@@ -42,7 +42,7 @@ export interface ReceivedWebhook {
 export interface WebhookReceiver {
   readonly url: string;
   readonly port: number;
-  readonly received: readonly ReceivedWebhook[];
+  readonly receivedWebhooks: readonly ReceivedWebhook[];
   /** The number of accepted connections. */
   readonly connectionCount: number;
   /** The number of responses whose connection was closed before their end. */
@@ -63,7 +63,7 @@ export async function startWebhookReceiver(
   } = {},
 ): Promise<WebhookReceiver> {
   const { host = '127.0.0.1', port = 0, certificate } = options;
-  const received: ReceivedWebhook[] = [];
+  const receivedWebhooks: ReceivedWebhook[] = [];
   const sockets = new Set<Socket>();
   let connectionCount = 0;
   let abortedResponseCount = 0;
@@ -73,11 +73,11 @@ export async function startWebhookReceiver(
     for await (const chunk of request) chunks.push(chunk as Buffer);
     const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]));
     const webhook = { path: request.url ?? '', headers, body: Buffer.concat(chunks).toString(), at: Date.now() };
-    received.push(webhook);
+    receivedWebhooks.push(webhook);
     response.on('close', () => {
       if (!response.writableFinished) abortedResponseCount += 1;
     });
-    respond(receiver.behave(webhook, received.length), request.socket, response);
+    respond(receiver.behave(webhook, receivedWebhooks.length), request.socket, response);
   };
   const handleRequest = (request: IncomingMessage, response: ServerResponse) =>
     // A client may close the connection at any time.
@@ -96,7 +96,7 @@ export async function startWebhookReceiver(
   const receiver: WebhookReceiver = {
     url: `${certificate === undefined ? 'http' : 'https'}://${host}:${boundPort}`,
     port: boundPort,
-    received,
+    receivedWebhooks,
     get connectionCount() {
       return connectionCount;
     },

@@ -71,16 +71,16 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
   onProgress(`all messages reached their goal after ${steps} steps`);
   hasEnded = true;
   await killing;
-  const shown = await showAll(installation, tasks);
+  const shownMessages = await showAll(installation, tasks);
   const suppressions = await installation.runJson<ShownSuppression[]>('suppression', 'list', 'default');
-  await waitForWebhooks(installation, shown, suppressions, onProgress);
+  await waitForWebhooks(installation, shownMessages, suppressions, onProgress);
   const receivedWebhooks = installation.readReceived();
-  const unique = new Map(receivedWebhooks.map((webhook) => [webhook.id, webhook]));
+  const webhooksById = new Map(receivedWebhooks.map((webhook) => [webhook.id, webhook]));
   return {
-    ...compareWithShown(receivedWebhooks, shown, suppressions),
-    states: countBy([...shown.values()].map(({ state }) => state)),
-    types: countBy([...unique.values()].map(({ body }) => (JSON.parse(body) as { type: string }).type)),
-    repetitions: receivedWebhooks.length - unique.size,
+    ...compareWithShown(receivedWebhooks, shownMessages, suppressions),
+    states: countBy([...shownMessages.values()].map(({ state }) => state)),
+    types: countBy([...webhooksById.values()].map(({ body }) => (JSON.parse(body) as { type: string }).type)),
+    repetitions: receivedWebhooks.length - webhooksById.size,
   };
 }
 
@@ -115,8 +115,8 @@ async function executeStep(installation: TrialInstallation, task: TrialTask, max
     return false;
   }
   const { id } = task;
-  const shown = await installation.call<ShownMessage>('GET', `/messages/${id}`);
-  const step = decideNextStep(kind, { ...shown, ageMs: Date.now() - task.acceptedAt }, maxAgeMs);
+  const shownMessage = await installation.call<ShownMessage>('GET', `/messages/${id}`);
+  const step = decideNextStep(kind, { ...shownMessage, ageMs: Date.now() - task.acceptedAt }, maxAgeMs);
   task.nextStepAt = Date.now() + STEP_DELAY_MS;
   switch (step.kind) {
     case 'done':
@@ -184,15 +184,15 @@ async function showAll(
   installation: TrialInstallation,
   tasks: readonly TrialTask[],
 ): Promise<ReadonlyMap<string, ShownMessage>> {
-  const shown = new Map<string, ShownMessage>();
+  const shownMessages = new Map<string, ShownMessage>();
   await runTasks(
     [...tasks].map((task) => ({ ...task, nextStepAt: 0 })),
     async ({ id }) => {
-      if (id !== null) shown.set(id, await installation.call<ShownMessage>('GET', `/messages/${id}`));
+      if (id !== null) shownMessages.set(id, await installation.call<ShownMessage>('GET', `/messages/${id}`));
       return true;
     },
   );
-  return shown;
+  return shownMessages;
 }
 
 /**
@@ -206,27 +206,27 @@ async function waitForWebhooks(
   onProgress: (line: string) => void,
 ): Promise<void> {
   const describeOpen = async () => {
-    const { missing } = compareWithShown(installation.readReceived(), shown, suppressions);
-    const undelivered = missing.length > 0 ? [] : await listUndelivered(installation);
-    onProgress(`${missing.length} events are missing, ${undelivered.length} deliveries are open`);
-    if (missing.length > 0) await installation.call('POST', `${ENDPOINT}/replay`);
-    return [...missing, ...undelivered].slice(0, 10);
+    const { missingEvents } = compareWithShown(installation.readReceived(), shown, suppressions);
+    const undeliveredIds = missingEvents.length > 0 ? [] : await listUndelivered(installation);
+    onProgress(`${missingEvents.length} events are missing, ${undeliveredIds.length} deliveries are open`);
+    if (missingEvents.length > 0) await installation.call('POST', `${ENDPOINT}/replay`);
+    return [...missingEvents, ...undeliveredIds].slice(0, 10);
   };
   await expect.poll(describeOpen, { timeout: 120_000, interval: 1_000 }).toEqual([]);
 }
 
 /** Resolves to the ids of the deliveries without a success. */
 async function listUndelivered(installation: TrialInstallation): Promise<string[]> {
-  const undelivered: string[] = [];
-  for (let before = ''; ; ) {
+  const undeliveredIds: string[] = [];
+  for (let cursor = ''; ; ) {
     const page = await installation.call<{ readonly id: string; readonly status: string }[]>(
       'GET',
-      `${ENDPOINT}/deliveries?limit=${PAGE_SIZE}${before}`,
+      `${ENDPOINT}/deliveries?limit=${PAGE_SIZE}${cursor}`,
     );
-    undelivered.push(...page.filter(({ status }) => status !== 'delivered').map(({ id }) => id));
+    undeliveredIds.push(...page.filter(({ status }) => status !== 'delivered').map(({ id }) => id));
     const last = page.at(-1);
-    if (last === undefined || page.length < PAGE_SIZE) return undelivered;
-    before = `&before=${last.id}`;
+    if (last === undefined || page.length < PAGE_SIZE) return undeliveredIds;
+    cursor = `&before=${last.id}`;
   }
 }
 
@@ -235,9 +235,9 @@ function createRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    let mixedBits = Math.imul(state ^ (state >>> 15), state | 1);
+    mixedBits ^= mixedBits + Math.imul(mixedBits ^ (mixedBits >>> 7), mixedBits | 61);
+    return ((mixedBits ^ (mixedBits >>> 14)) >>> 0) / 2 ** 32;
   };
 }
 

@@ -13,7 +13,7 @@ import { comparePostgresEvents, compareSqliteEvents, createDisabledWebhook } fro
 import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { buildEnvironment, runCommand, runJsonCommand, startProcess, submit, submitAccepted } from '../rig/service.ts';
 
-const EMBEDDED = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
+const EMBEDDED_SETTINGS = { POSTRIDER_DATABASE: 'sqlite:./data/postrider.db' };
 
 const LAUNCHER = new URL('../../bin/postrider.js', import.meta.url).pathname;
 
@@ -40,7 +40,7 @@ const listMessages = (folder: string, settings: Record<string, string>) =>
 
 test('a backup under load is complete: the restored store contains every message that was accepted before the backup', async () => {
   const folder = createTemporaryFolder();
-  const service = await startProcess(folder, EMBEDDED);
+  const service = await startProcess(folder, EMBEDDED_SETTINGS);
   const key = service.key ?? '';
   const acceptedIds = await Promise.all(Array.from({ length: 40 }, () => submitAccepted(service.publicUrl, key)));
   let isBackupDone = false;
@@ -50,7 +50,7 @@ test('a backup under load is complete: the restored store contains every message
   const backup = await runJsonCommand<{ bytes: number; secret: string | null }>(
     folder,
     ['backup', 'saved.db'],
-    EMBEDDED,
+    EMBEDDED_SETTINGS,
   );
   isBackupDone = true;
   await load;
@@ -58,34 +58,34 @@ test('a backup under load is complete: the restored store contains every message
   expect(backup.secret).toBe('data/secret');
   expect(statSync(join(folder, 'saved.db')).mode & 0o077).toBe(0);
 
-  const secondBackup = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
+  const secondBackup = await runCommand(folder, ['backup', 'saved.db'], EMBEDDED_SETTINGS);
   expect([secondBackup.code, secondBackup.stderr]).toEqual([1, expect.stringContaining('saved.db already exists')]);
-  const backupWithoutFolder = await runCommand(folder, ['backup', 'no/saved.db'], EMBEDDED);
+  const backupWithoutFolder = await runCommand(folder, ['backup', 'no/saved.db'], EMBEDDED_SETTINGS);
   expect([backupWithoutFolder.code, backupWithoutFolder.stderr]).toEqual([
     1,
     expect.stringContaining('cannot write no/saved.db (ENOENT); give'),
   ]);
-  const restoreWhileRunning = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
+  const restoreWhileRunning = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED_SETTINGS);
   expect([restoreWhileRunning.code, restoreWhileRunning.stderr]).toEqual([
     1,
     expect.stringContaining('another service, a restore or a transfer uses'),
   ]);
   service.kill('SIGTERM');
-  await service.ended;
+  await service.exitPromise;
 
   const restoredFolder = createTemporaryFolder();
   const firstRestore = await runJsonCommand<{ before: string | null }>(
     restoredFolder,
     ['restore', join(folder, 'saved.db')],
-    EMBEDDED,
+    EMBEDDED_SETTINGS,
   );
   expect(firstRestore.before).toBeNull();
-  const restoredIds = new Set((await listMessages(restoredFolder, EMBEDDED)).map(({ id }) => id));
+  const restoredIds = new Set((await listMessages(restoredFolder, EMBEDDED_SETTINGS)).map(({ id }) => id));
   expect(acceptedIds.filter((id) => !restoredIds.has(id))).toEqual([]);
   const secondRestore = await runJsonCommand<{ before: string }>(
     restoredFolder,
     ['restore', join(folder, 'saved.db')],
-    EMBEDDED,
+    EMBEDDED_SETTINGS,
   );
   expect(existsSync(join(restoredFolder, secondRestore.before))).toBe(true);
 });
@@ -94,23 +94,23 @@ test('a restore reports the queued messages that the service will send', async (
   const folder = createTemporaryFolder();
   // The relay refuses connections, so messages wait.
   const service = await startProcess(folder, {
-    ...EMBEDDED,
+    ...EMBEDDED_SETTINGS,
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
     POSTRIDER_SENDERS: 'any',
   });
   for (let n = 0; n < 2; n += 1) await submitAccepted(service.publicUrl, service.key ?? '');
-  await runCommand(folder, ['backup', 'saved.db'], EMBEDDED);
+  await runCommand(folder, ['backup', 'saved.db'], EMBEDDED_SETTINGS);
   service.kill('SIGTERM');
-  await service.ended;
-  const [oldestAcceptedAt] = (await listMessages(folder, EMBEDDED)).map(({ at }) => at).sort();
-  expect(await runJsonCommand(folder, ['restore', 'saved.db'], EMBEDDED)).toMatchObject({
+  await service.exitPromise;
+  const [oldestAcceptedAt] = (await listMessages(folder, EMBEDDED_SETTINGS)).map(({ at }) => at).sort();
+  expect(await runJsonCommand(folder, ['restore', 'saved.db'], EMBEDDED_SETTINGS)).toMatchObject({
     queued: 2,
     oldestQueuedAt: oldestAcceptedAt,
   });
   // The output names only existing files, even if the database is missing and only its log exists.
   rmSync(join(folder, 'data/postrider.db'));
   writeFileSync(join(folder, 'data/postrider.db-wal'), 'old log');
-  const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED);
+  const { stdout } = await runCommand(folder, ['restore', 'saved.db'], EMBEDDED_SETTINGS);
   const printedFiles = /^The replaced database is (.*); remove these files/m.exec(stdout)?.[1]?.split(' and ') ?? [];
   expect(printedFiles.map((name) => existsSync(join(folder, name)))).toEqual([true]);
 });
@@ -120,14 +120,14 @@ test.each([
   ['text.db', 'not a database', /text\.db/],
 ])('restore refuses %s, and the database is not changed', async (name, content, expectedText) => {
   const folder = createTemporaryFolder();
-  const service = await startProcess(folder, EMBEDDED);
+  const service = await startProcess(folder, EMBEDDED_SETTINGS);
   const id = await submitAccepted(service.publicUrl, service.key ?? '');
   service.kill('SIGTERM');
-  await service.ended;
+  await service.exitPromise;
   if (content !== null) writeFileSync(join(folder, name), content);
-  const { code, stderr } = await runCommand(folder, ['restore', name], EMBEDDED);
+  const { code, stderr } = await runCommand(folder, ['restore', name], EMBEDDED_SETTINGS);
   expect([code, stderr]).toEqual([1, expect.stringMatching(expectedText)]);
-  expect((await listMessages(folder, EMBEDDED)).map((message) => message.id)).toEqual([id]);
+  expect((await listMessages(folder, EMBEDDED_SETTINGS)).map((message) => message.id)).toEqual([id]);
   expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
 });
 
@@ -137,32 +137,32 @@ test('a transfer to PostgreSQL copies all data, the key remains valid, and queue
   const postgres = { POSTRIDER_DATABASE: url };
   // The relay refuses connections, so messages wait.
   const unreachableRelay = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
-  const embeddedService = await startProcess(folder, { ...EMBEDDED, ...unreachableRelay });
+  const embeddedService = await startProcess(folder, { ...EMBEDDED_SETTINGS, ...unreachableRelay });
   const key = embeddedService.key ?? '';
   const database = join(folder, 'data/postrider.db');
   await createDisabledWebhook({ kind: 'sqlite', path: database });
   for (const to of ['bounce', 'success', 'complaint']) {
     await submitAccepted(embeddedService.publicUrl, key, { to: `${to}@simulator.postrider.test` });
   }
-  await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED);
-  await runJsonCommand(folder, ['domain', 'add', 'default', 'shop.example'], EMBEDDED);
+  await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED_SETTINGS);
+  await runJsonCommand(folder, ['domain', 'add', 'default', 'shop.example'], EMBEDDED_SETTINGS);
   const setReturnPath = ['domain', 'set', 'shop.example', '--return-path', 'bounces.shop.example'];
   const listener = { POSTRIDER_RETURN_PATH_DOMAIN: 'b.host.example', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
-  await runJsonCommand(folder, setReturnPath, { ...EMBEDDED, ...listener });
+  await runJsonCommand(folder, setReturnPath, { ...EMBEDDED_SETTINGS, ...listener });
   await submitAccepted(embeddedService.publicUrl, key, { to: 'gone@example.com' });
-  const queued = await submitAccepted(embeddedService.publicUrl, key, { subject: 'Grüße \u{1F600}' });
-  const readStates = async () => (await listMessages(folder, EMBEDDED)).map(({ state }) => state).sort();
+  const queuedId = await submitAccepted(embeddedService.publicUrl, key, { subject: 'Grüße \u{1F600}' });
+  const readStates = async () => (await listMessages(folder, EMBEDDED_SETTINGS)).map(({ state }) => state).sort();
   await expect.poll(readStates).toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
 
-  const transferArgs = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
+  const transferArgs = ['migrate-store', '--from', EMBEDDED_SETTINGS.POSTRIDER_DATABASE, '--to', url];
   const restoreWhileRunning = await runCommand(folder, transferArgs);
   expect([restoreWhileRunning.code, restoreWhileRunning.stderr]).toEqual([
     1,
     expect.stringContaining('another service, a restore or a transfer uses'),
   ]);
   embeddedService.kill('SIGTERM');
-  await embeddedService.ended;
-  const listedMessages = await listMessages(folder, EMBEDDED);
+  await embeddedService.exitPromise;
+  const listedMessages = await listMessages(folder, EMBEDDED_SETTINGS);
   const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
   // The webhooks are complete, including those that were not delivered before the transfer.
@@ -172,11 +172,11 @@ test('a transfer to PostgreSQL copies all data, the key remains valid, and queue
   const listDomains = (settings: Record<string, string>) =>
     runJsonCommand<{ returnPath: object | null }[]>(folder, ['domain', 'list', '--details'], settings);
   const [domain, ...otherDomains] = await listDomains(postgres);
-  expect([domain, ...otherDomains]).toEqual(await listDomains(EMBEDDED));
+  expect([domain, ...otherDomains]).toEqual(await listDomains(EMBEDDED_SETTINGS));
   expect(domain).toMatchObject({ domain: 'shop.example', returnPath: { name: 'bounces.shop.example' } });
   for (const { id } of listedMessages) {
     const showMessage = (settings: Record<string, string>) => runJsonCommand(folder, ['message', 'show', id], settings);
-    expect(await showMessage(postgres)).toEqual(await showMessage(EMBEDDED));
+    expect(await showMessage(postgres)).toEqual(await showMessage(EMBEDDED_SETTINGS));
   }
   const secondTransfer = await runCommand(folder, transferArgs);
   expect([secondTransfer.code, secondTransfer.stderr]).toEqual([
@@ -187,9 +187,9 @@ test('a transfer to PostgreSQL copies all data, the key remains valid, and queue
   const postgresService = await startProcess(folder, { ...postgres, POSTRIDER_TRANSPORT: 'capture:' });
   expect(postgresService.key).toBeNull();
   await submitAccepted(postgresService.publicUrl, key);
-  await runJsonCommand(folder, ['message', 'retry', queued], postgres);
+  await runJsonCommand(folder, ['message', 'retry', queuedId], postgres);
   await expect
-    .poll(async () => (await listMessages(folder, postgres)).find(({ id }) => id === queued)?.state)
+    .poll(async () => (await listMessages(folder, postgres)).find(({ id }) => id === queuedId)?.state)
     .toBe('delivered');
   expect((await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], postgres)).key).toMatch(/^pr_/);
   // The secret file exists only on this machine, not on other nodes.
@@ -202,17 +202,17 @@ test('a transfer to PostgreSQL copies all data, the key remains valid, and queue
 test('after a kill, the next transfer continues at the row at which the first transfer stopped, and completes', async () => {
   const folder = createTemporaryFolder();
   const url = await createTemporaryDatabase();
-  await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
+  await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED_SETTINGS);
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   for (let n = 0; n < 30; n += 1) await store.accept(Array.from({ length: 500 }, () => createMessage()));
   await store.close();
-  const transferArgs = ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', url];
+  const transferArgs = ['migrate-store', '--from', EMBEDDED_SETTINGS.POSTRIDER_DATABASE, '--to', url];
   const transfer = spawn(process.execPath, [LAUNCHER, ...transferArgs], {
     cwd: folder,
     env: buildEnvironment({}),
     stdio: 'ignore',
   });
-  const ended = new Promise((resolve) => transfer.once('exit', resolve));
+  const exitPromise = new Promise((resolve) => transfer.once('exit', resolve));
   const countCopiedRows = async () =>
     Number(
       (await queryFirstRow(url, "SELECT to_regclass('mail_request') IS NOT NULL AS made"))?.made === true
@@ -221,9 +221,9 @@ test('after a kill, the next transfer continues at the row at which the first tr
     );
   await expect.poll(countCopiedRows, { interval: 1 }).toBeGreaterThan(0);
   transfer.kill('SIGKILL');
-  await ended;
-  const before = await countCopiedRows();
-  expect(before).toBeLessThan(15_000);
+  await exitPromise;
+  const countBefore = await countCopiedRows();
+  expect(countBefore).toBeLessThan(15_000);
   const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(15_000);
 });
@@ -232,10 +232,10 @@ test('a transfer into a database with accounts is refused', async () => {
   const folder = createTemporaryFolder();
   const url = await createTemporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
-  await runJsonCommand(folder, ['account', 'create', 'ours'], EMBEDDED);
+  await runJsonCommand(folder, ['account', 'create', 'ours'], EMBEDDED_SETTINGS);
   const transferOutput = await runCommand(
     folder,
-    ['migrate-store', '--from', EMBEDDED.POSTRIDER_DATABASE, '--to', '-'],
+    ['migrate-store', '--from', EMBEDDED_SETTINGS.POSTRIDER_DATABASE, '--to', '-'],
     {},
     url,
   );
@@ -247,7 +247,7 @@ test('a transfer into a database with accounts is refused', async () => {
 
 test('a transfer copies every table of the embedded store', async () => {
   const folder = createTemporaryFolder();
-  await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED);
+  await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED_SETTINGS);
   const database = new DatabaseSync(join(folder, 'data/postrider.db'));
   const tables = database
     .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'sqlite_sequence' ORDER BY name")

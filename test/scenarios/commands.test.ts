@@ -81,9 +81,9 @@ test('send submits through the unix socket of POSTRIDER_LISTEN or of --url, with
   const refusedResult = await runCommand(folder, [...flags, '--url', socket, '--key', 'pr_unknown']);
   expect([refusedResult.code, refusedResult.stderr]).toEqual([1, 'postrider: 401 Invalid API key\n']);
   service.kill('SIGTERM');
-  expect(await service.ended).toBe(0);
-  const stopped = await runCommand(folder, [...flags, '--url', socket, '--key', 'pr_unknown']);
-  expect([stopped.code, stopped.stderr]).toEqual([
+  expect(await service.exitPromise).toBe(0);
+  const stoppedResult = await runCommand(folder, [...flags, '--url', socket, '--key', 'pr_unknown']);
+  expect([stoppedResult.code, stoppedResult.stderr]).toEqual([
     1,
     expect.stringMatching(/^postrider: no response from unix:[^\n]+\n$/),
   ]);

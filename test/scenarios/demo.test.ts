@@ -13,7 +13,7 @@ const SCRIPT = fileURLToPath(new URL('../../demo/run.ts', import.meta.url));
 interface RunningDemo {
   readonly child: ChildProcess;
   readonly folder: string;
-  readonly ended: Promise<number | string>;
+  readonly exitPromise: Promise<number | string>;
   /** Resolves to the match when the demo has printed text that matches the pattern. */
   waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
 }
@@ -37,22 +37,22 @@ function startDemo(): RunningDemo {
   };
   child.stdout.on('data', recordOutput);
   child.stderr.on('data', recordOutput);
-  const ended = new Promise<number | string>((resolve) =>
+  const exitPromise = new Promise<number | string>((resolve) =>
     child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
   );
   let hasEnded = false;
-  void ended.then(() => {
+  void exitPromise.then(() => {
     hasEnded = true;
     recordOutput(null);
   });
   onTestFinished(async () => {
     child.kill('SIGKILL');
-    await ended;
+    await exitPromise;
   });
   return {
     child,
     folder,
-    ended,
+    exitPromise,
     async waitForOutput(pattern) {
       for (;;) {
         const match = pattern.exec(text);
@@ -146,7 +146,7 @@ test('the demo shows every state and content on every page, and leaves no files'
   }
 
   demo.child.kill('SIGINT');
-  expect(await demo.ended).toBe(0);
+  expect(await demo.exitPromise).toBe(0);
   expect(existsSync(demoFolder)).toBe(false);
   expect(readdirSync(demo.folder)).toEqual([]);
   await expect(fetch(link)).rejects.toThrow();
@@ -156,6 +156,6 @@ test('a demo that is stopped while it writes its sample messages leaves no files
   const demo = startDemo();
   await demo.waitForOutput(/Folder\s+(\S+)/);
   demo.child.kill('SIGTERM');
-  expect(await demo.ended).toBe(0);
+  expect(await demo.exitPromise).toBe(0);
   expect(readdirSync(demo.folder)).toEqual([]);
 });

@@ -22,9 +22,9 @@ function createSeededRandom(seed: number): () => number {
   let state = seed;
   return () => {
     state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+    let mixedBits = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixedBits = (mixedBits + Math.imul(mixedBits ^ (mixedBits >>> 7), 61 | mixedBits)) ^ mixedBits;
+    return ((mixedBits ^ (mixedBits >>> 14)) >>> 0) / 4_294_967_296;
   };
 }
 
@@ -227,5 +227,5 @@ test.each([
   await Promise.all(streams.map(({ body }) => body?.cancel()));
   if (!secure) await submitAccepted(service.publicUrl, key);
   service.kill('SIGTERM');
-  expect(await service.ended).toBe(0);
+  expect(await service.exitPromise).toBe(0);
 });

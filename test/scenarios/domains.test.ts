@@ -23,7 +23,7 @@ afterAll(() => dns.close());
 
 const runPostrider = (...args: string[]) => runCommand(folder, args, settings);
 const addDomain = (name: string) => runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name], settings);
-async function verify(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
+async function verifyDomain(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
   const { code, stdout, stderr } = await runPostrider('domain', 'verify', name, '--json');
   return { code, stderr, answer: JSON.parse(stdout) as DomainAnswer };
 }
@@ -59,16 +59,16 @@ test('records in split strings are found, several SPF records are wrong, and fai
   for (const { type, name, value } of addedDomain.records) {
     if (type === 'TXT') dns.zone[name] = { TXT: [[value.slice(0, 20), value.slice(20, 200), value.slice(200)]] };
   }
-  const successfulVerify = await verify('example.org');
+  const successfulVerify = await verifyDomain('example.org');
   expect([successfulVerify.code, successfulVerify.answer.status]).toEqual([0, 'authenticated']);
 
   const spfRecord = addedDomain.records.find(({ purpose }) => purpose === 'spf');
   dns.zone[spfRecord?.name ?? ''] = { TXT: [spfRecord?.value ?? '', 'v=spf1 -all'] };
-  expect(listFoundValues((await verify('example.org')).answer, 'spf')).toEqual(['wrong']);
+  expect(listFoundValues((await verifyDomain('example.org')).answer, 'spf')).toEqual(['wrong']);
 
   for (const fault of ['SERVFAIL', 'REFUSED', 'garbage'] as const) {
     for (const { name } of addedDomain.records) dns.zone[name] = { fault };
-    const { code, answer } = await verify('example.org');
+    const { code, answer } = await verifyDomain('example.org');
     expect([fault, code, answer.status, new Set(answer.records.map(({ found }) => found))]).toEqual([
       fault,
       0,
@@ -78,7 +78,7 @@ test('records in split strings are found, several SPF records are wrong, and fai
   }
 
   for (const { name } of addedDomain.records) delete dns.zone[name];
-  const failedVerify = await verify('example.org');
+  const failedVerify = await verifyDomain('example.org');
   expect([failedVerify.code, failedVerify.answer.status]).toEqual([1, 'failing']);
   expect(failedVerify.stderr).toMatch(
     /^postrider: example.org is not authenticated \(failing\): 4 missing of 4 records; [^\n]+\n$/,
@@ -92,7 +92,7 @@ test('with a DNS host that accepts no Ed25519 records, the RSA key authenticates
   dns.zone[rsaRecord?.name ?? ''] = {
     TXT: [[rsaRecord?.value.slice(0, 200) ?? '', rsaRecord?.value.slice(200) ?? '']],
   };
-  const verification = await verify('both.example');
+  const verification = await verifyDomain('both.example');
   expect([verification.code, verification.answer.status, listFoundValues(verification.answer, 'dkim')]).toEqual([
     0,
     'authenticated',
@@ -105,17 +105,19 @@ test('with a DNS host that accepts no Ed25519 records, the RSA key authenticates
     settings,
   );
   expect(listDkimRecords(rsaOnly).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
-  const rotated = await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'alone.example'], settings);
-  expect(listDkimRecords(rotated)).toHaveLength(2);
+  const rotatedDomain = await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'alone.example'], settings);
+  expect(listDkimRecords(rotatedDomain)).toHaveLength(2);
   const secondAdd = await runPostrider('domain', 'rotate', 'alone.example');
   expect([secondAdd.code, secondAdd.stderr]).toEqual([
     1,
     expect.stringContaining('domain rotate alone.example --cancel'),
   ]);
-  const cancelled = await runPostrider('domain', 'rotate', 'alone.example', '--cancel');
-  expect(cancelled.stdout).toContain(listDkimRecords(rotated)[1]?.name ?? '-');
-  const remaining = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
-  expect(listDkimRecords(remaining).map(({ name }) => name)).toEqual(listDkimRecords(rsaOnly).map(({ name }) => name));
+  const cancelResult = await runPostrider('domain', 'rotate', 'alone.example', '--cancel');
+  expect(cancelResult.stdout).toContain(listDkimRecords(rotatedDomain)[1]?.name ?? '-');
+  const remainingRecords = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
+  expect(listDkimRecords(remainingRecords).map(({ name }) => name)).toEqual(
+    listDkimRecords(rsaOnly).map(({ name }) => name),
+  );
   expect((await runPostrider('domain', 'rotate', 'alone.example', '--cancel')).stderr).toMatch(
     /there is nothing to cancel/,
   );

@@ -140,9 +140,9 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   await waitForState(id, 'bounced');
   const { code } = await runCommand(folder, ['suppression', 'remove', 'default', 'victim@example.net']);
   expect(code).toBe(0);
-  const before = (await showMessage(id)).events.length;
+  const countBefore = (await showMessage(id)).events.length;
   expect(await client.send('', sender, composeBounce('victim@example.net', sender))).toMatch(/^250 /);
-  expect((await showMessage(id)).events).toHaveLength(before);
+  expect((await showMessage(id)).events).toHaveLength(countBefore);
   expect((await listSuppressed()).join()).not.toContain('victim@');
   client.close();
 });

@@ -9,7 +9,7 @@ import { createScenario, readMessageId } from './running-service.ts';
 
 const rig = createScenario();
 
-async function renew(folder: string, name: string): Promise<void> {
+async function renewCertificate(folder: string, name: string): Promise<void> {
   const { cert, key } = await getCertificate(name);
   writeFileSync(join(folder, 'cert.pem'), cert);
   writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 });
@@ -47,7 +47,7 @@ function readCommonName(url: string): Promise<string> {
 
 test('the public listener uses HTTPS, `serve` prints a matching curl command, and a new certificate is used without a restart', async () => {
   const folder = rig.createFolder();
-  await renew(folder, 'first.example');
+  await renewCertificate(folder, 'first.example');
   const service = await rig.serveWithBanner(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });
   expect(service.banner).toMatch(/curl -ik https:\/\/127\.0\.0\.1:\d+\/api\/v1\/send-mail /);
   const answer = await post(service.publicUrl, service.key);
@@ -55,7 +55,7 @@ test('the public listener uses HTTPS, `serve` prints a matching curl command, an
   readMessageId(answer.text);
   await expect(fetch(service.publicUrl.replace('https:', 'http:'))).rejects.toThrow();
   expect(await readCommonName(service.publicUrl)).toBe('first.example');
-  await renew(folder, 'second.example');
+  await renewCertificate(folder, 'second.example');
   await expect.poll(() => readCommonName(service.publicUrl), { interval: 100 }).toBe('second.example');
   expect((await post(service.publicUrl, service.key)).status).toBe(201);
   expect(await service.stop()).toBe(0);

@@ -29,7 +29,7 @@ const run = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, S
 const submit = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 
 /** Calls the operator API and returns the value of its response, without a check of the status. */
-async function call<T>(method: string, path: string, body?: object): Promise<T> {
+async function callApi<T>(method: string, path: string, body?: object): Promise<T> {
   const headers = { ...session, Origin: service.operatorUrl };
   const init =
     body === undefined
@@ -37,19 +37,19 @@ async function call<T>(method: string, path: string, body?: object): Promise<T> 
       : { method, headers: { ...headers, 'Content-Type': 'application/json' }, body: JSON.stringify(body) };
   return JSON.parse((await sendRequest(`${service.operatorUrl}/api/v1${path}`, init)).text) as T;
 }
-const addRule = (rule: object) => call('POST', '/inbox/rules', rule);
-const listRules = () => call<readonly object[]>('GET', '/inbox/rules');
-const show = (id: string) => call<ShownMessage>('GET', `/messages/${id}`);
+const addRule = (rule: object) => callApi('POST', '/inbox/rules', rule);
+const listRules = () => callApi<readonly object[]>('GET', '/inbox/rules');
+const show = (id: string) => callApi<ShownMessage>('GET', `/messages/${id}`);
 /** Makes a deferred message due. The request is refused if the service has already retried the message. */
-const retry = (id: string) => call('POST', `/messages/${id}/retry`, {});
+const retry = (id: string) => callApi('POST', `/messages/${id}/retry`, {});
 const listTypes = async (id: string) => (await show(id)).events.map(({ type }) => type);
 
 test('a rule with a temporary failure defers the next message to the domain, and its retry is delivered', async () => {
   await run('inbox', 'rule', 'add', 'later.example', '--code', '451', '--enhanced', '4.3.0');
   const id = await submit('ada@later.example');
   await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
-  const other = await submit('bob@later.example');
-  await expect.poll(async () => (await show(other)).state).toBe('delivered');
+  const otherId = await submit('bob@later.example');
+  await expect.poll(async () => (await show(otherId)).state).toBe('delivered');
   await retry(id);
   await expect.poll(async () => (await show(id)).state).toBe('delivered');
   expect(await run('inbox', 'show', id)).toMatchObject({ id, to: 'ada@later.example' });
@@ -61,11 +61,11 @@ test('a rule with a temporary failure defers the next message to the domain, and
 test('a rule for an unknown mailbox bounces the message and suppresses the recipient, and webhooks report both events', async () => {
   const receiver = await startWebhookReceiver();
   try {
-    await call('POST', '/webhooks', { url: receiver.url, events: 'message.bounced' });
+    await callApi('POST', '/webhooks', { url: receiver.url, events: 'message.bounced' });
     await addRule({ match: 'Gone@gone.example', code: 550, enhanced: '5.1.1', text: 'No such user' });
     const id = await submit('gone@gone.example');
-    await expect.poll(() => receiver.received.length).toBe(1);
-    expect(JSON.parse(receiver.received[0]?.body ?? '')).toMatchObject({
+    await expect.poll(() => receiver.receivedWebhooks.length).toBe(1);
+    expect(JSON.parse(receiver.receivedWebhooks[0]?.body ?? '')).toMatchObject({
       type: 'message.bounced',
       data: { id, state: 'bounced', class: 'hard', category: 'mailbox-unknown', diagnostic: '550 5.1.1 No such user' },
     });
@@ -75,7 +75,7 @@ test('a rule for an unknown mailbox bounces the message and suppresses the recip
     expect((await listRules())[0]).toMatchObject({
       lastUse: { message: id, recipient: 'gone@gone.example', suppressed: ['default'] },
     });
-    await call('DELETE', '/accounts/default/suppressions/gone@gone.example');
+    await callApi('DELETE', '/accounts/default/suppressions/gone@gone.example');
     const last = await submit('gone@gone.example');
     await expect.poll(async () => (await show(last)).state).toBe('delivered');
   } finally {

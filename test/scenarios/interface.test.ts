@@ -73,12 +73,12 @@ function send(at: RunningService, request: Request): Promise<Answer> {
 type Row = readonly [what: string, request: Request, status: number, message: string];
 const INVALID_KEY = 'Invalid API key';
 const INVALID_JSON = 'Invalid JSON payload';
-const TYPE = 'Content-Type must be application/json';
+const CONTENT_TYPE_ERROR = 'Content-Type must be application/json';
 const ALL_MISSING = 'Missing required fields: to, from, subject, message';
-const LONG_LOCAL = `${'l'.repeat(65)}@example.com`;
+const LONG_LOCAL_PART_ADDRESS = `${'l'.repeat(65)}@example.com`;
 const LONG_ADDRESS = `${'l'.repeat(64)}@${`${'d'.repeat(60)}.`.repeat(3)}example.com`;
 
-const ROWS: readonly Row[] = [
+const REFUSED_REQUESTS: readonly Row[] = [
   ['an unknown path', { path: '/nowhere' }, 404, 'Not found'],
   ['an unknown path without a key', { path: '/api/v1/send-mail/x', key: null }, 404, 'Not found'],
   ['an unknown version', { path: '/api/v2/send-mail' }, 404, 'Not found'],
@@ -89,10 +89,15 @@ const ROWS: readonly Row[] = [
   ['an unknown key', { key: `pr_${'A'.repeat(43)}` }, 401, INVALID_KEY],
   ['a very long key', { key: 'k'.repeat(8_000) }, 401, INVALID_KEY],
   ['a missing key is reported before other errors', { key: null, type: 'text/plain', body: 'x' }, 401, INVALID_KEY],
-  ['no content type', { type: null }, 400, TYPE],
-  ['another content type', { type: 'text/plain' }, 400, TYPE],
-  ['a content type with a longer name', { type: 'application/json-patch+json' }, 400, TYPE],
-  ['a wrong content type is reported before an invalid body', { type: 'text/plain', body: '{' }, 400, TYPE],
+  ['no content type', { type: null }, 400, CONTENT_TYPE_ERROR],
+  ['another content type', { type: 'text/plain' }, 400, CONTENT_TYPE_ERROR],
+  ['a content type with a longer name', { type: 'application/json-patch+json' }, 400, CONTENT_TYPE_ERROR],
+  [
+    'a wrong content type is reported before an invalid body',
+    { type: 'text/plain', body: '{' },
+    400,
+    CONTENT_TYPE_ERROR,
+  ],
   ['a body over the limit', { body: ' '.repeat(MIB + 1) }, 400, 'Request body too large'],
   ['an empty body', { body: '' }, 400, INVALID_JSON],
   ['a body that is not JSON', { body: '{"to":' }, 400, INVALID_JSON],
@@ -149,7 +154,12 @@ const ROWS: readonly Row[] = [
     400,
     'Invalid email address: to',
   ],
-  ['65 octets before the @', { body: { ...VALID_REQUEST, to: LONG_LOCAL } }, 400, 'Invalid email address: to'],
+  [
+    '65 octets before the @',
+    { body: { ...VALID_REQUEST, to: LONG_LOCAL_PART_ADDRESS } },
+    400,
+    'Invalid email address: to',
+  ],
   ['255 octets and more', { body: { ...VALID_REQUEST, to: LONG_ADDRESS } }, 400, 'Invalid email address: to'],
   [
     'a line break in the subject',
@@ -192,7 +202,7 @@ const ROWS: readonly Row[] = [
 ];
 
 describe('refusals', () => {
-  test.each(ROWS)(
+  test.each(REFUSED_REQUESTS)(
     'a refused request receives the specified status and message: %s',
     async (_case, request, status, message) => {
       const answer = await send(service, request);
@@ -219,12 +229,12 @@ describe('refusals', () => {
 
   test('no refused request stores a message', async () => {
     const messagesBefore = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
-    await Promise.all(ROWS.map(([, request]) => send(service, request)));
+    await Promise.all(REFUSED_REQUESTS.map(([, request]) => send(service, request)));
     expect(await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(messagesBefore);
   });
 });
 
-const ACCEPTED: readonly (readonly [what: string, request: Request])[] = [
+const ACCEPTED_REQUESTS: readonly (readonly [what: string, request: Request])[] = [
   ['the four fields', {}],
   ['unknown members', { body: { ...VALID_REQUEST, cc: 'x', result: 1 } }],
   ['a content type with a parameter', { type: 'Application/JSON; charset=UTF-8' }],
@@ -237,7 +247,7 @@ const ACCEPTED: readonly (readonly [what: string, request: Request])[] = [
   ['an Idempotency-Key of 255 characters', { headers: { 'Idempotency-Key': '~'.repeat(255) } }],
 ];
 
-test.each(ACCEPTED)('a request with %s is accepted', async (_case, request) => {
+test.each(ACCEPTED_REQUESTS)('a request with %s is accepted', async (_case, request) => {
   const answer = await send(service, request);
   expect([answer.status, answer.headers.get('content-type')]).toEqual([201, 'application/json']);
   readMessageId(answer.text);

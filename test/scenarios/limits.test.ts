@@ -63,15 +63,15 @@ async function waitForChange(
   return performance.now() - startedAt;
 }
 
-const OK = [201, null] as const;
-const UNKNOWN = [401, 'Invalid API key'] as const;
+const ACCEPTED_ANSWER = [201, null] as const;
+const UNKNOWN_KEY_ANSWER = [401, 'Invalid API key'] as const;
 
 test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused requests do not count', async () => {
   const { key } = await createAccount('volume', '--volume', '37');
-  const invalid = await Promise.all(
+  const invalidAnswers = await Promise.all(
     [{ to: 'unknown' }, { subject: '' }, { message: 'a\0' }].map((overrides) => post(key, {}, overrides)),
   );
-  expect(invalid.map(({ status }) => status)).toEqual([400, 400, 400]);
+  expect(invalidAnswers.map(({ status }) => status)).toEqual([400, 400, 400]);
   const answers = await postConcurrently(key);
   expect(countValues(answers.map(({ status, headers }) => `${status} ${headers.get('postrider-reason')}`))).toEqual({
     '201 null': 37,
@@ -81,9 +81,9 @@ test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused 
   expect(refusedAnswer?.text).toBe('{"result":"error","message":"Invalid tokens or rate limit exceeded"}');
   expect(await runJson('account', 'show', 'volume')).toMatchObject({ volume: 37, volumeUsed: 37, volumeLeft: 0 });
   expect((await runJson<unknown[]>('message', 'list', '--account', 'volume', '--limit', '500')).length).toBe(37);
-  await waitForChange(key, OK, 'account', 'set', 'volume', '--volume', '5');
+  await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'volume', '--volume', '5');
   await waitForChange(key, [403, 'volume-expired'], 'account', 'set', 'volume', '--volume-expires', '2020-01-01');
-  await waitForChange(key, OK, 'account', 'set', 'volume', '--volume', 'unlimited');
+  await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'volume', '--volume', 'unlimited');
 });
 
 test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and the headers count down', async () => {
@@ -101,7 +101,7 @@ test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and t
   expect(refusedAnswer?.headers.get('ratelimit-policy')).toBe('"rate";q=41;w=3600');
   expect(Number(refusedAnswer?.headers.get('retry-after'))).toBeGreaterThan(3_590);
   expect(Number(refusedAnswer?.headers.get('retry-after'))).toBeLessThanOrEqual(3_600);
-  await waitForChange(key, OK, 'account', 'set', 'rate', '--rate', 'none');
+  await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'rate', '--rate', 'none');
 });
 
 test('a throttle accepts its burst, then one request for each added token, and sends Retry-After', async () => {
@@ -121,7 +121,7 @@ test('a throttle accepts its burst, then one request for each added token, and s
   });
   expect(refusedAnswers[0]?.headers.get('ratelimit-policy')).toBe('"throttle";q=30;w=30');
   expect(await runJson('account', 'show', 'throttle')).toMatchObject({ volumeUsed: acceptedCount });
-  await waitForChange(key, OK, 'account', 'set', 'throttle', '--throttle', 'none');
+  await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'throttle', '--throttle', 'none');
 });
 
 test('a key that automation imports from standard input is valid as soon as the command has returned', async () => {
@@ -194,7 +194,7 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
       '--reason',
       'unpaid',
     );
-    return Math.max(lockDelayMs, await waitForChange(createdKey.key, OK, 'account', 'unlock', 'keys'));
+    return Math.max(lockDelayMs, await waitForChange(createdKey.key, ACCEPTED_ANSWER, 'account', 'unlock', 'keys'));
   };
   // The measurement is repeated, because the machine may be slow for a short time. The test fails if every measurement
   // is too slow.
@@ -206,7 +206,7 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
   if (Date.now() < graceEndsAt) expect(oldKeyAnswer.status).toBe(201);
   await expect.poll(async () => (await post(createdKey.key)).status, { interval: 20 }).toBe(401);
   expect((await post(rotatedKey.key)).status).toBe(201);
-  await waitForChange(rotatedKey.key, UNKNOWN, 'key', 'revoke', rotatedKey.id);
+  await waitForChange(rotatedKey.key, UNKNOWN_KEY_ANSWER, 'key', 'revoke', rotatedKey.id);
   const briefExpiresAt = Date.now() + 2_000;
   const briefKey = await runJson<NewKey>('key', 'create', 'keys', '--expires', '2s');
   const briefAnswer = await post(briefKey.key);

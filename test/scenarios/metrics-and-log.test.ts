@@ -68,7 +68,7 @@ test('a stalled reader of the log blocks neither accepting nor delivery nor the 
   service.child.kill('SIGTERM');
   await expect.poll(() => service.child.exitCode).toBe(0);
   service.child.stdout?.resume();
-  await service.ended;
+  await service.exitPromise;
   // The service logged enough lines to stall the log. The first lines were written.
   const lines = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lines).toBeGreaterThan(10);

@@ -27,15 +27,15 @@ const SECRET = 'cd'.repeat(32);
 
 /** Starts nodes on a new database. */
 async function startNodes(count: number, settings: Record<string, string> = {}) {
-  const shared = { POSTRIDER_DATABASE: await createTemporaryDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
+  const sharedSettings = { POSTRIDER_DATABASE: await createTemporaryDatabase(), POSTRIDER_SECRET: SECRET, ...settings };
   const folder = createTemporaryFolder();
   const nodes: ServiceProcess[] = [];
-  while (nodes.length < count) nodes.push(await startProcess(createTemporaryFolder(), shared));
+  while (nodes.length < count) nodes.push(await startProcess(createTemporaryFolder(), sharedSettings));
   return {
-    shared,
+    shared: sharedSettings,
     nodes,
     key: nodes[0]?.key ?? '',
-    runJson: <T>(...args: string[]) => runJsonCommand<T>(folder, args, shared),
+    runJson: <T>(...args: string[]) => runJsonCommand<T>(folder, args, sharedSettings),
   };
 }
 

@@ -35,9 +35,9 @@ async function startServer(...args: Parameters<typeof startSmtpServer>) {
 }
 
 /** Returns the verified bodies that the receiver has received. */
-const listBodies = ({ received }: WebhookReceiver) =>
-  received.map(({ body, headers }) => new Webhook(SECRET).verify(body, { ...headers }) as NotificationPayload);
-const listBegun = (receiver: WebhookReceiver) =>
+const listBodies = ({ receivedWebhooks }: WebhookReceiver) =>
+  receivedWebhooks.map(({ body, headers }) => new Webhook(SECRET).verify(body, { ...headers }) as NotificationPayload);
+const listBegunItems = (receiver: WebhookReceiver) =>
   listBodies(receiver).flatMap(({ data }) => data.began.map(({ code, subject }) => `${code} ${subject}`));
 
 async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver) {
@@ -66,7 +66,7 @@ async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver
 test('the lock of an account is reported by mail, without the limits of the sending account, and by a signed request', async () => {
   const [receiver, server] = [await startReceiver(), await startServer()];
   const { run, runJson } = await startNotifyingService(server.port, receiver);
-  const isLockNotified = () => listBegun(receiver).includes('account-locked shop');
+  const isLockNotified = () => listBegunItems(receiver).includes('account-locked shop');
   await expect.poll(isLockNotified, { timeout: TIMEOUT_MS, interval: 200 }).toBe(true);
   const readMails = () => server.receivedMessages.map(({ data }) => data.toString().replaceAll('=\r\n', ''));
   await expect
@@ -84,7 +84,7 @@ test('the lock of an account is reported by mail, without the limits of the send
     account: 'ops',
   });
   expect(await runJson('account', 'show', 'ops')).toMatchObject({ volumeUsed: 0 });
-  expect(receiver.received.every(({ path }) => path === '/ops?token=abc')).toBe(true);
+  expect(receiver.receivedWebhooks.every(({ path }) => path === '/ops?token=abc')).toBe(true);
   const doctor = (await run('doctor', '--json')).stdout;
   expect(doctor).toContain(`notifications mailto:${OPS}`);
   expect(doctor).not.toContain('token=abc');
@@ -99,9 +99,9 @@ test('while mail is broken, the failure is reported by a request, and no notific
   });
   await startNotifyingService(server.port, receiver);
   await expect
-    .poll(() => listBegun(receiver).includes('account-locked shop'), { timeout: TIMEOUT_MS, interval: 200 })
+    .poll(() => listBegunItems(receiver).includes('account-locked shop'), { timeout: TIMEOUT_MS, interval: 200 })
     .toBe(true);
-  const codes = listBegun(receiver);
+  const codes = listBegunItems(receiver);
   expect(new Set(codes).size).toBe(codes.length);
   expect(server.receivedMessages).toEqual([]);
 });
@@ -110,9 +110,9 @@ test('a notification whose node is killed with SIGKILL during the attempt is del
   const [receiver, server] = [await startReceiver(), await startServer()];
   receiver.behave = () => 'stall';
   const { folder, service } = await startNotifyingService(server.port, receiver);
-  await expect.poll(() => receiver.received.length, { timeout: TIMEOUT_MS, interval: 20 }).toBe(1);
+  await expect.poll(() => receiver.receivedWebhooks.length, { timeout: TIMEOUT_MS, interval: 20 }).toBe(1);
   service.child.kill('SIGKILL');
-  await service.ended;
+  await service.exitPromise;
   // The clock of the next node is after the end of the lease.
   const url = `${receiver.url}/ops?token=abc`;
   const nodes = createNotifierRig(
@@ -123,7 +123,7 @@ test('a notification whose node is killed with SIGKILL during the attempt is del
   const node = nodes.startNode('next');
   await nodes.advance(10_000);
   await node.stop(0);
-  const [received] = receiver.received;
-  const repeated = nodes.attempts.filter(({ id }) => id === received?.headers['webhook-id']);
-  expect(repeated.map(({ payload }) => payload)).toEqual([received?.body]);
+  const [receivedWebhooks] = receiver.receivedWebhooks;
+  const repeatedAttempts = nodes.attempts.filter(({ id }) => id === receivedWebhooks?.headers['webhook-id']);
+  expect(repeatedAttempts.map(({ payload }) => payload)).toEqual([receivedWebhooks?.body]);
 });

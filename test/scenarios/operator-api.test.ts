@@ -56,7 +56,7 @@ const createErrorBody = (message: string | RegExp) => ({
 describe('signing in', () => {
   test('every route refuses a request without authentication', async () => {
     // A separate service is used, because wrong tokens delay further attempts.
-    const other = await rig.serve(rig.createFolder());
+    const otherService = await rig.serve(rig.createFolder());
     for (const headers of [
       {},
       { Cookie: 'postrider_session=x.y.z' },
@@ -65,14 +65,14 @@ describe('signing in', () => {
     ]) {
       for (const { method, path, isOutsideApi, access } of ROUTE_DESCRIPTIONS) {
         if (method !== 'GET' || path.includes('{') || isOutsideApi || access === 'none') continue;
-        const answer = await sendJson(method, `/api/v1${path}`, undefined, headers, other.operatorUrl);
+        const answer = await sendJson(method, `/api/v1${path}`, undefined, headers, otherService.operatorUrl);
         expect([path, 401, 429]).toContain(answer.status);
         expect(answer.body).toMatchObject({ result: 'error' });
       }
     }
-    const answer = await sendJson('POST', '/api/v1/accounts', { name: 'stolen' }, {}, other.operatorUrl);
+    const answer = await sendJson('POST', '/api/v1/accounts', { name: 'stolen' }, {}, otherService.operatorUrl);
     expect([answer.status, answer.body]).toEqual([401, createErrorBody(/^Authentication is required/)]);
-    await other.stop();
+    await otherService.stop();
   });
 
   test('a Bearer header without a token is refused as a wrong token, not as a wrong password', async () => {
@@ -191,8 +191,10 @@ describe('signing in', () => {
     expect((await get(`${path}?ticket=${ticket}`, {})).status).toBe(401);
     expect((await get(`${path}?ticket=x${ticket}`, cookie)).status).toBe(401);
     expect((await get(`/api/v1/inbox/${id}/html?ticket=${ticket}`, cookie)).status).toBe(401);
-    for (const other of ['/accounts', '/accounts/default/suppressions/export', `/inbox/${id}/source`])
-      expect((await get(`/api/v1${other}?ticket=${await createTicket(`/api/v1${other}`)}`, cookie)).status).toBe(401);
+    for (const otherPath of ['/accounts', '/accounts/default/suppressions/export', `/inbox/${id}/source`])
+      expect(
+        (await get(`/api/v1${otherPath}?ticket=${await createTicket(`/api/v1${otherPath}`)}`, cookie)).status,
+      ).toBe(401);
     expect((await sendJson('POST', '/api/v1/sign-out', undefined, { ...session }, newService.operatorUrl)).status).toBe(
       200,
     );

@@ -139,11 +139,11 @@ test('the figures count a message that an operator cancels as a departure from t
     return endedBefore === previousCount;
   };
   await expect.poll(isSettled, { interval: 1_200 }).toBe(true);
-  const cancelled = await fetch(`${service.operatorUrl}/api/v1/messages/${deferredMessage.id}/cancel`, {
+  const cancelResponse = await fetch(`${service.operatorUrl}/api/v1/messages/${deferredMessage.id}/cancel`, {
     method: 'POST',
     headers: createHeaders(),
   });
-  expect(cancelled.status).toBe(200);
+  expect(cancelResponse.status).toBe(200);
   await expect.poll(countEnded).toBe(endedBefore + 1);
   const metrics = await (await fetch(`${service.operatorUrl}/metrics`)).text();
   expect(metrics).toContain('postrider_messages_total{state="cancelled"} 1');

@@ -100,15 +100,15 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     const id = await sendDelivered(to);
     const answer = await send(createBody(hardBounce, id, to));
     expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { result: 'ok', message: '1 event recorded' }]);
-    const shown = await runJsonCommand<{
+    const shownMessage = await runJsonCommand<{
       state: string;
       ended: string;
       events: { type: string; by: string; at: string }[];
     }>(folder, ['message', 'show', id]);
-    expect(shown.state).toBe('bounced');
-    expect(shown.events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
-    expect(shown.events.at(-1)?.by).toBe(`feedback:${name}`);
-    expect(shown.ended).toBe(shown.events.at(-1)?.at);
+    expect(shownMessage.state).toBe('bounced');
+    expect(shownMessage.events.map(({ type }) => type)).toEqual(['accepted', 'delivered', 'bounced']);
+    expect(shownMessage.events.at(-1)?.by).toBe(`feedback:${name}`);
+    expect(shownMessage.ended).toBe(shownMessage.events.at(-1)?.at);
     expect(await listSuppressed()).toContain(`${to} bounce ${id}`);
     const receivedCount = relay.receivedMessages.length;
     const next = await submitTo(to);
@@ -119,13 +119,13 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   test('the same event with another secret is refused with 401, is counted and changes nothing', async () => {
     const to = `forged@${name}.example.com`;
     const id = await sendDelivered(to);
-    const before = await readAll(id);
+    const dataBefore = await readAll(id);
     const metric = `postrider_feedback_refused_total{reason="${name}-unauthenticated"}`;
     const refusedCount = await readMetric(metric);
     const body = createBody(hardBounce, id, to);
     expect(await post(body, row.createSender())).toBe(401);
     expect((await sendRequest(getEventsUrl(path), { method: 'POST', body: new Uint8Array(body) })).status).toBe(401);
-    expect(await readAll(id)).toEqual(before);
+    expect(await readAll(id)).toEqual(dataBefore);
     expect(await readMetric(metric)).toBe(refusedCount + 2);
   });
 
@@ -135,8 +135,8 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(await post(createBody(delivery, id, to))).toBe(200);
     const details = await runJsonCommand<{ confirmedAt: string | null }>(folder, ['message', 'show', id]);
     expect(details.confirmedAt).toMatch(/^\d{4}-/);
-    const shown = await runCommand(folder, ['message', 'show', id]);
-    expect(shown.stdout).toMatch(new RegExp(`^confirmed +.+ by feedback:${name}, .+$`, 'm'));
+    const showResult = await runCommand(folder, ['message', 'show', id]);
+    expect(showResult.stdout).toMatch(new RegExp(`^confirmed +.+ by feedback:${name}, .+$`, 'm'));
     const { state, events } = (await store.findMessage(id)) ?? { state: null, events: [] };
     expect([state, events.at(-1)]).toMatchObject(['delivered', { verb: 'confirmed', by: `feedback:${name}` }]);
   });
@@ -147,15 +147,15 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     const body = createBody(hardBounce, id, to);
     expect(await post(body)).toBe(200);
     await runJsonCommand(folder, ['suppression', 'remove', name, to]);
-    const before = await readAll(id);
+    const dataBefore = await readAll(id);
     expect([await post(body), await post(body)]).toEqual([200, 200]);
-    expect(await readAll(id)).toEqual(before);
+    expect(await readAll(id)).toEqual(dataBefore);
   });
 
   test('an event about another recipient or an unknown message is answered with 200, is counted and changes nothing', async () => {
     const to = `victim@${name}.example.com`;
     const id = await sendDelivered(to);
-    const before = await readAll(id);
+    const dataBefore = await readAll(id);
     const metric = 'postrider_feedback_reports_total{result="unrelated"}';
     const unrelatedCount = await readMetric(metric);
     const answer = await send(createBody(hardBounce, id, `other@${name}.example.com`));
@@ -164,7 +164,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
       '1 event without a message of this installation to the same recipient',
     ]);
     expect(await post(createBody(hardBounce, createMessageIdAt(Date.now()), to))).toBe(200);
-    expect(await readAll(id)).toEqual(before);
+    expect(await readAll(id)).toEqual(dataBefore);
     // An event with an unknown provider's id is pending for a minute.
     expect(await readMetric(metric)).toBe(unrelatedCount + (row.metadata === null ? 1 : 2));
   });

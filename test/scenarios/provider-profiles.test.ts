@@ -55,8 +55,8 @@ test.each(SENDERS.map((row) => [row.name, row] as const))(
     expect(await post(body, row.createSender())).toBe(401);
     expect((await store.findMessage(id))?.events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered']);
     expect(await post(body)).toBe(200);
-    const bounced = await store.findMessage(id);
-    expect([bounced?.state, bounced?.events.at(-1)?.by]).toEqual(['bounced', `feedback:${name}`]);
+    const bouncedMessage = await store.findMessage(id);
+    expect([bouncedMessage?.state, bouncedMessage?.events.at(-1)?.by]).toEqual(['bounced', `feedback:${name}`]);
     expect((await store.findMessage(await submit()))?.state).toBe('suppressed');
     expect(relay.receivedMessages).toHaveLength(1);
     await service.stop();

@@ -53,9 +53,9 @@ const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 
 test('a hard bounce suppresses only its recipient', async () => {
-  const bounced = await submitTo('gone@example.com');
-  await waitForState(bounced, 'bounced');
-  const { attempts } = await showMessage(bounced);
+  const bouncedId = await submitTo('gone@example.com');
+  await waitForState(bouncedId, 'bounced');
+  const { attempts } = await showMessage(bouncedId);
   expect(attempts).toMatchObject([{ outcome: 'bounced', code: 550, enhancedCode: '5.1.1' }]);
   expect(attempts[0]?.transcript.join('\n')).toContain('RCPT TO:<gone@example.com>');
   const [repeatedId, otherId] = [await submitTo('Gone@EXAMPLE.com'), await submitTo('here@example.com')];

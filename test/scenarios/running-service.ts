@@ -32,7 +32,7 @@ export interface RunningService {
   readonly stdout: () => string;
   readonly stderr: () => string;
   /** Resolves to the exit code or the signal when the process ends. */
-  readonly ended: Promise<number | string>;
+  readonly exitPromise: Promise<number | string>;
   /** Sends SIGTERM and waits for the end of the process. */
   stop(): Promise<number | string>;
 }
@@ -55,10 +55,10 @@ export interface Scenario {
 export function createScenario(): Scenario {
   const folders: string[] = [];
   const stores: Store[] = [];
-  const children: { child: ChildProcess; ended: Promise<unknown> }[] = [];
+  const children: { child: ChildProcess; exitPromise: Promise<unknown> }[] = [];
   afterAll(async () => {
     for (const { child } of children) child.kill('SIGKILL');
-    await Promise.all([...children.map(({ ended }) => ended), ...stores.map((store) => store.close())]);
+    await Promise.all([...children.map(({ exitPromise }) => exitPromise), ...stores.map((store) => store.close())]);
     for (const folder of folders) rmSync(folder, { recursive: true, force: true });
   });
 
@@ -74,10 +74,10 @@ export function createScenario(): Scenario {
       stdio: ['ignore', 'pipe', 'pipe'],
     });
     let [stdout, stderr] = ['', ''];
-    const ended = new Promise<number | string>((resolve) =>
+    const exitPromise = new Promise<number | string>((resolve) =>
       child.once('close', (code, signal) => resolve(code ?? signal ?? 'unknown')),
     );
-    children.push({ child, ended });
+    children.push({ child, exitPromise });
     child.stderr.on('data', (chunk: Buffer) => {
       stderr += chunk.toString();
     });
@@ -86,13 +86,13 @@ export function createScenario(): Scenario {
         stdout += chunk.toString();
         if (readyPattern.test(stdout)) resolve();
       });
-      void ended.then((code) => reject(new Error(`serve ${describeExit(code)}: ${stderr}`)));
+      void exitPromise.then((code) => reject(new Error(`serve ${describeExit(code)}: ${stderr}`)));
     });
     const stop = () => {
       child.kill('SIGTERM');
-      return ended;
+      return exitPromise;
     };
-    return { child, stdout: () => stdout, stderr: () => stderr, ended, stop };
+    return { child, stdout: () => stdout, stderr: () => stderr, exitPromise, stop };
   }
 
   return {
@@ -111,20 +111,20 @@ export function createScenario(): Scenario {
       return store;
     },
     async serve(folder, settings = {}) {
-      const running = await startService(folder, ['--json'], settings, /\n/);
-      const [first] = running.stdout().split('\n');
+      const runningService = await startService(folder, ['--json'], settings, /\n/);
+      const [first] = runningService.stdout().split('\n');
       const startOutput = JSON.parse(first ?? '') as Omit<RunningService, 'key'> & { key: string | null };
       const { publicUrl, operatorUrl, signIn, feedback } = startOutput;
-      return { ...running, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
+      return { ...runningService, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
     },
     async serveWithBanner(folder, settings = {}) {
       // Returns the last line of the output: the body of the curl command on an empty store, or otherwise the
       // instruction for creating a key.
-      const running = await startService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
-      const banner = running.stdout();
+      const runningService = await startService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
+      const banner = runningService.stdout();
       const findInBanner = (what: RegExp) => what.exec(banner)?.[1] ?? '';
       return {
-        ...running,
+        ...runningService,
         banner,
         feedback: { smtp: null, http: null },
         publicUrl: findInBanner(/Public interface +(\S+)\/api\/v1\/send-mail/),

@@ -54,9 +54,9 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   const message = `Hello ${BODY}`;
   const ids: string[] = [];
   for (const to of ['here@example.com', 'gone@example.com', 'later@example.com', 'bounce@simulator.postrider.test']) {
-    const sent = await submit(service.publicUrl, key, { to, message });
-    expect(sent.status).toBe(201);
-    ids.push(readMessageId(await sent.text()));
+    const submitResponse = await submit(service.publicUrl, key, { to, message });
+    expect(submitResponse.status).toBe(201);
+    ids.push(readMessageId(await submitResponse.text()));
   }
   const refusals = await Promise.all([
     submit(service.publicUrl, key, { message }),
@@ -107,28 +107,28 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   );
   expect(await service.stop()).toBe(0);
 
-  const searched = {
+  const searchedTexts = {
     log: service.stdout() + service.stderr(),
     listings: listings.map(({ stdout, stderr }) => stdout + stderr).join(''),
     metrics: metrics.text,
     transcripts: JSON.stringify(shownMessage.attempts),
   };
   // These lines check that the searched output is complete.
-  expect(searched.log).toContain(ids[0]);
-  expect(searched.transcripts).toContain('AUTH');
+  expect(searchedTexts.log).toContain(ids[0]);
+  expect(searchedTexts.transcripts).toContain('AUTH');
   const encodeBase64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');
-  const plain = `\0relayuser\0${RELAY_PASSWORD}`;
+  const plainCredentials = `\0relayuser\0${RELAY_PASSWORD}`;
   const secrets = [
     key,
     key.slice(12),
     'wrongmark4714',
     RELAY_PASSWORD,
     encodeBase64(RELAY_PASSWORD),
-    encodeBase64(plain),
+    encodeBase64(plainCredentials),
     OPERATOR_PASSWORD,
     WRONG_PASSWORD,
   ];
-  for (const [where, text] of Object.entries(searched)) {
+  for (const [where, text] of Object.entries(searchedTexts)) {
     expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
   }
   const raw = listFiles(folder).map((path) => ({ path, bytes: readFileSync(path) }));

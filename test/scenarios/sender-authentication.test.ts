@@ -6,7 +6,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand, submit, submitAccepted } from '../rig/service.ts';
 import { type RealSmtpServer, startSmtpServer } from '../rig/smtp-server.ts';
-import { verify } from '../unit/message/dkim-verifier.ts';
+import { verifySignatures } from '../unit/message/dkim-verifier.ts';
 import { createScenario, type RunningService } from './running-service.ts';
 
 interface DomainAnswer {
@@ -97,7 +97,7 @@ test('messages are signed with both keys, the signatures are aligned, and the re
   const txtRecords = Object.fromEntries(
     Object.entries(dns.zone).map(([name, { TXT }]) => [name, String(TXT?.[0] ?? '')]),
   );
-  const results = await verify(mail?.data ?? Buffer.alloc(0), txtRecords);
+  const results = await verifySignatures(mail?.data ?? Buffer.alloc(0), txtRecords);
   expect(results.map(({ domain, result, aligned }) => [domain, result, aligned])).toEqual([
     ['example.org', 'pass', true],
     ['example.org', 'pass', true],

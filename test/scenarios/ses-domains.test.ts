@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => Promise.all([dns.close(), ses.close()]));
 
 const runPostrider = (...args: string[]) => runCommand(folder, args, settings);
-const add = (name: string, ...flags: string[]) =>
+const addDomain = (name: string, ...flags: string[]) =>
   runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name, ...flags], settings);
 const publish = ({ records }: DomainAnswer) => {
   for (const { type, name, value } of records) {
@@ -43,14 +43,14 @@ const publish = ({ records }: DomainAnswer) => {
     if (type === 'CNAME') dns.zone[name] = { CNAME: value };
   }
 };
-async function verify(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
+async function verifyDomain(name: string): Promise<{ code: number; stderr: string; answer: DomainAnswer }> {
   const { code, stdout, stderr } = await runPostrider('domain', 'verify', name, '--json');
   return { code, stderr, answer: JSON.parse(stdout) as DomainAnswer };
 }
 const listProviderRecords = ({ records }: DomainAnswer) => records.filter(({ purpose }) => purpose === 'provider');
 
 test('`domain add` creates the identity with the RSA key of Postrider, and `domain verify` also reads its state at SES', async () => {
-  const addedDomain = await add('own.example');
+  const addedDomain = await addDomain('own.example');
   const identity = ses.identities.get('own.example');
   const rsaRecord = addedDomain.records.find(({ purpose, value }) => purpose === 'dkim' && value.includes('k=rsa'));
   expect(rsaRecord?.name).toBe(`${identity?.selector}._domainkey.own.example`);
@@ -65,16 +65,20 @@ test('`domain add` creates the identity with the RSA key of Postrider, and `doma
   ]);
   expect(addedDomain.records.find(({ purpose }) => purpose === 'spf')?.value).toContain('include:amazonses.com');
   publish(addedDomain);
-  const earlyVerify = await verify('own.example');
+  const earlyVerify = await verifyDomain('own.example');
   expect([earlyVerify.code, earlyVerify.answer.status]).toEqual([1, 'authenticated']);
   expect(earlyVerify.stderr).toMatch(/own\.example: Amazon SES has not verified this domain yet/);
   if (identity !== undefined) Object.assign(identity, { verified: true, dkim: 'SUCCESS' });
-  const verified = await verify('own.example');
-  expect([verified.code, verified.stderr, listProviderRecords(verified.answer)[0]?.found]).toEqual([0, '', 'found']);
+  const verifyResult = await verifyDomain('own.example');
+  expect([verifyResult.code, verifyResult.stderr, listProviderRecords(verifyResult.answer)[0]?.found]).toEqual([
+    0,
+    '',
+    'found',
+  ]);
 });
 
 test('with `--easy-dkim`, the records of SES are also printed and verified', async () => {
-  const addedDomain = await add('easy.example', '--easy-dkim');
+  const addedDomain = await addDomain('easy.example', '--easy-dkim');
   const cnameRecords = listProviderRecords(addedDomain).filter(({ type }) => type === 'CNAME');
   expect(cnameRecords.map(({ name, value }) => [name, value])).toEqual(
     ['tokenone', 'tokentwo', 'tokenthree'].map((token) => [
@@ -85,7 +89,7 @@ test('with `--easy-dkim`, the records of SES are also printed and verified', asy
   publish(addedDomain);
   delete dns.zone['tokentwo._domainkey.easy.example'];
   Object.assign(ses.identities.get('easy.example') ?? {}, { verified: true });
-  const { answer } = await verify('easy.example');
+  const { answer } = await verifyDomain('easy.example');
   expect(listProviderRecords(answer).map(({ found }) => found)).toEqual(['found', 'missing', 'found', 'found']);
   const shownDomain = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'easy.example'], settings);
   expect(listProviderRecords(shownDomain)).toHaveLength(4);
@@ -107,24 +111,24 @@ test('`domain verify` creates the SES identity that `domain add` could not creat
   expect(listProviderRecords(addedDomain).map(({ found }) => found)).toEqual(['unknown']);
   publish(addedDomain);
   expect(identities.has('late.example')).toBe(false);
-  await verify('late.example');
+  await verifyDomain('late.example');
   expect(identities.get('late.example')?.origin).toBe('EXTERNAL');
 });
 
 test('after a rotation, `domain verify` passes the new signing key to SES', async () => {
-  const added = await add('turn.example');
-  publish(added);
+  const addResult = await addDomain('turn.example');
+  publish(addResult);
   const selectorBefore = ses.identities.get('turn.example')?.selector;
-  await verify('turn.example');
+  await verifyDomain('turn.example');
   publish(await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'turn.example'], settings));
-  await verify('turn.example');
+  await verifyDomain('turn.example');
   const selectorAfter = ses.identities.get('turn.example')?.selector;
   expect(selectorAfter).not.toBe(selectorBefore);
   expect(dns.zone[`${selectorAfter}._domainkey.turn.example`]).toBeDefined();
 });
 
 test('a MAIL FROM domain at SES is verified, and its records are shown', async () => {
-  const addedDomain = await add('from.example');
+  const addedDomain = await addDomain('from.example');
   const identity = ses.identities.get('from.example');
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behavior: 'USE_DEFAULT_VALUE' };
   Object.assign(identity ?? {}, { verified: true, dkim: 'SUCCESS', mailFrom });
@@ -133,7 +137,7 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
     records
       .filter(({ name, value }) => `${name} ${value}`.includes('bounce.from'))
       .map((record) => [record.type, record.found]);
-  const earlyVerify = await verify('from.example');
+  const earlyVerify = await verifyDomain('from.example');
   // The output does not state that messages are accepted.
   expect(earlyVerify.code).toBe(0);
   expect(formatLines(earlyVerify.answer)).toEqual([
@@ -148,7 +152,7 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
     TXT: ['v=spf1 include:amazonses.com ~all'],
   };
   Object.assign(identity ?? {}, { mailFrom: { ...mailFrom, status: 'SUCCESS' } });
-  expect(formatLines((await verify('from.example')).answer).map(([, found]) => found)).toEqual([
+  expect(formatLines((await verifyDomain('from.example')).answer).map(([, found]) => found)).toEqual([
     'found',
     'found',
     'found',
@@ -169,7 +173,7 @@ test('an identity that signs with an unknown key is not changed, and is reported
     /^postrider: warning: Amazon SES already has an identity theirs\.example .+; it is unchanged\n$/,
   );
   publish(JSON.parse(stdout) as DomainAnswer);
-  expect((await verify('theirs.example')).code).toBe(0);
+  expect((await verifyDomain('theirs.example')).code).toBe(0);
   expect(ses.identities.get('theirs.example')).toMatchObject({ selector: 'corporate', privateKey: 'theirs' });
 });
 
@@ -182,8 +186,8 @@ test('an existing identity is not removed with the domain', async () => {
     selector: null,
     privateKey: null,
   });
-  const added = await add('old.example');
-  expect(listProviderRecords(added)).toHaveLength(4);
+  const addResult = await addDomain('old.example');
+  expect(listProviderRecords(addResult)).toHaveLength(4);
   expect(ses.identities.get('old.example')?.origin).toBe('AWS_SES');
   const { stdout } = await runPostrider('domain', 'remove', 'old.example');
   expect(stdout).toContain('Amazon SES still has the identity old.example');
@@ -221,8 +225,8 @@ test('doctor warns about the sandbox and fails for a paused account', async () =
 });
 
 test('`account set --ses-configuration-set` applies to the messages of a running service within one second', async () => {
-  publish(await add('sets.example'));
-  expect((await verify('sets.example')).answer.status).toBe('authenticated');
+  publish(await addDomain('sets.example'));
+  expect((await verifyDomain('sets.example')).answer.status).toBe('authenticated');
   // The service reads the new status within one second.
   const countBefore = ses.receivedMessages.length;
   await expect

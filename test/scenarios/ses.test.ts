@@ -72,7 +72,7 @@ test('a subscription to the configured topic is confirmed automatically', async 
 });
 
 test('a bounce event from SNS ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
-  const other = await sendAndWait('other@example.net');
+  const otherSubmission = await sendAndWait('other@example.net');
   const { id, reference } = await sendAndWait('gone@example.net');
   expect((await ses.fetchEmails()).map(({ messageId }) => messageId)).toContain(reference);
   const message = createSnsMessage(sns.signer.key, {
@@ -82,7 +82,7 @@ test('a bounce event from SNS ends the message as bounced and suppresses its rec
   expect(await readState(id)).toBe('bounced');
   expect(await listSuppressed()).toEqual(['gone@example.net bounce']);
   expect(await readState(await submitTo('gone@example.net'))).toBe('suppressed');
-  expect(await readState(other.id)).toBe('delivered');
+  expect(await readState(otherSubmission.id)).toBe('delivered');
   const events = (await store.findMessage(id))?.events.length;
   expect((await postNotification(message)).status).toBe(200);
   const repeatedNotification = createSnsMessage(sns.signer.key, {
@@ -127,12 +127,12 @@ test('a transient bounce event ends the message as bounced and suppresses no rec
 
 test('a forged notification has no effect and is counted', async () => {
   const { id, reference } = await sendAndWait('victim@example.net');
-  const forged = createSnsMessage(
+  const forgedNotification = createSnsMessage(
     sns.signer.key,
     { Message: createSesEvent('Bounce', reference, 'victim@example.net') },
     { Message: createSesEvent('Complaint', reference, 'victim@example.net') },
   );
-  expect((await postNotification(forged)).status).toBe(403);
+  expect((await postNotification(forgedNotification)).status).toBe(403);
   expect(await readState(id)).toBe('delivered');
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   expect(text).toContain('postrider_feedback_refused_total{reason="sns-forged"} 1');

@@ -45,15 +45,15 @@ test('an import applies to the running service, which accepts messages during th
   void importRun.then(() => {
     isImportDone = true;
   });
-  let sent = 0;
+  let sentCount = 0;
   while (!isImportDone) {
-    await send(`meanwhile${sent}@example.com`);
-    sent += 1;
+    await send(`meanwhile${sentCount}@example.com`);
+    sentCount += 1;
   }
   const { code, stdout, stderr } = await importRun;
   expect({ code, stderr }).toEqual({ code: 0, stderr: 'line 50002: "no address" is not an email address; skipped\n' });
   expect(JSON.parse(stdout)).toMatchObject({ read: 50_001, added: 50_000, known: 0, skipped: 1 });
-  expect(sent).toBeGreaterThan(0);
+  expect(sentCount).toBeGreaterThan(0);
   expect(await readState(await send('user49999@import.example'))).toBe('suppressed');
   const exportOutput = await runCommand(folder, ['suppression', 'export', 'default']);
   expect(exportOutput.stdout.trim().split('\n')).toHaveLength(50_001);

@@ -66,7 +66,7 @@ describe('webhooks', () => {
     const { secret } = await createEndpoint(receiver.url, '--events', 'all');
     const id = await submitAccepted(service.publicUrl, service.key, { to: HARD_BOUNCE });
     const listPayloads = () =>
-      receiver.received.map((webhook) => verify(secret, webhook)).filter(({ data }) => data.id === id);
+      receiver.receivedWebhooks.map((webhook) => verify(secret, webhook)).filter(({ data }) => data.id === id);
     await expect.poll(() => listPayloads().length).toBe(2);
     const payloads = listPayloads().sort((a, b) => Number(a.data.sequence) - Number(b.data.sequence));
     expect(payloads).toMatchObject([
@@ -75,7 +75,9 @@ describe('webhooks', () => {
     ]);
     const { events } = await run<{ events: { type: string }[] }>('message', 'show', id);
     expect(payloads.map(({ type }) => type)).toEqual(events.map(({ type }) => `message.${type}`));
-    expect(new Set(receiver.received.map(({ headers }) => headers['webhook-id'])).size).toBe(receiver.received.length);
+    expect(new Set(receiver.receivedWebhooks.map(({ headers }) => headers['webhook-id'])).size).toBe(
+      receiver.receivedWebhooks.length,
+    );
   });
 
   test('that failed are replayed with the same id and body, and both secrets sign during a rotation', async () => {
@@ -93,7 +95,7 @@ describe('webhooks', () => {
     receiver.behave = () => ({ status: 200 });
     await run('webhook', 'replay', id, '--since', '1h');
     await expect.poll(async () => (await list())[0]?.status).toBe('delivered');
-    const [first, last] = [receiver.received[0], receiver.received.at(-1)];
+    const [first, last] = [receiver.receivedWebhooks[0], receiver.receivedWebhooks.at(-1)];
     if (first === undefined || last === undefined) throw new Error('no webhook was received');
     expect([last.headers['webhook-id'], last.body]).toEqual([first.headers['webhook-id'], first.body]);
     for (const signingSecret of [secret, nextSecret]) expect(verify(signingSecret, last)).toBeTruthy();
@@ -105,7 +107,7 @@ describe('webhooks', () => {
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'domain.failing');
     await run('webhook', 'test', id);
     await expect.poll(async () => (await run<Delivery[]>('webhook', 'deliveries', id, '--failed')).length).toBe(1);
-    expect(receiver.received.map((webhook) => verify(secret, webhook).type)).toEqual(['webhook.test']);
+    expect(receiver.receivedWebhooks.map((webhook) => verify(secret, webhook).type)).toEqual(['webhook.test']);
   });
 });
 
@@ -117,8 +119,8 @@ test('the texts of commands name the end of the old secret, the nearest type, th
     const { code, stdout, stderr } = await runCommand(folder, args, settings);
     return { code, text: stdout + stderr };
   };
-  const rotated = await runText('webhook', 'rotate', id, '--grace', '2h');
-  const until = /The old secret also signs until (.*)\./.exec(rotated.text)?.[1];
+  const rotateOutput = await runText('webhook', 'rotate', id, '--grace', '2h');
+  const until = /The old secret also signs until (.*)\./.exec(rotateOutput.text)?.[1];
   expect(until).toBeDefined();
   expect((await runText('webhook', 'show', id)).text).toContain(`signs until ${until}`);
   expect(Object.keys(await run<object>('webhook', 'show', id))).toEqual([
@@ -149,8 +151,8 @@ test('a delivery that failed is sent again about five seconds later', async () =
   receiver.behave = (_webhook, count) => ({ status: count === 1 ? 503 : 200 });
   await createEndpoint(receiver.url, '--events', 'message.delivered');
   await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
-  await expect.poll(() => receiver.received.length, { timeout: 30_000, interval: 50 }).toBe(2);
-  const [first, second] = receiver.received;
+  await expect.poll(() => receiver.receivedWebhooks.length, { timeout: 30_000, interval: 50 }).toBe(2);
+  const [first, second] = receiver.receivedWebhooks;
   if (first === undefined || second === undefined) throw new Error('no webhook was received');
   expect(second.headers['webhook-id']).toBe(first.headers['webhook-id']);
   // The jitter shortens the delay of 5 s by at most one tenth.
@@ -161,25 +163,25 @@ test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with 
   const receiver = await startReceiver();
   const lostFolder = rig.createFolder();
   const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any', POSTRIDER_SECRET: 'cd'.repeat(32) };
-  const runThere = <T>(...args: readonly string[]) => runJsonCommand<T>(lostFolder, args, settings);
+  const runInLostFolder = <T>(...args: readonly string[]) => runJsonCommand<T>(lostFolder, args, settings);
   await runJsonCommand(lostFolder, ['account', 'create', 'default'], settings);
   const { id } = await runJsonCommand<{ id: string }>(lostFolder, ['webhook', 'create', receiver.url], {
     ...settings,
     POSTRIDER_SECRET: 'ab'.repeat(32),
   });
-  const lost = await rig.serve(lostFolder, settings);
-  await runThere('webhook', 'test', id);
+  const serviceWithoutSecret = await rig.serve(lostFolder, settings);
+  await runInLostFolder('webhook', 'test', id);
   const list = () =>
-    runThere<(Delivery & { readonly attempts: readonly { error: string }[] })[]>('webhook', 'deliveries', id);
+    runInLostFolder<(Delivery & { readonly attempts: readonly { error: string }[] })[]>('webhook', 'deliveries', id);
   await expect.poll(async () => (await list())[0]?.status).toBe('failed');
   expect((await list())[0]?.attempts[0]?.error).toMatch(/restore POSTRIDER_SECRET, or rotate/);
-  expect(receiver.received).toEqual([]);
-  const { secret } = await runThere<{ secret: string }>('webhook', 'rotate', id);
-  await runThere('webhook', 'replay', id);
-  await expect.poll(() => receiver.received.length).toBe(1);
-  const [received] = receiver.received;
+  expect(receiver.receivedWebhooks).toEqual([]);
+  const { secret } = await runInLostFolder<{ secret: string }>('webhook', 'rotate', id);
+  await runInLostFolder('webhook', 'replay', id);
+  await expect.poll(() => receiver.receivedWebhooks.length).toBe(1);
+  const [received] = receiver.receivedWebhooks;
   expect(received === undefined ? null : verify(secret, received).type).toBe('webhook.test');
-  await lost.stop();
+  await serviceWithoutSecret.stop();
 });
 
 test('a URL that is not permitted is refused with exit code 1 and one line', async () => {
@@ -222,7 +224,7 @@ describe.each([
     await expect.poll(() => isListening(port), { timeout: 20_000 }).toBe(true);
     const id = await submitAccepted(service.publicUrl, service.key, { to: `bounce+${file}@simulator.postrider.test` });
     await expect.poll(() => output).toBe(`message.bounced ${id} bounced 1\n`);
-    const forged = await fetch(`http://127.0.0.1:${port}/`, {
+    const forgedResponse = await fetch(`http://127.0.0.1:${port}/`, {
       method: 'POST',
       headers: {
         'webhook-id': 'a',
@@ -231,7 +233,7 @@ describe.each([
       },
       body: '{}',
     });
-    expect(forged.status).toBe(401);
+    expect(forgedResponse.status).toBe(401);
   });
 });
 

@@ -13,7 +13,7 @@ function isStage(text: string): text is Stage {
   return (STAGES as readonly string[]).includes(text);
 }
 
-function parse(stage: string, line: string): Reply {
+function parseReply(stage: string, line: string): Reply {
   if (!isStage(stage)) throw new Error(`unknown stage: ${stage}`);
   return replyFromLine(stage, line);
 }
@@ -59,7 +59,7 @@ describe('rules', () => {
       expect(rule.samples.length).toBeGreaterThan(0);
       for (const sample of rule.samples) {
         const space = sample.indexOf(' ');
-        const reply = parse(sample.slice(0, space), sample.slice(space + 1));
+        const reply = parseReply(sample.slice(0, space), sample.slice(space + 1));
         expect({ sample, rule: findRule(reply)?.name }).toEqual({ sample, rule: rule.name });
         expect(classify(reply)).toMatchObject({ reason: rule.result.reason });
       }
@@ -81,7 +81,9 @@ describe('replies of real servers', () => {
     if (line === '' || line.startsWith('#')) continue;
     const [server, stage, reply, kind, reason, detail, alarm] = line.split('\t');
     test(`have the documented outcome: ${reply} (${server}, stage ${stage})`, () => {
-      expect(formatOutcome(classify(parse(stage ?? '', reply ?? '')))).toBe(`${kind} ${reason} ${detail} ${alarm}`);
+      expect(formatOutcome(classify(parseReply(stage ?? '', reply ?? '')))).toBe(
+        `${kind} ${reason} ${detail} ${alarm}`,
+      );
     });
   }
 });

@@ -9,7 +9,7 @@ import { type Outcome, type Reason, SIMULATOR } from '../../../src/model/outcome
 import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
 
 /** For each reason: the class of a bounce without a suppression, the class of a deferral, and the category. */
-const EXPECTED: Readonly<Record<Reason, readonly [string, string, string]>> = {
+const EXPECTED_FAILURES: Readonly<Record<Reason, readonly [string, string, string]>> = {
   'recipient-unknown': ['block', 'block', 'mailbox-unknown'],
   'recipient-disabled': ['soft', 'soft', 'mailbox-disabled'],
   'mailbox-full': ['soft', 'soft', 'mailbox-full'],
@@ -26,19 +26,19 @@ const EXPECTED: Readonly<Record<Reason, readonly [string, string, string]>> = {
   smtputf8: ['block', 'block', 'content'],
   unknown: ['block', 'soft', 'unknown'],
 };
-const REASONS = Object.keys(EXPECTED) as Reason[];
+const REASONS = Object.keys(EXPECTED_FAILURES) as Reason[];
 const NO_REPLY = { stage: 'rcpt', code: null, enhanced: null, text: '' } as const;
 
 test.each(REASONS)('the reason %s has a class and a category', (reason) => {
-  const [bounceClass, deferralClass, category] = EXPECTED[reason];
-  const bounced: Outcome = { kind: 'bounced', reply: NO_REPLY, reason, suppress: false };
-  expect(classifyOutcome(bounced)).toEqual({ class: bounceClass, category });
-  const deferred: Outcome = { kind: 'deferred', reply: NO_REPLY, reason, scope: 'message' };
-  expect(classifyOutcome(deferred)).toEqual({ class: deferralClass, category });
+  const [bounceClass, deferralClass, category] = EXPECTED_FAILURES[reason];
+  const bouncedOutcome: Outcome = { kind: 'bounced', reply: NO_REPLY, reason, suppress: false };
+  expect(classifyOutcome(bouncedOutcome)).toEqual({ class: bounceClass, category });
+  const deferredOutcome: Outcome = { kind: 'deferred', reply: NO_REPLY, reason, scope: 'message' };
+  expect(classifyOutcome(deferredOutcome)).toEqual({ class: deferralClass, category });
 });
 
 test('every failure category except domain is the category of a reason', () => {
-  const categories = new Set([...Object.values(EXPECTED).map(([, , category]) => category), 'domain']);
+  const categories = new Set([...Object.values(EXPECTED_FAILURES).map(([, , category]) => category), 'domain']);
   expect([...categories].sort()).toEqual([...FAILURE_CATEGORIES].sort());
 });
 

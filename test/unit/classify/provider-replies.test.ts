@@ -10,15 +10,15 @@ import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
 
 const SES_CODES = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
-const SPARKPOST = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
+const SPARKPOST_DOCUMENTATION = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
 
-const throttled = { kind: 'deferred', category: 'throttled' };
+const throttledOutcome = { kind: 'deferred', category: 'throttled' };
 const networkDeferral = { kind: 'deferred', category: 'network' };
 const configuration = { kind: 'deferred', category: 'auth' };
 
 const listRules = (name: string) => PROVIDERS.find((provider) => provider.name === name)?.relay?.replies ?? [];
 
-function parse(sample: string): Reply {
+function parseSample(sample: string): Reply {
   const stage = sample.slice(0, sample.indexOf(' ')) as Stage;
   return replyFromLine(stage, sample.slice(stage.length + 1));
 }
@@ -28,7 +28,7 @@ const ROWS = PROVIDERS.flatMap(({ name, relay }) =>
 );
 
 test.each(ROWS)('the relay of %s, %s', (name, sample, rule) => {
-  const reply = parse(sample);
+  const reply = parseSample(sample);
   expect(findRule(reply, listRules(name))?.name).toBe(rule.name);
   const outcome = classify(reply, listRules(name));
   const { result } = rule;
@@ -42,24 +42,29 @@ test.each(ROWS)('the relay of %s, %s', (name, sample, rule) => {
 });
 
 test.each([
-  ['ses', 'content 454 Throttling failure: Maximum sending rate exceeded', throttled, 'message'],
-  ['ses', 'content 454 Throttling failure: Daily message quota exceeded', throttled, 'transport'],
+  ['ses', 'content 454 Throttling failure: Maximum sending rate exceeded', throttledOutcome, 'message'],
+  ['ses', 'content 454 Throttling failure: Daily message quota exceeded', throttledOutcome, 'transport'],
   ['ses', 'content 554 Message rejected: Email address is not verified.', configuration, 'message'],
   ['ses', 'content 554 Configuration set does not exist.', configuration, 'message'],
   ['ses', 'content 554 Message rejected: Sending paused for this account.', configuration, 'transport'],
-  ['sendgrid', 'auth 451 Authentication failed: Maximum credits exceeded', throttled, 'transport'],
+  ['sendgrid', 'auth 451 Authentication failed: Maximum credits exceeded', throttledOutcome, 'transport'],
   ['postal', 'content 530 From/Sender name is not valid', configuration, 'message'],
   ['postal', 'rcpt 530 Authentication required', configuration, 'transport'],
   ['mailtrap', 'mail 550 5.7.1 Sending from domain b.example is not allowed', configuration, 'message'],
-  ['mailgun', 'content 421 Domain b.example is not allowed to send: recipient limit exceeded', throttled, 'transport'],
+  [
+    'mailgun',
+    'content 421 Domain b.example is not allowed to send: recipient limit exceeded',
+    throttledOutcome,
+    'transport',
+  ],
 ] as const)('the relay of %s, %s: the circuit breaker depends on the scope', (name, sample, expected, scope) => {
-  const outcome = classify(parse(sample), listRules(name));
+  const outcome = classify(parseSample(sample), listRules(name));
   expect(outcome).toMatchObject({ kind: expected.kind, scope });
   expect(classifyOutcome(outcome)?.category).toBe(expected.category);
 });
 
 test('the rules of a relay do not apply to another server', () => {
-  const reply = parse('content 530 From/Sender name is not valid');
+  const reply = parseSample('content 530 From/Sender name is not valid');
   expect(classify(reply)).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
   expect(classify(reply, listRules('ses'))).toEqual(classify(reply));
 });
@@ -67,18 +72,18 @@ test('the rules of a relay do not apply to another server', () => {
 test('an address that contains the phrase of a rule does not match the rule', () => {
   const rules = listRules('ses');
   const text = 'rcpt 550 5.1.1 <"configuration set does not exist"@b.example>: user unknown';
-  expect(classify(parse(text), rules)).toMatchObject({ kind: 'bounced', reason: 'recipient-unknown' });
+  expect(classify(parseSample(text), rules)).toMatchObject({ kind: 'bounced', reason: 'recipient-unknown' });
 });
 
 test.each([
-  ['ses', SES_CODES, 'greeting 421 Too many concurrent SMTP connections', throttled],
+  ['ses', SES_CODES, 'greeting 421 Too many concurrent SMTP connections', throttledOutcome],
   ['ses', SES_CODES, 'content 451 Temporary service failure', networkDeferral],
   ['ses', SES_CODES, 'content 451 Timeout waiting for data from client', networkDeferral],
   ['ses', SES_CODES, 'auth 454 Temporary authentication failure', networkDeferral],
   ['ses', SES_CODES, 'auth 535 Authentication Credentials Invalid', configuration],
   ['ses', SES_CODES, 'mail 530 Authentication required', configuration],
-  ['sparkpost', SPARKPOST, 'auth 535 5.7.8 Sorry. No authentication type succeeded', configuration],
+  ['sparkpost', SPARKPOST_DOCUMENTATION, 'auth 535 5.7.8 Sorry. No authentication type succeeded', configuration],
 ] as const)('the relay of %s (%s), %s: the rules for all servers apply', (name, _source, sample, expected) => {
-  const outcome = classify(parse(sample), listRules(name));
+  const outcome = classify(parseSample(sample), listRules(name));
   expect({ kind: outcome.kind, category: classifyOutcome(outcome)?.category }).toEqual(expected);
 });

@@ -106,7 +106,7 @@ export async function createCommandRig(environment: Readonly<Record<string, stri
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 
 /** Runs the real program with `input` on its standard input. */
-export function launch(folder: string, args: readonly string[], input: string | Buffer): Promise<CommandResult> {
+export function launchProgram(folder: string, args: readonly string[], input: string | Buffer): Promise<CommandResult> {
   const env = { PATH: process.env.PATH ?? '', POSTRIDER_DATABASE: `sqlite:${join(folder, 'postrider.db')}` };
   const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env });
   let [stdout, stderr] = ['', ''];

@@ -23,17 +23,17 @@ interface Result {
 }
 
 /** Returns an environment without the POSTRIDER_ settings of the machine. */
-function createEnvironment(extra: Readonly<Record<string, string>>): Record<string, string> {
-  return { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...extra };
+function createEnvironment(extraSettings: Readonly<Record<string, string>>): Record<string, string> {
+  return { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...extraSettings };
 }
 
 function run(
   folder: string,
   args: readonly string[],
-  extra: Readonly<Record<string, string>> = {},
+  extraSettings: Readonly<Record<string, string>> = {},
   input = '',
 ): Promise<Result> {
-  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: createEnvironment(extra) });
+  const child = spawn(process.execPath, [LAUNCHER, ...args], { cwd: folder, env: createEnvironment(extraSettings) });
   let stdout = '';
   let stderr = '';
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -177,7 +177,7 @@ describe('accounts and keys', () => {
         rateLeft: 1000,
         throttle: '50/s:200',
       });
-      const changed = [
+      const changeArguments = [
         'account',
         'set',
         'acme',
@@ -188,7 +188,7 @@ describe('accounts and keys', () => {
         '--throttle',
         '5/s',
       ];
-      expect(await runJson(folder, changed)).toMatchObject({
+      expect(await runJson(folder, changeArguments)).toMatchObject({
         volume: 100,
         volumeExpires: '2030-12-31T00:00:00.000Z',
         rate: null,
@@ -383,8 +383,8 @@ describe('settings', () => {
         join(folder, '.env'),
         'POSTRIDER_TRANSPORT=smtp://u:hunter2hunter2@relay.example\nPOSTRIDER_LISTEN=127.0.0.1:1\n',
       );
-      const extra = { POSTRIDER_LISTEN: '127.0.0.1:2', POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2' };
-      const machine = await run(folder, ['config', '--json'], extra);
+      const extraSettings = { POSTRIDER_LISTEN: '127.0.0.1:2', POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2' };
+      const machine = await run(folder, ['config', '--json'], extraSettings);
       expect(machine.stdout).not.toContain('hunter2');
       const settings: unknown = JSON.parse(machine.stdout);
       expect(settings).toContainEqual({ name: 'POSTRIDER_LISTEN', value: '127.0.0.1:2', source: 'environment' });
@@ -393,7 +393,7 @@ describe('settings', () => {
         value: 'smtp://u:********@relay.example',
         source: '.env',
       });
-      const textOutput = await run(folder, ['config'], extra);
+      const textOutput = await run(folder, ['config'], extraSettings);
       expect(textOutput.stdout).not.toContain('hunter2');
       expect(textOutput.stdout).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
     }));
@@ -414,8 +414,8 @@ describe('settings', () => {
   it('a damaged database stops a command with one line and is not changed', () =>
     runInFolder(async (folder) => {
       writeFileSync(join(folder, 'broken.db'), 'this is not a database '.repeat(500));
-      const extra = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
-      expectFailure(await run(folder, ['account', 'list'], extra), 1, 'broken.db');
+      const extraSettings = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
+      expectFailure(await run(folder, ['account', 'list'], extraSettings), 1, 'broken.db');
     }));
 });
 
@@ -578,8 +578,12 @@ describe('send', () => {
 
   it('without a running service, fails with one line that contains the remedy and the address from POSTRIDER_LISTEN', () =>
     runInFolder(async (folder) => {
-      const extra = { POSTRIDER_LISTEN: '127.0.0.1:1' };
-      expectFailure(await run(folder, [...flags, '--key', 'pr_k'], extra), 1, 'no response from http://127.0.0.1:1');
+      const extraSettings = { POSTRIDER_LISTEN: '127.0.0.1:1' };
+      expectFailure(
+        await run(folder, [...flags, '--key', 'pr_k'], extraSettings),
+        1,
+        'no response from http://127.0.0.1:1',
+      );
     }));
 
   it('the error states that the certificate is not accepted', () =>

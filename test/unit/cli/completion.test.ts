@@ -44,7 +44,7 @@ const isInstalled = (shell: Shell) => spawnSync(shell, ['-c', 'exit 0']).status 
 const INSTALLED_SHELLS = (Object.keys(SHELLS) as Shell[]).filter(isInstalled);
 
 /** Returns the sorted completions of the last word. `folder` is the working directory and the home folder. */
-function complete(shell: Shell, folder: string, words: readonly string[]): readonly string[] {
+function listCompletions(shell: Shell, folder: string, words: readonly string[]): readonly string[] {
   const { script, options, program } = SHELLS[shell];
   const path = join(folder, 'script');
   writeFileSync(path, script);
@@ -94,13 +94,13 @@ describe.each(INSTALLED_SHELLS)('%s', (shell) => {
   ])('completes %s', (_name, words, expected) => {
     const folder = createTemporaryFolder();
     for (const name of ['data', 'data of May']) mkdirSync(join(folder, name));
-    expect(complete(shell, folder, words)).toEqual(expected);
+    expect(listCompletions(shell, folder, words)).toEqual(expected);
   });
 
   test('completes the value after an equals sign', () => {
     // bash passes the equals sign as a word of its own.
     const words = shell === 'bash' ? ['--state', '=', 'de'] : ['--state=de'];
-    const values = complete(shell, createTemporaryFolder(), ['postrider', 'message', 'list', ...words]);
+    const values = listCompletions(shell, createTemporaryFolder(), ['postrider', 'message', 'list', ...words]);
     expect(values).toContain('delivered');
   });
 });

@@ -181,7 +181,7 @@ describe('the probe of the relay', () => {
     ...change,
   });
 
-  async function probe(
+  async function runProbe(
     script: Script,
     change: Partial<SmtpSetting> = {},
     timeoutMs = 10_000,
@@ -192,7 +192,7 @@ describe('the probe of the relay', () => {
   }
 
   test('sends EHLO, NOOP and QUIT, and returns the greeting', async () => {
-    const session = await probe(async (wire) => {
+    const session = await runProbe(async (wire) => {
       await wire.greet();
       await wire.answerCommand('NOOP', '250 Ok');
       await wire.answerCommand('QUIT', '221 bye');
@@ -204,7 +204,7 @@ describe('the probe of the relay', () => {
 
   test('uses STARTTLS and AUTH, and its transcript contains no password', async () => {
     const certificate = await getCertificate();
-    const session = await probe(
+    const session = await runProbe(
       async (wire) => {
         await wire.greet(['peer.example', 'STARTTLS']);
         await wire.answerCommand('STARTTLS', '220 go on');
@@ -224,7 +224,7 @@ describe('the probe of the relay', () => {
   });
 
   test('falls back to clear text if the transport would, and reports the fallback', async () => {
-    const session = await probe(async (wire, connection) => {
+    const session = await runProbe(async (wire, connection) => {
       await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {
         await wire.answerCommand('STARTTLS', '220 go on');
@@ -251,7 +251,7 @@ describe('the probe of the relay', () => {
   ] satisfies [string, Script, string][])(
     'a session with a relay that %s fails within the time limit',
     async (_name, script, stage) => {
-      const session = await probe(script, {}, 1_000);
+      const session = await runProbe(script, {}, 1_000);
       expect(session.probe.session).toMatchObject({ kind: 'failed', stage });
     },
   );

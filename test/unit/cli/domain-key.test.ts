@@ -35,15 +35,18 @@ interface Answer {
 it('an RSA key whose record is published authenticates the domain without a change of DNS', async () => {
   const { rig } = await withPublishedKey(RSA.publicKey, 'rsa');
   const file = writeKey(rig, RSA.privateKey);
-  const added = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 'S1');
-  expect(added).toMatchObject({ code: 0, stderr: expect.stringMatching(/the RSA key has 1024 bits, and 2048 are/) });
-  const [toPublish = '', published = ''] = added.stdout.split('Keep this record, which is already published:');
+  const addResult = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 'S1');
+  expect(addResult).toMatchObject({
+    code: 0,
+    stderr: expect.stringMatching(/the RSA key has 1024 bits, and 2048 are/),
+  });
+  const [toPublish = '', published = ''] = addResult.stdout.split('Keep this record, which is already published:');
   expect(toPublish).not.toContain('s1._domainkey.example.org.');
   expect(published).toContain('s1._domainkey.example.org. IN TXT "v=DKIM1; k=rsa; p=');
-  expect(added.stdout + added.stderr).not.toContain('PRIVATE KEY');
-  const verified = await rig.run('domain', 'verify', 'example.org', '--json');
-  expect(verified.code).toBe(0);
-  expect(JSON.parse(verified.stdout)).toMatchObject({
+  expect(addResult.stdout + addResult.stderr).not.toContain('PRIVATE KEY');
+  const verifyResult = await rig.run('domain', 'verify', 'example.org', '--json');
+  expect(verifyResult.code).toBe(0);
+  expect(JSON.parse(verifyResult.stdout)).toMatchObject({
     status: 'authenticated',
     records: expect.arrayContaining([
       expect.objectContaining({ name: 's1._domainkey.example.org', found: 'found' }),
@@ -66,8 +69,8 @@ it('a rotation replaces an imported key, and its record stays until it is no lon
     records: [{ name: 's1._domainkey.example.org' }, {}, {}],
   });
   await rig.runJson('domain', 'verify', 'example.org');
-  const staged = await rig.runJson<Answer>('domain', 'rotate', 'example.org');
-  for (const { name, value } of staged.records) dns.zone[name] ??= { TXT: [value] };
+  const stagedDomain = await rig.runJson<Answer>('domain', 'rotate', 'example.org');
+  for (const { name, value } of stagedDomain.records) dns.zone[name] ??= { TXT: [value] };
   await rig.runJson('domain', 'verify', 'example.org');
   const domain = await rig.store.findDomain('example.org');
   expect(domain?.keys.map(({ selector, state }) => `${selector.slice(0, 2)} ${state}`).sort()).toEqual([
@@ -82,10 +85,20 @@ it('a rotation replaces an imported key, and its record stays until it is no lon
 it('an imported Ed25519 key gets an RSA key, whose record authenticates the domain', async () => {
   const { rig, dns } = await withPublishedKey(ED25519.publicKey, 'ed25519');
   const file = writeKey(rig, ED25519.privateKey);
-  const added = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 's1', '--json');
-  expect(added.stderr).toMatch(/an Ed25519 key alone does not authenticate a domain/);
+  const addResult = await rig.run(
+    'domain',
+    'add',
+    'acme',
+    'example.org',
+    '--dkim-key',
+    file,
+    '--selector',
+    's1',
+    '--json',
+  );
+  expect(addResult.stderr).toMatch(/an Ed25519 key alone does not authenticate a domain/);
   expect((await rig.run('domain', 'verify', 'example.org')).code).toBe(1);
-  const rsaRecord = (JSON.parse(added.stdout) as Answer).records.find(({ value }) => value.includes('k=rsa'));
+  const rsaRecord = (JSON.parse(addResult.stdout) as Answer).records.find(({ value }) => value.includes('k=rsa'));
   dns.zone[rsaRecord?.name ?? ''] = { TXT: [rsaRecord?.value ?? ''] };
   expect((await rig.run('domain', 'verify', 'example.org')).code).toBe(0);
   const domain = await rig.store.findDomain('example.org');
@@ -156,6 +169,6 @@ function toPublicPem(): string {
 test('a key file that other users can read causes a warning with the remedy', async () => {
   const rig = await createCommandRig();
   const file = writeKey(rig, RSA.privateKey, 0o644);
-  const added = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 's1');
-  expect(added).toMatchObject({ code: 0, stderr: expect.stringMatching(/\(mode 0644\); run: chmod 600 /) });
+  const addResult = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 's1');
+  expect(addResult).toMatchObject({ code: 0, stderr: expect.stringMatching(/\(mode 0644\); run: chmod 600 /) });
 });

@@ -19,7 +19,7 @@ async function withDns(settings: Record<string, string> = {}): Promise<{ rig: Co
 }
 
 /** Publishes all records in the zone. */
-function publish(zone: Zone, { records }: DomainAnswer): void {
+function publishRecords(zone: Zone, { records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     const [priority, host] = value.split(' ');
     zone[name] =
@@ -54,13 +54,13 @@ describe('a domain', () => {
     expect(resultBefore.code).toBe(1);
     expect(resultBefore.stderr).toMatch(/^example.org is not authenticated \(pending\): 4 missing of 4 records; /);
     expect(listFound(JSON.parse(resultBefore.stdout) as DomainAnswer)).toContain('dkim missing');
-    publish(dns.zone, addedDomain);
-    const verified = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
-    expect([verified.status, new Set(listFound(verified))]).toEqual([
+    publishRecords(dns.zone, addedDomain);
+    const verifiedDomain = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
+    expect([verifiedDomain.status, new Set(listFound(verifiedDomain))]).toEqual([
       'authenticated',
       new Set(['dkim found', 'spf found', 'dmarc found']),
     ]);
-    expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(verified);
+    expect(await rig.runJson('domain', 'records', 'example.org')).toEqual(verifiedDomain);
     for (const name of Object.keys(dns.zone)) delete dns.zone[name];
     const failingResult = await rig.run('domain', 'verify', 'example.org');
     expect(failingResult.code).toBe(1);
@@ -70,11 +70,11 @@ describe('a domain', () => {
   it('stays authenticated while DNS does not respond', async () => {
     const { rig, dns } = await withDns();
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    publish(dns.zone, addedDomain);
+    publishRecords(dns.zone, addedDomain);
     await rig.runJson('domain', 'verify', 'example.org');
     for (const { name } of addedDomain.records) dns.zone[name] = { fault: 'SERVFAIL' };
-    const verified = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
-    expect([verified.status, new Set(verified.records.map(({ found }) => found))]).toEqual([
+    const verifiedDomain = await rig.runJson<DomainAnswer>('domain', 'verify', 'example.org');
+    expect([verifiedDomain.status, new Set(verifiedDomain.records.map(({ found }) => found))]).toEqual([
       'authenticated',
       new Set(['unknown']),
     ]);
@@ -83,7 +83,7 @@ describe('a domain', () => {
   it('with a wrong record is printed with the observed and the expected value', async () => {
     const { rig, dns } = await withDns();
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
-    publish(dns.zone, addedDomain);
+    publishRecords(dns.zone, addedDomain);
     const rsaRecord = addedDomain.records[0];
     dns.zone[rsaRecord?.name ?? ''] = { TXT: ['v=DKIM1; k=rsa; p=MIIBIjANBgkq'] };
     const output = await rig.run('domain', 'verify', 'example.org');
@@ -122,7 +122,7 @@ describe('a domain', () => {
 
   it('rotates in stages: new keys sign once their records are published, and the old records stay', async () => {
     const { rig, dns } = await withDns();
-    publish(dns.zone, await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
+    publishRecords(dns.zone, await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
     await rig.runJson('domain', 'verify', 'example.org');
     const stagedDomain = await rig.runJson<DomainAnswer>('domain', 'rotate', 'example.org');
     expect(listFound(stagedDomain).filter((text) => text === 'dkim unknown')).toHaveLength(2);
@@ -136,7 +136,7 @@ describe('a domain', () => {
     ]);
     await rig.runJson('domain', 'verify', 'example.org');
     expect(await readKeyStates()).toEqual(['active', 'active', 'staged', 'staged']);
-    publish(dns.zone, stagedDomain);
+    publishRecords(dns.zone, stagedDomain);
     await rig.runJson('domain', 'verify', 'example.org');
     expect(await readKeyStates()).toEqual(['active', 'active', 'retiring', 'retiring']);
     expect((await rig.run('domain', 'records', 'example.org')).stdout).toContain('keep the record until');
@@ -187,8 +187,8 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).stdout).toContain(
       'The record names no host until POSTRIDER_TRANSPORT is',
     );
-    const relayed = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
-    const { stdout } = await relayed.run('domain', 'add', 'acme', 'example.org');
+    const relayRig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example.com' });
+    const { stdout } = await relayRig.run('domain', 'add', 'acme', 'example.org');
     expect(stdout).toContain('a:relay.example.com');
     expect(stdout).not.toContain('The record names no host');
   });
@@ -213,8 +213,8 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     );
     expect((await rig.run('domain', 'records', 'example.org')).stdout).toContain(`\n${pendingText}\n`);
     expect((await rig.run('domain', 'list')).stdout).toContain('bounces.example.org (unverified)');
-    publish(dns.zone, addedDomain);
-    publish(dns.zone, await rig.runJson<DomainAnswer>('domain', 'records', 'example.org'));
+    publishRecords(dns.zone, addedDomain);
+    publishRecords(dns.zone, await rig.runJson<DomainAnswer>('domain', 'records', 'example.org'));
     dns.zone['bounces.host.example'] = { ...dns.zone['bounces.host.example'], A: ['192.0.2.25'] };
     expect((await rig.run('domain', 'verify', 'example.org')).stdout).toContain(
       'messages use the return path bounces.example.org\n',

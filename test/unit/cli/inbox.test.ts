@@ -30,9 +30,9 @@ describe('postrider inbox', () => {
   test('adds, lists and removes rules, and names the suppression', async () => {
     const rig = await createCommandRig();
     expect((await rig.run('inbox', 'rule', 'list')).stdout).toContain('There are no rules');
-    const added = await rig.run('inbox', 'rule', 'add', 'ada@example.com', '--code', '550', '--enhanced', '5.1.1');
-    expect(added.stdout).toContain('Rule 1 answers the next delivery attempt to ada@example.com');
-    expect(added.stdout).toContain('on the suppression list');
+    const addResult = await rig.run('inbox', 'rule', 'add', 'ada@example.com', '--code', '550', '--enhanced', '5.1.1');
+    expect(addResult.stdout).toContain('Rule 1 answers the next delivery attempt to ada@example.com');
+    expect(addResult.stdout).toContain('on the suppression list');
     expect((await rig.run('inbox', 'rule', 'list')).stdout).toContain('0 of 1');
     expect((await rig.run('inbox', 'rule', 'remove', '1')).stdout).toBe('Removed rule 1 for ada@example.com.\n');
     expect(await rig.run('inbox', 'rule', 'remove', '1')).toMatchObject({ code: 1 });

@@ -96,16 +96,23 @@ describe('the trend of the queue', () => {
   });
 
   test('is waiting when every message is due later, the account is locked, or nothing is delivered', () => {
-    const recent = createTrafficMinutes(0, 10);
+    const recentMinutes = createTrafficMinutes(0, 10);
     const threeMinutesLater = NOW + 3 * MINUTE_MS;
-    expect(getQueueStatus({ queued: 5, recent, nextDueAt: threeMinutesLater })).toMatchObject({
+    expect(getQueueStatus({ queued: 5, recent: recentMinutes, nextDueAt: threeMinutesLater })).toMatchObject({
       trend: 'waiting',
       nextDueAt: threeMinutesLater,
     });
-    expect(getQueueStatus({ queued: 5, recent, nextDueAt: null })).toMatchObject({ trend: 'waiting', nextDueAt: null });
-    expect(getQueueStatus({ queued: 5, recent, isBreakerOpen: true })).toMatchObject({ trend: 'waiting' });
+    expect(getQueueStatus({ queued: 5, recent: recentMinutes, nextDueAt: null })).toMatchObject({
+      trend: 'waiting',
+      nextDueAt: null,
+    });
+    expect(getQueueStatus({ queued: 5, recent: recentMinutes, isBreakerOpen: true })).toMatchObject({
+      trend: 'waiting',
+    });
     expect(getQueueStatus({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
-    expect(getQueueStatus({ queued: 5, sending: 1, recent, nextDueAt: threeMinutesLater })).toMatchObject({
+    expect(
+      getQueueStatus({ queued: 5, sending: 1, recent: recentMinutes, nextDueAt: threeMinutesLater }),
+    ).toMatchObject({
       trend: 'draining',
     });
   });
@@ -147,8 +154,8 @@ describe('the command', () => {
       expect([range, result.points.length, result.totals.accepted]).toEqual([range, points, accepted]);
       expect(result.points.reduce((sum, point) => sum + point.accepted, 0)).toBe(accepted);
       expect(result.previous.accepted).toBe(previous);
-      const gaps = result.points.map(({ at }, n) => Date.parse(at) - Date.parse(result.points[n - 1]?.at ?? at));
-      expect(new Set(gaps.slice(1)).size).toBe(1);
+      const gapsMs = result.points.map(({ at }, n) => Date.parse(at) - Date.parse(result.points[n - 1]?.at ?? at));
+      expect(new Set(gapsMs.slice(1)).size).toBe(1);
       expect(result.totals.latencyMs?.p50).toBeGreaterThan(900);
     }
   });

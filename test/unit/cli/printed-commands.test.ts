@@ -28,10 +28,10 @@ function findCommandsInBackticks(text: string): readonly string[] {
 /** Returns the commands in indented and fenced code blocks of Markdown, without prompt and environment. */
 function findCommandsInBlocks(text: string): readonly string[] {
   const fencedBlocks = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```$/gm)].map((match) => match[1] ?? '');
-  const indented = [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/^(?: {4,}|\t).*$/gm)].map(
+  const indentedLines = [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/^(?: {4,}|\t).*$/gm)].map(
     ([line]) => line,
   );
-  return [...fencedBlocks, ...indented]
+  return [...fencedBlocks, ...indentedLines]
     .flatMap((block) => block.replaceAll(/\\\n/g, ' ').split('\n'))
     .flatMap((line) => [...extractOwnCommand(line).matchAll(/(?:^|[ (])(?:npx )?postrider ([a-z].*)$/g)])
     .map((match) => (match[1] ?? '').split(/\s+[#<>|&]|\)/)[0] ?? '');
@@ -58,9 +58,9 @@ function findCommandsInCode(text: string): readonly string[] {
       .map((part) => (part.includes("'") ? part.replaceAll("'", '').trim() : 'X'))
       .join(' '),
   );
-  const indented = [...text.matchAll(/['`] {2}postrider (.*?)(?: {2,}|['`])/g)].map((match) => match[1] ?? '');
+  const indentedCommands = [...text.matchAll(/['`] {2}postrider (.*?)(?: {2,}|['`])/g)].map((match) => match[1] ?? '');
   const shownCommands = [...text.matchAll(/<(?:Code|code)>postrider ([^<]*)</g)].map((match) => match[1] ?? '');
-  return [...commandLineTexts, ...indented, ...shownCommands];
+  return [...commandLineTexts, ...indentedCommands, ...shownCommands];
 }
 
 const readText = (path: string) => readFileSync(join(ROOT, path), 'utf8');

@@ -12,7 +12,7 @@ import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { signInByLink } from '../../rig/session.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
-const STARTED = {
+const START_FACTS = {
   publicUrl: 'http://127.0.0.1:8080',
   operatorUrl: 'http://127.0.0.1:8081',
   firstAccount: 'default',
@@ -25,51 +25,53 @@ const STARTED = {
 
 describe('the banner', () => {
   it('prints the first key once, with a curl command', () => {
-    const text = formatBanner(STARTED, loadSettings({}, null));
+    const text = formatBanner(START_FACTS, loadSettings({}, null));
     expect(text.split('pr_first')).toHaveLength(3);
     expect(text).toContain('curl -i http://127.0.0.1:8080/api/v1/send-mail');
     expect(text).toContain('on the dashboard until the first message, for at most one hour');
     expect(text).toContain('http://127.0.0.1:8081/inbox');
-    const laterBanner = formatBanner({ ...STARTED, firstAccount: null, firstKey: null }, loadSettings({}, null));
+    const laterBanner = formatBanner({ ...START_FACTS, firstAccount: null, firstKey: null }, loadSettings({}, null));
     expect(laterBanner).toContain('`postrider key create ACCOUNT`');
   });
 
   it('names the command that creates a key if the new account has none', () => {
-    const text = formatBanner({ ...STARTED, firstKey: null }, loadSettings({}, null));
+    const text = formatBanner({ ...START_FACTS, firstKey: null }, loadSettings({}, null));
     expect(text).toContain('`postrider key create default`');
     expect(text).not.toContain('pr_');
   });
 
   it('prints the same command as the dashboard, with a recipient that is never sent to a relay', () => {
-    const mail = { publicUrl: STARTED.publicUrl, key: 'pr_first', from: 'hello@example.org' };
+    const mail = { publicUrl: START_FACTS.publicUrl, key: 'pr_first', from: 'hello@example.org' };
     const extractCurl = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
-    expect(extractCurl(formatBanner(STARTED, loadSettings({}, null)))).toBe(
+    expect(extractCurl(formatBanner(START_FACTS, loadSettings({}, null)))).toBe(
       createFirstCurlCommand({ ...mail, to: 'ada@example.com' }),
     );
     const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
-    expect(extractCurl(formatBanner(STARTED, relay))).toBe(
+    expect(extractCurl(formatBanner(START_FACTS, relay))).toBe(
       createFirstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }),
     );
   });
 
   it('states how to stop the service on a terminal, but not in a log', () => {
-    expect(formatBanner(STARTED, loadSettings({}, null), true)).toContain('Ctrl-C stops it');
-    expect(formatBanner(STARTED, loadSettings({}, null))).not.toContain('Ctrl-C');
+    expect(formatBanner(START_FACTS, loadSettings({}, null), true)).toContain('Ctrl-C stops it');
+    expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain('Ctrl-C');
   });
 
   it('prints the address for bounces if there is one', () => {
-    expect(formatBanner(STARTED, loadSettings({}, null))).not.toContain('Bounces');
-    const listening = { ...STARTED, feedback: { smtp: '127.0.0.1:2525', http: null } };
+    expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain('Bounces');
+    const listening = { ...START_FACTS, feedback: { smtp: '127.0.0.1:2525', http: null } };
     expect(formatBanner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 
   it('states that senders need an authenticated domain only if the settings require one and none exists', () => {
     const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
     const warning = 'The domain of a sender must be authenticated: run `postrider domain add';
-    expect(formatBanner(STARTED, loadSettings(relay, null))).toContain(warning);
-    expect(formatBanner(STARTED, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(warning);
-    expect(formatBanner({ ...STARTED, hasSendingDomain: true }, loadSettings(relay, null))).not.toContain(warning);
-    expect(formatBanner(STARTED, loadSettings({}, null))).not.toContain(warning);
+    expect(formatBanner(START_FACTS, loadSettings(relay, null))).toContain(warning);
+    expect(formatBanner(START_FACTS, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(
+      warning,
+    );
+    expect(formatBanner({ ...START_FACTS, hasSendingDomain: true }, loadSettings(relay, null))).not.toContain(warning);
+    expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain(warning);
   });
 });
 
@@ -100,15 +102,15 @@ describe('serve', () => {
     children.push(child);
     const output = { stdout: '', stderr: '' };
     const exit = new Promise<number | null>((resolve) => child.on('close', resolve));
-    const matched = Promise.withResolvers<void>();
+    const outputMatch = Promise.withResolvers<void>();
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output.stdout += text;
-      if (until.test(output.stdout)) matched.resolve();
+      if (until.test(output.stdout)) outputMatch.resolve();
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       output.stderr += text;
     });
-    await Promise.race([matched.promise, exit]);
+    await Promise.race([outputMatch.promise, exit]);
     return { child, output, ended: exit };
   }
 
@@ -218,11 +220,11 @@ describe('serve', () => {
 
   it('a second serve on the same store ends with one line, and the first continues', async () => {
     const firstStart = await serve(['--json'], /\n/);
-    const started = JSON.parse(firstStart.output.stdout) as { publicUrl: string; key: string };
+    const printedStart = JSON.parse(firstStart.output.stdout) as { publicUrl: string; key: string };
     const secondStart = await serve([], /curl/);
     expect(await secondStart.ended).toBe(1);
     expect(secondStart.output.stderr).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
-    expect((await post(`${started.publicUrl}/api/v1/send-mail`, started.key)).status).toBe(201);
+    expect((await post(`${printedStart.publicUrl}/api/v1/send-mail`, printedStart.key)).status).toBe(201);
     firstStart.child.kill('SIGTERM');
     expect(await firstStart.ended).toBe(0);
   });

@@ -1,7 +1,7 @@
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { createCommandRig, launch } from './command-rig.ts';
+import { createCommandRig, launchProgram } from './command-rig.ts';
 
 describe('suppression lists', () => {
   it('an address is added and removed in any spelling, and listed in its canonical form', async () => {
@@ -48,8 +48,8 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'search', 'acme', 'ad')).stdout).toMatch(
       /^REASON.*\nmanual .*ada@example\.com\n/,
     );
-    for (const after of ['bob@example.com', 'ADA@example.com', 'x'])
-      expect(await rig.run('suppression', 'search', 'acme', 'ad', '--after', after)).toMatchObject({
+    for (const otherCursor of ['bob@example.com', 'ADA@example.com', 'x'])
+      expect(await rig.run('suppression', 'search', 'acme', 'ad', '--after', otherCursor)).toMatchObject({
         code: 2,
         stderr: expect.stringContaining('is not a cursor of this search'),
       });
@@ -130,8 +130,10 @@ describe('suppression lists', () => {
     writeFileSync(exportPath, 'old');
     mkdirSync(join(rig.folder, 'existing'));
     expect((await rig.run('suppression', 'export', 'acme', exportPath)).stderr).toMatch(/out\.csv already exists/);
-    const free = join(rig.folder, 'free.csv');
-    expect((await rig.run('suppression', 'export', 'unknown', free)).stderr).toMatch(/^there is no account "unknown"/);
+    const freePath = join(rig.folder, 'free.csv');
+    expect((await rig.run('suppression', 'export', 'unknown', freePath)).stderr).toMatch(
+      /^there is no account "unknown"/,
+    );
     expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'existing'))).stderr).toMatch(
       /is a folder/,
     );
@@ -181,28 +183,28 @@ it('the format of an export and the excluded rows are printed, and a dry run add
 it('unreadable standard input adds nothing', async () => {
   const rig = await createCommandRig();
   const goodFile = Array.from({ length: 12_000 }, (_, index) => `user${index}@example.com\n`).join('');
-  const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], `${goodFile}"open\n`);
+  const output = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-'], `${goodFile}"open\n`);
   expect(output).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(/line 12001 on: a quote in this line is not closed/),
   });
   expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
-  const wholeList = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], goodFile);
+  const wholeList = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], goodFile);
   expect(JSON.parse(wholeList.stdout)).toMatchObject({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
 });
 
 it('standard input is imported, and without a terminal only errors are written to standard error', async () => {
   const rig = await createCommandRig();
   const text = 'email,reason\nada@example.com,bounce\nbob\n';
-  const output = await launch(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], text);
+  const output = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], text);
   expect(output).toEqual({
     code: 0,
     stdout:
       '{"read":2,"added":1,"known":0,"skipped":1,"format":null,"excluded":[],"reasons":[{"reason":"bounce","count":1}],"dryRun":false}\n',
     stderr: 'line 3: "bob" is not an email address; skipped\n',
   });
-  const brokenFile = await launch(rig.folder, ['suppression', 'import', 'acme', '-'], Buffer.alloc(100));
+  const brokenFile = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-'], Buffer.alloc(100));
   expect(brokenFile).toEqual({
     code: 1,
     stdout: '',

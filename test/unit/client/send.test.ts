@@ -39,7 +39,7 @@ interface Rig {
 }
 
 /**
- * Resolves after this number of turns of the event loop. `TURNS` is more than the client needs to read a scripted
+ * Resolves after this number of turns of the event loop. `TURN_COUNT` is more than the client needs to read a scripted
  * response.
  */
 async function waitTurns(turns: number): Promise<void> {
@@ -47,10 +47,10 @@ async function waitTurns(turns: number): Promise<void> {
 }
 
 /**
- * The last step is repeated. A pause and a time limit elapse after `TURNS` turns of the event loop, so that a time limit elapses
- * only if its request hangs.
+ * The last step is repeated. A pause and a time limit elapse after `TURN_COUNT` turns of the event loop, so that a time
+ * limit elapses only if its request hangs.
  */
-const TURNS = 50;
+const TURN_COUNT = 50;
 function createRig(steps: readonly Step[], options: Partial<ClientOptions> = {}): Rig {
   let nowMs = 0;
   const requests: Rig['requests'] = [];
@@ -67,7 +67,7 @@ function createRig(steps: readonly Step[], options: Partial<ClientOptions> = {})
       now: () => nowMs,
       schedule(callback, delayMs) {
         let isCancelled = false;
-        void waitTurns(TURNS).then(() => {
+        void waitTurns(TURN_COUNT).then(() => {
           if (isCancelled) return;
           nowMs += delayMs;
           pausesMs.push(delayMs);
@@ -146,12 +146,12 @@ describe('send', () => {
 
   test('pauses with exponential backoff and jitter, and never less than Retry-After', async () => {
     const withoutHeader = [refuse(500, 'x')];
-    const lowest = createRig(withoutHeader, { random: () => 0 });
-    await catchSendError(lowest);
-    expect(lowest.pausesMs).toEqual([250, 500, 1000, 2000]);
-    const highest = createRig(withoutHeader, { random: () => 1 - Number.EPSILON });
-    await catchSendError(highest);
-    expect(highest.pausesMs.map(Math.round)).toEqual([500, 1000, 2000, 4000]);
+    const lowestRig = createRig(withoutHeader, { random: () => 0 });
+    await catchSendError(lowestRig);
+    expect(lowestRig.pausesMs).toEqual([250, 500, 1000, 2000]);
+    const highestRig = createRig(withoutHeader, { random: () => 1 - Number.EPSILON });
+    await catchSendError(highestRig);
+    expect(highestRig.pausesMs.map(Math.round)).toEqual([500, 1000, 2000, 4000]);
     const withHeader = createRig([refuse(429, 'x', { 'Retry-After': '7' }), accept()], { random: () => 0 });
     await withHeader.send();
     expect(withHeader.pausesMs).toEqual([7250]);
@@ -163,17 +163,17 @@ describe('send', () => {
   });
 
   test('ends a running attempt at the total time, and begins no attempt after it', async () => {
-    const late = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
-    expect(await catchSendError(late)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
-    expect(late.pausesMs).toEqual([]);
-    const hanging = createRig([neverRespond], { timeoutMs: 10_000, maxTotalMs: 25_000, maxAttempts: 100 });
-    expect(await catchSendError(hanging)).toMatchObject({
+    const lateRig = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
+    expect(await catchSendError(lateRig)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
+    expect(lateRig.pausesMs).toEqual([]);
+    const hangingRig = createRig([neverRespond], { timeoutMs: 10_000, maxTotalMs: 25_000, maxAttempts: 100 });
+    expect(await catchSendError(hangingRig)).toMatchObject({
       kind: 'timeout',
       status: null,
       mayBeAccepted: true,
       attempts: 3,
     });
-    expect(hanging.pausesMs.reduce((sum, pauseMs) => sum + pauseMs)).toBe(25_000);
+    expect(hangingRig.pausesMs.reduce((sum, pauseMs) => sum + pauseMs)).toBe(25_000);
   });
 
   test.each([
@@ -284,24 +284,24 @@ describe('send', () => {
 
   test('ends immediately when the signal of the caller is aborted: before, during and between attempts', async () => {
     const reason = new Error('the user left');
-    const before = createRig([accept()]);
-    const aborted = { signal: AbortSignal.abort(reason) };
-    expect(await catchSendError(before, {}, aborted)).toMatchObject({
+    const unusedRig = createRig([accept()]);
+    const abortedOptions = { signal: AbortSignal.abort(reason) };
+    expect(await catchSendError(unusedRig, {}, abortedOptions)).toMatchObject({
       kind: 'aborted',
       cause: reason,
       attempts: 0,
       mayBeAccepted: false,
     });
-    expect(before.requests).toEqual([]);
+    expect(unusedRig.requests).toEqual([]);
 
     const during = new AbortController();
-    const hanging = createRig([
+    const hangingRig = createRig([
       (init) => {
         queueMicrotask(() => during.abort(reason));
         return neverRespond(init, '');
       },
     ]);
-    const duringError = await catchSendError(hanging, { idempotencyKey: 'receipt-1' }, { signal: during.signal });
+    const duringError = await catchSendError(hangingRig, { idempotencyKey: 'receipt-1' }, { signal: during.signal });
     expect(duringError).toMatchObject({
       kind: 'aborted',
       cause: reason,
@@ -309,22 +309,22 @@ describe('send', () => {
       mayBeAccepted: true,
       idempotencyKey: 'receipt-1',
     });
-    expect(hanging.requests[0]?.init.signal.aborted).toBe(true);
-    expect(hanging.pausesMs).toEqual([]);
+    expect(hangingRig.requests[0]?.init.signal.aborted).toBe(true);
+    expect(hangingRig.pausesMs).toEqual([]);
 
-    const between = new AbortController();
-    const pausing = createRig([
+    const pauseController = new AbortController();
+    const pausingRig = createRig([
       async (init, url) => {
-        void waitTurns(TURNS / 2).then(() => between.abort(reason));
+        void waitTurns(TURN_COUNT / 2).then(() => pauseController.abort(reason));
         return refuse(429, 'x', { 'Retry-After': '5' })(init, url);
       },
     ]);
-    expect(await catchSendError(pausing, {}, { signal: between.signal })).toMatchObject({
+    expect(await catchSendError(pausingRig, {}, { signal: pauseController.signal })).toMatchObject({
       kind: 'aborted',
       attempts: 1,
       mayBeAccepted: false,
     });
-    expect(pausing.pausesMs).toEqual([]);
+    expect(pausingRig.pausesMs).toEqual([]);
   });
 
   test('refuses an idempotency key that no header can contain, without a request', async () => {
@@ -344,14 +344,14 @@ describe('send', () => {
   });
 
   test('no error contains the API key or a control character, regardless of the response of a proxy', async () => {
-    const echo = `line\r\nAuthorization: ${KEY}`;
-    const echoes = [
-      refuse(400, echo),
+    const echoText = `line\r\nAuthorization: ${KEY}`;
+    const echoSteps = [
+      refuse(400, echoText),
       refuse(403, 'x', { 'Postrider-Reason': KEY }),
       refuse(400, `${'x'.repeat(480)}${KEY}`),
-      answer(502, echo),
+      answer(502, echoText),
     ];
-    for (const step of echoes) {
+    for (const step of echoSteps) {
       const error = await catchSendError(createRig([step], { maxAttempts: 1 }));
       expect(`${error.stack}${JSON.stringify(error)}`).not.toContain(KEY.slice(0, 12));
       expect(error.message).not.toMatch(/\p{Cc}/u);
@@ -374,11 +374,11 @@ describe('send', () => {
     });
     const startedAt = performance.now();
     const abort = new AbortController();
-    const sending = client.send(MESSAGE, { signal: abort.signal }).catch((error: unknown) => error);
+    const sendPromise = client.send(MESSAGE, { signal: abort.signal }).catch((error: unknown) => error);
     await expect.poll(() => requests).toBe(2);
     expect(performance.now() - startedAt).toBeGreaterThan(240);
     abort.abort();
-    expect(await sending).toMatchObject({ kind: 'aborted', attempts: 2 });
+    expect(await sendPromise).toMatchObject({ kind: 'aborted', attempts: 2 });
     expect(performance.now() - startedAt).toBeLessThan(50_000);
   });
 });

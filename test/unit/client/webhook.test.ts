@@ -50,8 +50,8 @@ describe('verifyWebhook', () => {
     const expected = { ...EVENT, id: ID };
     expect(await verifyWebhook(BODY, headers, SECRET, { now })).toEqual(expected);
     expect(await verifyWebhook(Buffer.from(BODY), headers, SECRET, { now })).toEqual(expected);
-    const padded = new TextEncoder().encode(` ${BODY}`);
-    expect(await verifyWebhook(padded.subarray(1), headers, SECRET, { now })).toEqual(expected);
+    const paddedBody = new TextEncoder().encode(` ${BODY}`);
+    expect(await verifyWebhook(paddedBody.subarray(1), headers, SECRET, { now })).toEqual(expected);
   });
 
   test('reads headers of every kind, in any letter case', async () => {
@@ -78,8 +78,8 @@ describe('verifyWebhook', () => {
       fc.asyncProperty(json, id, fc.nat(), fc.integer({ min: 1, max: 127 }), async (event, eventId, position, mask) => {
         const body = Buffer.from(JSON.stringify(event));
         const headers = signAs(SECRET, body.toString(), NOW_MS, eventId);
-        const verified = await verifyWebhook(body, headers, SECRET, { now });
-        expect(verified).toEqual({ ...(JSON.parse(body.toString()) as object), id: eventId });
+        const verifiedEvent = await verifyWebhook(body, headers, SECRET, { now });
+        expect(verifiedEvent).toEqual({ ...(JSON.parse(body.toString()) as object), id: eventId });
 
         const changedBody = Buffer.from(body);
         changedBody[position % body.length] = (body[position % body.length] ?? 0) ^ mask;
@@ -100,12 +100,12 @@ describe('verifyWebhook', () => {
   test('accepts any of several signatures and any of several secrets, so that a rotation loses no event', async () => {
     const headers = signAs(SECRET);
     const otherSignature = signAs(OTHER_SECRET)['webhook-signature'];
-    const both = {
+    const headersOfBothSecrets = {
       ...headers,
       'webhook-signature': `${otherSignature} v1a,asymmetric ${headers['webhook-signature']}`,
     };
     for (const secret of [SECRET, OTHER_SECRET, [OTHER_SECRET, SECRET]])
-      expect((await verifyWebhook(BODY, both, secret, { now })).id).toBe(ID);
+      expect((await verifyWebhook(BODY, headersOfBothSecrets, secret, { now })).id).toBe(ID);
     expect((await verifyWebhook(BODY, headers, [OTHER_SECRET, SECRET], { now })).id).toBe(ID);
     expect(await catchRefusal(verifyWebhook(BODY, headers, [OTHER_SECRET], { now }))).toBe('invalid-signature');
     expect(await catchRefusal(verifyWebhook(BODY, headers, [], { now }))).toBe('invalid-signature');
@@ -132,8 +132,8 @@ describe('verifyWebhook', () => {
     for (const offsetMs of [-299_500, 300_000]) expect((await verifyAt(offsetMs)).id).toBe(ID);
     for (const offsetMs of [-300_000, 301_000, -1_790_000_000_000])
       expect(await catchRefusal(verifyAt(offsetMs))).toBe('expired');
-    const wide = { now, toleranceMs: 600_000 };
-    expect((await verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS - 500_000), SECRET, wide)).id).toBe(ID);
+    const wideTolerance = { now, toleranceMs: 600_000 };
+    expect((await verifyWebhook(BODY, signAs(SECRET, BODY, NOW_MS - 500_000), SECRET, wideTolerance)).id).toBe(ID);
   });
 
   test('uses the clock of the machine if no other clock is given', async () => {
@@ -159,7 +159,7 @@ describe('verifyWebhook', () => {
   test('refuses a signature that is cut, extended, of another version or not base64', async () => {
     const headers = signAs(SECRET);
     const signature = headers['webhook-signature'] ?? '';
-    const wrong = [
+    const wrongSignatures = [
       'v1,',
       'v1',
       signature.slice(0, -1),
@@ -168,7 +168,7 @@ describe('verifyWebhook', () => {
       'v1,%%%',
       `,${signature}`,
     ];
-    for (const value of wrong) {
+    for (const value of wrongSignatures) {
       const refusal = catchRefusal(verifyWebhook(BODY, { ...headers, 'webhook-signature': value }, SECRET, { now }));
       expect([value, await refusal]).toEqual([value, 'invalid-signature']);
     }
@@ -192,8 +192,8 @@ describe('verifyWebhook', () => {
   });
 
   test('refuses a body that a middleware has parsed', async () => {
-    const parsed: unknown = EVENT;
-    for (const body of [parsed, undefined, null])
+    const parsedBody: unknown = EVENT;
+    for (const body of [parsedBody, undefined, null])
       expect(await catchRefusal(verifyWebhook(body as string, signAs(SECRET), SECRET, { now }))).toBe('invalid-body');
   });
 

@@ -30,11 +30,13 @@ const LISTENER: Environment = {
 describe('a setting that contains a secret', () => {
   test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {
     const otherSettings = COMPANIONS[name] ?? (name.startsWith('POSTRIDER_EVENTS_') ? LISTENER : {});
-    const inVariable = loadSettings({ ...otherSettings, [name]: example }, null);
+    const settingsFromVariable = loadSettings({ ...otherSettings, [name]: example }, null);
     const read = createFileReader(`${example}\n`);
-    const inFile = { ...inVariable, secretFiles: [{ name, path: '/run/secrets/value' }] };
-    expect(loadSettings({ ...otherSettings, [`${name}_FILE`]: '/run/secrets/value' }, null, read)).toEqual(inFile);
-    expect(loadSettings(otherSettings, `${name}_FILE=/run/secrets/value\n`, read)).toEqual(inFile);
+    const settingsFromFile = { ...settingsFromVariable, secretFiles: [{ name, path: '/run/secrets/value' }] };
+    expect(loadSettings({ ...otherSettings, [`${name}_FILE`]: '/run/secrets/value' }, null, read)).toEqual(
+      settingsFromFile,
+    );
+    expect(loadSettings(otherSettings, `${name}_FILE=/run/secrets/value\n`, read)).toEqual(settingsFromFile);
   });
 
   test('a variable in the environment and its file in .env stop the start', () => {
@@ -56,18 +58,21 @@ describe('a setting that contains a secret', () => {
   });
 
   test('the value of a file is masked, and its source is the file', () => {
-    const described = describeSettings(
+    const describedSettings = describeSettings(
       { POSTRIDER_SECRET_FILE: '/run/secrets/value' },
       null,
       createFileReader('0f'.repeat(32)),
     );
-    expect(described.find(({ name }) => name === 'POSTRIDER_SECRET')).toMatchObject({ value: MASK, source: 'file' });
+    expect(describedSettings.find(({ name }) => name === 'POSTRIDER_SECRET')).toMatchObject({
+      value: MASK,
+      source: 'file',
+    });
   });
 
   test('the paths and queries of the targets of notifications are masked, and their hosts are not', () => {
     const value = 'mailto:ops@example.com, https://hooks.example.com:8443/a?token=b,https://other.example.com/';
-    const described = describeSettings({ ...COMPANIONS.POSTRIDER_NOTIFY, POSTRIDER_NOTIFY: value }, null);
-    expect(described.find(({ name }) => name === 'POSTRIDER_NOTIFY')).toMatchObject({
+    const describedSettings = describeSettings({ ...COMPANIONS.POSTRIDER_NOTIFY, POSTRIDER_NOTIFY: value }, null);
+    expect(describedSettings.find(({ name }) => name === 'POSTRIDER_NOTIFY')).toMatchObject({
       value: `mailto:ops@example.com,https://hooks.example.com:8443/${MASK},https://other.example.com/`,
     });
   });
@@ -92,7 +97,7 @@ test.each(PUBLIC_SPECS.map(({ name }) => [name]))(
 );
 
 describe('variables that Kubernetes sets for a Service named postrider', () => {
-  const INJECTED = {
+  const INJECTED_VARIABLES = {
     POSTRIDER_SERVICE_HOST: '10.96.0.17',
     POSTRIDER_SERVICE_PORT: '80',
     POSTRIDER_SERVICE_PORT_PUBLIC: '80',
@@ -108,8 +113,11 @@ describe('variables that Kubernetes sets for a Service named postrider', () => {
   };
 
   test('are ignored and listed', () => {
-    const ignoredVariables = Object.keys(INJECTED);
-    expect(loadSettings({ ...INJECTED, HOME: '/' }, null)).toEqual({ ...loadSettings({}, null), ignoredVariables });
+    const ignoredVariables = Object.keys(INJECTED_VARIABLES);
+    expect(loadSettings({ ...INJECTED_VARIABLES, HOME: '/' }, null)).toEqual({
+      ...loadSettings({}, null),
+      ignoredVariables,
+    });
   });
 
   test('a variable of the same form with another value is still an unknown setting', () => {

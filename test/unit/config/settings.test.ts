@@ -146,17 +146,20 @@ describe('settings', () => {
 
   it('each feedback listener needs its own address', () => {
     const topic = 'arn:aws:sns:eu-west-1:123456789012:ses-feedback';
-    const given = {
+    const givenEnvironment = {
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:8080',
       POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8082',
       POSTRIDER_SES_TOPICS: `${topic}, ${topic}2`,
     };
-    expect(readFault(given)).toBe(
+    expect(readFault(givenEnvironment)).toBe(
       'POSTRIDER_LISTEN and POSTRIDER_FEEDBACK_LISTEN are both 127.0.0.1:8080; set another port for one of them',
     );
-    expect(loadSettings({ ...given, POSTRIDER_ROLES: 'feedback' }, null).sesTopics).toEqual([topic, `${topic}2`]);
-    expect(() => loadSettings({ ...given, POSTRIDER_ROLES: 'api' }, null)).not.toThrow();
+    expect(loadSettings({ ...givenEnvironment, POSTRIDER_ROLES: 'feedback' }, null).sesTopics).toEqual([
+      topic,
+      `${topic}2`,
+    ]);
+    expect(() => loadSettings({ ...givenEnvironment, POSTRIDER_ROLES: 'api' }, null)).not.toThrow();
   });
 
   it('the listener for provider events needs no secret if the provider of the relay tests the URL before the secret exists', () => {
@@ -201,12 +204,12 @@ describe('settings', () => {
       POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2',
       POSTRIDER_TRANSPORT: 'smtp://user:hunter2hunter2@relay.example:587?tls=required',
     };
-    const described = describeSettings(environment, null);
-    expect(JSON.stringify(described)).not.toContain('hunter2');
-    expect(described.find(({ name }) => name === 'POSTRIDER_TRANSPORT')?.value).toBe(
+    const describedSettings = describeSettings(environment, null);
+    expect(JSON.stringify(describedSettings)).not.toContain('hunter2');
+    expect(describedSettings.find(({ name }) => name === 'POSTRIDER_TRANSPORT')?.value).toBe(
       'smtp://user:********@relay.example:587?tls=required',
     );
-    expect(described.find(({ name }) => name === 'POSTRIDER_OPERATOR_PASSWORD')?.value).toBe('********');
+    expect(describedSettings.find(({ name }) => name === 'POSTRIDER_OPERATOR_PASSWORD')?.value).toBe('********');
   });
 
   it('the settings are frozen', () => {

@@ -18,7 +18,7 @@ import {
 const NOW = Date.UTC(2030, 0, 31, 12);
 const DAY_MS = 86_400_000;
 
-function unwrap<T>(parseResult: Parsed<T>): T {
+function unwrapResult<T>(parseResult: Parsed<T>): T {
   if (!parseResult.ok) throw new Error(parseResult.fault);
   return parseResult.value;
 }
@@ -36,7 +36,7 @@ describe('durations, sizes, rates and throttles', () => {
     ['10s', 10_000],
     ['500ms', 500],
     ['0s', 0],
-  ])('the duration %s is %d ms', (text, ms) => expect(unwrap(parseDuration(text))).toBe(ms));
+  ])('the duration %s is %d ms', (text, ms) => expect(unwrapResult(parseDuration(text))).toBe(ms));
 
   it.each([
     ['1048576', 1_048_576],
@@ -44,17 +44,17 @@ describe('durations, sizes, rates and throttles', () => {
     ['512KiB', 524_288],
     ['1MB', 1_000_000],
     ['2kB', 2000],
-  ])('the size %s is %d bytes', (text, bytes) => expect(unwrap(parseSize(text))).toBe(bytes));
+  ])('the size %s is %d bytes', (text, bytes) => expect(unwrapResult(parseSize(text))).toBe(bytes));
 
   it('a rate has a number and a period; a 1 before the unit may be omitted', () => {
-    expect(unwrap(parseRate('1000/1h'))).toEqual({ limit: 1000, periodMs: 3_600_000 });
-    expect(unwrap(parseRate('50/10s'))).toEqual({ limit: 50, periodMs: 10_000 });
-    expect(unwrap(parseRate('7/d'))).toEqual({ limit: 7, periodMs: DAY_MS });
+    expect(unwrapResult(parseRate('1000/1h'))).toEqual({ limit: 1000, periodMs: 3_600_000 });
+    expect(unwrapResult(parseRate('50/10s'))).toEqual({ limit: 50, periodMs: 10_000 });
+    expect(unwrapResult(parseRate('7/d'))).toEqual({ limit: 7, periodMs: DAY_MS });
   });
 
   it('the default burst of a throttle is its rate', () => {
-    expect(unwrap(parseThrottle('50/s'))).toEqual({ perSecond: 50, burst: 50 });
-    expect(unwrap(parseThrottle('50/s:200'))).toEqual({ perSecond: 50, burst: 200 });
+    expect(unwrapResult(parseThrottle('50/s'))).toEqual({ perSecond: 50, burst: 50 });
+    expect(unwrapResult(parseThrottle('50/s:200'))).toEqual({ perSecond: 50, burst: 200 });
   });
 
   it.each(['', '10', '10x', '1.5h', '-1h', ' 1h', '1h ', '1h30m', 'h', '99999999999999999d', '１h', 'constructor'])(
@@ -78,7 +78,7 @@ describe('durations, sizes, rates and throttles', () => {
   );
 
   it('the numbers of a throttle are at most the maximum of both stores', () => {
-    expect(unwrap(parseThrottle('2147483647/s'))).toEqual({ perSecond: 2_147_483_647, burst: 2_147_483_647 });
+    expect(unwrapResult(parseThrottle('2147483647/s'))).toEqual({ perSecond: 2_147_483_647, burst: 2_147_483_647 });
     for (const text of ['2147483648/s', '1/s:2147483648'])
       expect(getFault(parseThrottle(text))).toContain('2147483647');
   });
@@ -86,27 +86,27 @@ describe('durations, sizes, rates and throttles', () => {
   it('the error for a count outside its range contains the range', () => {
     expect(getFault(parseCount('0', 1, 9))).toBe('"0" is not a whole number from 1 to 9');
     expect(getFault(parseCount('1e3', 1, 9999))).toContain('from 1 to 9999');
-    expect(unwrap(parseCount('9', 1, 9))).toBe(9);
+    expect(unwrapResult(parseCount('9', 1, 9))).toBe(9);
   });
 
   it('a formatted value parses to the same value', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 3650 * DAY_MS }), (ms) => {
-        expect(unwrap(parseDuration(formatDuration(ms)))).toBe(ms);
+        expect(unwrapResult(parseDuration(formatDuration(ms)))).toBe(ms);
       }),
     );
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 2 ** 50 }), (bytes) => {
-        expect(unwrap(parseSize(formatSize(bytes)))).toBe(bytes);
+        expect(unwrapResult(parseSize(formatSize(bytes)))).toBe(bytes);
       }),
     );
     const number = fc.integer({ min: 1, max: 1_000_000 });
     fc.assert(
       fc.property(number, number, (limit, seconds) => {
         const rate = { limit, periodMs: seconds * 1000 };
-        expect(unwrap(parseRate(formatRate(rate)))).toEqual(rate);
+        expect(unwrapResult(parseRate(formatRate(rate)))).toEqual(rate);
         const throttle = { perSecond: limit, burst: seconds };
-        expect(unwrap(parseThrottle(formatThrottle(throttle)))).toEqual(throttle);
+        expect(unwrapResult(parseThrottle(formatThrottle(throttle)))).toEqual(throttle);
       }),
     );
   });
@@ -139,12 +139,12 @@ describe('times', () => {
     ['2030-12-31T18:00:00-05:30', '2030-12-31T23:30:00.000Z'],
     ['2028-02-29', '2028-02-29T00:00:00.000Z'],
   ])('the time %s is parsed as %s', (text, iso) =>
-    expect(formatIsoTime(unwrap(parseTimestamp(text, NOW, 'ahead')))).toBe(iso),
+    expect(formatIsoTime(unwrapResult(parseTimestamp(text, NOW, 'ahead')))).toBe(iso),
   );
 
   it('a duration is added to or subtracted from the current time', () => {
-    expect(unwrap(parseTimestamp('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY_MS);
-    expect(unwrap(parseTimestamp('24h', NOW, 'back'))).toBe(NOW - DAY_MS);
+    expect(unwrapResult(parseTimestamp('30d', NOW, 'ahead'))).toBe(NOW + 30 * DAY_MS);
+    expect(unwrapResult(parseTimestamp('24h', NOW, 'back'))).toBe(NOW - DAY_MS);
   });
 
   it.each([
@@ -166,7 +166,7 @@ describe('times', () => {
   it('every time in ISO 8601 parses to the same time', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) }), (ms) => {
-        expect(unwrap(parseTimestamp(formatIsoTime(ms), NOW, 'ahead'))).toBe(ms);
+        expect(unwrapResult(parseTimestamp(formatIsoTime(ms), NOW, 'ahead'))).toBe(ms);
       }),
     );
   });

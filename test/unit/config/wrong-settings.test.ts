@@ -47,9 +47,9 @@ describe.each(SPECS.map(([key, spec]) => [spec.name, key, spec] as const))('%s',
   );
 
   test('is refused under a mistyped name, which the error contains', () => {
-    const middle = Math.ceil((name.length + 'POSTRIDER_'.length) / 2);
-    const mistyped = name.slice(0, middle) + name.slice(middle + 1);
-    expectOneLine(readFault({ [mistyped]: spec.example }), mistyped, `did you mean ${name}?`);
+    const middleIndex = Math.ceil((name.length + 'POSTRIDER_'.length) / 2);
+    const mistypedName = name.slice(0, middleIndex) + name.slice(middleIndex + 1);
+    expectOneLine(readFault({ [mistypedName]: spec.example }), mistypedName, `did you mean ${name}?`);
     expectOneLine(readFault({}, `${name}X="${spec.example}"`), `${name}X in .env`, `did you mean ${name}?`);
   });
 });

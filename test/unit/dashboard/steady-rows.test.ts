@@ -36,7 +36,10 @@ describe('rows of a live list with a filter', () => {
     ['a new row between shown rows is counted and not shown', 'ca', 'cba', 'ca', 1],
     ['the rows of an empty list are shown immediately', '', 'ba', 'ba', 0],
   ])('%s', (_, shown, latest, ids, newCount) => {
-    const merged = mergeFilteredRows(toRows(shown), toRows(latest, 'new'));
-    expect({ ids: merged.rows.map(({ id }) => id).join(''), newCount: merged.newCount }).toEqual({ ids, newCount });
+    const mergedRows = mergeFilteredRows(toRows(shown), toRows(latest, 'new'));
+    expect({ ids: mergedRows.rows.map(({ id }) => id).join(''), newCount: mergedRows.newCount }).toEqual({
+      ids,
+      newCount,
+    });
   });
 });

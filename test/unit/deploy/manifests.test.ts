@@ -107,7 +107,7 @@ const kustomization = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'ut
  * Applies the transformations that this kustomization uses: resources, namespace, images. Kubernetes reads YAML 1.1,
  * where 0440 is octal.
  */
-function render(): readonly Manifest[] {
+function renderManifests(): readonly Manifest[] {
   const manifests = kustomization.resources.flatMap((name) =>
     parseAllDocuments(readFileSync(join(FOLDER, name), 'utf8'), { version: '1.1' }).map((document) => {
       expect(document.errors, name).toEqual([]);
@@ -128,7 +128,7 @@ function getPod({ spec }: Manifest): PodSpec {
   return (spec as { template: { spec: PodSpec } }).template.spec;
 }
 
-const rendered = render();
+const rendered = renderManifests();
 const findManifest = (kind: string, name: string) =>
   rendered.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
 const deployments = rendered.filter(({ kind }) => kind === 'Deployment');
@@ -150,11 +150,11 @@ describe('the manifests for Kubernetes', () => {
   );
 
   test('a manifest with a member of the wrong type is refused, so that the validation can fail', () => {
-    const wrong = structuredClone(findManifest('Deployment', 'postrider-api')) as unknown as {
+    const invalidManifest = structuredClone(findManifest('Deployment', 'postrider-api')) as unknown as {
       spec: { replicas: unknown };
     };
-    wrong.spec.replicas = 'two';
-    expect(() => new Deployment(wrong as never).validate()).toThrow();
+    invalidManifest.spec.replicas = 'two';
+    expect(() => new Deployment(invalidManifest as never).validate()).toThrow();
   });
 
   test('every member of a manifest is a member that its API declares', () => {
@@ -162,12 +162,12 @@ describe('the manifests for Kubernetes', () => {
   });
 
   test('a misspelled optional member is reported, so that the comparison of members can fail', () => {
-    const misspelled = structuredClone(findManifest('Deployment', 'postrider-api')) as Manifest;
-    const [container] = getPod(misspelled).containers;
+    const misspelledManifest = structuredClone(findManifest('Deployment', 'postrider-api')) as Manifest;
+    const [container] = getPod(misspelledManifest).containers;
     Object.assign(container ?? {}, { readynessProbe: { periodSeconds: 5 } });
     const monitor = structuredClone(findManifest('ServiceMonitor', 'postrider')) as Manifest;
     Object.assign(monitor.spec ?? {}, { jobLable: 'job' });
-    const errors = compileManifests([misspelled, monitor]);
+    const errors = compileManifests([misspelledManifest, monitor]);
     expect(errors).toHaveLength(2);
     expect(errors[0]).toMatch(/TS2561|TS2353/);
     expect(errors[0]).toContain('readynessProbe');
@@ -184,25 +184,26 @@ describe('the manifests for Kubernetes', () => {
       'feedback,operator',
       'operator',
     ]);
-    const several = deployments.filter(({ spec }) => Number(spec?.replicas) > 1);
-    for (const { metadata } of several) expect(findManifest('PodDisruptionBudget', metadata.name)).toBeDefined();
+    const replicatedDeployments = deployments.filter(({ spec }) => Number(spec?.replicas) > 1);
+    for (const { metadata } of replicatedDeployments)
+      expect(findManifest('PodDisruptionBudget', metadata.name)).toBeDefined();
   });
 
   test('every pod has settings that the service accepts, no injected variables, and time to drain', () => {
-    const shared = findManifest('ConfigMap', 'postrider-settings')?.data ?? {};
+    const sharedSettings = findManifest('ConfigMap', 'postrider-settings')?.data ?? {};
     for (const deployment of deployments) {
       const pod = getPod(deployment);
       expect(pod.enableServiceLinks).toBe(false);
       expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(30);
       const [container] = pod.containers;
-      const own = Object.fromEntries(container?.env.map(({ name, value }) => [name, value]) ?? []);
+      const ownSettings = Object.fromEntries(container?.env.map(({ name, value }) => [name, value]) ?? []);
       const files: Record<string, string> = {
         '/run/secrets/postrider/database': 'postgres://postrider:p@db/postrider',
         '/run/secrets/postrider/secret': '0f'.repeat(32),
         '/run/secrets/postrider/transport': 'smtps://u:p@relay.example.com:465',
         '/run/secrets/postrider/operator-password': 'a password of the operator',
       };
-      const settings = loadSettings({ ...shared, ...own }, null, (path) => files[path] ?? '');
+      const settings = loadSettings({ ...sharedSettings, ...ownSettings }, null, (path) => files[path] ?? '');
       expect(settings.database.kind).toBe('postgres');
       expect(container?.args).toEqual(['serve', '--no-key']);
       expect(container?.image).toBe('registry.example.com/postrider:0.1.0');
@@ -223,7 +224,7 @@ describe('the manifests for Kubernetes', () => {
           : (spec.ingress as { ports: { port: string }[] }[]).flatMap((rule) => rule.ports.map(({ port }) => port));
       const selected = listPorts(selector);
       expect(selected.length, metadata.name).toBeGreaterThan(0);
-      for (const own of selected) expect(own, metadata.name).toEqual(expect.arrayContaining(ports));
+      for (const podPorts of selected) expect(podPorts, metadata.name).toEqual(expect.arrayContaining(ports));
     }
   });
 });
@@ -255,9 +256,9 @@ describe.each(['compose.yaml', 'compose.postgres.yaml'])('%s', (name) => {
   const compose = parse(readFileSync(join(ROOT, name), 'utf8'), { merge: true }) as Compose;
 
   test('every service of Postrider has a read-only root and settings that the service accepts', () => {
-    const own = Object.entries(compose.services).filter(([service]) => service !== 'postgres');
-    expect(own.length).toBeGreaterThan(0);
-    for (const [service, { environment = {}, secrets = [], read_only: readOnly }] of own) {
+    const ownServices = Object.entries(compose.services).filter(([service]) => service !== 'postgres');
+    expect(ownServices.length).toBeGreaterThan(0);
+    for (const [service, { environment = {}, secrets = [], read_only: readOnly }] of ownServices) {
       expect(readOnly, service).toBe(true);
       for (const secret of secrets) expect(compose.secrets[secret], secret).toBeDefined();
       const values: Record<string, string> = {

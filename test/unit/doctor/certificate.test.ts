@@ -33,7 +33,7 @@ beforeAll(async () => {
   });
 });
 
-async function check(cert: string, key: string, at = now): Promise<unknown> {
+async function checkFiles(cert: string, key: string, at = now): Promise<unknown> {
   const files: Record<string, string> = { 'cert.pem': cert, 'key.pem': key };
   const [finding] = await checkCertificate({
     paths: { certPath: 'cert.pem', keyPath: 'key.pem' },
@@ -48,42 +48,44 @@ async function check(cert: string, key: string, at = now): Promise<unknown> {
 const expectFinding = (result: string, detail: RegExp) => ({ result, detail: expect.stringMatching(detail) });
 
 test('a complete and valid chain with its key is ok', async () => {
-  expect(await check(leaf.cert + authority.cert, leaf.private)).toMatchObject(
+  expect(await checkFiles(leaf.cert + authority.cert, leaf.private)).toMatchObject(
     expectFinding('ok', /^for mail.example.org; valid until/),
   );
 });
 
 test('a certificate is a warning three weeks before it expires and a failure after it has expired', async () => {
   const chain = leaf.cert + authority.cert;
-  expect(await check(chain, leaf.private, now + 68 * DAY_MS)).toMatchObject({ result: 'ok' });
-  expect(await check(chain, leaf.private, now + 70 * DAY_MS)).toMatchObject(
+  expect(await checkFiles(chain, leaf.private, now + 68 * DAY_MS)).toMatchObject({ result: 'ok' });
+  expect(await checkFiles(chain, leaf.private, now + 70 * DAY_MS)).toMatchObject(
     expectFinding('warning', /, 20 days from now$/),
   );
-  expect(await check(chain, leaf.private, now + 91 * DAY_MS)).toMatchObject(
+  expect(await checkFiles(chain, leaf.private, now + 91 * DAY_MS)).toMatchObject(
     expectFinding('failure', /the certificate expired on/),
   );
-  expect(await check(chain, leaf.private, now - 30 * DAY_MS)).toMatchObject(
+  expect(await checkFiles(chain, leaf.private, now - 30 * DAY_MS)).toMatchObject(
     expectFinding('failure', /not valid before/),
   );
 });
 
 test('a key of another certificate and a malformed file are failures', async () => {
-  expect(await check(leaf.cert + authority.cert, selfSigned.private)).toMatchObject(
+  expect(await checkFiles(leaf.cert + authority.cert, selfSigned.private)).toMatchObject(
     expectFinding('failure', /key of another certificate/),
   );
-  expect(await check(leaf.cert, 'hello')).toMatchObject(expectFinding('failure', /not a PEM private key/));
-  expect(await check('hello', leaf.private)).toMatchObject(expectFinding('failure', /not a PEM certificate/));
-  expect(await check(`${leaf.cert.slice(0, 200)}\n-----END CERTIFICATE-----\n`, leaf.private)).toMatchObject({
+  expect(await checkFiles(leaf.cert, 'hello')).toMatchObject(expectFinding('failure', /not a PEM private key/));
+  expect(await checkFiles('hello', leaf.private)).toMatchObject(expectFinding('failure', /not a PEM certificate/));
+  expect(await checkFiles(`${leaf.cert.slice(0, 200)}\n-----END CERTIFICATE-----\n`, leaf.private)).toMatchObject({
     result: 'failure',
   });
 });
 
 test('an incomplete or unordered chain and a self-signed certificate are warnings', async () => {
-  expect(await check(leaf.cert, leaf.private)).toMatchObject(expectFinding('warning', /no intermediate certificate/));
-  expect(await check(leaf.cert + selfSigned.cert, leaf.private)).toMatchObject(
+  expect(await checkFiles(leaf.cert, leaf.private)).toMatchObject(
+    expectFinding('warning', /no intermediate certificate/),
+  );
+  expect(await checkFiles(leaf.cert + selfSigned.cert, leaf.private)).toMatchObject(
     expectFinding('warning', /did not issue the certificate before/),
   );
-  expect(await check(selfSigned.cert, selfSigned.private)).toMatchObject(expectFinding('warning', /self-signed/));
+  expect(await checkFiles(selfSigned.cert, selfSigned.private)).toMatchObject(expectFinding('warning', /self-signed/));
 });
 
 test('an unreadable file is a failure', async () => {

@@ -402,8 +402,11 @@ describe('refused requests', () => {
   it('are the sums of the live nodes with the latest time, and the current counts of this process replace its stored counts', () => {
     const nodes = [createNode('a', true, 1, 30), createNode('b', true, 2, 20), createNode('dead', false, 4, 40)];
     expect(sumRefusedReports(nodes, null)).toEqual([report('postmark-broken', 3, 30)]);
-    const own = { node: 'a', refusedReports: [report('postmark-broken', 8, 35), report('postmark-busy', 1, 1)] };
-    expect(sumRefusedReports(nodes, own)).toEqual([report('postmark-broken', 10, 35), report('postmark-busy', 1, 1)]);
+    const ownStatus = { node: 'a', refusedReports: [report('postmark-broken', 8, 35), report('postmark-busy', 1, 1)] };
+    expect(sumRefusedReports(nodes, ownStatus)).toEqual([
+      report('postmark-broken', 10, 35),
+      report('postmark-busy', 1, 1),
+    ]);
     expect(sumRefusedReports([], null)).toEqual([]);
   });
 });
@@ -676,7 +679,7 @@ describe('transport', () => {
     } as const;
     expect(await checkTransport(parts)).toMatchObject([{ result }]);
   });
-  const healthy = {
+  const healthyAccount = {
     sendingEnabled: true,
     production: true,
     enforcement: 'HEALTHY',
@@ -684,13 +687,18 @@ describe('transport', () => {
     quota: { max: 50_000, sent: 3 },
   };
   it.each([
-    ['an account that may send is ok', healthy, 'ok', /14 messages per second, 3 of 50000 sent/],
-    ['a paused account is a failure', { ...healthy, sendingEnabled: false }, 'failure', /paused/],
-    ['an account that is shut down is a failure', { ...healthy, enforcement: 'SHUTDOWN' }, 'failure', /paused/],
-    ['the sandbox is a warning', { ...healthy, production: false }, 'warning', /sandbox/],
-    ['probation is a warning', { ...healthy, enforcement: 'PROBATION' }, 'warning', /under probation/],
-    ['a nearly used-up quota is a warning', { ...healthy, quota: { max: 100, sent: 90 } }, 'warning', /nearly used up/],
-    ['an unlimited quota is ok', { ...healthy, quota: { max: -1, sent: 90 } }, 'ok', /./],
+    ['an account that may send is ok', healthyAccount, 'ok', /14 messages per second, 3 of 50000 sent/],
+    ['a paused account is a failure', { ...healthyAccount, sendingEnabled: false }, 'failure', /paused/],
+    ['an account that is shut down is a failure', { ...healthyAccount, enforcement: 'SHUTDOWN' }, 'failure', /paused/],
+    ['the sandbox is a warning', { ...healthyAccount, production: false }, 'warning', /sandbox/],
+    ['probation is a warning', { ...healthyAccount, enforcement: 'PROBATION' }, 'warning', /under probation/],
+    [
+      'a nearly used-up quota is a warning',
+      { ...healthyAccount, quota: { max: 100, sent: 90 } },
+      'warning',
+      /nearly used up/,
+    ],
+    ['an unlimited quota is ok', { ...healthyAccount, quota: { max: -1, sent: 90 } }, 'ok', /./],
     [
       'a request that fails is a failure with its error',
       new Error('Could not load credentials'),

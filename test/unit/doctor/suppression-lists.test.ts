@@ -6,9 +6,9 @@ import type { ListedSuppression, SuppressionReason } from '../../../src/model/su
 
 const PAGE_SIZE = 1_000;
 
-interface Lists {
+interface ListParts {
   readonly provider?: SesSuppressionPage['entries'];
-  readonly own?: readonly ListedSuppression[];
+  readonly ownEntries?: readonly ListedSuppression[];
   readonly reasons?: readonly ('BOUNCE' | 'COMPLAINT')[];
   /** The number of the first page that cannot be read. Later pages cannot be read either. */
   readonly failsAtPage?: number;
@@ -28,30 +28,31 @@ const onOwnList = (address: string, reason: SuppressionReason = 'bounce', list =
 });
 
 /** Compares the lists on a virtual clock. Returns the finding and the start times of the page requests. */
-async function compare(lists: Lists) {
-  const { provider = [], own = [], reasons = ['BOUNCE', 'COMPLAINT'], requestMs = 0 } = lists;
+async function compareLists(lists: ListParts) {
+  const { provider = [], ownEntries = [], reasons = ['BOUNCE', 'COMPLAINT'], requestMs = 0 } = lists;
   let nowMs = 0;
   const pageTimes: number[] = [];
-  const failed = {
+  const failedResult = {
     kind: 'failed',
     failure: { code: lists.failure ?? 'unavailable', reason: 'the reason', remedy: 'the remedy' },
   } as const;
   const parts: SuppressionListsParts = {
     list: {
-      readReasons: async () => (lists.failsAtPage === -1 ? failed : { kind: 'done', value: new Set(reasons) }),
+      readReasons: async () => (lists.failsAtPage === -1 ? failedResult : { kind: 'done', value: new Set(reasons) }),
       async readPage(position) {
         pageTimes.push(nowMs);
         nowMs += requestMs;
-        if (lists.failsAtPage !== undefined && pageTimes.length > lists.failsAtPage) return failed;
+        if (lists.failsAtPage !== undefined && pageTimes.length > lists.failsAtPage) return failedResult;
         const first = Number(position ?? 0);
         const next = first + PAGE_SIZE < provider.length ? String(first + PAGE_SIZE) : null;
         return { kind: 'done', value: { entries: provider.slice(first, first + PAGE_SIZE), next } };
       },
     },
     usesSmtpInterface: lists.usesSmtpInterface ?? false,
-    findSuppressed: async (addresses) => addresses.filter((address) => own.some((entry) => entry.address === address)),
+    findSuppressed: async (addresses) =>
+      addresses.filter((address) => ownEntries.some((entry) => entry.address === address)),
     async *readOwnPages() {
-      yield own;
+      yield ownEntries;
     },
     clock: { now: () => nowMs, monotonic: () => nowMs, after: () => () => undefined },
     wait: async (ms) => {
@@ -64,17 +65,17 @@ async function compare(lists: Lists) {
 
 describe('the comparison of the lists', () => {
   test('equal lists are ok, in any letter case', async () => {
-    const { finding } = await compare({
+    const { finding } = await compareLists({
       provider: [onProvider('Ada@example.com'), onProvider('bob@example.com', 'COMPLAINT')],
-      own: [onOwnList('ada@example.com'), onOwnList('bob@example.com', 'complaint', '*')],
+      ownEntries: [onOwnList('ada@example.com'), onOwnList('bob@example.com', 'complaint', '*')],
     });
     expect(finding).toMatchObject({ result: 'ok', detail: expect.stringContaining('all 2 entries of Amazon SES') });
   });
 
   test('entries on one list only are counted, with examples and the commands for each direction', async () => {
-    const { finding } = await compare({
+    const { finding } = await compareLists({
       provider: ['a', 'b', 'c', 'D'].map((name) => onProvider(`${name}@example.com`)),
-      own: [onOwnList('x@example.com'), onOwnList('y@example.com', 'provider')],
+      ownEntries: [onOwnList('x@example.com'), onOwnList('y@example.com', 'provider')],
     });
     expect(finding.result).toBe('warning');
     expect(finding.detail).toContain(
@@ -87,19 +88,22 @@ describe('the comparison of the lists', () => {
   });
 
   test('an example has the letter case that Amazon SES needs', async () => {
-    const { finding } = await compare({ provider: [onProvider('Ada@example.com')] });
+    const { finding } = await compareLists({ provider: [onProvider('Ada@example.com')] });
     expect(finding.detail).toContain('Ada@example.com');
   });
 
   test('entries that Amazon SES does not add are not differences', async () => {
-    const manual = await compare({
-      own: [onOwnList('a@example.com', 'manual'), onOwnList('b@example.com', 'unsubscribed')],
+    const manualResult = await compareLists({
+      ownEntries: [onOwnList('a@example.com', 'manual'), onOwnList('b@example.com', 'unsubscribed')],
     });
-    expect(manual.finding.result).toBe('ok');
+    expect(manualResult.finding.result).toBe('ok');
     const complaints = { provider: [onProvider('c@example.com')], own: [onOwnList('b@example.com', 'bounce')] };
-    expect((await compare({ ...complaints, reasons: ['COMPLAINT'] })).finding.result).toBe('ok');
-    expect((await compare(complaints)).finding.result).toBe('warning');
-    expect(await compare({ ...complaints, reasons: [] })).toMatchObject({ finding: { result: 'ok' }, pageTimes: [] });
+    expect((await compareLists({ ...complaints, reasons: ['COMPLAINT'] })).finding.result).toBe('ok');
+    expect((await compareLists(complaints)).finding.result).toBe('warning');
+    expect(await compareLists({ ...complaints, reasons: [] })).toMatchObject({
+      finding: { result: 'ok' },
+      pageTimes: [],
+    });
   });
 });
 
@@ -107,9 +111,9 @@ describe('a list of 1,000,000 entries', () => {
   const provider = Array.from({ length: 1_000_000 }, (_, n) => onProvider(`a${n}@example.com`));
 
   test('is compared in part, with one request per second, and the finding states the part', async () => {
-    const { finding, pageTimes } = await compare({
+    const { finding, pageTimes } = await compareLists({
       provider,
-      own: [onOwnList('a0@example.com'), onOwnList('x@example.com')],
+      ownEntries: [onOwnList('a0@example.com'), onOwnList('x@example.com')],
     });
     expect(pageTimes).toEqual(Array.from({ length: 12 }, (_, n) => n * 1_000));
     expect(finding.detail).toContain('compared 12,000 entries of Amazon SES; its list is longer');
@@ -118,19 +122,23 @@ describe('a list of 1,000,000 entries', () => {
   });
 
   test('ends in time if each request is slow', async () => {
-    const { pageTimes } = await compare({ provider, requestMs: 5_000 });
+    const { pageTimes } = await compareLists({ provider, requestMs: 5_000 });
     expect(pageTimes).toEqual([0, 5_000, 10_000]);
   });
 
   test('a failure after the first page does not discard the entries that were read', async () => {
-    const { finding } = await compare({ provider, failsAtPage: 2, failure: 'throttled' });
+    const { finding } = await compareLists({ provider, failsAtPage: 2, failure: 'throttled' });
     expect(finding.detail).toContain('compared 2,000 entries of Amazon SES');
   });
 });
 
 describe('a list that cannot be read', () => {
   test.each([-1, 0])('is one finding with the reason and the remedy (%i)', async (failsAtPage) => {
-    const { finding } = await compare({ failsAtPage, failure: 'not-permitted', own: [onOwnList('a@example.com')] });
+    const { finding } = await compareLists({
+      failsAtPage,
+      failure: 'not-permitted',
+      ownEntries: [onOwnList('a@example.com')],
+    });
     expect(finding).toMatchObject({
       result: 'warning',
       detail: expect.stringContaining('the reason'),
@@ -140,10 +148,10 @@ describe('a list that cannot be read', () => {
 
   test('without credentials of the API, the SMTP interface is not a warning', async () => {
     const noCredentials = { failsAtPage: -1, failure: 'no-credentials' } as const;
-    expect((await compare({ ...noCredentials, usesSmtpInterface: true })).finding.result).toBe('ok');
-    expect((await compare(noCredentials)).finding.result).toBe('warning');
+    expect((await compareLists({ ...noCredentials, usesSmtpInterface: true })).finding.result).toBe('ok');
+    expect((await compareLists(noCredentials)).finding.result).toBe('warning');
     expect(
-      (await compare({ ...noCredentials, failure: 'not-permitted', usesSmtpInterface: true })).finding.result,
+      (await compareLists({ ...noCredentials, failure: 'not-permitted', usesSmtpInterface: true })).finding.result,
     ).toBe('warning');
   });
 });

@@ -65,11 +65,13 @@ describe('the alignment of a domain', () => {
   });
 
   it('of SPF needs a return path in the same organizational domain', () => {
-    const own = { ...SETUP, returnPath: 'bounces.example.org' };
-    const foreign = { ...SETUP, returnPath: 'bounces.example.net' };
+    const ownSetup = { ...SETUP, returnPath: 'bounces.example.org' };
+    const foreignSetup = { ...SETUP, returnPath: 'bounces.example.net' };
     const records = [createDkim('found'), createDmarc('found')];
-    expect(listStates([...records, createSpf('found', 'bounces.example.org')], DOMAIN, own)[1]).toBe('pass');
-    expect(listStates([...records, createSpf('found', 'bounces.example.net')], DOMAIN, foreign)[1]).toBe('not-needed');
+    expect(listStates([...records, createSpf('found', 'bounces.example.org')], DOMAIN, ownSetup)[1]).toBe('pass');
+    expect(listStates([...records, createSpf('found', 'bounces.example.net')], DOMAIN, foreignSetup)[1]).toBe(
+      'not-needed',
+    );
   });
 
   it('of SPF follows the return path of the domain only after its records were found', () => {
@@ -83,17 +85,17 @@ describe('the alignment of a domain', () => {
 
   it('obeys strict alignment: an envelope sender of a subdomain does not align, and subdomains do not align by DKIM', () => {
     const setup = { ...SETUP, returnPath: 'bounces.shop.example.org' };
-    const strict = createDmarc('found', 'v=DMARC1; p=reject; aspf=s; adkim=s');
-    const records = [createDkim('found'), createSpf('found', 'bounces.shop.example.org'), strict];
+    const strictRecord = createDmarc('found', 'v=DMARC1; p=reject; aspf=s; adkim=s');
+    const records = [createDkim('found'), createSpf('found', 'bounces.shop.example.org'), strictRecord];
     expect(listStates(records, DOMAIN, setup)).toEqual(['pass', 'not-needed', 'pass']);
     expect(listStates(records, { ...DOMAIN, subdomains: true }, setup)[0]).toBe('warning');
   });
 
   it('considers only the active RSA key: a staged key or an Ed25519 key does not align', () => {
-    const staged: CheckedRecord = { ...createDkim('found'), key: { state: 'staged', algorithm: 'rsa' } };
+    const stagedRecord: CheckedRecord = { ...createDkim('found'), key: { state: 'staged', algorithm: 'rsa' } };
     const ed25519: CheckedRecord = { ...createDkim('found'), key: { state: 'active', algorithm: 'ed25519' } };
-    expect(listStates([staged, ed25519])[0]).toBe('fail');
-    expect(listStates([staged, ed25519, createDkim('found')])[0]).toBe('pass');
+    expect(listStates([stagedRecord, ed25519])[0]).toBe('fail');
+    expect(listStates([stagedRecord, ed25519, createDkim('found')])[0]).toBe('pass');
   });
 
   it('of SPF at a MAIL FROM domain of the provider is not checked', () => {

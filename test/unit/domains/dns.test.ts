@@ -33,9 +33,9 @@ afterAll(() => dns.close());
 
 describe('a lookup', () => {
   it('without a DNS server fails, and the reason names the setting to correct', async () => {
-    const closed = await startDns({});
-    await closed.close();
-    const unreachableResolver = createResolver(closed, { timeoutMs: 100, tries: 1 });
+    const closedDns = await startDns({});
+    await closedDns.close();
+    const unreachableResolver = createResolver(closedDns, { timeoutMs: 100, tries: 1 });
     expect(await unreachableResolver.lookUpTxt('one.test')).toEqual({
       kind: 'failed',
       reason: 'no DNS server answers; set POSTRIDER_DNS to one that answers',

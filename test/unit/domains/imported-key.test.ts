@@ -6,7 +6,7 @@ import { parsePrivateKey, parseSelector } from '../../../src/domains/imported-ke
 import { formatPublicKey, sealImportedKey, unsealKey } from '../../../src/domains/keys.ts';
 import { deriveKey } from '../../../src/domains/secret.ts';
 import { createSigner } from '../../../src/domains/signing.ts';
-import { verify } from '../message/dkim-verifier.ts';
+import { verifySignatures } from '../message/dkim-verifier.ts';
 
 const RSA = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const SHORT_RSA = generateKeyPairSync('rsa', { modulusLength: 1024 });
@@ -38,8 +38,8 @@ describe('a private key is accepted', () => {
   });
 
   it('RSA of 1024 bits, with a warning', () => {
-    const parsed = parsePrivateKey(String(SHORT_RSA.privateKey.export({ format: 'pem', type: 'pkcs8' })));
-    expect(parsed).toMatchObject({
+    const parseResult = parsePrivateKey(String(SHORT_RSA.privateKey.export({ format: 'pem', type: 'pkcs8' })));
+    expect(parseResult).toMatchObject({
       ok: true,
       warning: expect.stringMatching(/has 1024 bits, and 2048 are recommended/),
     });
@@ -90,11 +90,12 @@ describe('another text is refused with one line that contains no part of it', ()
       /has 512 bits, and receivers ignore/,
     ],
   ])('%s', (_name, text, fault) => {
-    const parsed = parsePrivateKey(text);
-    expect(parsed).toEqual({ ok: false, fault: expect.stringMatching(fault) });
-    if (parsed.ok) return;
-    expect(parsed.fault).not.toContain('\n');
-    for (const line of text.split('\n').slice(1, -2)) if (line.length > 20) expect(parsed.fault).not.toContain(line);
+    const parseResult = parsePrivateKey(text);
+    expect(parseResult).toEqual({ ok: false, fault: expect.stringMatching(fault) });
+    if (parseResult.ok) return;
+    expect(parseResult.fault).not.toContain('\n');
+    for (const line of text.split('\n').slice(1, -2))
+      if (line.length > 20) expect(parseResult.fault).not.toContain(line);
   });
 
   it('random bytes in a PEM block', () => {
@@ -123,17 +124,17 @@ test.each([
   ['x'.repeat(64), null],
   [Array.from({ length: 12 }, () => 'x'.repeat(20)).join('.'), null],
 ])('the selector %s is %s', (text, selector) => {
-  const parsed = parseSelector(text, 'example.org');
-  expect(parsed.ok ? parsed.selector : null).toBe(selector);
+  const parseResult = parseSelector(text, 'example.org');
+  expect(parseResult.ok ? parseResult.selector : null).toBe(selector);
 });
 
 test('an imported key is sealed under its own name, and its unencrypted form is overwritten', () => {
-  const parsed = parsePrivateKey(String(PKCS1));
-  if (!parsed.ok) throw new Error(parsed.fault);
+  const parseResult = parsePrivateKey(String(PKCS1));
+  if (!parseResult.ok) throw new Error(parseResult.fault);
   const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
-  const key = sealImportedKey(parsed.keyPair, { domain: 'example.org', selector: 's1', sealingKey, now: 5 });
+  const key = sealImportedKey(parseResult.keyPair, { domain: 'example.org', selector: 's1', sealingKey, now: 5 });
   expect(key).toMatchObject({ selector: 's1', algorithm: 'rsa', state: 'active', activatedAt: 5, retireAt: null });
-  expect(parsed.keyPair.privateKey.every((byte) => byte === 0)).toBe(true);
+  expect(parseResult.keyPair.privateKey.every((byte) => byte === 0)).toBe(true);
   const der = RSA.privateKey.export({ format: 'der', type: 'pkcs8' });
   expect(unsealKey(sealingKey, 'example.org', 's1', key.sealed)).toEqual(der);
   expect(() => unsealKey(sealingKey, 'example.org', 's2', key.sealed)).toThrow('s2');
@@ -141,14 +142,19 @@ test('an imported key is sealed under its own name, and its unencrypted form is 
 
 test('an independent verifier accepts a message signed with an imported key, by the record that was already published', async () => {
   const sealingKey = deriveKey(Buffer.alloc(32, 7), 'dkim');
-  const imported = [SHORT_RSA, ED25519].map(({ privateKey }, index) => {
-    const parsed = parsePrivateKey(exportPem({ privateKey }));
-    if (!parsed.ok) throw new Error(parsed.fault);
-    return sealImportedKey(parsed.keyPair, { domain: 'example.org', selector: `mail.s${index}`, sealingKey, now: 5 });
+  const importedKeys = [SHORT_RSA, ED25519].map(({ privateKey }, index) => {
+    const parseResult = parsePrivateKey(exportPem({ privateKey }));
+    if (!parseResult.ok) throw new Error(parseResult.fault);
+    return sealImportedKey(parseResult.keyPair, {
+      domain: 'example.org',
+      selector: `mail.s${index}`,
+      sealingKey,
+      now: 5,
+    });
   });
   const signer = createSigner({ openKey: (...name) => unsealKey(sealingKey, ...name) });
   const header = 'From: hello@example.org\r\nTo: ada@example.com\r\nSubject: Test\r\n\r\n';
-  const keys = imported.map(({ selector, algorithm, sealed }) => ({
+  const keys = importedKeys.map(({ selector, algorithm, sealed }) => ({
     domain: 'example.org',
     selector,
     algorithm,
@@ -159,7 +165,7 @@ test('an independent verifier accepts a message signed with an imported key, by 
     'mail.s0._domainkey.example.org': `v=DKIM1; p=${formatPublicKey(SHORT_RSA.publicKey)}`,
     'mail.s1._domainkey.example.org': `v=DKIM1; k=ed25519; p=${formatPublicKey(ED25519.publicKey)}`,
   };
-  expect((await verify(message, records)).map(({ algorithm, result }) => `${algorithm} ${result}`)).toEqual([
+  expect((await verifySignatures(message, records)).map(({ algorithm, result }) => `${algorithm} ${result}`)).toEqual([
     'rsa-sha256 pass',
     'ed25519-sha256 pass',
   ]);

@@ -7,7 +7,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 const START = Date.UTC(2030, 0, 1);
 const HOUR_MS = 3_600_000;
 const GOOGLE: Lookup<MailExchange> = { kind: 'found', values: [{ priority: 1, exchange: 'smtp.google.com' }] };
-const FAILED: Lookup<never> = { kind: 'failed', reason: 'timeout' };
+const FAILED_LOOKUP: Lookup<never> = { kind: 'failed', reason: 'timeout' };
 
 /** Creates the lookups over a fake DNS and a store in memory. `answers` are the MX answers by domain, by default `GOOGLE`. */
 function createRig({ withDns = true } = {}) {
@@ -78,7 +78,12 @@ test.each([
   ['a null MX', 'none', { kind: 'found', values: [{ priority: 0, exchange: '' }] }, { kind: 'none' }],
   ['neither MX nor address', 'none', { kind: 'none' }, { kind: 'none' }],
   ['only an address', 'other', { kind: 'none' }, { kind: 'found', values: ['192.0.2.1'] }],
-  ['an MX without an entry', 'other', { kind: 'found', values: [{ priority: 1, exchange: 'mx.x.example' }] }, FAILED],
+  [
+    'an MX without an entry',
+    'other',
+    { kind: 'found', values: [{ priority: 1, exchange: 'mx.x.example' }] },
+    FAILED_LOOKUP,
+  ],
 ] as const)('a domain with %s has the provider %s', async (_, provider, mx, address) => {
   const { clock, providers, answers, addresses } = createRig();
   answers.set('example.com', mx);
@@ -90,7 +95,7 @@ test.each([
 
 test('a failed lookup is unknown, is not stored, and is repeated after ten minutes', async () => {
   const { clock, providers, answers, queries, storedEntries } = createRig();
-  answers.set('example.com', FAILED);
+  answers.set('example.com', FAILED_LOOKUP);
   providers.find('example.com', 1);
   await clock.advance(1_000);
   for (let second = 0; second < 590; second += 10) {

@@ -32,11 +32,11 @@ describe('the name of a return path', () => {
     ['example.org', '', /missing/],
     ['example.org', `${'a'.repeat(63)}.${'b'.repeat(63)}.${'c'.repeat(63)}.ddd.example.org`, /maximum is 206/],
   ])('of %s cannot be %s', (domain, text, fault) => {
-    const parsed = parseReturnPath(domain, text);
-    expect(parsed.ok).toBe(false);
-    if (parsed.ok) return;
-    expect(parsed.fault).toMatch(fault);
-    expect(parsed.fault).not.toContain('\n');
+    const parseResult = parseReturnPath(domain, text);
+    expect(parseResult.ok).toBe(false);
+    if (parseResult.ok) return;
+    expect(parseResult.fault).toMatch(fault);
+    expect(parseResult.fault).not.toContain('\n');
   });
 });
 

@@ -115,9 +115,9 @@ describe('sealed data', () => {
     expect(() => unseal(key, sealedText, 'dkim:example.org:pr20261121e')).toThrow(expectedError);
     const bytes = Buffer.from(sealedText, 'base64url');
     for (let bit = 0; bit < bytes.length * 8; bit++) {
-      const tampered = Buffer.from(bytes);
-      tampered[bit >> 3] = (tampered[bit >> 3] ?? 0) ^ (1 << (bit & 7));
-      expect(() => unseal(key, tampered.toString('base64url'), name)).toThrow(SecretError);
+      const tamperedBytes = Buffer.from(bytes);
+      tamperedBytes[bit >> 3] = (tamperedBytes[bit >> 3] ?? 0) ^ (1 << (bit & 7));
+      expect(() => unseal(key, tamperedBytes.toString('base64url'), name)).toThrow(SecretError);
     }
     for (let length = 0; length < bytes.length; length++) {
       expect(() => unseal(key, bytes.toString('base64url', 0, length), name)).toThrow(SecretError);

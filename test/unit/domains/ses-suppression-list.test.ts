@@ -19,7 +19,8 @@ async function startFixture() {
 
 test('a list of several pages is read completely, each entry once', async () => {
   const { fake, list } = await startFixture();
-  for (let n = 0; n < 2_001; n += 1) fake.suppressed.set(`a${n}@example.com`, n % 2 === 0 ? 'BOUNCE' : 'COMPLAINT');
+  for (let n = 0; n < 2_001; n += 1)
+    fake.suppressionReasons.set(`a${n}@example.com`, n % 2 === 0 ? 'BOUNCE' : 'COMPLAINT');
   const entries = new Map<string, string>();
   let position: string | null = null;
   let pages = 0;
@@ -31,7 +32,7 @@ test('a list of several pages is read completely, each entry once', async () => 
     pages += 1;
   } while (position !== null);
   expect([pages, entries.size]).toEqual([3, 2_001]);
-  expect(entries).toEqual(fake.suppressed);
+  expect(entries).toEqual(fake.suppressionReasons);
 });
 
 test('the reasons of the account are read', async () => {

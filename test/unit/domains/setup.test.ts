@@ -35,9 +35,9 @@ test('a folder that cannot be created for the secret file is an error at once, w
   const folder = process.cwd();
   onTestFinished(() => process.chdir(folder));
   process.chdir('/proc');
-  const parsed = parseDatabase('postgres://me@db.example/mail');
-  if (!parsed.ok) throw new Error(parsed.fault);
-  expect(() => loadSealingKey({ secret: null, database: parsed.value })).toThrow(
+  const parseResult = parseDatabase('postgres://me@db.example/mail');
+  if (!parseResult.ok) throw new Error(parseResult.fault);
+  expect(() => loadSealingKey({ secret: null, database: parseResult.value })).toThrow(
     /cannot be created \(\w+\); set POSTRIDER_SECRET/,
   );
 });

@@ -7,7 +7,7 @@ import { compose } from '../../../src/message/compose.ts';
 import { createReturnPathToken } from '../../../src/message/return-path.ts';
 import { type DkimKey, GRACE_PERIOD_MS, getDkimRecordName, type SendingDomain } from '../../../src/model/domain.ts';
 import type { LeasedMessage } from '../../../src/model/message.ts';
-import { verify } from '../message/dkim-verifier.ts';
+import { verifySignatures } from '../message/dkim-verifier.ts';
 import { createSendingDomain } from './sending-domain.ts';
 
 const NOW = Date.UTC(2026, 0, 5);
@@ -161,7 +161,7 @@ describe('the envelope sender', () => {
       signer: { sign: async (data) => data },
       onError: () => undefined,
     });
-    const apply = (...changed: SendingDomain[]) => domains.apply({ domains: changed, removed: [] });
+    const apply = (...changedDomain: SendingDomain[]) => domains.apply({ domains: changedDomain, removed: [] });
     return { domains, apply, readSender: async () => (await prepare(MESSAGE)).envelope.from };
   };
 
@@ -197,14 +197,14 @@ test('the cache contains the return path of each domain, verified or not, until 
   expect(['b.example.org', 'b.example.net', 'example.org'].map((name) => cache.isReturnPath(name))).toEqual([
     ...[true, true, false],
   ]);
-  const changed = createDomain('example.org', { returnPath: { name: 'c.example.org', isVerified: false } });
-  cache.apply({ domains: [changed], removed: ['example.net'] });
+  const changedDomain = createDomain('example.org', { returnPath: { name: 'c.example.org', isVerified: false } });
+  cache.apply({ domains: [changedDomain], removed: ['example.net'] });
   expect(['b.example.org', 'c.example.org', 'b.example.net'].map((name) => cache.isReturnPath(name))).toEqual([
     ...[false, true, false],
   ]);
   // One read can contain a return path that moved from one domain to another, in any order.
   cache.apply({
-    domains: [createDomain('mail.example.org', { returnPath: changed.returnPath }), createDomain('example.org')],
+    domains: [createDomain('mail.example.org', { returnPath: changedDomain.returnPath }), createDomain('example.org')],
     removed: [],
   });
   expect(cache.isReturnPath('c.example.org')).toBe(true);
@@ -295,7 +295,7 @@ describe('a signed message', () => {
     const { signer } = createCountingSigner();
     const signedMessage = await signer.sign(data, bodyAt, keys, AT);
     expect(signedMessage.subarray(signedMessage.length - data.length).equals(data)).toBe(true);
-    expect((await verify(signedMessage, txt)).map((entry) => `${entry.algorithm} ${entry.result}`)).toEqual([
+    expect((await verifySignatures(signedMessage, txt)).map((entry) => `${entry.algorithm} ${entry.result}`)).toEqual([
       'rsa-sha256 pass',
       'ed25519-sha256 pass',
     ]);
@@ -339,7 +339,7 @@ describe('keys', () => {
     for (const key of [rsaKey, ed25519Key, rsaKey, otherKey, rsaKey, ed25519Key])
       await signer.sign(data, bodyAt, [key], AT);
     expect(openedKeys).toEqual([rsaKey.selector, ed25519Key.selector, 'x', ed25519Key.selector]);
-    const resealed = {
+    const resealedKey = {
       ...ed25519Key,
       sealed: seal(
         sealingKey,
@@ -347,7 +347,7 @@ describe('keys', () => {
         `dkim:example.org:${ed25519Key.selector}`,
       ),
     };
-    await signer.sign(data, bodyAt, [resealed], AT);
+    await signer.sign(data, bodyAt, [resealedKey], AT);
     expect(openedKeys).toHaveLength(5);
   });
 
@@ -359,9 +359,9 @@ describe('keys', () => {
     await expect(signer.sign(data, bodyAt, [{ ...rsaKey, algorithm: 'ed25519' }], AT)).rejects.toThrow(
       'is not ed25519',
     );
-    expect((await verify(await signer.sign(data, bodyAt, [rsaKey], AT), txt)).map((entry) => entry.result)).toEqual([
-      'pass',
-    ]);
+    expect(
+      (await verifySignatures(await signer.sign(data, bodyAt, [rsaKey], AT), txt)).map((entry) => entry.result),
+    ).toEqual(['pass']);
   });
 });
 
@@ -403,9 +403,9 @@ describe('signing is refused for', () => {
 
   it.each(cases)('%s', async (_label, signingKeys, fault) => {
     const { signer } = createCountingSigner();
-    const rejected = await signer.sign(data, bodyAt, signingKeys, AT).catch((error: unknown) => error);
-    expect(rejected).toBeInstanceOf(Error);
-    const text = rejected instanceof Error ? `${rejected.message}\n${rejected.stack}` : '';
+    const signError = await signer.sign(data, bodyAt, signingKeys, AT).catch((error: unknown) => error);
+    expect(signError).toBeInstanceOf(Error);
+    const text = signError instanceof Error ? `${signError.message}\n${signError.stack}` : '';
     expect(text).toContain(fault);
     expect(text).not.toContain(sealedRsaKey);
     expect((await signer.sign(data, bodyAt, keys, AT)).length).toBeGreaterThan(data.length);

@@ -34,7 +34,7 @@ function clearZone() {
   for (const name of Object.keys(dns.zone)) delete dns.zone[name];
 }
 
-async function check(record: DnsRecord, zone: Zone) {
+async function checkRecord(record: DnsRecord, zone: Zone) {
   clearZone();
   Object.assign(dns.zone, zone);
   const [checkResult] = await checkRecords([record], resolver);
@@ -84,7 +84,7 @@ describe('a DKIM record', () => {
 
   it('is found through DNS if it is split into strings and behind an alias', async () => {
     expect(
-      await check(DKIM, {
+      await checkRecord(DKIM, {
         [DKIM.name]: { CNAME: 'k.other.test' },
         'k.other.test': { TXT: [[VALUE.slice(0, 20), VALUE.slice(20)]] },
       }),
@@ -92,14 +92,14 @@ describe('a DKIM record', () => {
   });
 
   it('is missing if DNS has no record, and unknown if the lookup fails', async () => {
-    expect(await check(DKIM, {})).toMatchObject({ found: 'missing', seen: [] });
-    expect(await check(DKIM, { [DKIM.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
+    expect(await checkRecord(DKIM, {})).toMatchObject({ found: 'missing', seen: [] });
+    expect(await checkRecord(DKIM, { [DKIM.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
     for (const [fault, reason] of [
       ['timeout', 'timeout'],
       ['SERVFAIL', 'SERVFAIL'],
       ['REFUSED', 'refused'],
     ] as const) {
-      expect(await check(DKIM, { [DKIM.name]: { fault } })).toMatchObject({
+      expect(await checkRecord(DKIM, { [DKIM.name]: { fault } })).toMatchObject({
         found: 'unknown',
         detail: `the lookup failed (${reason}), so the status is unknown`,
       });
@@ -108,11 +108,11 @@ describe('a DKIM record', () => {
 
   it('under a name with the domain twice is missing, with the remedy', async () => {
     const doubledName = `${DKIM.name}.example.test`;
-    expect(await check(DKIM, { [doubledName]: { TXT: [VALUE] } })).toMatchObject({
+    expect(await checkRecord(DKIM, { [doubledName]: { TXT: [VALUE] } })).toMatchObject({
       found: 'missing',
       detail: `the record is at ${doubledName}; enter only the name s1._domainkey at your DNS host`,
     });
-    expect(await check(DKIM, { [doubledName]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'missing' });
+    expect(await checkRecord(DKIM, { [doubledName]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'missing' });
   });
 });
 
@@ -148,7 +148,7 @@ describe('an SPF record', () => {
 
   it('is wrong if the name has another SPF record', async () => {
     const zone = { 'example.test': { TXT: ['v=spf1 -all', 'v=spf1 mx -all', 'other'] } };
-    expect(await check(SPF, zone)).toMatchObject({
+    expect(await checkRecord(SPF, zone)).toMatchObject({
       found: 'wrong',
       seen: ['v=spf1 -all', 'v=spf1 mx -all'],
       detail: '2 SPF records, which is an error; combine them into one',
@@ -163,11 +163,11 @@ describe('an SPF record', () => {
   });
 
   it('is missing if no text is an SPF record, and unknown if the lookup fails', async () => {
-    expect(await check(SPF, { 'example.test': { TXT: ['google-site-verification=x'] } })).toMatchObject({
+    expect(await checkRecord(SPF, { 'example.test': { TXT: ['google-site-verification=x'] } })).toMatchObject({
       found: 'missing',
       seen: [],
     });
-    expect(await check(SPF, { 'example.test': { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
+    expect(await checkRecord(SPF, { 'example.test': { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
   });
 });
 
@@ -196,28 +196,28 @@ describe('a DMARC record', () => {
 
   it('of the organizational domain applies to a subdomain without its own record', async () => {
     const parentZone = { '_dmarc.example.test': { TXT: ['v=DMARC1; p=reject'] } };
-    expect(await check(subdomainRecord, parentZone)).toMatchObject({
+    expect(await checkRecord(subdomainRecord, parentZone)).toMatchObject({
       found: 'found',
       seen: ['v=DMARC1; p=reject'],
       detail: 'at _dmarc.example.test: found',
     });
-    expect(await check(subdomainRecord, { '_dmarc.example.test': { TXT: ['v=DMARC1'] } })).toMatchObject({
+    expect(await checkRecord(subdomainRecord, { '_dmarc.example.test': { TXT: ['v=DMARC1'] } })).toMatchObject({
       found: 'wrong',
     });
     const ownZone = { [subdomainRecord.name]: { TXT: ['v=DMARC1; p=none'] } };
-    expect(await check(subdomainRecord, { ...parentZone, ...ownZone })).toMatchObject({
+    expect(await checkRecord(subdomainRecord, { ...parentZone, ...ownZone })).toMatchObject({
       found: 'found',
       seen: ['v=DMARC1; p=none'],
     });
   });
 
   it('is missing if neither domain has one, and unknown if either lookup fails', async () => {
-    expect(await check(subdomainRecord, {})).toMatchObject({ found: 'missing' });
-    expect(await check(DMARC, {})).toMatchObject({ found: 'missing' });
-    expect(await check(subdomainRecord, { '_dmarc.example.test': { fault: 'timeout' } })).toMatchObject({
+    expect(await checkRecord(subdomainRecord, {})).toMatchObject({ found: 'missing' });
+    expect(await checkRecord(DMARC, {})).toMatchObject({ found: 'missing' });
+    expect(await checkRecord(subdomainRecord, { '_dmarc.example.test': { fault: 'timeout' } })).toMatchObject({
       found: 'unknown',
     });
-    expect(await check(subdomainRecord, { [subdomainRecord.name]: { fault: 'REFUSED' } })).toMatchObject({
+    expect(await checkRecord(subdomainRecord, { [subdomainRecord.name]: { fault: 'REFUSED' } })).toMatchObject({
       found: 'unknown',
     });
   });
@@ -226,7 +226,7 @@ describe('a DMARC record', () => {
 describe('MX and CNAME records', () => {
   it('are found if they name the expected host, with any priority and in any case', async () => {
     expect(
-      await check(MX, {
+      await checkRecord(MX, {
         [MX.name]: {
           MX: [
             [5, 'a.other.test'],
@@ -238,27 +238,31 @@ describe('MX and CNAME records', () => {
       found: 'found',
       seen: expect.arrayContaining(['7 mx.example.test']),
     });
-    expect(await check(CNAME, { [CNAME.name]: { CNAME: 'T.dkim.SES.test' } })).toMatchObject({ found: 'found' });
+    expect(await checkRecord(CNAME, { [CNAME.name]: { CNAME: 'T.dkim.SES.test' } })).toMatchObject({ found: 'found' });
   });
 
   it('of a return path are found if each host of the MX has an address', async () => {
     const host = { 'mail.other.test': { A: ['192.0.2.1'] } };
     const { name } = RETURN_PATH;
     const foundResult = { found: 'found', detail: 'messages are routed to mail.other.test' };
-    expect(await check(RETURN_PATH, { ...host, [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject(foundResult);
-    expect(await check(RETURN_PATH, { [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject({ found: 'wrong' });
-    expect(await check(RETURN_PATH, { [name]: { MX: [[0, '']] } })).toMatchObject({ found: 'wrong' });
-    expect(await check(RETURN_PATH, { [name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
-    expect(await check(RETURN_PATH, { [name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
+    expect(await checkRecord(RETURN_PATH, { ...host, [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject(
+      foundResult,
+    );
+    expect(await checkRecord(RETURN_PATH, { [name]: { MX: [[20, 'mail.other.test']] } })).toMatchObject({
+      found: 'wrong',
+    });
+    expect(await checkRecord(RETURN_PATH, { [name]: { MX: [[0, '']] } })).toMatchObject({ found: 'wrong' });
+    expect(await checkRecord(RETURN_PATH, { [name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
+    expect(await checkRecord(RETURN_PATH, { [name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
     const unknownZone = {
       'mail.other.test': { fault: 'SERVFAIL' },
       [name]: { MX: [[20, 'mail.other.test']] },
     } as const;
-    expect(await check(RETURN_PATH, unknownZone)).toMatchObject({ found: 'unknown' });
+    expect(await checkRecord(RETURN_PATH, unknownZone)).toMatchObject({ found: 'unknown' });
   });
 
   it('of the return path of one domain are found only if every host points to the feedback listener', async () => {
-    const own: DnsRecord = { ...RETURN_PATH, name: 'bounces.tenant.test', value: '10 bounces.host.test' };
+    const ownRecord: DnsRecord = { ...RETURN_PATH, name: 'bounces.tenant.test', value: '10 bounces.host.test' };
     const listener: Zone = { 'bounces.host.test': { MX: [[10, 'mx.host.test']], A: ['192.0.2.25'] } };
     const hosts: Zone = {
       ...listener,
@@ -267,7 +271,12 @@ describe('MX and CNAME records', () => {
       'foreign.test': { A: ['192.0.2.99'] },
     };
     const checkMxHosts = async (names: readonly string[], zone: Zone = hosts) =>
-      (await check(own, { ...zone, [own.name]: { MX: names.map((name, index) => [index, name] as const) } }))?.found;
+      (
+        await checkRecord(ownRecord, {
+          ...zone,
+          [ownRecord.name]: { MX: names.map((name, index) => [index, name] as const) },
+        })
+      )?.found;
     expect(await checkMxHosts(['bounces.host.test'])).toBe('found');
     // mx.host.test is the mail exchanger of the listener, and same.test has the address of mx.host.test.
     expect(await checkMxHosts(['mx.host.test', 'same.test'])).toBe('found');
@@ -277,22 +286,22 @@ describe('MX and CNAME records', () => {
     expect(await checkMxHosts(['bounces.host.test'], {})).toBe('wrong');
     expect(await checkMxHosts(['same.test'], { ...hosts, 'bounces.host.test': { fault: 'SERVFAIL' } })).toBe('unknown');
     expect(await checkMxHosts(['same.test'], { ...hosts, 'same.test': { fault: 'SERVFAIL' } })).toBe('unknown');
-    expect(await check(own, hosts)).toMatchObject({ found: 'missing' });
+    expect(await checkRecord(ownRecord, hosts)).toMatchObject({ found: 'missing' });
   });
 
   it('are wrong if they name another host, missing if DNS has none, and unknown if the lookup fails', async () => {
-    expect(await check(MX, { [MX.name]: { MX: [[10, 'other.test']] } })).toMatchObject({
+    expect(await checkRecord(MX, { [MX.name]: { MX: [[10, 'other.test']] } })).toMatchObject({
       found: 'wrong',
       detail: 'the value is 10 other.test, expected 10 mx.example.test; publish the expected value',
     });
-    expect(await check(MX, { [MX.name]: { MX: [[0, '']] } })).toMatchObject({
+    expect(await checkRecord(MX, { [MX.name]: { MX: [[0, '']] } })).toMatchObject({
       found: 'wrong',
       detail: expect.stringContaining('null MX'),
     });
-    expect(await check(MX, { [MX.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
-    expect(await check(MX, { [MX.name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
-    expect(await check(CNAME, { [CNAME.name]: { CNAME: 'other.test' } })).toMatchObject({ found: 'wrong' });
-    expect(await check(CNAME, {})).toMatchObject({ found: 'missing' });
+    expect(await checkRecord(MX, { [MX.name]: { A: ['192.0.2.1'] } })).toMatchObject({ found: 'missing' });
+    expect(await checkRecord(MX, { [MX.name]: { fault: 'SERVFAIL' } })).toMatchObject({ found: 'unknown' });
+    expect(await checkRecord(CNAME, { [CNAME.name]: { CNAME: 'other.test' } })).toMatchObject({ found: 'wrong' });
+    expect(await checkRecord(CNAME, {})).toMatchObject({ found: 'missing' });
   });
 });
 
@@ -302,7 +311,7 @@ describe('a check of many records', () => {
   it('keeps their order, and the number of concurrent lookups is limited', async () => {
     let openLookups = 0;
     let maxOpenLookups = 0;
-    const counting: Resolver = {
+    const countingResolver: Resolver = {
       async lookUpTxt() {
         openLookups += 1;
         maxOpenLookups = Math.max(maxOpenLookups, openLookups);
@@ -316,10 +325,10 @@ describe('a check of many records', () => {
       lookUpHostNames: rejectLookup,
     };
     const records = Array.from({ length: 50 }, (_, index) => ({ ...DKIM, name: `s${index}._domainkey.example.test` }));
-    const checks = await checkRecords(records, counting, 4);
+    const checks = await checkRecords(records, countingResolver, 4);
     expect(checks.map((record) => record.name)).toEqual(records.map((record) => record.name));
     expect(maxOpenLookups).toBe(4);
-    expect(await checkRecords([], counting)).toEqual([]);
+    expect(await checkRecords([], countingResolver)).toEqual([]);
   });
 
   it('truncates the answers of DNS and removes control characters', async () => {
@@ -328,7 +337,7 @@ describe('a check of many records', () => {
         TXT: [`\u001b[31m\u202e${'y'.repeat(5000)}`, ...Array.from({ length: 40 }, (_, index) => `t${index}`)],
       },
     };
-    const checkResult = await check(DKIM, zone);
+    const checkResult = await checkRecord(DKIM, zone);
     expect(checkResult?.found).toBe('wrong');
     expect(checkResult?.seen).toHaveLength(20);
     for (const text of [...(checkResult?.seen ?? []), checkResult?.detail ?? ''])

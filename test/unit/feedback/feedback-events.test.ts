@@ -66,11 +66,11 @@ test('a case with inserted, removed or replaced bytes is read without failure an
 });
 
 const nestMultiparts = (depth: number) => {
-  const open = Array.from(
+  const openingLines = Array.from(
     { length: depth },
     (_, n) => `Content-Type: multipart/mixed; boundary=b${n}\r\n\r\n--b${n}\r\n`,
   );
-  return `From: postmaster@mx.example.com\r\n${open.join('')}Content-Type: text/plain\r\n\r\nuser unknown\r\n`;
+  return `From: postmaster@mx.example.com\r\n${openingLines.join('')}Content-Type: text/plain\r\n\r\nuser unknown\r\n`;
 };
 
 test.each([

@@ -5,7 +5,7 @@ import { createReturnPathToken } from '../../../src/message/return-path.ts';
 const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 5, 1, 12);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
-const OTHER = '0192a3b4-c5d6-7e8f-9012-3456789abcdf';
+const OTHER_ID = '0192a3b4-c5d6-7e8f-9012-3456789abcdf';
 const NAMES = ['bounces.example.org', 'bounces.example.net'];
 const path = { key: Buffer.alloc(32, 7), isReturnPath: (name: string) => NAMES.includes(name) };
 const createToken = (at = NOW, key = path.key, id = ID) => createReturnPathToken(key, id, at);
@@ -76,7 +76,7 @@ test('a report to a role mailbox is about the only message whose valid return pa
   const address = `${createToken()}@bounces.example.org`;
   expect(findMessageId(`Return-Path: <${address}>\r\nOriginal-Mail-From: ${address.toUpperCase()}\r\n`)).toBe(ID);
   expect(
-    findMessageId(`Return-Path: <${address}>\r\n${createToken(NOW, path.key, OTHER)}@bounces.example.org`),
+    findMessageId(`Return-Path: <${address}>\r\n${createToken(NOW, path.key, OTHER_ID)}@bounces.example.org`),
   ).toBeNull();
   expect(findMessageId(`Return-Path: <x${address.slice(1)}>`)).toBeNull();
   expect(findMessageId(`Return-Path: <${createToken(NOW - 50 * DAY_MS)}@bounces.example.org>`)).toBeNull();

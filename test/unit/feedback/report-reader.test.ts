@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/clock.ts';
 import { createReportReader, MAX_PENDING, READ_TIMEOUT_MS } from '../../../src/feedback/report-reader.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 
-const HOSTILE = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
+const HOSTILE_THREAD = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
 const BOUNCE = Buffer.from(
   'From: MAILER-DAEMON@relay.example\r\nSubject: Undelivered Mail\r\n\r\n<a@b.example>: no such user',
 );
@@ -16,7 +16,7 @@ function createRig() {
     clock,
     prepareThread: () => undefined,
     onError: (_, error) => faults.push(String(error)),
-    threadModule: HOSTILE,
+    threadModule: HOSTILE_THREAD,
   });
   onTestFinished(() => reader.close());
   return { clock, reader, faults };

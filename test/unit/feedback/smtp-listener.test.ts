@@ -657,13 +657,13 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
    */
   async function sendAndRead(port: number, bytes: string | Uint8Array, localAddress = PROXY): Promise<string> {
     const { promise, resolve } = Promise.withResolvers<string>();
-    let received = '';
+    let receivedText = '';
     const socket = connectSocket({ port, host: '127.0.0.1', localAddress }, () => socket.write(bytes));
     socket.on('data', (chunk: Buffer) => {
-      received += chunk.toString('latin1');
+      receivedText += chunk.toString('latin1');
     });
     socket.on('error', () => undefined);
-    socket.on('close', () => resolve(received));
+    socket.on('close', () => resolve(receivedText));
     return promise;
   }
 

@@ -11,19 +11,24 @@ const MINUTE_MS = 60_000;
 
 function createRig() {
   const sessions = createSessionTable();
-  const evicted: OpenSession[] = [];
+  const evictedSessions: OpenSession[] = [];
   const openSession = (address: string, stage: SessionStage, activeAt: number): OpenSession => {
-    const session: OpenSession = { address, stage, lastActiveAt: activeAt, evict: () => void evicted.push(session) };
+    const session: OpenSession = {
+      address,
+      stage,
+      lastActiveAt: activeAt,
+      evict: () => void evictedSessions.push(session),
+    };
     return session;
   };
   /** Admits `count` sessions, with as many peers as necessary. */
-  const fill = (count: number, stage: SessionStage, activeAt: number): OpenSession[] =>
+  const admitSessions = (count: number, stage: SessionStage, activeAt: number): OpenSession[] =>
     Array.from({ length: count }, (_, n) => {
       const session = openSession(`192.0.2.${Math.floor(n / MAX_SESSIONS.perPeer)}`, stage, activeAt + n);
       expect(sessions.admit(session, MINUTE_MS)).toBe(true);
       return session;
     });
-  return { sessions, evicted, openSession, fill };
+  return { sessions, evicted: evictedSessions, openSession, fill: admitSessions };
 }
 
 test('at the limit, the session without a valid recipient that has been idle longest is evicted', () => {

@@ -31,31 +31,31 @@ afterEach(async () => {
 
 interface Client {
   readonly socket: Socket;
-  readonly received: () => string;
+  readonly readReceived: () => string;
   readonly isClosed: () => boolean;
 }
 
 /** Connects a client. The client does not read if `neverReads` is true. */
 async function connectClient(rig: Rig, neverReads = false): Promise<Client> {
-  let [received, isClosed] = ['', false];
+  let [receivedText, isClosed] = ['', false];
   const socket = connect(rig.address.port, '127.0.0.1');
   sockets.push(socket);
   if (neverReads) socket.pause();
   else
     socket.on('data', (chunk) => {
-      received += chunk.toString('latin1');
+      receivedText += chunk.toString('latin1');
     });
   socket.on('error', () => undefined);
   socket.on('close', () => {
     isClosed = true;
   });
   await new Promise((resolve) => socket.once('connect', resolve));
-  return { socket, received: () => received, isClosed: () => isClosed };
+  return { socket, readReceived: () => receivedText, isClosed: () => isClosed };
 }
 
 const HEALTH_REQUEST = 'GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n';
 const AUTHENTICATED_REQUEST = createRawRequest(JSON.stringify(MESSAGE)).replace('Connection: close\r\n', '');
-const countResponses = (received: string): number => received.split('HTTP/1.1 ').length - 1;
+const countResponses = (receivedText: string): number => receivedText.split('HTTP/1.1 ').length - 1;
 
 describe('responses to input that is not an HTTP request', () => {
   test('an immediate reset after a CONNECT does not affect the process or the listener', async () => {
@@ -72,46 +72,50 @@ describe('responses to input that is not an HTTP request', () => {
   test('the response to a CONNECT follows the response to a previous request that is being committed', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
-    const { socket, received, isClosed } = await connectClient(rig);
+    const { socket, readReceived, isClosed } = await connectClient(rig);
     socket.write(`${AUTHENTICATED_REQUEST}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`);
-    await waitUntil(() => rig.recorded.submitted.length === 1 && rig.recorded.refusals.length === 1);
+    await waitUntil(
+      () => rig.recordedEvents.submittedMessages.length === 1 && rig.recordedEvents.refusals.length === 1,
+    );
     commit(ACCEPTED);
     await waitUntil(isClosed);
-    expect([...received().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '404']);
+    expect([...readReceived().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '404']);
   });
 
   test('requests that precede malformed data are all answered before the connection is closed', async () => {
     const commits: ((sendLargeBody: AcceptResult) => void)[] = [];
     const rig = await startListener({ submit: () => new Promise((resolve) => commits.push(resolve)) });
-    const { socket, received, isClosed } = await connectClient(rig);
+    const { socket, readReceived, isClosed } = await connectClient(rig);
     socket.write(`${AUTHENTICATED_REQUEST}${AUTHENTICATED_REQUEST}garbage garbage\r\n\r\n`);
     await waitUntil(() => commits.length === 2);
     for (const commit of commits) commit(ACCEPTED);
     await waitUntil(isClosed);
-    expect([...received().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '201']);
+    expect([...readReceived().matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => status)).toEqual(['201', '201']);
   });
 });
 
 describe('pipelining', () => {
   test('a client that reads gets all responses to 2,000 pipelined requests', async () => {
     const rig = await startListener();
-    const { socket, received, isClosed } = await connectClient(rig);
+    const { socket, readReceived, isClosed } = await connectClient(rig);
     socket.write(
       `${HEALTH_REQUEST.repeat(1_999)}${HEALTH_REQUEST.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n')}`,
     );
     await waitUntil(isClosed);
-    expect(received().match(/HTTP\/1\.1 200/g)).toHaveLength(2_000);
-    expect(rig.recorded.dropReasons).toEqual([]);
+    expect(readReceived().match(/HTTP\/1\.1 200/g)).toHaveLength(2_000);
+    expect(rig.recordedEvents.dropReasons).toEqual([]);
   });
 
   test('pipelined messages with a valid key are all accepted in order', async () => {
     const rig = await startListener();
-    const { socket, received } = await connectClient(rig);
+    const { socket, readReceived } = await connectClient(rig);
     const bodies = Array.from({ length: 100 }, (_, index) => JSON.stringify({ ...MESSAGE, subject: `n ${index}` }));
     socket.write(bodies.map((body) => createRawRequest(body).replace('Connection: close\r\n', '')).join(''));
-    await waitUntil(() => countResponses(received()) === 100);
-    expect(rig.recorded.submitted.map(({ subject }) => subject)).toEqual(bodies.map((_, index) => `n ${index}`));
-    expect(received().match(/HTTP\/1\.1 201/g)).toHaveLength(100);
+    await waitUntil(() => countResponses(readReceived()) === 100);
+    expect(rig.recordedEvents.submittedMessages.map(({ subject }) => subject)).toEqual(
+      bodies.map((_, index) => `n ${index}`),
+    );
+    expect(readReceived().match(/HTTP\/1\.1 201/g)).toHaveLength(100);
   });
 
   test('a connection with too many unanswered requests is paused until half of them are answered', async () => {
@@ -120,17 +124,17 @@ describe('pipelining', () => {
       limits: { maxUnanswered: 4 },
       submit: () => new Promise((resolve) => commits.push(() => resolve(ACCEPTED))),
     });
-    const { socket, received } = await connectClient(rig);
+    const { socket, readReceived } = await connectClient(rig);
     socket.write(`${HEALTH_REQUEST}${AUTHENTICATED_REQUEST.repeat(40)}`);
     await waitUntil(() => commits.length >= 3);
     // After the requests on other connections, all data that the listener would read has been read.
     for (let n = 0; n < 20; n += 1) await fetch(`${rig.address.url}/healthz`);
     expect(commits.length).toBeLessThanOrEqual(6);
-    while (countResponses(received()) < 41) {
+    while (countResponses(readReceived()) < 41) {
       commits.shift()?.();
       await new Promise((resolve) => setImmediate(resolve));
     }
-    expect(rig.recorded.submitted).toHaveLength(40);
+    expect(rig.recordedEvents.submittedMessages).toHaveLength(40);
   });
 
   test('clients that pipeline requests and never read are closed and do not delay other clients', async () => {
@@ -138,15 +142,15 @@ describe('pipelining', () => {
     const clients = await Promise.all(Array.from({ length: selectCaseCount(3, 30) }, () => connectClient(rig, true)));
     const pipelinedRequests = Buffer.from(HEALTH_REQUEST.repeat(200_000));
     for (const { socket } of clients) socket.write(pipelinedRequests);
-    let served = 0;
+    let servedCount = 0;
     while (!clients.every(({ socket, isClosed }) => isClosed() || socket.destroyed || !socket.writable)) {
       expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
-      served += 1;
+      servedCount += 1;
       // A paused client detects the closed connection when it reads.
-      if (rig.recorded.dropReasons.length === clients.length) for (const { socket } of clients) socket.resume();
+      if (rig.recordedEvents.dropReasons.length === clients.length) for (const { socket } of clients) socket.resume();
     }
-    expect(served).toBeGreaterThan(0);
-    expect(rig.recorded.dropReasons).toEqual(clients.map(() => 'unread-answers'));
+    expect(servedCount).toBeGreaterThan(0);
+    expect(rig.recordedEvents.dropReasons).toEqual(clients.map(() => 'unread-answers'));
   });
 
   test('at most `maxPaused` connections are paused, and further connections with pipelined requests are closed', async () => {
@@ -154,7 +158,7 @@ describe('pipelining', () => {
     const clients = await Promise.all(Array.from({ length: 6 }, () => connectClient(rig)));
     for (const { socket } of clients) socket.write(`${HEALTH_REQUEST}${AUTHENTICATED_REQUEST.repeat(30)}`);
     await waitUntil(() => clients.filter(({ isClosed }) => isClosed()).length === 3);
-    expect(rig.recorded.dropReasons).toEqual(['pipelining', 'pipelining', 'pipelining']);
+    expect(rig.recordedEvents.dropReasons).toEqual(['pipelining', 'pipelining', 'pipelining']);
     expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
   });
 });
@@ -173,10 +177,10 @@ test('paused unauthenticated connections are resumed one at a time, when the tim
     isExemptFromPeerShare: () => true,
     onDrop: () => undefined,
   });
-  const served = new Map<number, number>();
+  const servedCounts = new Map<number, number>();
   const server = createServer((incoming, response) => {
     const port = incoming.socket.remotePort ?? 0;
-    served.set(port, (served.get(port) ?? 0) + 1);
+    servedCounts.set(port, (servedCounts.get(port) ?? 0) + 1);
     response.end('ok');
   });
   connections.attach(server);
@@ -201,7 +205,7 @@ test('paused unauthenticated connections are resumed one at a time, when the tim
       return socket.localPort ?? 0;
     }),
   );
-  const readCounts = () => ports.map((port) => served.get(port) ?? 0);
+  const readCounts = () => ports.map((port) => servedCounts.get(port) ?? 0);
   await waitUntil(() => resumes.length === 1 && readCounts().every((count) => count > CONNECTION_LIMITS.maxUnanswered));
   await waitForPendingReads();
   const countsBefore = readCounts();
@@ -255,16 +259,19 @@ describe('a response that is larger than the buffers of the operating system', (
     ['pipelines a CONNECT', false, `${HEALTH_REQUEST}CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n`, ''],
     ['sends empty lines', false, HEALTH_REQUEST, '\r\n'],
     ['sends empty lines over TLS', true, HEALTH_REQUEST, '\r\n'],
-  ])('causes a disconnect if the client does not read it and %s', async (_description, tls, received, repeatedText) => {
-    const { port, dropReasons } = await startDownloadServer(tls);
-    const socket = connectTo(port, tls);
-    socket.pause();
-    socket.write(received);
-    const interval = setInterval(() => repeatedText !== '' && socket.write(repeatedText), 50);
-    onTestFinished(() => clearInterval(interval));
-    await waitUntil(() => dropReasons.length > 0);
-    expect(dropReasons).toEqual(['unread-answers']);
-  });
+  ])(
+    'causes a disconnect if the client does not read it and %s',
+    async (_description, tls, receivedText, repeatedText) => {
+      const { port, dropReasons } = await startDownloadServer(tls);
+      const socket = connectTo(port, tls);
+      socket.pause();
+      socket.write(receivedText);
+      const interval = setInterval(() => repeatedText !== '' && socket.write(repeatedText), 50);
+      onTestFinished(() => clearInterval(interval));
+      await waitUntil(() => dropReasons.length > 0);
+      expect(dropReasons).toEqual(['unread-answers']);
+    },
+  );
 
   test.each([false, true])('and the next response reach a client that reads slowly (TLS: %s)', async (tls) => {
     // The client reads at most 5 MB/s, so a response takes at least four times the timeout. On a busy machine the client can
@@ -290,14 +297,14 @@ describe('a full listener', () => {
     const rig = await startListener({ limits: { maxConnections: 10 } });
     const authenticatedClient = await connectClient(rig);
     authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(authenticatedClient.received()) === 1);
+    await waitUntil(() => countResponses(authenticatedClient.readReceived()) === 1);
     const idleClients: Client[] = [];
     for (let n = 0; n < 40; n += 1) idleClients.push(await connectClient(rig));
     await waitUntil(() => idleClients.filter(({ isClosed }) => isClosed()).length === 31);
     expect(authenticatedClient.isClosed()).toBe(false);
     authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(authenticatedClient.received()) === 2);
-    expect(rig.recorded.dropReasons).toEqual(Array.from({ length: 31 }, () => 'full'));
+    await waitUntil(() => countResponses(authenticatedClient.readReceived()) === 2);
+    expect(rig.recordedEvents.dropReasons).toEqual(Array.from({ length: 31 }, () => 'full'));
   });
 
   test('accepts a request with a valid key while unauthenticated connections fill it', async () => {
@@ -305,8 +312,8 @@ describe('a full listener', () => {
     for (let n = 0; n < 30; n += 1) await connectClient(rig);
     const newClient = await connectClient(rig);
     newClient.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(newClient.received()) === 1);
-    expect(newClient.received()).toMatch(/^HTTP\/1\.1 201 /);
+    await waitUntil(() => countResponses(newClient.readReceived()) === 1);
+    expect(newClient.readReceived()).toMatch(/^HTTP\/1\.1 201 /);
   });
 
   test('counts a TLS connection before its handshake and authenticates it after the handshake', async () => {
@@ -326,24 +333,24 @@ describe('a full listener', () => {
         trustedProxies: [],
       },
     });
-    let received = '';
+    let receivedText = '';
     let isClosed = false;
     const authenticatedSocket = connectTls({ port: rig.address.port, host: '127.0.0.1', rejectUnauthorized: false });
     sockets.push(authenticatedSocket);
     authenticatedSocket.on('data', (chunk: Buffer) => {
-      received += chunk.toString('latin1');
+      receivedText += chunk.toString('latin1');
     });
     authenticatedSocket.on('close', () => {
       isClosed = true;
     });
     authenticatedSocket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(received) === 1);
+    await waitUntil(() => countResponses(receivedText) === 1);
     const idleClients: Client[] = [];
     for (let n = 0; n < 20; n += 1) idleClients.push(await connectClient(rig));
     await waitUntil(() => idleClients.filter(({ isClosed }) => isClosed()).length === 16);
     expect(isClosed).toBe(false);
     authenticatedSocket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(received) === 2);
+    await waitUntil(() => countResponses(receivedText) === 2);
   });
 
   test('unauthenticated and authenticated connections have different idle timeouts, which Keep-Alive announces', async () => {
@@ -354,11 +361,13 @@ describe('a full listener', () => {
     authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
     anonymousClient.socket.write(HEALTH_REQUEST);
     await waitUntil(
-      () => countResponses(authenticatedClient.received()) === 1 && countResponses(anonymousClient.received()) === 1,
+      () =>
+        countResponses(authenticatedClient.readReceived()) === 1 &&
+        countResponses(anonymousClient.readReceived()) === 1,
     );
     await waitUntil(anonymousClient.isClosed);
-    expect(anonymousClient.received()).toMatch(/\r\nKeep-Alive: timeout=1\r\n/);
-    expect(authenticatedClient.received()).toMatch(/\r\nKeep-Alive: timeout=65\r\n/);
+    expect(anonymousClient.readReceived()).toMatch(/\r\nKeep-Alive: timeout=1\r\n/);
+    expect(authenticatedClient.readReceived()).toMatch(/\r\nKeep-Alive: timeout=65\r\n/);
     expect(authenticatedClient.isClosed()).toBe(false);
   });
 
@@ -368,7 +377,9 @@ describe('a full listener', () => {
     authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
     anonymousClient.socket.write(HEALTH_REQUEST);
     await waitUntil(
-      () => countResponses(authenticatedClient.received()) === 1 && countResponses(anonymousClient.received()) === 1,
+      () =>
+        countResponses(authenticatedClient.readReceived()) === 1 &&
+        countResponses(anonymousClient.readReceived()) === 1,
     );
     const interval = setInterval(() => {
       for (const { socket } of [anonymousClient, authenticatedClient]) socket.write('\r\n');
@@ -377,6 +388,6 @@ describe('a full listener', () => {
     await waitUntil(anonymousClient.isClosed);
     expect(authenticatedClient.isClosed()).toBe(false);
     authenticatedClient.socket.write(AUTHENTICATED_REQUEST);
-    await waitUntil(() => countResponses(authenticatedClient.received()) === 2);
+    await waitUntil(() => countResponses(authenticatedClient.readReceived()) === 2);
   });
 });

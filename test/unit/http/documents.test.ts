@@ -11,7 +11,7 @@ test('docs/errors.md and the error registry have the same entries', () => {
     .split('\n')
     .filter((line) => line.startsWith('| ') && !line.startsWith('| code '))
     .map((line) => line.slice(2, -2).split(' | '));
-  const documented = Object.fromEntries(
+  const documentedErrors = Object.fromEntries(
     rows.map(([code = '', status, message, headers = '', condition, remedy]) => [
       code,
       {
@@ -29,7 +29,7 @@ test('docs/errors.md and the error registry have the same entries', () => {
       return [code, { status, message, headers: [...headers], condition, remedy }];
     }),
   );
-  expect(documented).toEqual(registry);
+  expect(documentedErrors).toEqual(registry);
   expect(rows.map(([code]) => code)).toEqual([...ERROR_CODES]);
 });
 

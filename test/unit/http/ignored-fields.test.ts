@@ -5,9 +5,9 @@ import { findIgnoredFields } from '../../../src/http/protocol.ts';
 
 const MESSAGE = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
 
-/** Returns the ignored fields of a body that contains `extra` before the four fields. */
-function findInBody(extra: string): ReturnType<typeof findIgnoredFields> {
-  const body = Buffer.from(`{${extra}${extra === '' ? '' : ','}${JSON.stringify(MESSAGE).slice(1)}`);
+/** Returns the ignored fields of a body that contains `extraMembers` before the four fields. */
+function findInBody(extraMembers: string): ReturnType<typeof findIgnoredFields> {
+  const body = Buffer.from(`{${extraMembers}${extraMembers === '' ? '' : ','}${JSON.stringify(MESSAGE).slice(1)}`);
   return findIgnoredFields(body, JSON.parse(body.toString()));
 }
 
@@ -30,13 +30,16 @@ test.each([
   [`"${'n'.repeat(64)}":1,"${'n'.repeat(65)}":2`, 2, ['n'.repeat(64)]],
   [`"${'\\u006e'.repeat(64)}":1`, 1, ['n'.repeat(64)]],
   [' \n"a" \t: {} , "b" : "\\\\" , "c":"\\\\\\"","d":1', 4, ['a', 'b', 'c', 'd']],
-])('the ignored fields of a body that begins with %s are counted and listed', (extra, count, names) => {
-  expect(findInBody(extra)).toEqual({ count, names });
+])('the ignored fields of a body that begins with %s are counted and listed', (extraMembers, count, names) => {
+  expect(findInBody(extraMembers)).toEqual({ count, names });
 });
 
 test('at most ten names are listed, and all members are counted', () => {
-  const extra = Array.from({ length: 5_000 }, (_, index) => `"x${index}":${index}`).join(',');
-  expect(findInBody(extra)).toEqual({ count: 5_000, names: Array.from({ length: 10 }, (_, index) => `x${index}`) });
+  const extraMembers = Array.from({ length: 5_000 }, (_, index) => `"x${index}":${index}`).join(',');
+  expect(findInBody(extraMembers)).toEqual({
+    count: 5_000,
+    names: Array.from({ length: 10 }, (_, index) => `x${index}`),
+  });
 });
 
 test('for any JSON object, the names are the first ten unknown members that are allowed in a header', () => {
@@ -45,13 +48,13 @@ test('for any JSON object, the names are the first ten unknown members that are 
     fc.constantFrom('cc', 'bcc', '10', '__proto__', 'a"b', 'a\\'),
   );
   fc.assert(
-    fc.property(fc.dictionary(name, fc.jsonValue(), { maxKeys: 12 }), (extra) => {
-      const unknownNames = Object.keys(extra).filter((member) => !Object.hasOwn(MESSAGE, member));
-      const text = JSON.stringify(extra).slice(1, -1);
+    fc.property(fc.dictionary(name, fc.jsonValue(), { maxKeys: 12 }), (extraMembers) => {
+      const unknownNames = Object.keys(extraMembers).filter((member) => !Object.hasOwn(MESSAGE, member));
+      const text = JSON.stringify(extraMembers).slice(1, -1);
       const ignoredFields = findInBody(text);
       expect(ignoredFields?.count ?? 0).toBe(unknownNames.length);
-      const permitted = unknownNames.filter((member) => /^[A-Za-z0-9_-]{1,64}$/.test(member));
-      expect(ignoredFields?.names ?? []).toEqual(permitted.slice(0, 10));
+      const permittedNames = unknownNames.filter((member) => /^[A-Za-z0-9_-]{1,64}$/.test(member));
+      expect(ignoredFields?.names ?? []).toEqual(permittedNames.slice(0, 10));
     }),
     { seed: 28, numRuns: 500 },
   );

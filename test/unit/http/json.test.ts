@@ -107,7 +107,7 @@ describe('an arbitrary body', () => {
       }),
       { numRuns: 600 },
     );
-    expect(rig.recorded.errors).toEqual([]);
+    expect(rig.recordedEvents.errors).toEqual([]);
   });
 
   test('matches the structure of the schema if and only if validateSubmission finds no missing field and no wrong type', () => {

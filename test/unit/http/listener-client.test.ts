@@ -10,37 +10,37 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 import { getCertificate } from '../../rig/smtp-certificate.ts';
 
 /** Responds with the request line, the Authorization header and the body of the request. */
-const echo: RequestListener = async (request, response) => {
+const echoRequest: RequestListener = async (request, response) => {
   let body = '';
   for await (const chunk of request) body += String(chunk);
   response.writeHead(201, { 'Postrider-Test': 'a' });
   response.end(`${request.method} ${request.url} ${request.headers.authorization} ${body}`);
 };
 
-async function listen(server: Server, target: { port: number; host: string } | string): Promise<number> {
+async function startListening(server: Server, target: { port: number; host: string } | string): Promise<number> {
   onTestFinished(() => new Promise<void>((resolve) => server.close(() => resolve())));
   await new Promise<void>((resolve) => server.listen(target, resolve));
   return typeof target === 'string' ? 0 : (server.address() as AddressInfo).port;
 }
 
 const HEADERS = [{ name: 'Authorization', value: 'pr_x' }];
-const EXPECTED = { status: 201, body: 'POST /api/v1/send-mail pr_x {"a":"é"}' };
+const EXPECTED_RESPONSE = { status: 201, body: 'POST /api/v1/send-mail pr_x {"a":"é"}' };
 
 test('a request reaches a listener on every address of this machine, and the response has its headers', async () => {
-  const port = await listen(createServer(echo), { port: 0, host: '0.0.0.0' });
+  const port = await startListening(createServer(echoRequest), { port: 0, host: '0.0.0.0' });
   const client = createListenerClient(() => `http://0.0.0.0:${port}`, null);
   expect(client.getUrl()).toBe(`http://0.0.0.0:${port}/api/v1/send-mail`);
   const response = await client.post(HEADERS, '{"a":"é"}');
-  expect(response).toMatchObject(EXPECTED);
+  expect(response).toMatchObject(EXPECTED_RESPONSE);
   expect(response.headers).toContainEqual({ name: 'Postrider-Test', value: 'a' });
 });
 
 test('a request reaches a listener on a unix socket', async () => {
   const path = join(createTemporaryFolder(), 'api.sock');
-  await listen(createServer(echo), path);
+  await startListening(createServer(echoRequest), path);
   const client = createListenerClient(() => `unix:${path}`, null);
   expect(client.getUrl()).toBe(`unix:${path}`);
-  expect(await client.post(HEADERS, '{"a":"é"}')).toMatchObject(EXPECTED);
+  expect(await client.post(HEADERS, '{"a":"é"}')).toMatchObject(EXPECTED_RESPONSE);
 });
 
 test('over TLS, only the certificate of the listener is accepted, under any name', async () => {
@@ -51,10 +51,10 @@ test('over TLS, only the certificate of the listener is accepted, under any name
     writeFileSync(certPath, pem);
     return { certPath, keyPath: certPath };
   };
-  const port = await listen(createTlsServer(used, echo), { port: 0, host: '127.0.0.1' });
+  const port = await startListening(createTlsServer(used, echoRequest), { port: 0, host: '127.0.0.1' });
   const getUrl = () => `https://127.0.0.1:${port}`;
   const client = createListenerClient(getUrl, writeCertificate('used.pem', used.cert));
-  expect(await client.post(HEADERS, '{"a":"é"}')).toMatchObject(EXPECTED);
+  expect(await client.post(HEADERS, '{"a":"é"}')).toMatchObject(EXPECTED_RESPONSE);
   const otherClient = createListenerClient(getUrl, writeCertificate('other.pem', other.cert));
   await expect(otherClient.post(HEADERS, '{}')).rejects.toThrow();
 });

@@ -36,19 +36,19 @@ const SHORT_TIMEOUTS = { headersTimeoutMs: 150, requestTimeoutMs: 300, timeoutCh
 
 /** Opens a connection. Returns functions for the received text and for the state of the connection. */
 async function openConnection(rig: Rig): Promise<{ socket: Socket; received: () => string; isClosed: () => boolean }> {
-  let received = '';
+  let receivedText = '';
   let isClosed = false;
   const socket = connect(rig.address.port, '127.0.0.1');
   sockets.push(socket);
   socket.on('data', (chunk) => {
-    received += chunk.toString();
+    receivedText += chunk.toString();
   });
   socket.on('error', () => {});
   socket.on('close', () => {
     isClosed = true;
   });
   await new Promise((resolve) => socket.once('connect', resolve));
-  return { socket, received: () => received, isClosed: () => isClosed };
+  return { socket, received: () => receivedText, isClosed: () => isClosed };
 }
 
 describe('a malformed request', () => {
@@ -66,7 +66,7 @@ describe('a malformed request', () => {
     const response = parseRawResponse(await sendRaw(rig, bytes));
     expect([response.status, response.body]).toEqual([400, createErrorBody('Malformed HTTP request')]);
     expect(response.head).toContain('Content-Type: application/json');
-    expect(rig.recorded.submitted).toHaveLength(0);
+    expect(rig.recordedEvents.submittedMessages).toHaveLength(0);
   });
 
   test('a request is submitted at most once if malformed data follows on its connection', async () => {
@@ -74,7 +74,7 @@ describe('a malformed request', () => {
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
-    await waitUntil(() => rig.recorded.submitted.length === 1);
+    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     socket.write('garbage garbage\r\n\r\n');
     // After a request on another connection, the malformed data has been read.
     await fetch(`${rig.address.url}/healthz`);
@@ -103,7 +103,7 @@ describe('a malformed request', () => {
         body: createErrorBody(message),
       });
     }
-    expect(rig.recorded.submitted).toHaveLength(0);
+    expect(rig.recordedEvents.submittedMessages).toHaveLength(0);
   });
 
   test('an expectation other than 100-continue causes status 417, and CONNECT causes status 404', async () => {
@@ -185,14 +185,14 @@ describe('slow clients', () => {
     });
     const clients = await Promise.all([1, 2, 3].map(() => openConnection(rig)));
     for (const { socket } of clients) socket.write(incompleteRequest);
-    await waitUntil(() => rig.recorded.authenticatedRequests === 3);
+    await waitUntil(() => rig.recordedEvents.authenticatedRequests === 3);
     const refusedResponse = await post(rig, MESSAGE);
     expect([refusedResponse.status, refusedResponse.body, refusedResponse.headers.get('retry-after')]).toEqual([
       429,
       createErrorBody('Too many requests'),
       '1',
     ]);
-    expect(rig.recorded.refusals).toEqual(['too-many-bodies']);
+    expect(rig.recordedEvents.refusals).toEqual(['too-many-bodies']);
     for (let i = 0; i < 20; i += 1) expect((await post(rig, MESSAGE, { Authorization: OTHER_KEY })).status).toBe(201);
     clients[0]?.socket.destroy();
     await postUntil(rig, 201);
@@ -207,9 +207,9 @@ describe('slow clients', () => {
     const { socket, received } = await openConnection(rig);
     const fullRequest = createRawRequest(body);
     socket.write(fullRequest.slice(0, -1));
-    await waitUntil(() => rig.recorded.authenticatedRequests === 1);
+    await waitUntil(() => rig.recordedEvents.authenticatedRequests === 1);
     const firstResponse = post(rig, MESSAGE);
-    await waitUntil(() => rig.recorded.submitted.length === 1);
+    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     socket.write(fullRequest.slice(-1));
     await waitUntil(() => received() !== '');
     expect(parseRawResponse(received())).toMatchObject({ status: 429, body: createErrorBody('Too many requests') });
@@ -237,7 +237,7 @@ describe('slow clients', () => {
     const secondResponse = post(rig, largeMessage, createAuthorization(2));
     await waitUntil(() => pendingCommits.length === 2);
     expect((await post(rig, largeMessage, createAuthorization(3))).status).toBe(429);
-    expect(rig.recorded.refusals).toEqual(['too-many-bodies', 'overloaded']);
+    expect(rig.recordedEvents.refusals).toEqual(['too-many-bodies', 'overloaded']);
     for (const response of pendingCommits.splice(0)) response();
     expect([(await firstResponse).status, (await secondResponse).status]).toEqual([201, 201]);
     const thirdResponse = post(rig, largeMessage, createAuthorization(3));
@@ -250,7 +250,7 @@ describe('slow clients', () => {
     const rig = await startListener({ limits: { maxReadingPerAccount: 1 } });
     const { socket } = await openConnection(rig);
     socket.write(incompleteRequest);
-    await waitUntil(() => rig.recorded.authenticatedRequests === 1);
+    await waitUntil(() => rig.recordedEvents.authenticatedRequests === 1);
     expect((await post(rig, MESSAGE)).status).toBe(429);
     socket.destroy();
     await postUntil(rig, 201);
@@ -261,7 +261,7 @@ describe('slow clients', () => {
     const { socket, received, isClosed } = await openConnection(rig);
     const fullRequest = createRawRequest(body);
     socket.write(fullRequest.slice(0, -1));
-    await waitUntil(() => rig.recorded.authenticatedRequests === 1);
+    await waitUntil(() => rig.recordedEvents.authenticatedRequests === 1);
     const drain = rig.listener.drain(60_000);
     await expect(fetch(`${rig.address.url}/healthz`)).rejects.toThrow();
     socket.write(fullRequest.slice(-1));
@@ -287,7 +287,7 @@ describe('the published events', () => {
     await sendRaw(rig, 'POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nX-Slow:');
     await sendRaw(rig, 'CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n');
     await fetch(`${rig.address.url}/readyz`);
-    expect(rig.recorded.refusals).toEqual([
+    expect(rig.recordedEvents.refusals).toEqual([
       'malformed-request',
       'invalid-host',
       'expectation-failed',
@@ -305,7 +305,7 @@ describe('the published events', () => {
     await fetch(`${rig.address.url}/healthz`);
     socket.resetAndDestroy();
     await fetch(`${rig.address.url}/healthz`);
-    expect(rig.recorded.refusals).toEqual([]);
+    expect(rig.recordedEvents.refusals).toEqual([]);
   });
 });
 
@@ -333,17 +333,17 @@ describe('drain', () => {
   test('answers requests in flight, refuses new connections, and ends', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
-    const idle = await openConnection(rig);
-    const busy = await openConnection(rig);
-    busy.socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
-    await waitUntil(() => rig.recorded.submitted.length === 1);
+    const idleConnection = await openConnection(rig);
+    const busyConnection = await openConnection(rig);
+    busyConnection.socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
+    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     const drain = rig.listener.drain(60_000);
     await expect(fetch(`${rig.address.url}/readyz`)).rejects.toThrow();
     commit(ACCEPTED);
     await drain;
-    await waitUntil(() => busy.isClosed() && idle.isClosed());
-    expect(busy.received()).toMatch(/^HTTP\/1\.1 201 /);
-    expect(busy.received()).toMatch(/\r\nConnection: close\r\n/);
+    await waitUntil(() => busyConnection.isClosed() && idleConnection.isClosed());
+    expect(busyConnection.received()).toMatch(/^HTTP\/1\.1 201 /);
+    expect(busyConnection.received()).toMatch(/\r\nConnection: close\r\n/);
   });
 
   test('readyz reports draining on an open connection', async () => {
@@ -351,7 +351,7 @@ describe('drain', () => {
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
-    await waitUntil(() => rig.recorded.submitted.length === 1);
+    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     const secondConnection = await openConnection(rig);
     secondConnection.socket.write('GET /readyz HTTP/1.1\r\nHost: a\r\n');
     await fetch(`${rig.address.url}/healthz`);
@@ -373,7 +373,7 @@ describe('drain', () => {
     const rig = await startListener({ submit: () => new Promise(() => {}) });
     const { socket, isClosed } = await openConnection(rig);
     socket.write(createRawRequest(body));
-    await waitUntil(() => rig.recorded.submitted.length === 1);
+    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     await rig.listener.drain(50);
     await waitUntil(isClosed);
   });

@@ -52,14 +52,14 @@ export function createApiKey(raw: string, changes: Partial<ApiKey> = {}): ApiKey
 export const ACCEPTED: AcceptResult = { kind: 'accepted', state: 'queued', limits: { rate: null } };
 
 export interface RecordedEvents {
-  readonly submitted: NewMessage[];
+  readonly submittedMessages: NewMessage[];
   readonly refusals: string[];
   readonly ignored: number[];
   readonly errors: unknown[];
   readonly certificates: (string | null)[];
   readonly dropReasons: DropReason[];
   acceptedCount: number;
-  replayed: number;
+  replayedCount: number;
   /** The number of requests with a valid key. */
   authenticatedRequests: number;
 }
@@ -68,20 +68,20 @@ export interface Rig {
   readonly address: ListenAddress;
   readonly listener: Listener;
   readonly keyCache: ApiKeyCache;
-  readonly recorded: RecordedEvents;
+  readonly recordedEvents: RecordedEvents;
 }
 
 /** Starts a listener on a free port. The default `submit` accepts every message. */
 export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<Rig> {
-  const recorded: RecordedEvents = {
-    submitted: [],
+  const recordedEvents: RecordedEvents = {
+    submittedMessages: [],
     refusals: [],
     ignored: [],
     errors: [],
     certificates: [],
     dropReasons: [],
     acceptedCount: 0,
-    replayed: 0,
+    replayedCount: 0,
     authenticatedRequests: 0,
   };
   const keyCache = new ApiKeyCache({ clock: systemClock, publish: () => undefined });
@@ -89,28 +89,28 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
   const publish = (event: ServiceEvent): void => {
     switch (event.type) {
       case 'message.accepted':
-        recorded.acceptedCount += 1;
+        recordedEvents.acceptedCount += 1;
         break;
       case 'message.replayed':
-        recorded.replayed += 1;
+        recordedEvents.replayedCount += 1;
         break;
       case 'request.fields_ignored':
-        recorded.ignored.push(event.count);
+        recordedEvents.ignored.push(event.count);
         break;
       case 'request.refused':
-        recorded.refusals.push(event.code);
+        recordedEvents.refusals.push(event.code);
         break;
       case 'node.operation_failed':
-        recorded.errors.push(event.error);
+        recordedEvents.errors.push(event.error);
         break;
       case 'certificate.reloaded':
-        recorded.certificates.push(null);
+        recordedEvents.certificates.push(null);
         break;
       case 'certificate.refused':
-        recorded.certificates.push(event.fault);
+        recordedEvents.certificates.push(event.fault);
         break;
       case 'connection.dropped':
-        recorded.dropReasons.push(event.reason);
+        recordedEvents.dropReasons.push(event.reason);
         break;
       default:
     }
@@ -135,16 +135,16 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     publish,
     ...changes,
     loadSignal: () => {
-      recorded.authenticatedRequests += 1;
+      recordedEvents.authenticatedRequests += 1;
       return changes.loadSignal?.() ?? { isOverloaded: false };
     },
     submit: (message) => {
-      recorded.submitted.push(message);
+      recordedEvents.submittedMessages.push(message);
       return submit(message);
     },
   };
   const listener = createListener(options);
-  return { address: await listener.start(), listener, keyCache: options.keyCache, recorded };
+  return { address: await listener.start(), listener, keyCache: options.keyCache, recordedEvents };
 }
 
 export interface ReceivedResponse {

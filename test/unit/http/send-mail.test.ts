@@ -61,13 +61,13 @@ describe('201', () => {
     const rig = await startListener();
     const response = await post(rig, { ...MESSAGE, unknown: { member: 1 } });
     expect(response.status).toBe(201);
-    expect(response.text).toBe(`{"result":{"id":"${rig.recorded.submitted[0]?.id}"}}`);
+    expect(response.text).toBe(`{"result":{"id":"${rig.recordedEvents.submittedMessages[0]?.id}"}}`);
     expect(response.text).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/);
     expect(response.headers.get('content-type')).toBe('application/json');
     expect(response.headers.get('server')).toBeNull();
     expect(response.headers.get('x-powered-by')).toBeNull();
     expect(response.headers.get('ratelimit')).toBeNull();
-    expect(rig.recorded.acceptedCount).toBe(1);
+    expect(rig.recordedEvents.acceptedCount).toBe(1);
   });
 
   test('lists the ignored members, also for a replay, and no other response lists them', async () => {
@@ -77,18 +77,18 @@ describe('201', () => {
     expect((await post(rig, { ...MESSAGE, 'prix €': 1 })).headers.get('postrider-ignored-fields')).toBeNull();
     expect((await post(rig, MESSAGE)).headers.get('postrider-ignored-fields')).toBeNull();
     expect((await post(rig, { ...body, to: 'x' })).headers.get('postrider-ignored-fields')).toBeNull();
-    expect(rig.recorded.ignored).toEqual([3, 1]);
+    expect(rig.recordedEvents.ignored).toEqual([3, 1]);
     const replayingListener = await startListener(
       withSubmitResult({ kind: 'replayed', id: '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21' }),
     );
-    const replayed = await post(replayingListener, body, { 'Idempotency-Key': 'k' });
-    expect(replayed.headers.get('idempotency-replayed')).toBe('true');
-    expect(replayed.headers.get('postrider-ignored-fields')).toBe('cc, attachments');
+    const replayedResponse = await post(replayingListener, body, { 'Idempotency-Key': 'k' });
+    expect(replayedResponse.headers.get('idempotency-replayed')).toBe('true');
+    expect(replayedResponse.headers.get('postrider-ignored-fields')).toBe('cc, attachments');
     const fullListener = await startListener(
       withSubmitResult({ kind: 'refused', reason: 'volume-exhausted', limits: { rate: null } }),
     );
     expect((await post(fullListener, body)).headers.get('postrider-ignored-fields')).toBeNull();
-    expect([replayingListener.recorded.ignored, fullListener.recorded.ignored]).toEqual([[3], []]);
+    expect([replayingListener.recordedEvents.ignored, fullListener.recordedEvents.ignored]).toEqual([[3], []]);
   });
 
   test('is sent only after the commit', async () => {
@@ -98,7 +98,7 @@ describe('201', () => {
     const response = post(rig, MESSAGE).finally(() => {
       isAnswered = true;
     });
-    await waitUntil(() => rig.recorded.submitted.length === 1);
+    await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     expect((await fetch(`${rig.address.url}/healthz`)).status).toBe(200);
     expect(isAnswered).toBe(false);
     commit(ACCEPTED);
@@ -109,7 +109,7 @@ describe('201', () => {
     const rig = await startListener();
     const mail = { to: 'Ada@EXAMPLE.com', from: 'shop@example.org', subject: 'Grüße 👋', message: 'a\r\nb\u2028c' };
     await post(rig, mail);
-    expect(rig.recorded.submitted[0]).toMatchObject({
+    expect(rig.recordedEvents.submittedMessages[0]).toMatchObject({
       ...mail,
       accountId: 1,
       keyId: 1,
@@ -141,7 +141,7 @@ describe('201', () => {
     );
     const response = await sendRaw(rig, firstRequest + createRawRequest(JSON.stringify({ ...MESSAGE, subject: '2' })));
     expect(response.match(/HTTP\/1\.1 201 /g)).toHaveLength(2);
-    expect(rig.recorded.submitted.map((mail) => mail.subject)).toEqual(['1', '2']);
+    expect(rig.recordedEvents.submittedMessages.map((mail) => mail.subject)).toEqual(['1', '2']);
   });
 });
 
@@ -158,7 +158,7 @@ describe('401', () => {
       await fetch(`${rig.address.url}/api/v1/send-mail`, { method: 'POST', headers, body: JSON.stringify(MESSAGE) }),
     );
     expect([response.status, response.body]).toEqual([401, createErrorBody('Invalid API key')]);
-    expect(rig.recorded.submitted).toHaveLength(0);
+    expect(rig.recordedEvents.submittedMessages).toHaveLength(0);
   });
 
   test('a request with two Authorization headers is refused', async () => {
@@ -272,7 +272,7 @@ describe('400', () => {
       createErrorBody(message),
       'application/json',
     ]);
-    expect(rig.recorded.submitted).toHaveLength(0);
+    expect(rig.recordedEvents.submittedMessages).toHaveLength(0);
     expect(response.headers.get('connection')).toBe('keep-alive');
   });
 
@@ -383,7 +383,7 @@ describe('403', () => {
       expect(response.headers.get('retry-after')).toBe(reason === 'rate-limit-exceeded' ? '1235' : null);
       expect(response.headers.get('ratelimit')).toBe('"rate";r=0;t=1235');
       expect(response.headers.get('ratelimit-policy')).toBe('"rate";q=10;w=3600');
-      expect(rig.recorded.refusals).toEqual([reason]);
+      expect(rig.recordedEvents.refusals).toEqual([reason]);
     },
   );
 
@@ -482,8 +482,8 @@ describe('500', () => {
     const response = await post(rig, MESSAGE);
     expect([response.status, response.body]).toEqual([500, createErrorBody('Internal server error')]);
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-    expect(String(rig.recorded.errors[0])).toContain('disk');
-    expect(rig.recorded.acceptedCount).toBe(0);
+    expect(String(rig.recordedEvents.errors[0])).toContain('disk');
+    expect(rig.recordedEvents.acceptedCount).toBe(0);
   });
 
   test('an exception in a dependency causes a 500', async () => {
@@ -510,7 +510,7 @@ describe('Idempotency-Key', () => {
       { 'Idempotency-Key': 'order-1' },
     );
     await post(rig, { ...MESSAGE, subject: `${MESSAGE.subject} ` }, { 'Idempotency-Key': 'order-1' });
-    const [firstIdempotency, secondIdempotency, thirdIdempotency] = rig.recorded.submitted.map(
+    const [firstIdempotency, secondIdempotency, thirdIdempotency] = rig.recordedEvents.submittedMessages.map(
       (mail) => mail.idempotency,
     );
     expect(firstIdempotency?.key).toBe('order-1');
@@ -539,7 +539,7 @@ describe('Idempotency-Key', () => {
     const response = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
     expect([response.status, response.body]).toEqual([201, { result: { id } }]);
     expect(response.headers.get('idempotency-replayed')).toBe('true');
-    expect(rig.recorded.replayed).toBe(1);
+    expect(rig.recordedEvents.replayedCount).toBe(1);
   });
 
   test('the same key with another payload causes a 400', async () => {
@@ -583,7 +583,7 @@ describe('a key that is not in the cache', () => {
     });
     for (let n = 0; n < 2; n += 1) expect((await post(rig, MESSAGE, { Authorization: NEW_KEY })).status).toBe(201);
     expect(queries).toEqual([[createApiKey(NEW_KEY).hash]]);
-    expect(rig.recorded.submitted.map(({ keyId, accountId }) => [keyId, accountId])).toEqual([
+    expect(rig.recordedEvents.submittedMessages.map(({ keyId, accountId }) => [keyId, accountId])).toEqual([
       [2, 2],
       [2, 2],
     ]);
@@ -599,7 +599,7 @@ describe('a key that is not in the cache', () => {
       const rig = await startListener({ findKeys: () => Promise.resolve(results[n] ?? foundKeys) });
       const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
       expect([response.status, response.body]).toEqual([401, createErrorBody(message)]);
-      expect(rig.recorded.authenticatedRequests).toBe(0);
+      expect(rig.recordedEvents.authenticatedRequests).toBe(0);
     }
   });
 
@@ -607,8 +607,8 @@ describe('a key that is not in the cache', () => {
     const rig = await startListener({ findKeys: () => Promise.reject(new Error('the store does not respond')) });
     const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
     expect([response.status, response.body]).toEqual([500, createErrorBody('Internal server error')]);
-    expect(rig.recorded.errors).toHaveLength(1);
-    expect(rig.recorded.refusals).toEqual(['internal-error']);
+    expect(rig.recordedEvents.errors).toHaveLength(1);
+    expect(rig.recordedEvents.refusals).toEqual(['internal-error']);
     // Cached keys remain valid.
     expect((await post(rig, MESSAGE)).status).toBe(201);
   });
@@ -652,8 +652,8 @@ describe('a key that is not in the cache', () => {
     abortController.abort();
     expect(await abortedResponse).toBe('gone');
     response.resolve({ revision: 0, accounts: [], keys: [] });
-    await waitUntil(() => rig.recorded.refusals.length === 1);
-    expect(rig.recorded.refusals).toEqual(['invalid-key']);
+    await waitUntil(() => rig.recordedEvents.refusals.length === 1);
+    expect(rig.recordedEvents.refusals).toEqual(['invalid-key']);
   });
 
   test('a drain waits for a request whose key is being looked up', async () => {

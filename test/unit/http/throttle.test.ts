@@ -76,10 +76,10 @@ function createSharedBucket() {
     counters.queries += 1;
     tokens = Math.min(burst, (tokens ?? burst) + ((time.now - refilledAt) * perSecond) / 1000);
     refilledAt = time.now;
-    const granted = Math.min(Math.floor(tokens), requested);
-    tokens -= granted;
+    const grantedCount = Math.min(Math.floor(tokens), requested);
+    tokens -= grantedCount;
     return {
-      granted,
+      granted: grantedCount,
       remaining: Math.floor(tokens),
       nextTokenMs: tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond),
     };

@@ -89,7 +89,7 @@ function postOverHttps(port: number): Promise<number> {
 test('the listener supports TLS 1.2 and later, loads a new certificate, and keeps the previous certificate if the new certificate is invalid', async () => {
   await writePair('first');
   rig = await startRig(createOptions());
-  const { address: listenAddress, recorded } = rig;
+  const { address: listenAddress, recordedEvents } = rig;
   expect(listenAddress.url).toBe(`https://127.0.0.1:${listenAddress.port}`);
   expect(await postOverHttps(listenAddress.port)).toBe(201);
   expect(await readCertificateName(listenAddress.port)).toBe('first');
@@ -97,40 +97,40 @@ test('the listener supports TLS 1.2 and later, loads a new certificate, and keep
   expect(await readCertificateName(listenAddress.port, 'TLSv1.1')).not.toBe('first');
 
   await writePair('second');
-  await waitUntil(() => recorded.certificates.length > 0);
-  expect(recorded.certificates).toEqual([null]);
+  await waitUntil(() => recordedEvents.certificates.length > 0);
+  expect(recordedEvents.certificates).toEqual([null]);
   expect(await readCertificateName(listenAddress.port)).toBe('second');
   expect(await readCertificateName(listenAddress.port, 'TLSv1.1')).not.toBe('second');
 
   writeFileSync(join(folder, 'key.pem'), 'no key');
-  await waitUntil(() => recorded.certificates.length > 1);
-  expect(recorded.certificates[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: not a valid PEM private key/);
+  await waitUntil(() => recordedEvents.certificates.length > 1);
+  expect(recordedEvents.certificates[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: not a valid PEM private key/);
   expect(await readCertificateName(listenAddress.port)).toBe('second');
   expect(await postOverHttps(listenAddress.port)).toBe(201);
 
   rmSync(join(folder, 'cert.pem'));
-  await waitUntil(() => recorded.certificates.length > 2);
-  expect(recorded.certificates[2]).toMatch(/^POSTRIDER_TLS_CERT: cannot read /);
+  await waitUntil(() => recordedEvents.certificates.length > 2);
+  expect(recordedEvents.certificates[2]).toMatch(/^POSTRIDER_TLS_CERT: cannot read /);
 
   await writePair('third');
-  await waitUntil(() => recorded.certificates.at(-1) === null);
+  await waitUntil(() => recordedEvents.certificates.at(-1) === null);
   expect(await readCertificateName(listenAddress.port)).toBe('third');
 });
 
 test('an unreadable path is reported once, and the previous certificate remains in use until the path is readable', async () => {
   await writePair('first');
   rig = await startRig(createOptions());
-  const { address: listenAddress, recorded } = rig;
+  const { address: listenAddress, recordedEvents } = rig;
   rmSync(join(folder, 'cert.pem'));
   symlinkSync('cert.pem', join(folder, 'cert.pem'));
-  await waitUntil(() => recorded.certificates.length > 0);
-  expect(recorded.certificates[0]).toMatch(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ELOOP/);
+  await waitUntil(() => recordedEvents.certificates.length > 0);
+  expect(recordedEvents.certificates[0]).toMatch(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ELOOP/);
   expect(await readCertificateName(listenAddress.port)).toBe('first');
   expect(await postOverHttps(listenAddress.port)).toBe(201);
-  expect(recorded.certificates).toHaveLength(1);
+  expect(recordedEvents.certificates).toHaveLength(1);
   rmSync(join(folder, 'cert.pem'));
   await writePair('second');
-  await waitUntil(() => recorded.certificates.at(-1) === null);
+  await waitUntil(() => recordedEvents.certificates.at(-1) === null);
   expect(await readCertificateName(listenAddress.port)).toBe('second');
 });
 

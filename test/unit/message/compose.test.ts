@@ -185,14 +185,14 @@ describe('a composed message', () => {
       // Validation refuses these values. Composition throws, or encodes them in an encoded word or in the body.
       for (const field of ['to', 'from', 'id', 'subject', 'message'] as const) {
         const attack = `${baseMessage[field]}${character}Bcc: mallory@example.net`;
-        const attacked = { ...baseMessage, [field]: attack };
+        const attackedMessage = { ...baseMessage, [field]: attack };
         if (field === 'to' || field === 'from') {
           expect(validateSubmission({ ...baseMessage, [field]: attack }).kind).toBe('refused');
-          expect(() => compose(attacked)).toThrow(TypeError);
+          expect(() => compose(attackedMessage)).toThrow(TypeError);
         } else if (field === 'id') {
-          expect(() => compose(attacked)).toThrow(TypeError);
+          expect(() => compose(attackedMessage)).toThrow(TypeError);
         } else {
-          const names = [...splitPart(compose(attacked).data.toString('latin1')).headers.keys()];
+          const names = [...splitPart(compose(attackedMessage).data.toString('latin1')).headers.keys()];
           expect(names).toEqual([...splitPart(plainMessage).headers.keys()]);
         }
       }
@@ -258,10 +258,10 @@ describe('quoted-printable', () => {
     fc.assert(
       fc.property(fc.array(octet, { maxLength: 400 }), (octets) => {
         const encodedText = toQuotedPrintable(Uint8Array.from(octets));
-        const normalized = Buffer.from(octets)
+        const normalizedOctets = Buffer.from(octets)
           .toString('latin1')
           .replace(/\r\n|\r|\n/g, '\r\n');
-        expect(decodeQuotedPrintable(encodedText).toString('latin1')).toBe(normalized);
+        expect(decodeQuotedPrintable(encodedText).toString('latin1')).toBe(normalizedOctets);
         expect(encodedText.length - (encodedText.lastIndexOf('\n') + 1)).toBeLessThanOrEqual(75);
       }),
       { numRuns: 5000 },
@@ -272,8 +272,8 @@ describe('quoted-printable', () => {
     for (let length = 70; length <= 155; length++) {
       for (const ending of ['', ' ', '\t', '  ', '=', 'é', '\n', ' \n', '\t\r\n', ' \r', '😀x']) {
         const text = 'a'.repeat(length) + ending;
-        const decoded = decodeQuotedPrintable(toQuotedPrintable(Buffer.from(text))).toString();
-        expect(decoded).toBe(text.replace(/\r\n|\r|\n/g, '\r\n'));
+        const decodedText = decodeQuotedPrintable(toQuotedPrintable(Buffer.from(text))).toString();
+        expect(decodedText).toBe(text.replace(/\r\n|\r|\n/g, '\r\n'));
       }
     }
     expect(toQuotedPrintable(Buffer.from(`${'a'.repeat(75)}\n`))).toBe(`${'a'.repeat(75)}\r\n`);
@@ -288,11 +288,11 @@ describe('quoted-printable', () => {
   it('stops if the output does not fit, and never writes past the end of the buffer', () => {
     for (const text of ['=', 'a', ' ', '\n', '😀', `${'a'.repeat(74)} \n`]) {
       const source = Buffer.from(text.repeat(200));
-      const complete = toQuotedPrintable(source);
-      for (let size = 0; size < complete.length + QUOTED_PRINTABLE_SLACK_BYTES + 2; size += 7) {
+      const completeText = toQuotedPrintable(source);
+      for (let size = 0; size < completeText.length + QUOTED_PRINTABLE_SLACK_BYTES + 2; size += 7) {
         // A typed array ignores writes past its end, so the returned length is compared as well.
         const writtenBytes = encodeQuotedPrintable(source, source.length, new Uint8Array(size));
-        expect(writtenBytes === -1 || writtenBytes === complete.length).toBe(true);
+        expect(writtenBytes === -1 || writtenBytes === completeText.length).toBe(true);
         expect(writtenBytes).toBeLessThanOrEqual(size);
       }
     }
@@ -336,15 +336,16 @@ describe('the transfer encoding', () => {
         const firstText = encodeText(text);
         encodeText('z'.repeat(20_000));
         const body = firstText.bytes.toString('latin1');
-        const decoded = firstText.encoding === 'base64' ? decodeBase64(body) : decodeQuotedPrintable(body);
-        expect(decoded.toString() === text.replaceAll('\n', '\r\n')).toBe(true);
+        const decodedText = firstText.encoding === 'base64' ? decodeBase64(body) : decodeQuotedPrintable(body);
+        expect(decodedText.toString() === text.replaceAll('\n', '\r\n')).toBe(true);
       }
     }
   });
 
   it('encodes a lone surrogate, which validation refuses, as U+FFFD', () => {
     const { encoding, bytes } = encodeText('a\ud800b'.repeat(20));
-    const decoded = encoding === 'base64' ? decodeBase64(bytes.toString()) : decodeQuotedPrintable(bytes.toString());
-    expect(decoded.toString()).toBe('a\ufffdb'.repeat(20));
+    const decodedText =
+      encoding === 'base64' ? decodeBase64(bytes.toString()) : decodeQuotedPrintable(bytes.toString());
+    expect(decodedText.toString()).toBe('a\ufffdb'.repeat(20));
   });
 });

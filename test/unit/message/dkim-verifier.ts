@@ -8,7 +8,7 @@ import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
 /** The texts of TXT records by name. */
 export type TxtRecords = Readonly<Record<string, string>>;
 
-export interface Verified {
+export interface VerifiedSignature {
   readonly domain: string;
   readonly algorithm: string;
   readonly result: string;
@@ -16,7 +16,7 @@ export interface Verified {
 }
 
 /** Verifies a message with mailauth. Returns one entry for each DKIM-Signature. */
-export async function verify(message: Buffer, txt: TxtRecords): Promise<readonly Verified[]> {
+export async function verifySignatures(message: Buffer, txt: TxtRecords): Promise<readonly VerifiedSignature[]> {
   const { results } = await dkimVerify(message, {
     resolver: async (name: string) => {
       const text = txt[name];
@@ -78,6 +78,6 @@ export function relaxBodyLiterally(body: string): string {
     .split('\r\n')
     .map((line) => line.replace(/[ \t]+$/, '').replace(/[ \t]+/g, ' '))
     .join('\r\n');
-  const trimmed = lines.replace(/(\r\n)+$/, '');
-  return trimmed === '' ? '' : `${trimmed}\r\n`;
+  const trimmedLines = lines.replace(/(\r\n)+$/, '');
+  return trimmedLines === '' ? '' : `${trimmedLines}\r\n`;
 }

@@ -27,7 +27,7 @@ import {
   relaxBodyLiterally,
   relaxFieldLiterally,
   relaxFieldWithMailauth,
-  verify,
+  verifySignatures,
 } from './dkim-verifier.ts';
 
 const ACCEPTED_AT = Date.UTC(2026, 10, 21, 10, 20, 30, 999);
@@ -78,9 +78,9 @@ function createSignatureField(signable: SignableMessage, key: TestKey, at: numbe
 function signMessage(
   { data, bodyAt }: { readonly data: Buffer; readonly bodyAt: number },
   keys: readonly TestKey[] = testKeys,
-  excluded?: ReadonlySet<string>,
+  excludedName?: ReadonlySet<string>,
 ): Buffer {
-  const signable = prepareSignable(data, bodyAt, excluded);
+  const signable = prepareSignable(data, bodyAt, excludedName);
   return prependSignatures(
     keys.map((key) => createSignatureField(signable, key, ACCEPTED_AT)),
     data,
@@ -88,10 +88,10 @@ function signMessage(
 }
 
 async function verifyMessage(message: Buffer): Promise<readonly string[]> {
-  return (await verify(message, txt)).map((entry) => `${entry.algorithm} ${entry.result}`);
+  return (await verifySignatures(message, txt)).map((entry) => `${entry.algorithm} ${entry.result}`);
 }
 
-const PASS = ['rsa-sha256 pass', 'ed25519-sha256 pass'];
+const PASSED_RESULTS = ['rsa-sha256 pass', 'ed25519-sha256 pass'];
 
 /** Returns the names in `h=` of the first signature, in lower case. */
 function listSignedNames(message: Buffer): readonly string[] {
@@ -119,7 +119,7 @@ const subject = text
   .map((joined) => joined.replaceAll(/[\r\n]/g, ''))
   .filter((joined) => joined !== '' && Buffer.byteLength(joined) <= 998);
 
-interface Published {
+interface PublishedValues {
   readonly file: string;
   readonly txt: Readonly<Record<string, string>>;
   readonly privateKeys: Readonly<
@@ -131,18 +131,20 @@ interface Published {
 }
 
 const corpus = new URL('../../corpus/dkim/', import.meta.url);
-const publishedValues = JSON.parse(readFileSync(new URL('published.json', corpus), 'utf8')) as readonly Published[];
+const publishedValues = JSON.parse(
+  readFileSync(new URL('published.json', corpus), 'utf8'),
+) as readonly PublishedValues[];
 const readCorpusMessage = (file: string) =>
   Buffer.from(readFileSync(new URL(file, corpus), 'latin1').replaceAll('\n', '\r\n'), 'latin1');
 
 describe('the messages published in the RFCs', () => {
   it.each(publishedValues)('pass the verifier of these tests: $file', async ({ file, txt }) => {
-    const results = await verify(readCorpusMessage(file), txt);
+    const results = await verifySignatures(readCorpusMessage(file), txt);
     expect(results.map((result) => result.result)).toEqual(Object.keys(txt).map(() => 'pass'));
   });
 
   it('have the published body hashes, and their private keys give the published signatures', () => {
-    const reproduced: string[] = [];
+    const reproducedSignatures: string[] = [];
     for (const { file, privateKeys } of publishedValues) {
       const data = readCorpusMessage(file);
       const fields = splitFields(data.toString('latin1'));
@@ -175,10 +177,10 @@ describe('the messages published in the RFCs', () => {
             ? sign('sha256', bytes, { key: Buffer.from(key.pkcs1, 'base64'), format: 'der', type: 'pkcs1' })
             : sign(null, createHash('sha256').update(bytes).digest(), createPrivateKeyFromSeed(key.seed));
         expect(signature.toString('base64')).toBe(tags.get('b'));
-        reproduced.push(tags.get('a') ?? '');
+        reproducedSignatures.push(tags.get('a') ?? '');
       }
     }
-    expect(reproduced).toEqual(['ed25519-sha256', 'rsa-sha256']);
+    expect(reproducedSignatures).toEqual(['ed25519-sha256', 'rsa-sha256']);
   });
 });
 
@@ -193,7 +195,7 @@ describe('a signature', () => {
     await fc.assert(
       fc.asyncProperty(subject, message, addressText, async (subject, message, to) => {
         const signedMessage = signMessage(compose({ ...baseMessage, subject, message, to }));
-        const results = await verify(signedMessage, txt);
+        const results = await verifySignatures(signedMessage, txt);
         expect(results.map((result) => [result.algorithm, result.result, result.domain])).toEqual([
           ['rsa-sha256', 'pass', 'example.org'],
           ['ed25519-sha256', 'pass', 'example.org'],
@@ -285,17 +287,17 @@ describe('a signature', () => {
       fromField,
     ];
     const exclusions = [undefined, new Set(['mime-version', 'from']), undefined];
-    for (const excluded of exclusions) {
+    for (const excludedName of exclusions) {
       for (const header of headers) {
         const data = Buffer.from(header + body);
-        const signable = prepareSignable(data, data.indexOf('\r\n\r\n') + 4, excluded);
+        const signable = prepareSignable(data, data.indexOf('\r\n\r\n') + 4, excludedName);
         expect(createSignatureField(signable, reusedKey, ACCEPTED_AT)).toBe(
           createSignatureField(signable, { ...rsaKey }, ACCEPTED_AT),
         );
         const withUnsignedField = prepareSignable(
           Buffer.from(`X-One: 1\r\n${header}${body}`),
           data.indexOf('\r\n\r\n') + 14,
-          excluded,
+          excludedName,
         );
         expect(withUnsignedField).toEqual(signable);
       }
@@ -311,12 +313,12 @@ describe('a signature', () => {
   });
 
   it('covers each present field, and oversigns the fields that a replay could add', () => {
-    const extra: readonly ExtraHeader[] = [
+    const extraHeaders: readonly ExtraHeader[] = [
       { name: 'Feedback-ID', value: '1:2:3:postrider' },
       { name: 'List-Unsubscribe', value: '<https://example.org/u>' },
       { name: 'X-Other', value: 'not signed' },
     ];
-    const names = listSignedNames(signMessage(compose(baseMessage, extra)));
+    const names = listSignedNames(signMessage(compose(baseMessage, extraHeaders)));
     const count = (name: string) => names.filter((candidate) => candidate === name).length;
     for (const name of ['from', 'to', 'subject', 'date', 'message-id', 'mime-version', 'content-type']) {
       expect([name, count(name)]).toEqual([name, 2]);
@@ -338,7 +340,7 @@ describe('a signature', () => {
       .toString('latin1')
       .replace(/\r\nDate: [^\r]*/, '\r\nDate: Mon, 01 Jan 2029 00:00:00 +0000')
       .replace(/\r\nMessage-ID: [^\r]*/, '\r\nMessage-ID: <0100@email.amazonses.com>');
-    expect(await verifyMessage(Buffer.from(rewrittenMessage, 'latin1'))).toEqual(PASS);
+    expect(await verifyMessage(Buffer.from(rewrittenMessage, 'latin1'))).toEqual(PASSED_RESULTS);
   });
 
   it('remains valid if a relay changes folds, the case of field names, and white space', async () => {
@@ -348,7 +350,7 @@ describe('a signature', () => {
       .replace('come again.', 'come   again. ')
       .concat('\r\n\r\n');
     expect(changedMessage).not.toBe(signedMessage);
-    expect(await verifyMessage(Buffer.from(changedMessage, 'latin1'))).toEqual(PASS);
+    expect(await verifyMessage(Buffer.from(changedMessage, 'latin1'))).toEqual(PASSED_RESULTS);
   });
 
   it('preserves field values that contain the octets of no-break spaces', () => {
@@ -367,11 +369,11 @@ describe('the signature of a changed message', () => {
   const dataStart = signedMessage.length - data.length;
 
   it('is invalid for both keys if any bit of a signed field or of the body is changed', async () => {
-    const inName = new Set<number>();
-    let nameEnds = dataStart;
+    const nameOffsets = new Set<number>();
+    let fieldStart = dataStart;
     for (const field of splitFields(data.toString('latin1'))) {
-      for (let i = 0; i <= field.text.indexOf(':'); i++) inName.add(nameEnds + i);
-      nameEnds += field.text.length + 2;
+      for (let i = 0; i <= field.text.indexOf(':'); i++) nameOffsets.add(fieldStart + i);
+      fieldStart += field.text.length + 2;
     }
     await fc.assert(
       fc.asyncProperty(
@@ -382,7 +384,7 @@ describe('the signature of a changed message', () => {
           // In the relaxed form the letter case of field names has no effect. SMTP cannot transport a message with a
           // changed line end.
           fc.pre(octet !== 0x0d && octet !== 0x0a);
-          fc.pre(!(inName.has(offset) && bit === 5));
+          fc.pre(!(nameOffsets.has(offset) && bit === 5));
           const changedMessage = Buffer.from(signedMessage);
           changedMessage[offset] = octet ^ (1 << bit);
           const results = await verifyMessage(changedMessage);
@@ -511,8 +513,8 @@ describe('the relaxed body', () => {
       }),
       { numRuns: 2000 },
     );
-    const empty = createHash('sha256').update('').digest('base64');
-    expect(computeBodyHash(Buffer.from('A: b\r\n\r\n'), 8)).toBe(empty);
+    const emptyBodyHash = createHash('sha256').update('').digest('base64');
+    expect(computeBodyHash(Buffer.from('A: b\r\n\r\n'), 8)).toBe(emptyBodyHash);
   });
 
   it('of one mebibyte equals the literal implementation', () => {

@@ -56,17 +56,17 @@ export function decodeBase64(body: string): Buffer {
 
 export function decodeQuotedPrintable(body: string): Buffer {
   const lines = body.split('\r\n');
-  let decoded = '';
+  let decodedText = '';
   for (const [index, line] of lines.entries()) {
     if (line.length > 76) throw new Error(`line of ${line.length} columns`);
     if (/[ \t]$/.test(line)) throw new Error('white space at a line end');
-    const soft = line.endsWith('=');
-    const content = soft ? line.slice(0, -1) : line;
+    const isSoftBreak = line.endsWith('=');
+    const content = isSoftBreak ? line.slice(0, -1) : line;
     if (!/^(?:[\t\x20-\x3c\x3e-\x7e]|=[0-9A-F]{2})*$/.test(content)) throw new Error(`bad line ${line}`);
-    decoded += content.replace(/=(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
-    if (!soft && index < lines.length - 1) decoded += '\r\n';
+    decodedText += content.replace(/=(..)/g, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+    if (!isSoftBreak && index < lines.length - 1) decodedText += '\r\n';
   }
-  return Buffer.from(decoded, 'latin1');
+  return Buffer.from(decodedText, 'latin1');
 }
 
 /** Decodes the encoded words of an unstructured value (RFC 2047). Each word must contain complete characters. */

@@ -32,5 +32,5 @@ const domain = fc
 /** Valid addresses of every kind: dot-atom, quoted, internationalized. */
 export const addressText: fc.Arbitrary<string> = fc
   .tuple(fc.oneof({ weight: 3, arbitrary: dotAtom }, { weight: 1, arbitrary: quotedString }), domain)
-  .filter(([local]) => Buffer.byteLength(local) <= 64)
-  .map(([local, host]) => `${local}@${host}`);
+  .filter(([localPart]) => Buffer.byteLength(localPart) <= 64)
+  .map(([localPart, host]) => `${localPart}@${host}`);

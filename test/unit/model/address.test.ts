@@ -56,11 +56,11 @@ describe('addresses', () => {
   it('have at most 254 octets in the form that is sent', () => {
     const createDomain = (octets: number) =>
       `${'b.'.repeat(Math.floor((octets - 2) / 2))}${octets % 2 === 0 ? 'co' : 'com'}`;
-    const local = 'a'.repeat(64);
-    const longestAddress = `${local}@${createDomain(189)}`;
+    const localText = 'a'.repeat(64);
+    const longestAddress = `${localText}@${createDomain(189)}`;
     expect(longestAddress).toHaveLength(254);
     expect(canonicalize(longestAddress)).toBe(longestAddress);
-    expect(canonicalize(`${local}@${createDomain(190)}`)).toBeNull();
+    expect(canonicalize(`${localText}@${createDomain(190)}`)).toBeNull();
     // A label is one character as given, and eight octets as an A-label.
     expect(canonicalize(`a@${'ü.'.repeat(33)}example`)).toBeNull();
     expect(canonicalize(`a@${'ü.'.repeat(20)}example`)).not.toBeNull();
@@ -162,8 +162,8 @@ function readAddress(header: string | undefined): string {
 /** Returns the address with the content of a quoted local part instead of the quoted string. */
 function unquote(spec: string): string {
   const atIndex = spec.lastIndexOf('@');
-  const local = spec.slice(0, atIndex);
-  if (!local.startsWith('"')) return spec;
+  const localText = spec.slice(0, atIndex);
+  if (!localText.startsWith('"')) return spec;
   // postal-mime trims white space at both ends of a quoted string.
-  return `${local.slice(1, -1).replace(/\\(.)/g, '$1').trim()}${spec.slice(atIndex)}`;
+  return `${localText.slice(1, -1).replace(/\\(.)/g, '$1').trim()}${spec.slice(atIndex)}`;
 }

@@ -167,22 +167,29 @@ describe('a rotation', () => {
     createDkimKey({ selector: 'newe', algorithm: 'ed25519', createdAt: 5000, activatedAt: null }),
   ];
   const beginning = beginRotation(authenticatedDomain, newKeys);
-  const rotating = { ...authenticatedDomain, keys: beginning.kind === 'staged' ? beginning.keys : [] };
+  const rotatingDomain = { ...authenticatedDomain, keys: beginning.kind === 'staged' ? beginning.keys : [] };
   const listSelectors = (keys: SendingDomain['keys']) => keys.map((key) => `${key.selector} ${key.state}`);
 
   it('uses the old keys until the record of the new key is found', () => {
-    expect(getSigningKeys(rotating)).toEqual(getSigningKeys(authenticatedDomain));
-    const checks = rotating.keys.map(({ selector }) =>
-      createDkimCheck(rotating, selector, selector.startsWith('new') ? 'missing' : 'found'),
+    expect(getSigningKeys(rotatingDomain)).toEqual(getSigningKeys(authenticatedDomain));
+    const checks = rotatingDomain.keys.map(({ selector }) =>
+      createDkimCheck(rotatingDomain, selector, selector.startsWith('new') ? 'missing' : 'found'),
     );
-    expect(evaluateChecks(rotating, checks, 6000).status).toBe('authenticated');
-    expect(advanceRotation(rotating, checks, 6000, DAY_MS)).toBe(rotating.keys);
-    const unknownChecks = rotating.keys.map(({ selector }) => createDkimCheck(rotating, selector, 'unknown'));
-    expect(advanceRotation(rotating, unknownChecks, 6000, DAY_MS)).toBe(rotating.keys);
+    expect(evaluateChecks(rotatingDomain, checks, 6000).status).toBe('authenticated');
+    expect(advanceRotation(rotatingDomain, checks, 6000, DAY_MS)).toBe(rotatingDomain.keys);
+    const unknownChecks = rotatingDomain.keys.map(({ selector }) =>
+      createDkimCheck(rotatingDomain, selector, 'unknown'),
+    );
+    expect(advanceRotation(rotatingDomain, unknownChecks, 6000, DAY_MS)).toBe(rotatingDomain.keys);
   });
 
   it('changes each algorithm separately, and keeps the old key until messages signed with it are delivered', () => {
-    const keysAfterFirst = advanceRotation(rotating, [createDkimCheck(rotating, 'newa', 'found')], 6000, DAY_MS);
+    const keysAfterFirst = advanceRotation(
+      rotatingDomain,
+      [createDkimCheck(rotatingDomain, 'newa', 'found')],
+      6000,
+      DAY_MS,
+    );
     expect(listSelectors(keysAfterFirst)).toEqual([
       'pr20261121aaaaa retiring',
       'pr20261121aaaae active',
@@ -195,8 +202,8 @@ describe('a rotation', () => {
       ['newa', 'pr20261121aaaae'],
     );
     const keysAfterBoth = advanceRotation(
-      { ...rotating, keys: keysAfterFirst },
-      [createDkimCheck(rotating, 'newe', 'found')],
+      { ...rotatingDomain, keys: keysAfterFirst },
+      [createDkimCheck(rotatingDomain, 'newe', 'found')],
       7000,
       DAY_MS,
     );
@@ -214,17 +221,17 @@ describe('a rotation', () => {
   });
 
   it('does not begin while another rotation is in progress', () => {
-    expect(beginRotation(rotating, newKeys)).toEqual({ kind: 'in-progress', selectors: ['newa', 'newe'] });
+    expect(beginRotation(rotatingDomain, newKeys)).toEqual({ kind: 'in-progress', selectors: ['newa', 'newe'] });
   });
 
   it('can be cancelled, which restores the previous keys', () => {
-    expect(cancelRotation(rotating)).toEqual(authenticatedDomain.keys);
+    expect(cancelRotation(rotatingDomain)).toEqual(authenticatedDomain.keys);
     expect(cancelRotation(authenticatedDomain)).toBeNull();
   });
 
   it('leaves the domain authenticated if the record of a retiring key is missing', () => {
-    const keys = advanceRotation(rotating, createDkimChecks(rotating, 'found'), 6000, DAY_MS);
-    const domain = { ...rotating, keys };
+    const keys = advanceRotation(rotatingDomain, createDkimChecks(rotatingDomain, 'found'), 6000, DAY_MS);
+    const domain = { ...rotatingDomain, keys };
     const checks = keys.map((key) =>
       createDkimCheck(domain, key.selector, key.state === 'retiring' ? 'missing' : 'found'),
     );

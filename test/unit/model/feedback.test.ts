@@ -272,18 +272,18 @@ describe('an event of a provider', () => {
   });
 
   test('ends an uncertain message, and a queued message only if an earlier attempt may have sent it', () => {
-    const sent = { mayHaveBeenSent: true };
+    const sentMessage = { mayHaveBeenSent: true };
     expect(decideProviderEvent('uncertain', createConfirmation())).toMatchObject({ kind: 'confirm', to: 'delivered' });
-    expect(decideProviderEvent('queued', createConfirmation(), sent)).toMatchObject({
+    expect(decideProviderEvent('queued', createConfirmation(), sentMessage)).toMatchObject({
       kind: 'confirm',
       to: 'delivered',
     });
-    expect(decideProviderEvent('queued', createBounce(), sent)).toMatchObject({
+    expect(decideProviderEvent('queued', createBounce(), sentMessage)).toMatchObject({
       kind: 'change',
       to: 'bounced',
       suppress: 'bounce',
     });
-    expect(decideProviderEvent('queued', createComplaint('abuse'), sent)).toMatchObject({
+    expect(decideProviderEvent('queued', createComplaint('abuse'), sentMessage)).toMatchObject({
       kind: 'change',
       to: 'complained',
     });
@@ -292,7 +292,7 @@ describe('an event of a provider', () => {
       verb: 'delivery-reported',
     });
     expect(decideProviderEvent('queued', createBounce())).toEqual({ kind: 'wait' });
-    expect(decideProviderEvent('sending', createConfirmation(), sent)).toEqual({ kind: 'wait' });
+    expect(decideProviderEvent('sending', createConfirmation(), sentMessage)).toEqual({ kind: 'wait' });
   });
 
   test('about the provider’s suppression list bounces the message, suppresses the recipient and never counts', () => {

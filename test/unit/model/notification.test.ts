@@ -54,21 +54,21 @@ function createHistory() {
     },
   };
 }
-const LOCKED = createItem('account-locked', 'shop');
+const LOCKED_ITEM = createItem('account-locked', 'shop');
 const summarize = (change: AttentionChange | null) =>
   change === null ? null : [change.began.map(getAttentionKey), change.ended.map(getAttentionKey)];
 
 test('an item is announced once when it begins and once when it ends', () => {
   const history = createHistory();
-  expect(history.check(START, [LOCKED])).toMatchObject({
-    began: [{ ...LOCKED, beganAt: START }],
+  expect(history.check(START, [LOCKED_ITEM])).toMatchObject({
+    began: [{ ...LOCKED_ITEM, beganAt: START }],
     ended: [],
     ongoing: 1,
   });
   for (let minute = 1; minute <= 180; minute += 1)
-    expect(history.check(START + minute * MINUTE_MS, [{ ...LOCKED, text: `since ${minute} min` }])).toBeNull();
+    expect(history.check(START + minute * MINUTE_MS, [{ ...LOCKED_ITEM, text: `since ${minute} min` }])).toBeNull();
   const end = START + 181 * MINUTE_MS;
-  expect(history.check(end, [])).toMatchObject({ began: [], ended: [{ ...LOCKED, endedAt: end }], ongoing: 0 });
+  expect(history.check(end, [])).toMatchObject({ began: [], ended: [{ ...LOCKED_ITEM, endedAt: end }], ongoing: 0 });
   expect(history.check(end + MINUTE_MS, [])).toBeNull();
   expect(history.states).toEqual([]);
 });
@@ -77,7 +77,7 @@ test('one start and one end are announced in each hour for an item that starts a
   const history = createHistory();
   const changes: AttentionChange[] = [];
   for (let minute = 0; minute < 6 * 60; minute += 1) {
-    const change = history.check(START + minute * MINUTE_MS, minute % 2 === 0 ? [LOCKED] : []);
+    const change = history.check(START + minute * MINUTE_MS, minute % 2 === 0 ? [LOCKED_ITEM] : []);
     if (change !== null) changes.push(change);
   }
   expect(changes.filter(({ began }) => began.length > 0)).toHaveLength(6);
@@ -86,12 +86,12 @@ test('one start and one end are announced in each hour for an item that starts a
 
 test('the changes of one minute are gathered into one notification, failures first', () => {
   const history = createHistory();
-  expect(history.check(START, [LOCKED])).not.toBeNull();
-  const warned = createItem('account-warned', 'blog');
-  const failing = createItem('domain-failing', 'example.com');
-  expect(history.check(START + 10_000, [warned])).toBeNull();
-  expect(history.check(START + 20_000, [warned, failing])).toBeNull();
-  expect(summarize(history.check(START + NOTIFICATION_INTERVAL_MS, [warned, failing]))).toEqual([
+  expect(history.check(START, [LOCKED_ITEM])).not.toBeNull();
+  const warnedItem = createItem('account-warned', 'blog');
+  const failingItem = createItem('domain-failing', 'example.com');
+  expect(history.check(START + 10_000, [warnedItem])).toBeNull();
+  expect(history.check(START + 20_000, [warnedItem, failingItem])).toBeNull();
+  expect(summarize(history.check(START + NOTIFICATION_INTERVAL_MS, [warnedItem, failingItem]))).toEqual([
     ['domain-failing:example.com', 'account-warned:blog'],
     ['account-locked:shop'],
   ]);
@@ -99,25 +99,25 @@ test('the changes of one minute are gathered into one notification, failures fir
 
 test('an item that ends before its start was announced is not announced', () => {
   const history = createHistory();
-  history.check(START, [LOCKED]);
-  expect(history.check(START + 10_000, [LOCKED, createItem('node-lost', 'n')])).toBeNull();
-  expect(history.check(START + NOTIFICATION_INTERVAL_MS, [LOCKED])).toBeNull();
+  history.check(START, [LOCKED_ITEM]);
+  expect(history.check(START + 10_000, [LOCKED_ITEM, createItem('node-lost', 'n')])).toBeNull();
+  expect(history.check(START + NOTIFICATION_INTERVAL_MS, [LOCKED_ITEM])).toBeNull();
 });
 
 test('the next stage of a problem replaces the earlier stage, and the end of the problem is always announced', () => {
   const history = createHistory();
-  const [failing, refused] = [createItem('domain-failing', 'd'), createItem('domain-refused', 'd')];
+  const [failingItem, refused] = [createItem('domain-failing', 'd'), createItem('domain-refused', 'd')];
   const at = (minute: number) => START + minute * MINUTE_MS;
-  expect(summarize(history.check(at(0), [failing]))).toEqual([['domain-failing:d'], []]);
+  expect(summarize(history.check(at(0), [failingItem]))).toEqual([['domain-failing:d'], []]);
   expect(summarize(history.check(at(5), [refused]))).toEqual([['domain-refused:d'], []]);
   // Within the hour, the start of the earlier stage is not announced again.
-  expect(history.check(at(10), [failing])).toBeNull();
+  expect(history.check(at(10), [failingItem])).toBeNull();
   expect(summarize(history.check(at(15), []))).toEqual([[], ['domain-failing:d']]);
 });
 
 test('an item that may be missing because of the limit of the query has not ended', () => {
   const history = createHistory();
-  history.check(START, [LOCKED, createItem('domain-failing', 'd')]);
+  history.check(START, [LOCKED_ITEM, createItem('domain-failing', 'd')]);
   const change = history.check(START + MINUTE_MS, [], new Set(['account-locked'] as const));
   expect(summarize(change)).toEqual([[], ['domain-failing:d']]);
   expect(summarize(history.check(START + 2 * MINUTE_MS, []))).toEqual([[], ['account-locked:shop']]);
@@ -126,8 +126,8 @@ test('an item that may be missing because of the limit of the query has not ende
 test('a step of the clock by a day in either direction neither repeats an item nor delays others', () => {
   for (const step of [-86_400_000, 86_400_000]) {
     const history = createHistory();
-    history.check(START, [LOCKED]);
-    expect(history.check(START + step, [LOCKED])).toBeNull();
+    history.check(START, [LOCKED_ITEM]);
+    expect(history.check(START + step, [LOCKED_ITEM])).toBeNull();
     expect(summarize(history.check(START + step + 10_000, [createItem('node-lost', 'n')]))).toEqual([
       ['node-lost:n'],
       ['account-locked:shop'],
@@ -137,8 +137,12 @@ test('a step of the clock by a day in either direction neither repeats an item n
 
 test('a notification by mail contains no failure of the delivery of mail, and a failed notification is not announced', () => {
   const history = createHistory();
-  const all = [createItem('circuit-breaker-open'), createItem('notifications-failing', 'mailto:x@example.com'), LOCKED];
-  const change = history.check(START, all);
+  const allItems = [
+    createItem('circuit-breaker-open'),
+    createItem('notifications-failing', 'mailto:x@example.com'),
+    LOCKED_ITEM,
+  ];
+  const change = history.check(START, allItems);
   expect(summarize(change)).toEqual([['circuit-breaker-open', 'account-locked:shop'], []]);
   if (change === null) throw new Error('nothing is notified');
   expect(summarize(selectForTarget(change, 'mail'))).toEqual([['account-locked:shop'], []]);
@@ -156,7 +160,7 @@ test('10,000 items are gathered into one notification', () => {
 
 test('for any sequence of checks, announced starts and ends of a problem alternate, and announced starts of an item are an hour apart', () => {
   const pool = [
-    LOCKED,
+    LOCKED_ITEM,
     createItem('account-warned', 'shop'),
     createItem('domain-failing', 'd'),
     createItem('node-lost', 'n'),
@@ -165,26 +169,26 @@ test('for any sequence of checks, announced starts and ends of a problem alterna
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const history = createHistory();
-      const open = new Set<string>();
+      const openItems = new Set<string>();
       const lastBegin = new Map<string, number>();
       let now = START;
       const apply = (change: AttentionChange | null) => {
-        for (const item of change?.ended ?? []) expect(open.delete(getAttentionFamily(item))).toBe(true);
+        for (const item of change?.ended ?? []) expect(openItems.delete(getAttentionFamily(item))).toBe(true);
         for (const item of change?.began ?? []) {
           expect(now - (lastBegin.get(getAttentionKey(item)) ?? 0)).toBeGreaterThanOrEqual(ITEM_INTERVAL_MS);
           lastBegin.set(getAttentionKey(item), now);
-          open.add(getAttentionFamily(item));
+          openItems.add(getAttentionFamily(item));
         }
       };
       for (const { present, waitMs } of steps) {
         now += waitMs;
         // An account is either locked or warned.
-        const items = present.filter(({ code }) => code !== 'account-warned' || !present.includes(LOCKED));
+        const items = present.filter(({ code }) => code !== 'account-warned' || !present.includes(LOCKED_ITEM));
         apply(history.check(now, items));
       }
       now += NOTIFICATION_INTERVAL_MS;
       apply(history.check(now, []));
-      expect([...open]).toEqual([]);
+      expect([...openItems]).toEqual([]);
       now += ITEM_INTERVAL_MS;
       history.check(now, []);
       expect(history.states).toEqual([]);

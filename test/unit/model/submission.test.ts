@@ -56,8 +56,8 @@ describe('admission', () => {
     expect(getRefusal(inheritedBody)).toMatchObject({ code: 'missing-fields' });
     expect(getRefusal(Object.create(validBody))).toMatchObject({ code: 'missing-fields' });
     expect(getRefusal(JSON.parse('{"constructor":{"to":"a@b.co"}}'))).toMatchObject({ code: 'missing-fields' });
-    const extra = JSON.parse(`{"__proto__":{"to":1},${JSON.stringify(validBody).slice(1)}`);
-    expect(validateSubmission(extra).kind).toBe('valid');
+    const bodyWithProto = JSON.parse(`{"__proto__":{"to":1},${JSON.stringify(validBody).slice(1)}`);
+    expect(validateSubmission(bodyWithProto).kind).toBe('valid');
   });
 
   it('reports missing fields before types, and types before content', () => {

@@ -46,20 +46,20 @@ function createEvent(
   };
 }
 
-function build(event: RecordedMessageEvent) {
+function buildPayload(event: RecordedMessageEvent) {
   return buildWebhookPayload(event, classifyEntry(event.entry));
 }
 
 test('the payload of every type about a message satisfies its schema and is below 20 kB, even with the longest texts', () => {
-  const longest = '\u{1f600}'.repeat(2_000);
-  const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: longest } as const;
+  const longestText = '\u{1f600}'.repeat(2_000);
+  const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: longestText } as const;
   const attempt = {
     outcome: { kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true },
     ...{ startedAt: 0, tookMs: 1, remote: 'mx.example.net:25', transcript: ['C: QUIT'] },
   } as const;
   for (const type of MESSAGE_EVENT_TYPES) {
-    for (const entry of [{}, { detail: longest }, { detail: longest, attempt }]) {
-      const payload = build(createEvent(type, entry, { subject: longest, to: longest.slice(0, 320) }));
+    for (const entry of [{}, { detail: longestText }, { detail: longestText, attempt }]) {
+      const payload = buildPayload(createEvent(type, entry, { subject: longestText, to: longestText.slice(0, 320) }));
       const validate = ajv.compile(createPayloadSchema(type));
       expect(validate(payload), JSON.stringify(validate.errors)).toBe(true);
       expect(Buffer.byteLength(JSON.stringify(payload))).toBeLessThan(MAX_PAYLOAD_BYTES);
@@ -72,7 +72,7 @@ test('the payload of every type about a message satisfies its schema and is belo
 test('a payload contains every member of its schema and no other', () => {
   for (const type of MESSAGE_EVENT_TYPES) {
     const members = Object.keys(WEBHOOK_DATA_SCHEMAS[type].properties).toSorted();
-    expect(Object.keys(build(createEvent(type)).data).toSorted()).toEqual(members);
+    expect(Object.keys(buildPayload(createEvent(type)).data).toSorted()).toEqual(members);
   }
 });
 
@@ -83,7 +83,7 @@ test('a bounce states class, category, status and diagnostic of the reply or of 
     ...{ startedAt: 0, tookMs: 1, remote: null, transcript: [] },
   } as const;
   const detail = '550 5.1.1 no such user';
-  expect(build(createEvent('message.bounced', { attempt, detail }))).toEqual({
+  expect(buildPayload(createEvent('message.bounced', { attempt, detail }))).toEqual({
     type: 'message.bounced',
     timestamp: '1970-01-01T00:00:00.000Z',
     data: {
@@ -99,7 +99,7 @@ test('a bounce states class, category, status and diagnostic of the reply or of 
     diagnostic: '452 4.2.2 over quota',
   } as const;
   const report = { by: 'feedback:smtp', detail: '452 4.2.2 over quota (reported by mx.example.net)', failure };
-  expect(build(createEvent('message.bounced', report)).data).toMatchObject(failure);
+  expect(buildPayload(createEvent('message.bounced', report)).data).toMatchObject(failure);
 });
 
 test('the data of domains, accounts, suppressions and endpoints satisfy their schemas and are below 20 kB', () => {

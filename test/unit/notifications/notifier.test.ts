@@ -121,20 +121,21 @@ describe.each(STORES)('over the $name store', ({ open }) => {
   });
 
   test('a target that never answers delays no other target and no later notification', async () => {
-    const silent: NotificationTarget = {
+    const silentTarget: NotificationTarget = {
       kind: 'https',
       text: 'https://silent.example/',
       url: 'https://silent.example/',
     };
-    const { rig } = await createRig([silent, HTTPS_TARGET]);
+    const { rig } = await createRig([silentTarget, HTTPS_TARGET]);
     rig.startNode('a');
-    rig.answer = ({ target }) => (target === silent.text ? new Promise<TargetResult>(() => undefined) : DELIVERED);
+    rig.answer = ({ target }) =>
+      target === silentTarget.text ? new Promise<TargetResult>(() => undefined) : DELIVERED;
     rig.items = [LOCKED];
     await rig.advance(20_000);
     rig.items = [LOCKED, BREAKER];
     await rig.advance(2 * MINUTE_MS);
     const perTarget = (text: string) => rig.attempts.filter(({ target }) => target === text).length;
-    expect([perTarget(silent.text), perTarget(HTTPS_TARGET.text)]).toEqual([1, 2]);
+    expect([perTarget(silentTarget.text), perTarget(HTTPS_TARGET.text)]).toEqual([1, 2]);
   });
 
   test('a database that does not commit causes a direct notification after 30 s, once by each node with one id, and one notification of its end', async () => {

@@ -91,31 +91,31 @@ const CHANGES = fc.constantFrom(
 
 function publishChange({ events, clock, accept }: Rig, change: string, to: string, accountId: number): void {
   const members = { at: clock.now(), id: 'm', accountId, to, from: `shop@s${accountId}.example` };
-  const settled = { ...members, ...SETTLED, acceptedAt: clock.now() - 1_000, failure: null };
+  const settledChange = { ...members, ...SETTLED, acceptedAt: clock.now() - 1_000, failure: null };
   const failure = { ...FAILURE, class: accountId % 2 === 0 ? 'hard' : 'block' } as const;
   switch (change) {
     case 'accepted':
       accept(to, members);
       return;
     case 'delivered':
-      events.publish({ ...settled, type: 'message.delivered' });
+      events.publish({ ...settledChange, type: 'message.delivered' });
       return;
     case 'confirmed': {
-      const reported = { acceptedAt: clock.now() - 2_000, reportedBy: 'postmark', detail: 'ok' };
-      events.publish({ ...members, ...reported, type: 'message.confirmed' });
+      const reportedMembers = { acceptedAt: clock.now() - 2_000, reportedBy: 'postmark', detail: 'ok' };
+      events.publish({ ...members, ...reportedMembers, type: 'message.confirmed' });
       return;
     }
     case 'deferred':
-      events.publish({ ...settled, type: 'message.deferred' });
+      events.publish({ ...settledChange, type: 'message.deferred' });
       return;
     case 'bounced':
-      events.publish({ ...settled, type: 'message.bounced', failure });
+      events.publish({ ...settledChange, type: 'message.bounced', failure });
       return;
     case 'reported-bounce':
-      events.publish({ ...settled, type: 'message.bounced', reportedBy: 'smtp', failure });
+      events.publish({ ...settledChange, type: 'message.bounced', reportedBy: 'smtp', failure });
       return;
     case 'complained':
-      events.publish({ ...settled, type: 'message.complained', reportedBy: 'smtp' });
+      events.publish({ ...settledChange, type: 'message.complained', reportedBy: 'smtp' });
       return;
   }
 }
@@ -160,10 +160,10 @@ test('a row has a bounded number of keys, and a frequent key stays in the row wh
   await counter.stop();
   const keys = readKeys('recipient-domain');
   expect(keys.size).toBe(MAX_ROW_KEYS['recipient-domain'] + 1);
-  const frequent = keys.get('frequent.example')?.accepted ?? 0;
+  const frequentCount = keys.get('frequent.example')?.accepted ?? 0;
   // At most one event of 512 is missing, which is the bound of the algorithm.
-  expect(frequent).toBeGreaterThanOrEqual(750 - 20_750 / 512);
-  expect(frequent + (keys.get(REMAINDER_KEY)?.accepted ?? 0)).toBeGreaterThan(20_000);
+  expect(frequentCount).toBeGreaterThanOrEqual(750 - 20_750 / 512);
+  expect(frequentCount + (keys.get(REMAINDER_KEY)?.accepted ?? 0)).toBeGreaterThan(20_000);
 });
 
 test('a message waits for the lookup of its mailbox provider, and counts as unknown if no answer arrives', async () => {

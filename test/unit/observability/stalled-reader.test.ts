@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { afterEach, expect, test } from 'vitest';
 
 const LOG = new URL('../../../src/observability/log.ts', import.meta.url).href;
-const LINES = 20_000;
+const LINE_COUNT = 20_000;
 
 const children: ChildProcess[] = [];
 afterEach(() => {
@@ -11,14 +11,14 @@ afterEach(() => {
 });
 
 /**
- * Logs `LINES` lines, then writes `alive` to standard error ten times per second. Closes the log when standard input
- * receives data.
+ * Logs `LINE_COUNT` lines, then writes `alive` to standard error ten times per second. Closes the log when standard
+ * input receives data.
  */
 const SCRIPT = `
   process.stdout.on('error', () => {}); // as the command line does
   const { createLog } = await import(${JSON.stringify(LOG)});
   const log = createLog('info');
-  for (let i = 0; i < ${LINES}; i += 1) log.write('node.leases_recovered', { node: 'x'.repeat(200), count: i });
+  for (let i = 0; i < ${LINE_COUNT}; i += 1) log.write('node.leases_recovered', { node: 'x'.repeat(200), count: i });
   setInterval(() => process.stderr.write('alive ' + log.getDroppedLineCount() + '\\n'), 100);
   process.stdin.once('data', async () => { await log.close(); process.stderr.write('closed\\n'); process.exit(0); });`;
 
@@ -38,8 +38,8 @@ test('a stalled reader does not block the process, and lines beyond the limit ar
   // The process writes more than twenty lines to standard error while the pipe is full.
   await expect.poll(() => stderr().match(/alive \d+\n/g)?.length ?? 0).toBeGreaterThan(20);
   const droppedCount = Number(/alive (\d+)\n$/.exec(stderr())?.[1]);
-  expect(droppedCount).toBeGreaterThan(LINES / 2);
-  expect(droppedCount).toBeLessThan(LINES);
+  expect(droppedCount).toBeGreaterThan(LINE_COUNT / 2);
+  expect(droppedCount).toBeLessThan(LINE_COUNT);
 
   // The reader continues: the buffered lines arrive complete and in order, then the number of dropped lines.
   let text = '';
@@ -51,7 +51,7 @@ test('a stalled reader does not block the process, and lines beyond the limit ar
   const entries = lines.map((line) => JSON.parse(line));
   expect(entries.at(-1)).toMatchObject({ event: 'log.lines_dropped', count: droppedCount });
   expect(entries.slice(0, -1).map(({ count }) => count)).toEqual(
-    Array.from({ length: LINES - droppedCount }, (_, index) => index),
+    Array.from({ length: LINE_COUNT - droppedCount }, (_, index) => index),
   );
   expect(Buffer.byteLength(text)).toBeLessThan(1.3 * 1_048_576);
 });

@@ -19,9 +19,9 @@ import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 /** Performs an operation. Returns its value after validation by the schema, or the code and field of its error. */
 async function performChecked(rig: OperationRig, operation: Operation, input: Readonly<Record<string, unknown>>) {
-  const performed = await rig.perform(operation, input);
-  if (performed.ok) return performed.value;
-  const { code, field } = performed.error;
+  const performResult = await rig.perform(operation, input);
+  if (performResult.ok) return performResult.value;
+  const { code, field } = performResult.error;
   return { code, field };
 }
 
@@ -249,8 +249,8 @@ describe('tokens and the audit log', () => {
       { action: 'token.create', target: 'ci', before: null },
     ]);
     const [, secondEntry] = page as { id: number }[];
-    const remaining = await performChecked(rig, listAudit, { before: secondEntry?.id });
-    expect(remaining).toMatchObject([{ action: 'key.create', target: 'acme' }]);
-    for (const secret of [key, token]) expect(JSON.stringify([page, remaining])).not.toContain(secret);
+    const remainingEntries = await performChecked(rig, listAudit, { before: secondEntry?.id });
+    expect(remainingEntries).toMatchObject([{ action: 'key.create', target: 'acme' }]);
+    for (const secret of [key, token]) expect(JSON.stringify([page, remainingEntries])).not.toContain(secret);
   });
 });

@@ -115,8 +115,8 @@ test('the command prints the rows, the total and the changes', async () => {
     /\nperiod +\d{4}-\d\d-\d\d \d\d:00:00Z to \d{4}-.*Z\nbefore +\d{4}-.*:00:00Z to \d{4}-.*:00:00Z\n/,
   );
   expect(text).toMatch(/\nworse +Google: the bounce rate rose from 1 % to 10 %\.\n/);
-  const empty = await createOperationRig();
-  expect(formatDeliverability(await empty.performOk(showDeliverability, {}))).toContain('No significant change');
+  const emptyRig = await createOperationRig();
+  expect(formatDeliverability(await emptyRig.performOk(showDeliverability, {}))).toContain('No significant change');
 });
 
 describe('changes', () => {

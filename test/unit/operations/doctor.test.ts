@@ -18,9 +18,9 @@ describe('doctor', () => {
     const rig = await createOperationRig();
     const lines: string[] = [];
     const context = { ...rig.context, showProgress: (line: string) => void lines.push(line) };
-    const performed = await perform(runDoctor, {}, context);
+    const performResult = await perform(runDoctor, {}, context);
     const findings = await rig.performOk(runDoctor, {});
-    expect(performed).toMatchObject({ ok: true, warnings: [] });
+    expect(performResult).toMatchObject({ ok: true, warnings: [] });
     expect(findings.map(({ check }) => check)).toEqual([
       'database',
       'disk space',
@@ -45,8 +45,8 @@ describe('doctor', () => {
       ...rig.context,
       installation: { ...installation, withStore: () => Promise.reject(new StoreError('the disk is missing')) },
     };
-    const performed = await perform(runDoctor, {}, brokenParts);
-    const failures = (performed.ok ? performed.value : []).filter(({ result }) => result === 'failure');
+    const performResult = await perform(runDoctor, {}, brokenParts);
+    const failures = (performResult.ok ? performResult.value : []).filter(({ result }) => result === 'failure');
     expect(failures).toEqual([
       { check: 'database', result: 'failure', detail: 'the disk is missing', remedy: expect.any(String) },
       { check: 'transport', result: 'failure', detail: expect.any(String), remedy: expect.any(String) },
@@ -62,8 +62,8 @@ describe('doctor', () => {
     const refusedReports = [{ reason: 'postmark-unauthenticated', count: 2, lastAt: 1 }];
     const getStatus = () => ({ node: 'node-a', version: '0', storeFault: null, delivery: null, refusedReports });
     const readFinding = async (context: typeof rig.context) => {
-      const performed = await perform(runDoctor, {}, context);
-      return performed.ok ? performed.value.find(({ check }) => check === 'events postmark') : null;
+      const performResult = await perform(runDoctor, {}, context);
+      return performResult.ok ? performResult.value.find(({ check }) => check === 'events postmark') : null;
     };
     expect(await readFinding(rig.context)).toMatchObject({
       result: 'warning',
@@ -107,7 +107,7 @@ describe('doctor', () => {
     const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
     for (const address of ['both@example.com', 'here@example.com'])
       await rig.performOk(addSuppression, { account: 'acme', address, reason: 'bounce' });
-    ses.suppressed.set('both@example.com', 'BOUNCE').set('there@example.com', 'COMPLAINT');
+    ses.suppressionReasons.set('both@example.com', 'BOUNCE').set('there@example.com', 'COMPLAINT');
     const finding = (await rig.performOk(runDoctor, {})).find(({ check }) => check === 'suppression lists');
     expect(finding).toMatchObject({
       result: 'warning',
@@ -131,8 +131,8 @@ describe('doctor', () => {
       settings: { ...settings, database: { kind: 'sqlite', path } as const },
       installation: { ...installation, absence: () => Promise.resolve({ kind: 'absent' } as const) },
     };
-    const performed = await perform(runDoctor, {}, missingDatabase);
-    expect(performed).toMatchObject({
+    const performResult = await perform(runDoctor, {}, missingDatabase);
+    expect(performResult).toMatchObject({
       ok: true,
       value: expect.arrayContaining([expect.objectContaining({ check: 'database', result: 'ok' })]),
     });
@@ -145,23 +145,23 @@ describe('the feedback test', () => {
     const rig = await createOperationRig();
     const [capturedFinding] = await rig.performOk(testFeedbackLoop, {});
     expect(capturedFinding).toMatchObject({ check: 'loop', result: 'failure' });
-    const relayed = await createOperationRig({
+    const relayRig = await createOperationRig({
       POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     });
-    expect(await relayed.performOk(testFeedbackLoop, { account: 'unknown' })).toMatchObject([
+    expect(await relayRig.performOk(testFeedbackLoop, { account: 'unknown' })).toMatchObject([
       { detail: expect.stringContaining('there is no account "unknown"') },
     ]);
-    expect(await relayed.performOk(testFeedbackLoop, {})).toMatchObject([
+    expect(await relayRig.performOk(testFeedbackLoop, {})).toMatchObject([
       { detail: 'no account has an authenticated domain to send from' },
     ]);
   });
 
   test('rejects a waiting time of more than one hour', async () => {
     const rig = await createOperationRig();
-    for (const within of ['soon', '2h']) {
-      expect(await rig.perform(testFeedbackLoop, { within })).toMatchObject({
+    for (const timeLimit of ['soon', '2h']) {
+      expect(await rig.perform(testFeedbackLoop, { within: timeLimit })).toMatchObject({
         error: { code: 'invalid', field: 'within' },
       });
     }

@@ -22,7 +22,7 @@ async function withDns(): Promise<{ rig: OperationRig; dns: FakeDns }> {
   return { rig: await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` }), dns };
 }
 
-function publish({ zone }: FakeDns, { records }: DomainDetails): void {
+function publishRecords({ zone }: FakeDns, { records }: DomainDetails): void {
   for (const { name, value } of records) zone[name] = { TXT: [value] };
 }
 
@@ -34,9 +34,9 @@ test('a domain is added, verified, rotated, changed and removed, and each change
     ['rsa', 'active'],
     ['ed25519', 'active'],
   ]);
-  publish(dns, addedDomain);
-  const verified = await rig.performOk(verifyDomain, { domain });
-  expect(verified).toMatchObject({ status: 'authenticated', change: 'authenticated', fault: null, sends: true });
+  publishRecords(dns, addedDomain);
+  const verifiedDomain = await rig.performOk(verifyDomain, { domain });
+  expect(verifiedDomain).toMatchObject({ status: 'authenticated', change: 'authenticated', fault: null, sends: true });
   const rotatedDomain = await rig.performOk(rotateDomain, { domain });
   expect([rotatedDomain.keys.length, rotatedDomain.removedRecords]).toEqual([4, []]);
   const cancelledRotation = await rig.performOk(rotateDomain, { domain, cancel: true });
@@ -67,7 +67,7 @@ test('a domain without records has a fault with the number of missing records, a
     change: null,
     fault: expect.stringContaining('4 missing of 4 records'),
   });
-  publish(dns, addedDomain);
+  publishRecords(dns, addedDomain);
   await rig.performOk(verifyDomain, { domain });
   for (const { name } of addedDomain.records) delete dns.zone[name];
   expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
@@ -91,13 +91,13 @@ describe('a return path', () => {
     onTestFinished(() => dns.close());
     const rig = await createOperationRig({ ...LISTENER, POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
     await rig.performOk(addDomain, { account: 'acme', domain });
-    const changed = await rig.performOk(setDomain, { domain, returnPath: 'Bounces.example.org' });
-    expect(changed).toMatchObject({ subdomains: false, returnPath: { name, state: 'unverified' } });
-    expect(changed.records.filter((record) => record.name === name)).toMatchObject([
+    const changedDomain = await rig.performOk(setDomain, { domain, returnPath: 'Bounces.example.org' });
+    expect(changedDomain).toMatchObject({ subdomains: false, returnPath: { name, state: 'unverified' } });
+    expect(changedDomain.records.filter((record) => record.name === name)).toMatchObject([
       { purpose: 'spf', type: 'TXT', value: 'v=spf1 a:mail.host.example ?all', found: 'unknown' },
       { purpose: 'return-path', type: 'MX', value: '10 bounces.host.example', found: 'unknown' },
     ]);
-    publish(dns, changed);
+    publishRecords(dns, changedDomain);
     dns.zone[name] = { TXT: ['v=spf1 a:mail.host.example ?all'], MX: [[10, 'bounces.host.example']] };
     dns.zone['bounces.host.example'] = { A: ['192.0.2.25'] };
     expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
@@ -119,11 +119,11 @@ describe('a return path', () => {
     await rig.performOk(addDomain, { account: 'acme', domain });
     await rig.performOk(addDomain, { account: 'acme', domain: 'shop.example.org' });
     const getFault = async (input: Readonly<Record<string, unknown>>, { perform: run } = rig) => {
-      const performed = (await run(setDomain, { domain, ...input })) as {
+      const performResult = (await run(setDomain, { domain, ...input })) as {
         readonly error?: { readonly code: string; readonly field: string | null; readonly message: string };
       };
-      expect(performed.error?.message).not.toContain('\n');
-      return [performed.error?.code, performed.error?.field];
+      expect(performResult.error?.message).not.toContain('\n');
+      return [performResult.error?.code, performResult.error?.field];
     };
     expect(await getFault({})).toEqual(['invalid', null]);
     expect(await getFault({ returnPath: 'bounces.example.net' })).toEqual(['invalid', 'returnPath']);
@@ -153,10 +153,10 @@ describe('a return path', () => {
       ok: true,
       warnings: [{ code: 'return-path-replaced', message: expect.stringContaining('Postmark replaces') }],
     });
-    const shown = await rig.performOk(showDomain, { domain });
-    expect(shown.returnPath).toMatchObject({ name, state: 'replaced' });
+    const domainDetails = await rig.performOk(showDomain, { domain });
+    expect(domainDetails.returnPath).toMatchObject({ name, state: 'replaced' });
     // The provider sends from its own domain, so the domain needs no SPF record.
-    expect(shown.records.map(({ purpose }) => purpose)).toEqual(['dkim', 'dkim', 'dmarc']);
+    expect(domainDetails.records.map(({ purpose }) => purpose)).toEqual(['dkim', 'dkim', 'dmarc']);
   });
 });
 
@@ -214,14 +214,14 @@ describe('an operation that fails has a code and changes nothing', () => {
       return storedDomain;
     };
     const getErrorCode = async (operation: Parameters<typeof rig.perform>[0], input: object) => {
-      const performed = await perform(
+      const performResult = await perform(
         operation,
         { domain, ...input },
         { ...rig.context, store: { ...store, findDomain } },
       );
-      if (performed.ok) return 'ok';
-      expect([...operation.errors, 'invalid', 'unavailable']).toContain(performed.error.code);
-      return performed.error.code;
+      if (performResult.ok) return 'ok';
+      expect([...operation.errors, 'invalid', 'unavailable']).toContain(performResult.error.code);
+      return performResult.error.code;
     };
     // A check that DNS answers writes the domain; a check without an answer does not.
     expect(await getErrorCode(verifyDomain, {})).toBe('conflict');

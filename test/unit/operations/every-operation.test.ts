@@ -66,7 +66,7 @@ function listCommands(program: Command): readonly Command[] {
 
 const OPERATIONS = await listExportedOperations();
 const COMMANDS = listCommands(await buildProgram(createProcessContext(), () => undefined));
-const NAMED = OPERATIONS.map((operation) => [operation.name, operation] as const);
+const NAMED_OPERATIONS = OPERATIONS.map((operation) => [operation.name, operation] as const);
 
 interface DescribedOperation {
   readonly operationId: string;
@@ -100,13 +100,13 @@ test('the operations are found, and their names and ids are unique', () => {
 });
 
 describe('every operation', () => {
-  test.each(NAMED)('%s has one command, or a reason to have none or two', (name, operation) => {
+  test.each(NAMED_OPERATIONS)('%s has one command, or a reason to have none or two', (name, operation) => {
     const commands = COMMANDS.filter((command) => getOperations(command).some((one) => one.name === operation.name));
     const count = name in WITHOUT_COMMAND ? 0 : name in TWO_COMMANDS ? 2 : 1;
     expect([name, commands.length]).toEqual([name, count]);
   });
 
-  test.each(NAMED)('%s has one route, or a reason to have none', (name, operation) => {
+  test.each(NAMED_OPERATIONS)('%s has one route, or a reason to have none', (name, operation) => {
     const routes = listMethods(operation);
     expect([name, routes.length]).toEqual([name, name in WITHOUT_ROUTE ? 0 : 1]);
   });
@@ -116,7 +116,7 @@ describe('every operation', () => {
     expect([...new Set(nouns)].sort()).toEqual([...AUDITED_NOUNS].sort());
   });
 
-  test.each(NAMED)('%s changes nothing by GET', (name, operation) => {
+  test.each(NAMED_OPERATIONS)('%s changes nothing by GET', (name, operation) => {
     for (const method of listMethods(operation)) {
       expect([name, operation.makesChange && method === 'GET']).toEqual([name, false]);
     }
@@ -131,7 +131,7 @@ describe('the document of the operator API', () => {
       if (description === undefined) throw new Error(`${method} ${path} is not in the document`);
       expect(description.operationId).toBe(operation.id);
       const body = description.requestBody?.content['application/json'].schema;
-      const inBody = Object.keys(body?.properties ?? {});
+      const bodyMembers = Object.keys(body?.properties ?? {});
       const required = [
         ...description.parameters.filter((one) => one.required).map(({ name }) => name),
         ...(body?.required ?? []),
@@ -139,16 +139,16 @@ describe('the document of the operator API', () => {
       const members = Object.keys(getInputMembers(operation.input)).filter(
         (name) => !Object.hasOwn(presetMembers, name),
       );
-      expect([...description.parameters.map(({ name }) => name), ...inBody].sort()).toEqual([...members].sort());
+      expect([...description.parameters.map(({ name }) => name), ...bodyMembers].sort()).toEqual([...members].sort());
       expect(required.sort()).toEqual(members.filter((name) => isRequired(operation.input, name)).sort());
       expect(description.parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(
         listPathParameters(path),
       );
       const result = JSON.parse(JSON.stringify(operation.result)) as object;
-      const answered = description.responses[status]?.content['application/json']?.schema;
+      const answerSchema = description.responses[status]?.content['application/json']?.schema;
       // A change may add warnings.
-      if (operation.makesChange) expect(answered).toMatchObject(result);
-      else expect(answered).toEqual(result);
+      if (operation.makesChange) expect(answerSchema).toMatchObject(result);
+      else expect(answerSchema).toEqual(result);
     },
   );
 });
@@ -193,7 +193,7 @@ describe('every operation', () => {
     expect(Object.keys(EXAMPLES).sort()).toEqual(OPERATIONS.map(({ name }) => name).sort());
   });
 
-  test.each(NAMED)(
+  test.each(NAMED_OPERATIONS)(
     '%s returns a result that matches its schema, and writes the expected audit log entries',
     async (name, operation) => {
       const example = EXAMPLES[name];

@@ -106,8 +106,8 @@ describe('the wait reason', () => {
     expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: OPEN })).toBe(
       'the next hop: the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min; last failure: connection: 127.0.0.1:9 connection refused',
     );
-    const probing = { ...OPEN, breaker: { state: 'half-open', retryAt: null }, lastFailure: null } as const;
-    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: probing })).toBe(
+    const probingDelivery = { ...OPEN, breaker: { state: 'half-open', retryAt: null }, lastFailure: null } as const;
+    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: probingDelivery })).toBe(
       'the next hop: the circuit breaker is half-open and one message probes the next hop',
     );
     expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: null })).toContain('this node does not deliver');
@@ -138,10 +138,10 @@ describe('the explanation', () => {
   it('distinguishes a confirmed delivery from a message that the next hop accepted', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
     const delivered = createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) });
-    const confirmed = createEvent('confirmed', { by: 'feedback:postmark', detail: '250 OK' });
+    const confirmedEvent = createEvent('confirmed', { by: 'feedback:postmark', detail: '250 OK' });
     const unconfirmedText = 'No event of a provider has confirmed the delivery';
     expect(explainText({ state: 'delivered', events: [delivered] })).toContain(unconfirmedText);
-    const text = explainText({ state: 'delivered', events: [delivered, confirmed] });
+    const text = explainText({ state: 'delivered', events: [delivered, confirmedEvent] });
     expect(text).toContain('the provider confirmed its delivery to the mail server of the recipient.');
     expect(text).toMatch(/An event of Postmark arrived at \S+ \S+ and confirmed the delivery .*: 250 OK\./);
     expect(text).not.toContain(unconfirmedText);
@@ -151,11 +151,11 @@ describe('the explanation', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
     const unansweredEvent = createEvent('deferred', { attempt: createAttempt({ kind: 'unanswered', reply }) });
     const createEnd = (verb: string) => createEvent(verb, { by: 'feedback:postmark', detail: 'HardBounce' });
-    const bounced = explainText({ state: 'bounced', events: [unansweredEvent, createEnd('bounced')] });
-    expect(bounced).toContain(
+    const bouncedText = explainText({ state: 'bounced', events: [unansweredEvent, createEnd('bounced')] });
+    expect(bouncedText).toContain(
       'is bounced: an asynchronous bounce arrived, and the last attempt has no recorded reply.',
     );
-    expect(bounced).toMatch(/An event of Postmark arrived at .* and ended the message as bounced: HardBounce\./);
+    expect(bouncedText).toMatch(/An event of Postmark arrived at .* and ended the message as bounced: HardBounce\./);
     const withoutAttempt = explainText({ state: 'delivered', events: [createEnd('delivered')] });
     expect(withoutAttempt.split('HardBounce')).toHaveLength(2);
     expect(withoutAttempt).toContain('and ended the message as delivered');

@@ -54,8 +54,8 @@ describe('the list', () => {
       [MIDDLE, 'Reset your password'],
       [OLDEST, 'RECEIPT 7'],
     ]);
-    const searched = entries.map((entry) => ({ ...entry, subject: subjects.get(entry.id) ?? '' }));
-    const searchedInbox = { ...inbox, list: async (limit: number) => searched.slice(0, limit) };
+    const searchedEntries = entries.map((entry) => ({ ...entry, subject: subjects.get(entry.id) ?? '' }));
+    const searchedInbox = { ...inbox, list: async (limit: number) => searchedEntries.slice(0, limit) };
     const search = async (input: Readonly<Record<string, unknown>>, from: Inbox = searchedInbox) => {
       const result = await list(input, from);
       return result.ok ? [result.value.messages.map(({ id }) => id), result.value.next] : result.error;
@@ -64,8 +64,8 @@ describe('the list', () => {
     expect(await search({ search: 'receipt', limit: 1 })).toEqual([[NEWEST], NEWEST]);
     expect(await search({ search: 'ADA@' })).toEqual([ids, null]);
     expect(await search({ search: 'nothing' })).toEqual([[], null]);
-    const full = Array.from({ length: 1_000 }, () => ({ ...entries[0], subject: 'x' }) as InboxEntry);
-    expect(await search({ search: 'nothing' }, { ...inbox, list: async () => full })).toEqual([[], NEWEST]);
+    const fullList = Array.from({ length: 1_000 }, () => ({ ...entries[0], subject: 'x' }) as InboxEntry);
+    expect(await search({ search: 'nothing' }, { ...inbox, list: async () => fullList })).toEqual([[], NEWEST]);
   });
 
   test.each([

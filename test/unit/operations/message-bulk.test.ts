@@ -27,9 +27,9 @@ test('a run changes every message of the filter in batches, and has one audit lo
   expect(await rig.listAudit()).toEqual(['cli:tester message.change state=queued domain=example.com']);
   expect(rig.events.filter(({ type }) => type === 'message.cancelled')).toHaveLength(120);
   // The second run resends each message once, and the third run resends no message.
-  const ended = { domain: 'example.com', state: 'cancelled', action: 'resend' };
-  expect(await runAll(rig, ended)).toMatchObject({ done: 120, refused: 0 });
-  expect(await runAll(rig, ended)).toMatchObject({ done: 0, refused: 120 });
+  const endedFilter = { domain: 'example.com', state: 'cancelled', action: 'resend' };
+  expect(await runAll(rig, endedFilter)).toMatchObject({ done: 120, refused: 0 });
+  expect(await runAll(rig, endedFilter)).toMatchObject({ done: 0, refused: 120 });
   expect(await rig.performOk(countMessages, filter)).toEqual({ count: 120, isComplete: true });
 });
 

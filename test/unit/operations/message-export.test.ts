@@ -42,6 +42,6 @@ test('an export ends at its limit and states where it ended, and reads one page 
   expect((await pages.next()).value).toHaveLength(500);
   expect((await pages.next()).value).toEqual([{ notice: expect.stringContaining('1,500 messages') }]);
   expect((await pages.next()).done).toBe(true);
-  const complete = await rig.download(exportMessages, {});
-  expect(complete.flat()).toHaveLength(2_100);
+  const completeDownload = await rig.download(exportMessages, {});
+  expect(completeDownload.flat()).toHaveLength(2_100);
 });

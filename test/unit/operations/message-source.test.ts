@@ -18,12 +18,12 @@ async function withSignedDomain(environment: Readonly<Record<string, string>> = 
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const rig = await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...environment });
-  publish(dns, await rig.performOk(addDomain, { account: 'acme', domain: DOMAIN }));
+  publishRecords(dns, await rig.performOk(addDomain, { account: 'acme', domain: DOMAIN }));
   await rig.performOk(verifyDomain, { domain: DOMAIN });
   return { rig, dns };
 }
 
-function publish({ zone }: FakeDns, { records }: Pick<DomainDetails, 'records'>): void {
+function publishRecords({ zone }: FakeDns, { records }: Pick<DomainDetails, 'records'>): void {
   for (const { name, value } of records) zone[name] = { TXT: [value] };
 }
 
@@ -85,14 +85,14 @@ test('a key that was activated after the last attempt is reported, because the s
       refundAttempt: false,
     },
   ]);
-  const before = await rig.performOk(showMessageSource, { id: mail.id });
+  const sourceBefore = await rig.performOk(showMessageSource, { id: mail.id });
   rig.now += 3_600_000;
-  publish(dns, await rig.performOk(rotateDomain, { domain: DOMAIN }));
+  publishRecords(dns, await rig.performOk(rotateDomain, { domain: DOMAIN }));
   rig.now += 30 * 86_400_000;
   await rig.performOk(verifyDomain, { domain: DOMAIN });
-  const after = await rig.performOk(showMessageSource, { id: mail.id });
-  expect([before.signature, after.signature]).toEqual(['same-keys', 'other-keys']);
-  expect(after.source).not.toBe(before.source);
+  const sourceAfter = await rig.performOk(showMessageSource, { id: mail.id });
+  expect([sourceBefore.signature, sourceAfter.signature]).toEqual(['same-keys', 'other-keys']);
+  expect(sourceAfter.source).not.toBe(sourceBefore.source);
 });
 
 test('a message whose domain has no key has an unsigned source', async () => {

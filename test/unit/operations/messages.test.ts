@@ -30,17 +30,20 @@ test('a resend is refused in one line while the message has not ended, and is pu
   expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
   expect(await rig.perform(resendMessage, { id: createMessage().id })).toMatchObject({ error: { code: 'not-found' } });
   await rig.performOk(cancelMessage, { id: mail.id });
-  const resent = await rig.performOk(resendMessage, { id: mail.id });
-  expect(resent).toMatchObject({ resendOf: mail.id, state: 'queued' });
+  const resentMessage = await rig.performOk(resendMessage, { id: mail.id });
+  expect(resentMessage).toMatchObject({ resendOf: mail.id, state: 'queued' });
   expect(rig.events.at(-1)).toMatchObject({
     type: 'message.accepted',
-    id: resent.id,
+    id: resentMessage.id,
     state: 'queued',
     keyId: mail.keyId,
   });
-  expect(await rig.performOk(showMessage, { id: resent.id })).toMatchObject({ resendOf: mail.id, resentAs: [] });
-  expect(await rig.performOk(showMessage, { id: mail.id })).toMatchObject({ resendOf: null, resentAs: [resent.id] });
-  const { explanation } = await rig.performOk(explainMessage, { id: resent.id });
+  expect(await rig.performOk(showMessage, { id: resentMessage.id })).toMatchObject({ resendOf: mail.id, resentAs: [] });
+  expect(await rig.performOk(showMessage, { id: mail.id })).toMatchObject({
+    resendOf: null,
+    resentAs: [resentMessage.id],
+  });
+  const { explanation } = await rig.performOk(explainMessage, { id: resentMessage.id });
   expect(explanation.join(' ')).toContain(mail.id);
 });
 

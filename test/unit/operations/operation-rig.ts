@@ -94,18 +94,18 @@ export async function createOperationRig(environment: Readonly<Record<string, st
     },
     now: Date.UTC(2030, 0, 1),
     async perform(operation, rawInput) {
-      const performed = await perform(operation, rawInput, rig.context);
-      if (performed.ok) {
-        expectShape(operation.name, operation.result, performed.value);
+      const performResult = await perform(operation, rawInput, rig.context);
+      if (performResult.ok) {
+        expectShape(operation.name, operation.result, performResult.value);
       } else {
-        expect([...operation.errors, 'invalid', 'unavailable']).toContain(performed.error.code);
+        expect([...operation.errors, 'invalid', 'unavailable']).toContain(performResult.error.code);
       }
-      return performed;
+      return performResult;
     },
     async performOk(operation, rawInput) {
-      const performed = await rig.perform(operation, rawInput);
-      if (!performed.ok) throw new Error(performed.error.message);
-      return performed.value;
+      const performResult = await rig.perform(operation, rawInput);
+      if (!performResult.ok) throw new Error(performResult.error.message);
+      return performResult.value;
     },
     async upload(operation, rawInput, text) {
       async function* generateBytes() {
@@ -117,18 +117,18 @@ export async function createOperationRig(environment: Readonly<Record<string, st
         onRowsRead: () => undefined,
         onProgress: (progressReport: unknown) => progressReports.push(progressReport),
       };
-      const performed = await performUpload(operation, rawInput, { name: 'the file', open }, rig.context, observer);
-      if (!performed.ok) throw new Error(performed.error.message);
+      const performResult = await performUpload(operation, rawInput, { name: 'the file', open }, rig.context, observer);
+      if (!performResult.ok) throw new Error(performResult.error.message);
       expect(progressReports.length).toBeGreaterThan(0);
       for (const progressReport of progressReports) expectShape(operation.name, operation.progress, progressReport);
-      expectShape(operation.name, operation.result, performed.value);
-      return performed.value;
+      expectShape(operation.name, operation.result, performResult.value);
+      return performResult.value;
     },
     async download(operation, rawInput) {
-      const performed = await performDownload(operation, rawInput, rig.context);
-      if (!performed.ok) throw new Error(performed.error.message);
+      const performResult = await performDownload(operation, rawInput, rig.context);
+      if (!performResult.ok) throw new Error(performResult.error.message);
       const pages: unknown[] = [];
-      for await (const page of performed.value) {
+      for await (const page of performResult.value) {
         expectShape(operation.name, operation.result, page);
         pages.push(page);
       }

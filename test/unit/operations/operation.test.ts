@@ -93,11 +93,11 @@ describe('an operation', () => {
   });
 
   test('returns its warnings with the result, and the route adds them to the answer', async () => {
-    const performed = await perform(failingOperation, { as: 'warning' }, await createContext());
+    const performResult = await perform(failingOperation, { as: 'warning' }, await createContext());
     const warnings = [{ code: 'almost', message: 'It almost failed.' }];
-    expect(performed).toEqual({ ok: true, value: { done: true }, warnings });
+    expect(performResult).toEqual({ ok: true, value: { done: true }, warnings });
     const route = createOperationRoute('POST', '/tests', 'Tests', failingOperation);
-    expect(toResponse(route, performed)).toEqual({ status: 200, body: { done: true, warnings } });
+    expect(toResponse(route, performResult)).toEqual({ status: 200, body: { done: true, warnings } });
   });
 
   test('that fails is answered with the status of its error code and the name of the parameter', async () => {
@@ -155,13 +155,13 @@ test('the results of the operations on suppression lists match their schemas, an
   const validate = async (id: string, rawInput: Readonly<Record<string, unknown>>) => {
     const route = OPERATION_ROUTES.find(({ operation: candidate }) => candidate.id === id);
     if (route === undefined) throw new Error(`no route has ${id}`);
-    const performed = await perform(route.operation, rawInput, context);
-    if (!performed.ok) return performed.error.code;
+    const performResult = await perform(route.operation, rawInput, context);
+    if (!performResult.ok) return performResult.error.code;
     const check = new Ajv2020({ strict: false, validateFormats: false }).compile(
       JSON.parse(JSON.stringify(route.operation.result)),
     );
-    expect([id, check(performed.value), check.errors]).toEqual([id, true, null]);
-    return performed.value;
+    expect([id, check(performResult.value), check.errors]).toEqual([id, true, null]);
+    return performResult.value;
   };
   const address = 'ada@example.com';
   expect(await validate('addSuppression', { account: 'acme', address })).toEqual({ address, added: true });

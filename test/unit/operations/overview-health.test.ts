@@ -141,11 +141,11 @@ test('alarms of other nodes are reported by their number', () => {
     (typeof TRAFFIC_COUNTS)[number],
     number
   >;
-  const recent: TrafficStep[] = [
+  const recentSteps: TrafficStep[] = [
     { ...zeroCounts, at: NOW - 60_000, alarmed: 3, latencies: new Map(), confirmations: new Map(), bounces: new Map() },
   ];
   const input = createInput(SHARED, {
-    recent,
+    recent: recentSteps,
     status: { ...SERVICE, delivery: null },
     nodes: [createNode('b', NOW + 9_000)],
   });

@@ -89,10 +89,10 @@ describe('the smallest file that needs much memory is refused at its limit', () 
     'the event loop runs other work while rows of %j are read, whether the rows are valid or not',
     async (row) => {
       let otherWorkRuns = 0;
-      let reading = true;
+      let isReading = true;
       const count = (): void => {
         otherWorkRuns += 1;
-        if (reading) setImmediate(count);
+        if (isReading) setImmediate(count);
       };
       setImmediate(count);
       const bytes = Buffer.from(row.repeat(200_000 / row.length));
@@ -100,7 +100,7 @@ describe('the smallest file that needs much memory is refused at its limit', () 
         reason: null,
         now: NOW,
       }));
-      reading = false;
+      isReading = false;
       expect(otherWorkRuns).toBeGreaterThan(90);
     },
   );

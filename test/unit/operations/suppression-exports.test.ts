@@ -74,13 +74,13 @@ describe('each sample is recognized and has the expected rows', () => {
 
   it.each(PLAIN_SAMPLES)('%s, with semicolons and quoted cells', async (name) => {
     const lines = readSample(name).toString('utf8').trim().split('\n');
-    const quoted = lines.map((line) =>
+    const quotedLines = lines.map((line) =>
       line
         .split(',')
         .map((cell) => `"${cell}"`)
         .join(';'),
     );
-    expect(toExpected(await readList(Buffer.from(quoted.join('\r\n'))))).toEqual(readExpected(name));
+    expect(toExpected(await readList(Buffer.from(quotedLines.join('\r\n'))))).toEqual(readExpected(name));
   });
 });
 

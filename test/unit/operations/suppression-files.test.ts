@@ -362,12 +362,12 @@ test('the batches of concurrent imports run one at a time, even after a failed b
 });
 
 test('a shutdown ends a pause, and no pause begins after the shutdown', async () => {
-  let pausing = 0;
+  let pausingCount = 0;
   let cancelledCount = 0;
   const clock: Clock = {
     now: () => 0,
     after: () => {
-      pausing += 1;
+      pausingCount += 1;
       return () => {
         cancelledCount += 1;
       };
@@ -375,11 +375,11 @@ test('a shutdown ends a pause, and no pause begins after the shutdown', async ()
   };
   const scheduler = createImportScheduler({ findNewestId: () => Promise.resolve('a'), listNodes }, clock);
   const step = scheduler.runBatch(() => Promise.resolve(1));
-  await expect.poll(() => pausing).toBe(1);
+  await expect.poll(() => pausingCount).toBe(1);
   void scheduler.stop();
   expect(await step).toBe(1);
   expect(await scheduler.runBatch(() => Promise.resolve(2))).toBe(2);
-  expect([pausing, cancelledCount]).toEqual([1, 1]);
+  expect([pausingCount, cancelledCount]).toEqual([1, 1]);
 });
 
 test('a dry run counts the rows of an export by reason and exclusion, and adds nothing', async () => {

@@ -25,9 +25,9 @@ describe('the removal with the provider', () => {
   test('removes the address from both lists, and one audit log entry states both', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
     await rig.performOk(addSuppression, ENTRY);
-    fake.suppressed.set(ENTRY.address, 'BOUNCE').set('other@example.com', 'BOUNCE');
+    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE').set('other@example.com', 'BOUNCE');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
-    expect([await isListed(), [...fake.suppressed.keys()]]).toEqual([false, ['other@example.com']]);
+    expect([await isListed(), [...fake.suppressionReasons.keys()]]).toEqual([false, ['other@example.com']]);
     const [entry] = await rig.store.listAudit(null, 1);
     expect(entry).toMatchObject({ action: 'suppression.remove', target: 'acme' });
     expect(JSON.parse(entry?.before ?? '')).toEqual({ address: ENTRY.address, provider: 'ses' });
@@ -37,7 +37,7 @@ describe('the removal with the provider', () => {
     const { fake, rig, remove } = await startFixture();
     await rig.performOk(addSuppression, ENTRY);
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
-    fake.suppressed.set(ENTRY.address, 'COMPLAINT');
+    fake.suppressionReasons.set(ENTRY.address, 'COMPLAINT');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: false, provider: 'removed' } });
     expect((await rig.listAudit()).filter((line) => line.includes('suppression.remove'))).toHaveLength(2);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'not-found' } });
@@ -46,16 +46,16 @@ describe('the removal with the provider', () => {
 
   test('also removes the address in the letter case in which it is written', async () => {
     const { fake, remove } = await startFixture();
-    fake.suppressed.set('Ada.Lovelace@example.com', 'BOUNCE');
+    fake.suppressionReasons.set('Ada.Lovelace@example.com', 'BOUNCE');
     const result = await remove({ address: 'Ada.Lovelace@Example.com' });
     expect(result).toMatchObject({ ok: true, value: { address: 'ada.lovelace@example.com', provider: 'removed' } });
-    expect(fake.suppressed.size).toBe(0);
+    expect(fake.suppressionReasons.size).toBe(0);
   });
 
   test('if the provider fails, the address stays on both lists, and a repetition completes the removal', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
     await rig.performOk(addSuppression, ENTRY);
-    fake.suppressed.set(ENTRY.address, 'BOUNCE');
+    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
     fake.suppressionList = 'disconnect';
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'unavailable' } });
     expect(await isListed()).toBe(true);
@@ -67,13 +67,13 @@ describe('the removal with the provider', () => {
   test('if the store fails after the provider, a repetition completes the removal with its audit log entry', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
     await rig.performOk(addSuppression, ENTRY);
-    fake.suppressed.set(ENTRY.address, 'BOUNCE');
+    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
     const { store } = rig.context;
     const failure = vi.spyOn(store, 'removeSuppression').mockImplementationOnce(async () => {
       throw Object.assign(new Error('the database does not answer'), { name: 'StoreError' });
     });
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'unavailable' } });
-    expect([await isListed(), fake.suppressed.size]).toEqual([true, 0]);
+    expect([await isListed(), fake.suppressionReasons.size]).toEqual([true, 0]);
     failure.mockRestore();
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
     expect(await rig.listAudit()).toContain('cli:tester suppression.remove acme');
@@ -83,9 +83,9 @@ describe('the removal with the provider', () => {
   test('without `provider: true`, the list of the provider is not read or changed', async () => {
     const { fake, rig, remove } = await startFixture();
     await rig.performOk(addSuppression, ENTRY);
-    fake.suppressed.set(ENTRY.address, 'BOUNCE');
+    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
     expect(await remove({ provider: false })).toMatchObject({ ok: true, value: { removed: true, provider: null } });
-    expect([fake.requests, fake.suppressed.size]).toEqual([[], 1]);
+    expect([fake.requests, fake.suppressionReasons.size]).toEqual([[], 1]);
   });
 
   test('a removal that is refused changes nothing at the provider', async () => {
@@ -121,9 +121,9 @@ describe('the SMTP interface of Amazon SES', () => {
     const { fake, rig, remove } = await startFixture(() => RELAY);
     vi.stubEnv('AWS_ENDPOINT_URL_SESV2', fake.endpoint);
     await rig.performOk(addSuppression, ENTRY);
-    fake.suppressed.set(ENTRY.address, 'BOUNCE');
+    fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
-    expect(fake.suppressed.size).toBe(0);
+    expect(fake.suppressionReasons.size).toBe(0);
   });
 
   test('without credentials of the API, the removal is a conflict and nothing changes', async () => {

@@ -22,11 +22,11 @@ async function startServer(onRequest: (request: IncomingMessage, bodyTimeouts: B
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
-  let received = '';
+  let receivedText = '';
   socket.on('data', (chunk: Buffer) => {
-    received += chunk.toString();
+    receivedText += chunk.toString();
   });
-  const receivedAtClose = new Promise<string>((resolve) => socket.on('close', () => resolve(received)));
+  const receivedAtClose = new Promise<string>((resolve) => socket.on('close', () => resolve(receivedText)));
   socket.write('POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n');
   return { clock, socket, request: await firstRequest.promise, receivedAtClose };
 }

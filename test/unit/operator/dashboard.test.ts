@@ -39,7 +39,7 @@ function createBuild(): string {
   return folder;
 }
 
-function serve(folder: string) {
+function serveDashboard(folder: string) {
   const app = Fastify();
   addDashboard(app, folder);
   return (url: string, headers: Record<string, string> = {}, method: 'GET' | 'HEAD' = 'GET') =>
@@ -48,7 +48,7 @@ function serve(folder: string) {
 
 describe('the page', () => {
   test('is the same at each path, with a new nonce in page and policy for each request', async () => {
-    const request = serve(createBuild());
+    const request = serveDashboard(createBuild());
     const nonces = new Set<string>();
     for (const address of ADDRESSES) {
       const response = await request(address);
@@ -68,7 +68,7 @@ describe('the page', () => {
 
   test('explains how to create a missing build, and is served after the build', async () => {
     const folder = join(createTemporaryFolder(), 'dist');
-    const request = serve(folder);
+    const request = serveDashboard(folder);
     const missingBuildResponse = await request('/');
     expect([missingBuildResponse.statusCode, missingBuildResponse.body.includes('npm run build')]).toEqual([200, true]);
     expect((await request('/assets/app-1a2b.js')).statusCode).toBe(404);
@@ -78,7 +78,7 @@ describe('the page', () => {
   });
 
   test('is sent without a body for HEAD', async () => {
-    const request = serve(createBuild());
+    const request = serveDashboard(createBuild());
     for (const address of ['/', '/inbox/1', '/assets/app-1a2b.js', '/icon.svg']) {
       const response = await request(address, {}, 'HEAD');
       expect([address, response.statusCode, response.body]).toEqual([address, 200, '']);
@@ -88,7 +88,7 @@ describe('the page', () => {
 
 describe('assets', () => {
   test('have a media type, are immutable in caches, and are compressed for clients that accept it', async () => {
-    const request = serve(createBuild());
+    const request = serveDashboard(createBuild());
     const plainResponse = await request('/assets/app-1a2b.js');
     expect([plainResponse.statusCode, plainResponse.body, plainResponse.headers['content-encoding']]).toEqual([
       200,
@@ -128,7 +128,7 @@ describe('assets', () => {
     '/index.html',
     '/secret.js',
   ])('the path %s is not found', async (path) => {
-    expect((await serve(createBuild())(path)).statusCode).toBe(404);
+    expect((await serveDashboard(createBuild())(path)).statusCode).toBe(404);
   });
 });
 
@@ -145,7 +145,7 @@ describe('a build while the service runs', () => {
 
   test('is served immediately with compressed assets, and the assets of the previous build remain available', async () => {
     const folder = createBuild();
-    const request = serve(folder);
+    const request = serveDashboard(folder);
     expect((await request('/')).body).not.toContain('second');
     rebuild(folder, 'second');
     expect((await request('/')).body).toContain('class="second"');
@@ -160,7 +160,7 @@ describe('a build while the service runs', () => {
 
   test('removes older builds', async () => {
     const folder = createBuild();
-    const request = serve(folder);
+    const request = serveDashboard(folder);
     for (const name of ['a', 'b', 'c', 'd', 'e']) rebuild(folder, name);
     const names = ['app-e', 'app-d', 'app-c', 'app-b', 'app-a', 'app-1a2b', 'shared-7g8h'];
     const statuses = await Promise.all(names.map(async (name) => (await request(`/assets/${name}.js`)).statusCode));

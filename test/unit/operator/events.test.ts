@@ -83,7 +83,7 @@ async function startListener(
 }
 
 interface Stream {
-  readonly received: () => string;
+  readonly readReceived: () => string;
   readonly isClosed: () => boolean;
   readonly socket: Socket;
 }
@@ -102,7 +102,7 @@ function openStream(port: number, header: string, isReading = true): Stream {
     isClosed = true;
   });
   socket.on('error', () => undefined);
-  return { received: () => text, isClosed: () => isClosed, socket };
+  return { readReceived: () => text, isClosed: () => isClosed, socket };
 }
 
 const BEARER_HEADER = 'Authorization: Bearer po_ci';
@@ -133,14 +133,14 @@ function createManualClock(): Clock & { advance(ms: number): void } {
 test('a change is published to sessions and tokens as an event with its topics', async () => {
   const { port, liveUpdates, session } = await startListener();
   const streams = [openStream(port, session), openStream(port, BEARER_HEADER)];
-  for (const { received: text } of streams) {
+  for (const { readReceived: text } of streams) {
     await expect.poll(text).toContain('retry: ');
     expect(text()).toMatch(/^HTTP\/1\.1 200 /);
     expect(text()).toMatch(/content-type: text\/event-stream; charset=utf-8/i);
     expect(text()).toMatch(/content-security-policy: /i);
   }
   liveUpdates.publish('messages', 'overview');
-  for (const { received: text } of streams)
+  for (const { readReceived: text } of streams)
     await expect.poll(text).toContain('event: change\ndata: {"topics":["messages","overview"]}\n\n');
 });
 
@@ -157,7 +157,7 @@ test('a stream requires authentication, and HEAD opens no stream', async () => {
 test('the number of streams is limited, and a new stream can be opened after another has ended', async () => {
   const { port } = await startListener();
   const streams = Array.from({ length: MAX_STREAMS }, () => openStream(port, BEARER_HEADER));
-  for (const { received: text } of streams) await expect.poll(text).toContain('retry: ');
+  for (const { readReceived: text } of streams) await expect.poll(text).toContain('retry: ');
   const refusedResponse = await fetch(`http://127.0.0.1:${port}/api/v1/events`, {
     headers: { Authorization: 'Bearer po_ci' },
   });
@@ -171,8 +171,8 @@ test('the number of streams is limited, and a new stream can be opened after ano
   await expect
     .poll(async () => {
       const stream = openStream(port, BEARER_HEADER);
-      await expect.poll(stream.received).toContain('HTTP/1.1');
-      return stream.received().slice(9, 12);
+      await expect.poll(stream.readReceived).toContain('HTTP/1.1');
+      return stream.readReceived().slice(9, 12);
     })
     .toBe('200');
 });
@@ -182,24 +182,24 @@ describe('a stream ends with its authentication', () => {
     const clock = createManualClock();
     const { port, session } = await startListener(clock);
     const stream = openStream(port, session);
-    await expect.poll(stream.received).toContain('retry: ');
+    await expect.poll(stream.readReceived).toContain('retry: ');
     clock.advance(15_000);
-    await expect.poll(stream.received).toContain(': alive\n\n');
+    await expect.poll(stream.readReceived).toContain(': alive\n\n');
     clock.advance(SESSION_LIFETIME_MS - 16_000);
-    await expect.poll(() => stream.received().split(': alive').length).toBe(3);
-    expect(stream.received()).not.toContain('\r\n0\r\n');
+    await expect.poll(() => stream.readReceived().split(': alive').length).toBe(3);
+    expect(stream.readReceived()).not.toContain('\r\n0\r\n');
     clock.advance(1_001);
-    await expect.poll(stream.received).toContain('\r\n0\r\n');
+    await expect.poll(stream.readReceived).toContain('\r\n0\r\n');
   });
 
   test('at the next heartbeat after a token is revoked', async () => {
     const clock = createManualClock();
     const { port, store } = await startListener(clock);
     const stream = openStream(port, BEARER_HEADER);
-    await expect.poll(stream.received).toContain('retry: ');
+    await expect.poll(stream.readReceived).toContain('retry: ');
     store.token = null;
     clock.advance(15_000);
-    await expect.poll(stream.received).toContain('\r\n0\r\n');
+    await expect.poll(stream.readReceived).toContain('\r\n0\r\n');
   });
 });
 
@@ -218,12 +218,12 @@ test('a client that does not read is disconnected, and the others still receive 
   openStream(port, BEARER_HEADER, false);
   const reader = openStream(port, BEARER_HEADER);
   await expect.poll(() => subscribers.size).toBe(2);
-  await expect.poll(reader.received).toContain('retry: ');
+  await expect.poll(reader.readReceived).toContain('retry: ');
   const topics = Array.from({ length: 100 }, () => 'messages' as const);
   // Events are published until the buffers of the connection are full. Each iteration waits for the client that reads.
   for (let expectedEvents = 10; subscribers.size === 2; expectedEvents += 10) {
     for (let n = 0; n < 10; n += 1) for (const onChange of subscribers) onChange(topics);
-    while (reader.received().split('event: change').length <= expectedEvents) await turn();
+    while (reader.readReceived().split('event: change').length <= expectedEvents) await turn();
   }
   expect([subscribers.size, reader.isClosed()]).toEqual([1, false]);
 });
@@ -231,7 +231,7 @@ test('a client that does not read is disconnected, and the others still receive 
 test('the listener closes immediately despite open streams', async () => {
   const { port, listener } = await startListener();
   const stream = openStream(port, BEARER_HEADER);
-  await expect.poll(stream.received).toContain('retry: ');
+  await expect.poll(stream.readReceived).toContain('retry: ');
   await listener.close();
   await expect.poll(stream.isClosed).toBe(true);
 });

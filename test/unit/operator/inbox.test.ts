@@ -10,7 +10,7 @@ import { createCapturedSource } from '../../rig/captured-message.ts';
 const MESSAGE_ID = '0192a3b4-c5d6-7e8f-9012-345678900001';
 const UNKNOWN_ID = '0192a3b4-c5d6-7e8f-9012-345678900009';
 
-function serve(sources: Readonly<Record<string, Buffer>>, signedIn = true, capturing = true) {
+function serveInbox(sources: Readonly<Record<string, Buffer>>, signedIn = true, capturing = true) {
   const inbox: Inbox = {
     list: async () => [],
     findEntry: async () => null,
@@ -28,7 +28,7 @@ const ONE_MESSAGE = { [MESSAGE_ID]: createCapturedSource('<html><p>x</p></html>'
 describe('one message', () => {
   test('the source of a message is plain text for any content', async () => {
     const source = Buffer.from('Subject: <b>x</b>\r\n\r\n<html><script>1</script>\u00ff');
-    const response = await serve({ [MESSAGE_ID]: source })(`/${MESSAGE_ID}/source`);
+    const response = await serveInbox({ [MESSAGE_ID]: source })(`/${MESSAGE_ID}/source`);
     expect(response.headers).toMatchObject({
       'content-type': 'text/plain; charset=utf-8',
       'content-security-policy': "default-src 'none'; sandbox",
@@ -37,7 +37,7 @@ describe('one message', () => {
   });
 
   test('the HTML of a message without HTML is not found', async () => {
-    const response = await serve({ [MESSAGE_ID]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${MESSAGE_ID}/html`);
+    const response = await serveInbox({ [MESSAGE_ID]: Buffer.from('Subject: x\r\n\r\n<html>') })(`/${MESSAGE_ID}/html`);
     expect([response.statusCode, response.json()]).toEqual([
       404,
       { result: 'error', code: 'not-found', message: `message ${MESSAGE_ID} has no HTML`, field: 'id' },
@@ -47,15 +47,15 @@ describe('one message', () => {
   test.each(['/source', '/html'])(
     '%j of an unknown message, or without a capturing transport, is not found',
     async (suffix) => {
-      expect((await serve(ONE_MESSAGE)(`/${UNKNOWN_ID}${suffix}`)).json()).toEqual({
+      expect((await serveInbox(ONE_MESSAGE)(`/${UNKNOWN_ID}${suffix}`)).json()).toEqual({
         result: 'error',
         code: 'not-found',
         message: `there is no message ${UNKNOWN_ID} in the inbox; \`postrider inbox list\` lists the messages of the inbox`,
         field: 'id',
       });
       for (const id of ['..%2f..%2fetc%2fpasswd', '%00', 'x'])
-        expect((await serve(ONE_MESSAGE)(`/${id}${suffix}`)).statusCode).toBe(404);
-      const response = await serve(ONE_MESSAGE, true, false)(`/${MESSAGE_ID}${suffix}`);
+        expect((await serveInbox(ONE_MESSAGE)(`/${id}${suffix}`)).statusCode).toBe(404);
+      const response = await serveInbox(ONE_MESSAGE, true, false)(`/${MESSAGE_ID}${suffix}`);
       expect([response.statusCode, response.json()]).toEqual([
         404,
         {
@@ -70,7 +70,7 @@ describe('one message', () => {
 
   test('every route requires authentication', async () => {
     for (const path of [`/${MESSAGE_ID}/source`, `/${MESSAGE_ID}/html`, `/${UNKNOWN_ID}/source`]) {
-      const response = await serve(ONE_MESSAGE, false)(path);
+      const response = await serveInbox(ONE_MESSAGE, false)(path);
       expect([path, response.statusCode, response.body.includes('example')]).toEqual([path, 401, false]);
     }
   });
@@ -89,7 +89,7 @@ describe('HTML for a frame', () => {
   ];
 
   test.each(BODIES)('%j is served with the same policy', async (body) => {
-    const response = await serve({ [MESSAGE_ID]: createCapturedSource(body) })(`/${MESSAGE_ID}/html`);
+    const response = await serveInbox({ [MESSAGE_ID]: createCapturedSource(body) })(`/${MESSAGE_ID}/html`);
     expect(response.statusCode).toBe(200);
     expect(response.headers).toMatchObject({
       'content-type': 'text/html; charset=utf-8',
@@ -103,11 +103,11 @@ describe('HTML for a frame', () => {
   });
 
   test('is sent as plain text, with the path of its inbox page, if Sec-Fetch-Dest is not iframe', async () => {
-    const request = serve({
+    const request = serveInbox({
       [MESSAGE_ID]: createCapturedSource('<html><a href="https://evil.example/" target="_self">x</a></html>'),
     });
-    const framed = await request(`/${MESSAGE_ID}/html`, { 'Sec-Fetch-Dest': 'iframe' });
-    expect([framed.headers['content-type'], framed.headers.vary]).toEqual([
+    const framedResponse = await request(`/${MESSAGE_ID}/html`, { 'Sec-Fetch-Dest': 'iframe' });
+    expect([framedResponse.headers['content-type'], framedResponse.headers.vary]).toEqual([
       'text/html; charset=utf-8',
       'Sec-Fetch-Dest',
     ]);

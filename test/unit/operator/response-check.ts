@@ -78,16 +78,16 @@ export function sendRequest(
   const outgoing = request(
     localAddress === undefined ? requestOptions : { ...requestOptions, localAddress },
     (answer) => {
-      let received = '';
+      let receivedText = '';
       const end = () => {
-        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: received });
+        resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: receivedText });
         outgoing.destroy();
       };
       answer.setEncoding('utf8');
       answer.on('data', (chunk: string) => {
-        if (received === '') onFirstBytes?.();
-        received += chunk;
-        if (readUntil !== undefined && received.includes(readUntil)) end();
+        if (receivedText === '') onFirstBytes?.();
+        receivedText += chunk;
+        if (readUntil !== undefined && receivedText.includes(readUntil)) end();
       });
       answer.on('end', end);
     },
@@ -132,10 +132,12 @@ export function createResponseCheck(document: ApiDocument) {
    */
   return ({ operationId, responses }: DocumentedOperation, received: ReceivedResponse, isHead = false): void => {
     const label = `${operationId} ${received.status}`;
-    const documented = responses[received.status];
-    if (documented === undefined) throw new Error(`${label} is not in the document: ${received.text}`);
+    const documentedResponse = responses[received.status];
+    if (documentedResponse === undefined) throw new Error(`${label} is not in the document: ${received.text}`);
     const response =
-      '$ref' in documented ? document.components.responses[documented.$ref.split('/').at(-1) ?? ''] : documented;
+      '$ref' in documentedResponse
+        ? document.components.responses[documentedResponse.$ref.split('/').at(-1) ?? '']
+        : documentedResponse;
     if (response === undefined) throw new Error(`${label} has a reference that does not resolve`);
     for (const [name, { required }] of Object.entries(response.headers ?? {})) {
       if (required) expect([label, name, typeof received.headers[name.toLowerCase()]]).toEqual([label, name, 'string']);

@@ -167,11 +167,15 @@ test('every route is in the document, and every response matches the document', 
   const byId = new Map(operations.map((entry) => [entry.operation.operationId, entry]));
 
   // The registered routes are the documented routes.
-  const documented = operations.map(({ method, path }) => `${method} ${path.replaceAll('{', ':').replaceAll('}', '')}`);
-  const registered = rig.routes.filter((route) => !isDashboardRoute(route.split(' ')[1]));
-  expect(registered.filter((route) => !route.startsWith('HEAD ')).sort()).toEqual(documented.sort());
+  const documentedRoutes = operations.map(
+    ({ method, path }) => `${method} ${path.replaceAll('{', ':').replaceAll('}', '')}`,
+  );
+  const registeredRoutes = rig.routes.filter((route) => !isDashboardRoute(route.split(' ')[1]));
+  expect(registeredRoutes.filter((route) => !route.startsWith('HEAD ')).sort()).toEqual(documentedRoutes.sort());
   expect(
-    registered.filter((route) => route.startsWith('HEAD ') && !documented.includes(route.replace('HEAD', 'GET'))),
+    registeredRoutes.filter(
+      (route) => route.startsWith('HEAD ') && !documentedRoutes.includes(route.replace('HEAD', 'GET')),
+    ),
   ).toEqual([]);
 
   const responseCounts = new Map<string, number>();

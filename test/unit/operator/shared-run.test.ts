@@ -21,12 +21,12 @@ test('requests during a run get its result, and a request after it starts a new 
   };
   const performRoute = createPerformer();
   const context = {} as ServiceContext;
-  const shared = createOperationRoute('GET', '/slow', 'Slow', definition, 200, {}, true);
-  const [first, second] = [performRoute(shared, {}, context), performRoute(shared, {}, context)];
+  const sharedRoute = createOperationRoute('GET', '/slow', 'Slow', definition, 200, {}, true);
+  const [first, second] = [performRoute(sharedRoute, {}, context), performRoute(sharedRoute, {}, context)];
   await expect.poll(() => endRun.length).toBe(1);
   endRun[0]?.();
   expect(await Promise.all([first, second])).toMatchObject([{ value: 1 }, { value: 1 }]);
-  const third = performRoute(shared, {}, context);
+  const third = performRoute(sharedRoute, {}, context);
   await expect.poll(() => endRun.length).toBe(2);
   endRun[1]?.();
   expect(await third).toMatchObject({ value: 2 });

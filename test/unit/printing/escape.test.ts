@@ -20,13 +20,13 @@ const CONTROLS = [
   ...[0x061c, 0x200e, 0x200f, 0x2028, 0x2029, 0x202a, 0x202b, 0x202c, 0x202d, 0x202e, 0x2066, 0x2067, 0x2068, 0x2069],
   0xd800,
 ].map((unit) => String.fromCharCode(unit));
-const HARMLESS = 'Grüße 👩‍👩‍👧 日本 \u00a0\u200d\ufeff "\\/';
+const HARMLESS_TEXT = 'Grüße 👩‍👩‍👧 日本 \u00a0\u200d\ufeff "\\/';
 const findUnescapedControls = (text: string) =>
   [...text].filter((character) => isUnprintable(character.charCodeAt(0)) || /\p{Cs}/u.test(character));
 
 test('escaped JSON contains no control characters, and its parsed value is unchanged', () => {
   for (const control of [...CONTROLS, CONTROLS.join('')]) {
-    const value = { [`k${control}`]: [`a${control}b`, HARMLESS] };
+    const value = { [`k${control}`]: [`a${control}b`, HARMLESS_TEXT] };
     const json = escapeJson(JSON.stringify(value));
     expect(findUnescapedControls(json)).toEqual([]);
     expect(JSON.parse(json)).toEqual(value);
@@ -55,13 +55,13 @@ test('printable text has U+FFFD for each control character, and other characters
     expect(toPrintable(`a${control}b`)).toBe('a\uFFFDb');
     expect(toPrintableLines(`a${control}b`)).toBe('\n\t\u001b'.includes(control) ? `a${control}b` : 'a\uFFFDb');
   }
-  expect(toPrintable(HARMLESS)).toBe(HARMLESS);
+  expect(toPrintable(HARMLESS_TEXT)).toBe(HARMLESS_TEXT);
 });
 
 const SECRET = 'hunter2SECRETword';
 
 /** Mistyped forms of the URL `SCHEME://user:SECRET@host/name`. */
-const MISTYPED: readonly ((scheme: string, secret: string) => string)[] = [
+const MISTYPED_URLS: readonly ((scheme: string, secret: string) => string)[] = [
   (scheme, secret) => `${scheme}://user:${secret}@db.example/mail`,
   (scheme, secret) => `${scheme}://user:${secret}@db.example`,
   (scheme, secret) => `${scheme}://user:${secret}@`,
@@ -152,7 +152,7 @@ function printSetting(name: string, value: string): string {
 }
 
 describe('a password in a setting', () => {
-  test.each(MISTYPED.map((write) => [write('postgres', 'PW'), write] as const))(
+  test.each(MISTYPED_URLS.map((write) => [write('postgres', 'PW'), write] as const))(
     'is in no output, for the mistyped form %j',
     (_shown, write) => {
       for (const scheme of SCHEMES) {
@@ -237,7 +237,7 @@ describe('masking', () => {
       ([path, query, fragment]) =>
         `/${path}${query === null ? '' : `?x=${query}`}${fragment === null ? '' : `#${fragment}`}`,
     );
-  const around = fc.constantFrom(['', ''], ['see ', ' for help'], ['"', '".'], ['<', '>'], ['(', ')']);
+  const surroundings = fc.constantFrom(['', ''], ['see ', ' for help'], ['"', '".'], ['<', '>'], ['(', ')']);
 
   test('of a line does not change a link without a login, for any path and query', () => {
     fc.assert(
@@ -246,7 +246,7 @@ describe('masking', () => {
         host,
         port,
         pathAndQuery,
-        around,
+        surroundings,
         (scheme, hostText, number, path, [prefix, suffix]) => {
           const line = `${prefix}${scheme}://${hostText}${number}${path}${suffix}`;
           expect(maskSecrets(line)).toBe(line);
@@ -263,15 +263,15 @@ describe('masking', () => {
         fc.constantFrom('http', ...SCHEMES),
         fc.tuple(word, word),
         fc.tuple(host, port, pathAndQuery),
-        around,
+        surroundings,
         (scheme, [secretPrefix, secretSuffix], address, [prefix, suffix]) => {
           const login = `${scheme}://user:`;
-          const masked = maskSecrets(
+          const maskedText = maskSecrets(
             `${prefix}${login}x${secretPrefix}${SECRET}${secretSuffix}@${address.join('')}${suffix}`,
           );
-          expect(masked).not.toContain(SECRET);
-          expect(masked.startsWith(`${prefix}${login}${MASK}`)).toBe(true);
-          expect(maskSecrets(masked)).toBe(masked);
+          expect(maskedText).not.toContain(SECRET);
+          expect(maskedText.startsWith(`${prefix}${login}${MASK}`)).toBe(true);
+          expect(maskSecrets(maskedText)).toBe(maskedText);
         },
       ),
       { seed: 11, numRuns: 3_000 },

@@ -81,14 +81,14 @@ function changeJson(name: string, body: Buffer, change: (value: unknown) => unkn
 /**
  * Returns bodies that differ from the sample in one member. In a form, the field or the JSON in the field is changed.
  */
-function damage(name: string, body: Buffer): Buffer[] {
+function listDamagedBodies(name: string, body: Buffer): Buffer[] {
   if (!name.endsWith('.form'))
     return listMutations(JSON.parse(body.toString())).map((value) => Buffer.from(JSON.stringify(value)));
   const fields = [...new URLSearchParams(body.toString())];
   return fields.flatMap(([field, text], at) => {
     const values = [...listMutations(text).map(String), ...mutateJson(text)];
-    const changed = values.map((value) => fields.with(at, [field, value]));
-    return [fields.toSpliced(at, 1), ...changed].map((list) => Buffer.from(new URLSearchParams(list).toString()));
+    const changedValues = values.map((value) => fields.with(at, [field, value]));
+    return [fields.toSpliced(at, 1), ...changedValues].map((list) => Buffer.from(new URLSearchParams(list).toString()));
   });
 }
 
@@ -127,8 +127,8 @@ for (const provider of PROVIDERS) {
       });
 
       it('every sample file has a row', () => {
-        const named = new Set(events.table.map(({ sample }) => sample));
-        expect(readdirSync(join(ROOT, provider.name, 'samples')).filter((name) => !named.has(name))).toEqual([]);
+        const namedSamples = new Set(events.table.map(({ sample }) => sample));
+        expect(readdirSync(join(ROOT, provider.name, 'samples')).filter((name) => !namedSamples.has(name))).toEqual([]);
       });
 
       it('the events of different samples have different keys, and two readings of one sample have the same keys', () => {
@@ -142,8 +142,8 @@ for (const provider of PROVIDERS) {
 
       it('a damaged sample never throws and never names another recipient', () => {
         for (const { sample } of events.table) {
-          for (const changed of damage(sample, readSample(provider, sample))) {
-            const result = read(provider, sample, changed);
+          for (const changedBody of listDamagedBodies(sample, readSample(provider, sample))) {
+            const result = read(provider, sample, changedBody);
             if (result.kind !== 'events') continue;
             for (const { recipient, messageId, fact } of result.events) {
               expect(fact.kind).toBeTypeOf('string');
@@ -162,8 +162,8 @@ for (const provider of PROVIDERS) {
         };
         for (const { sample } of events.table) {
           const body = readSample(provider, sample);
-          for (const changed of changeJson(sample, body, listWrapped))
-            expect(readFacts(sample, changed), changed.toString()).toEqual(readFacts(sample, body));
+          for (const changedBody of changeJson(sample, body, listWrapped))
+            expect(readFacts(sample, changedBody), changedBody.toString()).toEqual(readFacts(sample, body));
         }
       });
 
@@ -177,19 +177,19 @@ for (const provider of PROVIDERS) {
           sample.endsWith('.form') && readSample(provider, sample).includes(`=${encodeURIComponent(SAMPLE_RECIPIENT)}`);
         for (const { sample } of events.table.filter((row) => !isField(row.sample)))
           for (const recipient of recipients)
-            for (const changed of changeJson(sample, readSample(provider, sample), replaceRecipient(recipient))) {
-              const result = read(provider, sample, changed);
+            for (const changedBody of changeJson(sample, readSample(provider, sample), replaceRecipient(recipient))) {
+              const result = read(provider, sample, changedBody);
               const found = result.kind === 'events' ? result.events : [];
-              for (const event of found) expect(event.recipient, changed.toString()).toBe(UNREADABLE_RECIPIENT);
+              for (const event of found) expect(event.recipient, changedBody.toString()).toBe(UNREADABLE_RECIPIENT);
             }
       });
 
       it('a sample with a deeply nested member or a member named __proto__ is read without an exception', () => {
-        const nested = '['.repeat(200_000) + ']'.repeat(200_000);
+        const nestedArrays = '['.repeat(200_000) + ']'.repeat(200_000);
         for (const { sample } of events.table) {
-          for (const member of [`"nested":${nested}`, '"__proto__":{"toString":1}']) {
-            const changed = insertMember(sample, readSample(provider, sample), member);
-            expect(read(provider, sample, changed).kind).toMatch(/^(?:events|broken)$/);
+          for (const member of [`"nested":${nestedArrays}`, '"__proto__":{"toString":1}']) {
+            const changedBody = insertMember(sample, readSample(provider, sample), member);
+            expect(read(provider, sample, changedBody).kind).toMatch(/^(?:events|broken)$/);
           }
         }
       });
@@ -210,9 +210,9 @@ for (const provider of PROVIDERS) {
       });
 
       it.each(['', 'x'])('the value “%s” is not a secret, and the error does not contain a line break', (text) => {
-        const parsed = events.createAuthenticate([text]);
-        expect(parsed.ok).toBe(false);
-        if (!parsed.ok) expect(parsed.fault).not.toMatch(/[\r\n]/);
+        const parseResult = events.createAuthenticate([text]);
+        expect(parseResult.ok).toBe(false);
+        if (!parseResult.ok) expect(parseResult.fault).not.toMatch(/[\r\n]/);
       });
     });
   }

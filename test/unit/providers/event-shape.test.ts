@@ -73,11 +73,11 @@ it.each([
 });
 
 it('a member that an object inherits has no value', () => {
-  const inherited = JSON.parse('{"type":"sent","data":{"__proto__":{"to":"b@example.com"}}}') as Record<
+  const inheritedBody = JSON.parse('{"type":"sent","data":{"__proto__":{"to":"b@example.com"}}}') as Record<
     string,
     unknown
   >;
-  expect(readEvent(inherited).recipient).toBeNull();
+  expect(readEvent(inheritedBody).recipient).toBeNull();
   expect(readEvent({ type: 'sent', data: Object.create({ to: 'b@example.com' }) }).recipient).toBeNull();
 });
 

@@ -4,13 +4,13 @@ import { computeDigest, findPostriderId, findRow, parseJson, toMessageId } from 
 
 const parse = (text: string) => parseJson(Buffer.from(text));
 
-function nest(depth: number): string {
+function nestJson(depth: number): string {
   return `${'[{"a":'.repeat(depth / 2)}1${'}]'.repeat(depth / 2)}`;
 }
 
 describe('parseJson', () => {
   it.each([64, 65, 1_000_000])('accepts %i levels of objects and arrays', (depth) => {
-    expect(parse(nest(depth))).toBeDefined();
+    expect(parse(nestJson(depth))).toBeDefined();
   });
 
   it('replaces bytes that are not UTF-8', () => {
@@ -33,9 +33,9 @@ describe('parseJson', () => {
 });
 
 it('computeDigest returns null for a value that is nested deeper than 64 levels, and never throws', () => {
-  expect(computeDigest(parse(nest(64)))).toMatch(/^[0-9a-f]{64}$/);
-  expect(computeDigest(parse(`[${nest(64)}]`))).toBeNull();
-  expect(computeDigest(parse(nest(1_000_000)))).toBeNull();
+  expect(computeDigest(parse(nestJson(64)))).toMatch(/^[0-9a-f]{64}$/);
+  expect(computeDigest(parse(`[${nestJson(64)}]`))).toBeNull();
+  expect(computeDigest(parse(nestJson(1_000_000)))).toBeNull();
 });
 
 it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', '', null])('a table has no row “%s”', (name) => {

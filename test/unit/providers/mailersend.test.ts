@@ -15,9 +15,9 @@ const { events, relay } = MAILERSEND;
 if (events === null || relay === null) throw new Error('MailerSend has no events or no relay');
 
 function createAuthenticate(...secrets: string[]): Authenticate {
-  const parsed = events?.createAuthenticate(secrets);
-  if (parsed?.ok !== true) throw new Error('the secret is not valid');
-  return parsed.secret;
+  const parseResult = events?.createAuthenticate(secrets);
+  if (parseResult?.ok !== true) throw new Error('the secret is not valid');
+  return parseResult.secret;
 }
 
 const sign = (secret: string, body: string): string => createHmac('sha256', secret).update(body, 'utf8').digest('hex');
@@ -61,12 +61,12 @@ describe('the test of the URL by MailerSend', () => {
     expect(events.isEndpointTest?.(post(sign(TEST_SECRET, TEST_BODY), TEST_BODY))).toBe(true);
   });
 
-  const large = TEST_BODY.replace('ping', 'x'.repeat(5_000));
+  const largeBody = TEST_BODY.replace('ping', 'x'.repeat(5_000));
   it.each<[string, ProviderRequest]>([
     ['another secret', post(sign(SECRET, TEST_BODY), TEST_BODY)],
     ['another type', post(sign(TEST_SECRET, BODY))],
     ['a body that is not JSON', post(sign(TEST_SECRET, 'x'), 'x')],
-    ['a large body', post(sign(TEST_SECRET, large), large)],
+    ['a large body', post(sign(TEST_SECRET, largeBody), largeBody)],
     ['no signature', post(undefined, TEST_BODY)],
   ])('is not recognized with %s', (_name, request) => {
     expect(events.isEndpointTest?.(request)).toBe(false);

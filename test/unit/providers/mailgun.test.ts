@@ -56,9 +56,9 @@ function createMultipartRequest(fields: Fields, extra = ''): ProviderRequest {
 }
 
 function createAuthenticate(...secrets: string[]): Authenticate {
-  const parsed = format?.createAuthenticate(secrets);
-  if (parsed?.ok !== true) throw new Error(parsed?.fault);
-  return parsed.secret;
+  const parseResult = format?.createAuthenticate(secrets);
+  if (parseResult?.ok !== true) throw new Error(parseResult?.fault);
+  return parseResult.secret;
 }
 
 function read(request: ProviderRequest): Extract<ReadResult, { kind: 'events' }> {
@@ -144,8 +144,8 @@ describe('authentication of Mailgun', () => {
     const { timestamp, token, signature } = sign();
     for (const length of [8, 9, 11, 12]) {
       const content = `${timestamp}${token}`;
-      const moved = { timestamp: content.slice(0, length), token: content.slice(length), signature };
-      expect(authenticate(createJsonRequest(moved), NOW).kind).toBe('refused');
+      const movedSignature = { timestamp: content.slice(0, length), token: content.slice(length), signature };
+      expect(authenticate(createJsonRequest(movedSignature), NOW).kind).toBe('refused');
     }
   });
 
@@ -206,16 +206,19 @@ describe('events of Mailgun', () => {
     expect(read(request)).toMatchObject({ events: [], ignored: 1, recordedKeys: [TOKEN] });
   });
 
-  const permanent = { event: 'failed', severity: 'permanent' };
+  const permanentFailure = { event: 'failed', severity: 'permanent' };
   it.each<[Record<string, unknown>, EventMeaning]>([
-    [permanent, 'hard'],
-    [{ ...permanent, reason: 'generic', 'delivery-status': { code: 498 } }, 'hard'],
-    [{ ...permanent, 'delivery-status': { code: 550, 'enhanced-code': '5.7.26', 'bounce-type': 'hard' } }, 'hard'],
-    [{ ...permanent, 'delivery-status': { code: 550, 'enhanced-code': '5.7.26' } }, 'block'],
-    [{ ...permanent, 'delivery-status': { code: 550, 'bounce-type': 'soft' } }, 'soft'],
-    [{ ...permanent, 'delivery-status': { code: '602' } }, 'soft'],
-    [{ ...permanent, 'delivery-status': { code: '606' } }, 'provider-suppressed'],
-    [{ ...permanent, 'delivery-status': 'text' }, 'hard'],
+    [permanentFailure, 'hard'],
+    [{ ...permanentFailure, reason: 'generic', 'delivery-status': { code: 498 } }, 'hard'],
+    [
+      { ...permanentFailure, 'delivery-status': { code: 550, 'enhanced-code': '5.7.26', 'bounce-type': 'hard' } },
+      'hard',
+    ],
+    [{ ...permanentFailure, 'delivery-status': { code: 550, 'enhanced-code': '5.7.26' } }, 'block'],
+    [{ ...permanentFailure, 'delivery-status': { code: 550, 'bounce-type': 'soft' } }, 'soft'],
+    [{ ...permanentFailure, 'delivery-status': { code: '602' } }, 'soft'],
+    [{ ...permanentFailure, 'delivery-status': { code: '606' } }, 'provider-suppressed'],
+    [{ ...permanentFailure, 'delivery-status': 'text' }, 'hard'],
     [{ event: 'failed', reason: 'suppress-bounce' }, 'provider-suppressed'],
     [{ event: 'failed', severity: 'temporary', 'delivery-status': { code: 452 } }, 'deferred'],
     [{ event: 'failed' }, 'deferred'],
@@ -231,7 +234,7 @@ describe('events of Mailgun', () => {
     [{ 'delivery-status': { code: '606' } }, 'unsubscribe'],
     [{ 'delivery-status': { code: 607 } }, 'complaint'],
   ])('the recipient of a failure with %o is on the list for the reason %s', (members, reason) => {
-    expect(readOne({ ...permanent, ...members }).fact).toMatchObject({ kind: 'provider-suppressed', reason });
+    expect(readOne({ ...permanentFailure, ...members }).fact).toMatchObject({ kind: 'provider-suppressed', reason });
   });
 
   it.each<[string, Record<string, unknown>]>([

@@ -29,9 +29,9 @@ function sign(secret: string, body: Buffer): string {
 }
 
 function authenticate(body: Buffer, headers: ProviderRequest['headers'], secrets: readonly string[] = SECRETS): string {
-  const parsed = MAILTRAP_EVENTS.createAuthenticate(secrets);
-  if (!parsed.ok) throw new Error(parsed.fault);
-  return parsed.secret(createRequest(body, headers), 0).kind;
+  const parseResult = MAILTRAP_EVENTS.createAuthenticate(secrets);
+  if (!parseResult.ok) throw new Error(parseResult.fault);
+  return parseResult.secret(createRequest(body, headers), 0).kind;
 }
 
 function read(body: string | Buffer): Extract<ReadResult, { kind: 'events' }> {
@@ -109,29 +109,29 @@ describe('the events of Mailtrap', () => {
   });
 
   it('a broken member is counted and does not affect the others', () => {
-    const good = getEvent('bounce.json');
-    expect(read(JSON.stringify({ events: [good, null, 7, { timestamp: 1 }, good] }))).toMatchObject({
+    const goodEvent = getEvent('bounce.json');
+    expect(read(JSON.stringify({ events: [goodEvent, null, 7, { timestamp: 1 }, goodEvent] }))).toMatchObject({
       broken: 3,
       ignored: 0,
     });
-    const lines = read(`${JSON.stringify(good)}\n{"event":"bou\n${JSON.stringify(good)}\n`);
+    const lines = read(`${JSON.stringify(goodEvent)}\n{"event":"bou\n${JSON.stringify(goodEvent)}\n`);
     expect(lines.events).toHaveLength(2);
     expect(lines.broken).toBe(1);
   });
 
   it('numbers and texts are interchangeable', () => {
-    const changed = { ...getEvent('soft-bounce.json'), timestamp: '1728669700', response_code: '451' };
-    const [event] = read(JSON.stringify({ events: [changed] })).events;
+    const changedEvent = { ...getEvent('soft-bounce.json'), timestamp: '1728669700', response_code: '451' };
+    const [event] = read(JSON.stringify({ events: [changedEvent] })).events;
     expect(event).toMatchObject({ at: 1_728_669_700_000 });
     expect(event?.fact.diagnosis.diagnostic).toBe('451 4.7.1 Temporary error, please retry');
   });
 
   it('an event without an id has a digest as key, which does not depend on the batch', () => {
     const { event_id: _, ...member } = getEvent('bounce.json');
-    const alone = read(JSON.stringify({ events: [member] })).events[0]?.key;
+    const singleKey = read(JSON.stringify({ events: [member] })).events[0]?.key;
     const second = read(JSON.stringify({ events: [getEvent('spam.json'), member] })).events[1]?.key;
-    expect(alone).toMatch(/^[0-9a-f]{64}$/);
-    expect(second).toBe(alone);
+    expect(singleKey).toMatch(/^[0-9a-f]{64}$/);
+    expect(second).toBe(singleKey);
   });
 
   it('an event without custom variables keeps the reference', () => {

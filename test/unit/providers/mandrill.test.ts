@@ -14,9 +14,9 @@ const { events } = MANDRILL;
 if (events === null) throw new Error('Mandrill has no events');
 
 function createAuthenticate(...keys: string[]): Authenticate {
-  const parsed = events?.createAuthenticate(keys);
-  if (parsed?.ok !== true) throw new Error('the key is not valid');
-  return parsed.secret;
+  const parseResult = events?.createAuthenticate(keys);
+  if (parseResult?.ok !== true) throw new Error('the key is not valid');
+  return parseResult.secret;
 }
 
 /** Signs the URL and the fields. The fields must be in the order of their names. */
@@ -71,9 +71,9 @@ describe('the signature of Mandrill', () => {
   });
 
   it('covers the fields in the order of their names', () => {
-    const sorted: readonly [string, string][] = [['a', '1'], ...FIELDS, ['z', 'ä']];
-    const signature = sign(KEY, URL_OF_ENDPOINT, sorted);
-    expect(authenticate(post(sorted.toReversed(), { signature }), 0).kind).toBe('authenticated');
+    const sortedFields: readonly [string, string][] = [['a', '1'], ...FIELDS, ['z', 'ä']];
+    const signature = sign(KEY, URL_OF_ENDPOINT, sortedFields);
+    expect(authenticate(post(sortedFields.toReversed(), { signature }), 0).kind).toBe('authenticated');
   });
 
   it('is accepted by the second of two keys', () => {

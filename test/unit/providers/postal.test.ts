@@ -11,15 +11,15 @@ import { findProviderByHost, PROVIDERS } from '../../../src/providers/providers.
 const SAMPLES = join(import.meta.dirname, '../../../src/providers/postal/samples');
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 
-const FIRST = generateKeyPairSync('rsa', { modulusLength: 1024 });
-const SECOND = generateKeyPairSync('rsa', { modulusLength: 2048 });
-const OTHER = generateKeyPairSync('rsa', { modulusLength: 1024 });
+const FIRST_KEY = generateKeyPairSync('rsa', { modulusLength: 1024 });
+const SECOND_KEY = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const OTHER_KEY = generateKeyPairSync('rsa', { modulusLength: 1024 });
 
 function formatKey(key: KeyObject): string {
   return key.export({ type: 'spki', format: 'der' }).toString('base64');
 }
 
-const KEYS = [formatKey(FIRST.publicKey), formatKey(SECOND.publicKey)];
+const KEYS = [formatKey(FIRST_KEY.publicKey), formatKey(SECOND_KEY.publicKey)];
 
 function readSample(name: string): Buffer {
   return readFileSync(join(SAMPLES, name));
@@ -38,9 +38,9 @@ function createRequest(body: Buffer, headers: ProviderRequest['headers'] = {}): 
 }
 
 function authenticate(body: Buffer, headers: ProviderRequest['headers'], keys: readonly string[] = KEYS): string {
-  const parsed = POSTAL_EVENTS.createAuthenticate(keys);
-  if (!parsed.ok) throw new Error(parsed.fault);
-  return parsed.secret(createRequest(body, headers), 0).kind;
+  const parseResult = POSTAL_EVENTS.createAuthenticate(keys);
+  if (!parseResult.ok) throw new Error(parseResult.fault);
+  return parseResult.secret(createRequest(body, headers), 0).kind;
 }
 
 function read(value: unknown): Extract<ReadResult, { kind: 'events' }> {
@@ -53,32 +53,32 @@ describe('the signature of Postal', () => {
   const body = readSample('message-delivery-failed.json');
 
   it.each([
-    ['first', FIRST.privateKey],
-    ['second', SECOND.privateKey],
+    ['first', FIRST_KEY.privateKey],
+    ['second', SECOND_KEY.privateKey],
   ])('the SHA-256 signature of the %s key is accepted', (_name, key) => {
     expect(authenticate(body, { 'x-postal-signature-256': sign(key, 'RSA-SHA256', body) })).toBe('authenticated');
   });
 
   it('the SHA-1 signature is accepted if the other is absent', () => {
-    expect(authenticate(body, { 'x-postal-signature': sign(FIRST.privateKey, 'RSA-SHA1', body) })).toBe(
+    expect(authenticate(body, { 'x-postal-signature': sign(FIRST_KEY.privateKey, 'RSA-SHA1', body) })).toBe(
       'authenticated',
     );
   });
 
   it('a valid SHA-1 signature does not replace an invalid SHA-256 signature', () => {
     const headers = {
-      'x-postal-signature': sign(FIRST.privateKey, 'RSA-SHA1', body),
-      'x-postal-signature-256': sign(OTHER.privateKey, 'RSA-SHA256', body),
+      'x-postal-signature': sign(FIRST_KEY.privateKey, 'RSA-SHA1', body),
+      'x-postal-signature-256': sign(OTHER_KEY.privateKey, 'RSA-SHA256', body),
     };
     expect(authenticate(body, headers)).toBe('refused');
     expect(authenticate(body, { ...headers, 'x-postal-signature-256': '' })).toBe('refused');
   });
 
   it.each([
-    ['of another key', { 'x-postal-signature-256': sign(OTHER.privateKey, 'RSA-SHA256', body) }],
-    ['of another body', { 'x-postal-signature-256': sign(FIRST.privateKey, 'RSA-SHA256', Buffer.from('{}')) }],
-    ['of another digest', { 'x-postal-signature-256': sign(FIRST.privateKey, 'RSA-SHA1', body) }],
-    ['in the other header field', { 'x-postal-signature': sign(FIRST.privateKey, 'RSA-SHA256', body) }],
+    ['of another key', { 'x-postal-signature-256': sign(OTHER_KEY.privateKey, 'RSA-SHA256', body) }],
+    ['of another body', { 'x-postal-signature-256': sign(FIRST_KEY.privateKey, 'RSA-SHA256', Buffer.from('{}')) }],
+    ['of another digest', { 'x-postal-signature-256': sign(FIRST_KEY.privateKey, 'RSA-SHA1', body) }],
+    ['in the other header field', { 'x-postal-signature': sign(FIRST_KEY.privateKey, 'RSA-SHA256', body) }],
     ['that is not base64', { 'x-postal-signature-256': '!' }],
     ['that is absent', {}],
   ])('a signature %s is refused', (_name, headers) => {
@@ -86,14 +86,14 @@ describe('the signature of Postal', () => {
   });
 
   it('a signature of a key that is not set is refused', () => {
-    const headers = { 'x-postal-signature-256': sign(SECOND.privateKey, 'RSA-SHA256', body) };
+    const headers = { 'x-postal-signature-256': sign(SECOND_KEY.privateKey, 'RSA-SHA256', body) };
     expect(authenticate(body, headers, KEYS.slice(0, 1))).toBe('refused');
   });
 
   it.each([
     ['an EC key', formatKey(generateKeyPairSync('ec', { namedCurve: 'prime256v1' }).publicKey)],
     ['PEM lines', '-----BEGIN PUBLIC KEY-----'],
-    ['a DKIM record', `p=${formatKey(FIRST.publicKey)}`],
+    ['a DKIM record', `p=${formatKey(FIRST_KEY.publicKey)}`],
   ])('%s is not a secret', (_name, text) => {
     expect(POSTAL_EVENTS.createAuthenticate([text]).ok).toBe(false);
   });
@@ -124,8 +124,8 @@ describe('the events of Postal', () => {
 
   it('a failure without a reply has the description of Postal as diagnosis', () => {
     const body = getBody('message-delivery-failed.json');
-    const changed = { ...body, payload: { ...body.payload, output: '', details: 'No MX records' } };
-    expect(read(changed).events[0]?.fact.diagnosis.diagnostic).toBe('No MX records');
+    const changedBody = { ...body, payload: { ...body.payload, output: '', details: 'No MX records' } };
+    expect(read(changedBody).events[0]?.fact.diagnosis.diagnostic).toBe('No MX records');
   });
 
   it.each([

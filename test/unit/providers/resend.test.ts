@@ -15,9 +15,9 @@ const { events } = RESEND;
 if (events === null) throw new Error('Resend has no events');
 
 function createAuthenticate(...keys: Buffer[]): Authenticate {
-  const parsed = events?.createAuthenticate(keys.map((key) => `whsec_${key.toString('base64')}`));
-  if (parsed?.ok !== true) throw new Error('the secret is not valid');
-  return parsed.secret;
+  const parseResult = events?.createAuthenticate(keys.map((key) => `whsec_${key.toString('base64')}`));
+  if (parseResult?.ok !== true) throw new Error('the secret is not valid');
+  return parseResult.secret;
 }
 
 function sign(key: Buffer, seconds: number, body = BODY, id = 'msg_1'): Record<string, string> {
@@ -50,9 +50,9 @@ describe('the signature of Resend', () => {
   });
 
   it('is accepted if one signature of the list is right', () => {
-    const right = sign(KEY, seconds);
-    const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${right['svix-signature']} v2,x`;
-    expect(authenticate(post({ ...right, 'svix-signature': list }), NOW).kind).toBe('authenticated');
+    const rightHeaders = sign(KEY, seconds);
+    const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${rightHeaders['svix-signature']} v2,x`;
+    expect(authenticate(post({ ...rightHeaders, 'svix-signature': list }), NOW).kind).toBe('authenticated');
   });
 
   it('is accepted by the second of two secrets', () => {
@@ -102,9 +102,9 @@ describe('an event of Resend', () => {
 
   it('has the message id from the header field, otherwise from the Message-ID, otherwise only the reference', () => {
     const getId = (data: object) => read(bounce(data)).events[0];
-    const other = '01990000-0000-7000-8000-000000000002';
-    expect(getId({ message_id: `<${other}@example.org>` })?.messageId).toBe(ID);
-    expect(getId({ headers: undefined, message_id: `<${other}@example.org>` })?.messageId).toBe(other);
+    const otherId = '01990000-0000-7000-8000-000000000002';
+    expect(getId({ message_id: `<${otherId}@example.org>` })?.messageId).toBe(ID);
+    expect(getId({ headers: undefined, message_id: `<${otherId}@example.org>` })?.messageId).toBe(otherId);
     expect(
       getId({ headers: [null, { name: 'X-Postrider-Id', value: 'x' }], message_id: '<a@resend.dev>' }),
     ).toMatchObject({

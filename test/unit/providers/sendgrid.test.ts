@@ -37,9 +37,9 @@ const { events: format } = SENDGRID;
 if (format === null) throw new Error('SendGrid has no events');
 
 function createAuthenticate(...secrets: string[]): Authenticate {
-  const parsed = format?.createAuthenticate(secrets);
-  if (parsed?.ok !== true) throw new Error(parsed?.fault);
-  return parsed.secret;
+  const parseResult = format?.createAuthenticate(secrets);
+  if (parseResult?.ok !== true) throw new Error(parseResult?.fault);
+  return parseResult.secret;
 }
 
 function read(value: unknown): Extract<ReadResult, { kind: 'events' }> {
@@ -76,30 +76,36 @@ describe('authentication of SendGrid', () => {
   });
 
   it('line ends and non-ASCII bytes of the body are part of the signed content', () => {
-    const changed = '[\r\n{"event":"delivered","reason":"größe"}]\r\n';
-    expect(authenticate(sign(changed, KEYS), NOW).kind).toBe('authenticated');
+    const formattedBody = '[\r\n{"event":"delivered","reason":"größe"}]\r\n';
+    expect(authenticate(sign(formattedBody, KEYS), NOW).kind).toBe('authenticated');
   });
 
   it.each([0, 1])('each of two keys authenticates', (at) => {
-    const both = createAuthenticate(getSecret(OTHER_KEYS), getSecret(KEYS));
-    expect(both(sign(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe('authenticated');
+    const authenticateBothKeys = createAuthenticate(getSecret(OTHER_KEYS), getSecret(KEYS));
+    expect(authenticateBothKeys(sign(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe('authenticated');
   });
 
-  const signed = sign(body, KEYS);
+  const signedRequest = sign(body, KEYS);
   it.each<[string, ProviderRequest]>([
     ['a signature of another key', sign(body, OTHER_KEYS)],
-    ['a changed body', { ...signed, body: Buffer.from(body.replace('delivered', 'dropped')) }],
-    ['an empty body', { ...signed, body: Buffer.alloc(0) }],
-    ['a changed timestamp', { ...signed, headers: { ...signed.headers, [TIMESTAMP]: formatSeconds(NOW + 1000) } }],
+    ['a changed body', { ...signedRequest, body: Buffer.from(body.replace('delivered', 'dropped')) }],
+    ['an empty body', { ...signedRequest, body: Buffer.alloc(0) }],
+    [
+      'a changed timestamp',
+      { ...signedRequest, headers: { ...signedRequest.headers, [TIMESTAMP]: formatSeconds(NOW + 1000) } },
+    ],
     [
       'a fraction added to the timestamp',
-      { ...signed, headers: { ...signed.headers, [TIMESTAMP]: `${formatSeconds(NOW)}.0` } },
+      { ...signedRequest, headers: { ...signedRequest.headers, [TIMESTAMP]: `${formatSeconds(NOW)}.0` } },
     ],
-    ['no signature', { ...signed, headers: { ...signed.headers, [SIGNATURE]: undefined } }],
-    ['an empty signature', { ...signed, headers: { ...signed.headers, [SIGNATURE]: '' } }],
-    ['a signature that is not base64', { ...signed, headers: { ...signed.headers, [SIGNATURE]: '§' } }],
-    ['no timestamp', { ...signed, headers: { ...signed.headers, [TIMESTAMP]: undefined } }],
-    ['a timestamp that is not a number', { ...signed, headers: { ...signed.headers, [TIMESTAMP]: 'now' } }],
+    ['no signature', { ...signedRequest, headers: { ...signedRequest.headers, [SIGNATURE]: undefined } }],
+    ['an empty signature', { ...signedRequest, headers: { ...signedRequest.headers, [SIGNATURE]: '' } }],
+    ['a signature that is not base64', { ...signedRequest, headers: { ...signedRequest.headers, [SIGNATURE]: '§' } }],
+    ['no timestamp', { ...signedRequest, headers: { ...signedRequest.headers, [TIMESTAMP]: undefined } }],
+    [
+      'a timestamp that is not a number',
+      { ...signedRequest, headers: { ...signedRequest.headers, [TIMESTAMP]: 'now' } },
+    ],
     ['no header field', createRequest(body)],
   ])('a request with %s is refused', (_name, request) => {
     expect(authenticate(request, NOW).kind).toBe('refused');

@@ -17,8 +17,8 @@ const { readSample, readResult, read, readEvent, authenticate } = createFormatRe
 /** Returns the batch member in a sample file. `members` replace members of its event. */
 function createMember(sample: string, members: Json = {}): Json {
   const [{ msys }] = readSample(sample) as [{ msys: Record<string, Json> }];
-  const changed = Object.entries(msys).map(([name, event]) => [name, replaceMembers(event, members)]);
-  return { msys: Object.fromEntries(changed) };
+  const changedEntries = Object.entries(msys).map(([name, event]) => [name, replaceMembers(event, members)]);
+  return { msys: Object.fromEntries(changedEntries) };
 }
 
 function readBounce(members: Json, sample = 'bounce-10.json') {
@@ -114,8 +114,8 @@ describe('the events of SparkPost', () => {
   });
 
   it('the key is event_id, otherwise a digest that does not depend on the batch', () => {
-    const without = createMember('bounce-10.json', { event_id: undefined });
-    const [first, second] = [read([without]), read([createMember('delay.json'), without])];
+    const memberWithoutId = createMember('bounce-10.json', { event_id: undefined });
+    const [first, second] = [read([memberWithoutId]), read([createMember('delay.json'), memberWithoutId])];
     expect(first.events[0]?.key).toMatch(/^[0-9a-f]{64}$/);
     expect(second.events[1]?.key).toBe(first.events[0]?.key);
   });

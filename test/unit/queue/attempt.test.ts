@@ -126,16 +126,16 @@ describe('the circuit breaker', () => {
 
   test('doubles the wait after each failed probe, up to five minutes, and resets it when it closes', () => {
     const breaker = openBreaker();
-    const waits: number[] = [];
+    const waitsMs: number[] = [];
     let now = 1_000;
     for (let n = 0; n < 10; n += 1) {
       const dueAt = breaker.retryAt(now) ?? 0;
       now = dueAt;
       expect(breaker.allowsAttempt(dueAt)).toBe(true);
       breaker.recordOutcome(UNREACHABLE, dueAt);
-      waits.push((breaker.retryAt(dueAt) ?? 0) - dueAt);
+      waitsMs.push((breaker.retryAt(dueAt) ?? 0) - dueAt);
     }
-    expect(waits).toEqual([4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((seconds) => seconds * 1_000));
+    expect(waitsMs).toEqual([4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((seconds) => seconds * 1_000));
     breaker.recordOutcome(DELIVERED, 9_999_999);
     for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE, 9_999_999);
     expect(breaker.retryAt(9_999_999)).toBe(10_001_999);

@@ -39,8 +39,10 @@ test('a temporarily refused message is retried after about 1, 5, 15, 30 and 60 m
   store.accept([message]);
   dispatcher.start();
   await clock.advanceUntil(() => store.findMessage(message.id)?.state === 'expired', 25 * HOUR_MS);
-  const waits = attempts.slice(1).map(({ at }, index) => Math.round((at - (attempts[index]?.at ?? 0)) / MINUTE_MS));
-  expect(waits).toEqual([1, 5, 15, 30, 60, ...Array.from({ length: waits.length - 5 }, () => 120)]);
+  const waitsMinutes = attempts
+    .slice(1)
+    .map(({ at }, index) => Math.round((at - (attempts[index]?.at ?? 0)) / MINUTE_MS));
+  expect(waitsMinutes).toEqual([1, 5, 15, 30, 60, ...Array.from({ length: waitsMinutes.length - 5 }, () => 120)]);
   expect(clock.now() - START).toBeGreaterThanOrEqual(24 * HOUR_MS);
   expect(clock.now() - START).toBeLessThan(24 * HOUR_MS + 10_000);
   expect(store.findMessage(message.id)?.events.filter(({ verb }) => verb === 'deferred')).toHaveLength(attempts.length);
@@ -529,7 +531,7 @@ test('a drain that releases leases ends before its time limit', async () => {
   rig.dispatcher.start();
   await rig.clock.advance(1_500);
   let hasEnded = false;
-  const drained = rig.dispatcher.drain(60_000).then(() => {
+  const drainPromise = rig.dispatcher.drain(60_000).then(() => {
     hasEnded = true;
   });
   answers[0]?.(createAttempt());
@@ -537,7 +539,7 @@ test('a drain that releases leases ends before its time limit', async () => {
   expect(hasEnded).toBe(false);
   (finish as (() => void) | null)?.();
   await rig.clock.advance(0);
-  await drained;
+  await drainPromise;
   expect(rig.store.readQueueStatistics()).toMatchObject({ queued: 1, sending: 0 });
 });
 
@@ -558,14 +560,14 @@ test('a drain waits for a running claim and releases its leases', async () => {
   rig.store.accept([message]);
   rig.dispatcher.start();
   let hasEnded = false;
-  const drained = rig.dispatcher.drain(60_000).then(() => {
+  const drainPromise = rig.dispatcher.drain(60_000).then(() => {
     hasEnded = true;
   });
   await rig.clock.advance(10);
   expect([hasEnded, rig.store.findMessage(message.id)?.state]).toEqual([false, 'sending']);
   (answer as (() => void) | null)?.();
   await rig.clock.advance(0);
-  await drained;
+  await drainPromise;
   expect(rig.store.findMessage(message.id)).toMatchObject({ state: 'queued', attempts: 0 });
   expect(rig.attempts).toEqual([]);
 });
@@ -669,9 +671,9 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
   rig.store.accept([createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  const drained = rig.dispatcher.drain(1_000);
+  const drainPromise = rig.dispatcher.drain(1_000);
   await rig.clock.advance(10_000);
-  await drained;
+  await drainPromise;
   const attemptsAfterStop = attemptCount;
   await rig.clock.advance(HOUR_MS);
   expect([attemptCount, rig.dispatcher.inFlightCount]).toEqual([attemptsAfterStop, 0]);
@@ -720,15 +722,15 @@ test('a local answer changes no reputation, and an answer of the next hop change
     reason: 'recipient-unknown',
     suppress: true,
   } as const;
-  for (const simulated of [true, false]) {
+  for (const isSimulated of [true, false]) {
     const rig = createQueueRig({
-      ...(simulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
+      ...(isSimulated ? { localAnswer: { kind: 'outcome', by: 'simulator' } } : {}),
       respond: () => createAttempt(bouncedOutcome),
     });
     rig.store.accept([createMessage({ acceptedAt: START })]);
     rig.dispatcher.start();
     await rig.clock.advance(2_000);
-    const counts = { emails: simulated ? 0 : 1, bounces: simulated ? 0 : 1, complaints: 0 };
+    const counts = { emails: isSimulated ? 0 : 1, bounces: isSimulated ? 0 : 1, complaints: 0 };
     expect(rig.store.readReputation('default', rig.clock.now())).toEqual({ kind: 'done', value: counts });
   }
 });
@@ -798,11 +800,11 @@ const createAccepted = (state: 'queued' | 'sending' | 'suppressed'): AcceptResul
 
 test('a message accepted under a lease is offered to the dispatcher from memory, as its first attempt', async () => {
   const { submit, calls, offeredMessages, committedMessages } = createIntakeRig(createAccepted('sending'), LEASE);
-  const submitted = createMessage();
-  expect(await submit(submitted)).toEqual(createAccepted('sending'));
+  const submittedMessage = createMessage();
+  expect(await submit(submittedMessage)).toEqual(createAccepted('sending'));
   expect(calls).toEqual(['offered']);
-  expect(committedMessages[0]).toEqual({ ...submitted, lease: LEASE, suppressedBy: null });
-  const { id, accountId, to, from, subject, message, acceptedAt } = submitted;
+  expect(committedMessages[0]).toEqual({ ...submittedMessage, lease: LEASE, suppressedBy: null });
+  const { id, accountId, to, from, subject, message, acceptedAt } = submittedMessage;
   expect(offeredMessages).toEqual([
     { id, accountId, to, from, subject, message, acceptedAt, attempts: 1, lease: LEASE },
   ]);

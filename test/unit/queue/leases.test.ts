@@ -122,9 +122,11 @@ test('no message is lost or returned twice, each account keeps its order, and th
 });
 
 test('a long queue has the same order after it is compacted', () => {
-  const ready = createReadyQueue();
-  for (let n = 0; n < 2_000; n += 1) ready.enqueue(createLeasedMessage(1, String(n)));
-  expect(ready.dequeueAll().map(({ id }) => Number(id))).toEqual(Array.from({ length: 2_000 }, (_, index) => index));
+  const readyQueue = createReadyQueue();
+  for (let n = 0; n < 2_000; n += 1) readyQueue.enqueue(createLeasedMessage(1, String(n)));
+  expect(readyQueue.dequeueAll().map(({ id }) => Number(id))).toEqual(
+    Array.from({ length: 2_000 }, (_, index) => index),
+  );
 });
 
 const MODES = Object.keys(MODE_TRANSITIONS) as DispatcherMode[];

@@ -185,9 +185,9 @@ test('a failed round is published and repeated after its interval, and the other
 
 test('a stop waits for the running round and starts no other round', async () => {
   const { clock, listCalls, stop } = createSweeperRig({ expire: () => Array.from({ length: 500 }, () => 'id') });
-  const stopping = stop();
+  const stopPromise = stop();
   await clock.advance(0);
-  await stopping;
+  await stopPromise;
   const countBefore = listCalls('expire').length;
   await clock.advance(60_000);
   expect(listCalls('expire').length).toBe(countBefore);
@@ -236,10 +236,10 @@ test('no lease is recovered just after a step of the clock, and a lease in the m
 });
 
 test('endpoints that fail for five days are disabled every minute, and the time during which no node ran does not count', async () => {
-  const failing = [[7, 9], []];
+  const failingIds = [[7, 9], []];
   const { clock, listCalls, publishedEvents } = createSweeperRig({
     stoppedMs: () => HOUR_MS,
-    disableFailingWebhooks: () => failing.shift() ?? [],
+    disableFailingWebhooks: () => failingIds.shift() ?? [],
   });
   await clock.advance(60_000);
   expect(listCalls('disableFailingWebhooks')).toEqual([

@@ -26,9 +26,9 @@ function createRig({ isShared = false }: { isShared?: boolean } = {}) {
       async indexMessages(step) {
         steps.push(step);
         if (state.failing) throw new Error('the disk is full');
-        const newer = state.waiting >= step.minSegmentMessages ? Math.min(state.waiting, 16_000) : 0;
-        state.waiting -= newer;
-        return { changed: newer > 0, unindexedCount: state.waiting, indexedCount: newer };
+        const newerCount = state.waiting >= step.minSegmentMessages ? Math.min(state.waiting, 16_000) : 0;
+        state.waiting -= newerCount;
+        return { changed: newerCount > 0, unindexedCount: state.waiting, indexedCount: newerCount };
       },
     },
     reportFailure: (operation, error) => faults.push([operation, error]),

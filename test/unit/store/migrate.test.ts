@@ -135,8 +135,8 @@ test('the message for an error of the lock file does not name another service', 
 test('a backup of a database that is open under another name is refused', async () => {
   const folder = createTemporaryFolder();
   const [formerPath, newPath] = [join(folder, 'before.db'), join(folder, 'after.db')];
-  const open = openDatabase(formerPath);
-  onTestFinished(() => open.close());
+  const openedDatabase = openDatabase(formerPath);
+  onTestFinished(() => openedDatabase.close());
   renameSync(formerPath, newPath);
   writeFileSync(join(folder, 'draft'), '');
   await expect(backupDatabase(newPath, join(folder, 'draft'), 'the backup', () => undefined)).rejects.toThrow(

@@ -135,11 +135,11 @@ describe('one line reports', () => {
     const primary = await startPostgres();
     const replica = await startPostgres({ standbyOf: primary });
     const pooler = await startTransactionPooler(replica.port);
-    const pooled = changeUrl(replica.url('postgres'), (parts) => {
+    const pooledUrl = changeUrl(replica.url('postgres'), (parts) => {
       parts.port = String(pooler.port);
       parts.searchParams.set('pooler', 'transaction');
     });
-    for (const url of [replica.url('postgres'), pooled])
+    for (const url of [replica.url('postgres'), pooledUrl])
       expect(await openFailure(url)).toMatch(/is a read-only replica\. Set POSTRIDER_DATABASE to the primary/);
   });
 

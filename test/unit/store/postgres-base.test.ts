@@ -206,13 +206,13 @@ describe('the connections', () => {
   test('a sync waits until the WAL is on disk', async () => {
     const url = await createDatabase();
     const pool = createPoolFor(url);
-    const where: Statement = {
+    const positionStatement: Statement = {
       name: 'test_lsn',
       text: 'SELECT pg_current_wal_insert_lsn() > $1::pg_lsn AS written, pg_current_wal_flush_lsn() > $1::pg_lsn AS synced, pg_current_wal_insert_lsn()::text AS lsn',
     };
-    const [walBefore] = await pool.query(where, ['0/0']);
+    const [walBefore] = await pool.query(positionStatement, ['0/0']);
     await pool.sync();
-    const [walAfter] = await pool.query(where, [walBefore?.lsn]);
+    const [walAfter] = await pool.query(positionStatement, [walBefore?.lsn]);
     expect(walAfter).toMatchObject({ written: true, synced: true });
   });
 });

@@ -11,7 +11,7 @@ import { createMessage, createMessageIdAt, createSettlement, NO_LIMITS } from '.
 import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-const NODES = 3;
+const NODE_COUNT = 3;
 const CLAIM_LIMITS = { maxMessages: 100, maxBytes: 1_000_000 };
 
 interface Installation {
@@ -24,7 +24,7 @@ interface Installation {
 async function startInstallation(...accounts: readonly AccountLimits[]): Promise<Installation> {
   const url = await createTemporaryDatabase();
   const nodes = await Promise.all(
-    Array.from({ length: NODES }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
+    Array.from({ length: NODE_COUNT }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
   );
   onTestFinished(async () => {
     await Promise.all(nodes.map((node) => node.close()));
@@ -40,7 +40,7 @@ async function acceptEverywhere(
   { nodes }: Installation,
   batches: readonly (readonly NewMessage[])[],
 ): Promise<readonly AcceptResult[]> {
-  const answers = await Promise.all(batches.map((batch, results) => nodes[results % NODES]?.accept(batch) ?? []));
+  const answers = await Promise.all(batches.map((batch, results) => nodes[results % NODE_COUNT]?.accept(batch) ?? []));
   return answers.flat();
 }
 
@@ -203,8 +203,8 @@ describe('claiming on several nodes at once', () => {
         .sort(),
     );
     await otherConnection.query('ROLLBACK');
-    const remaining = await firstNode.claim(CLAIM_LIMITS, createLease('n'), Date.now() + 1);
-    expect(remaining.messages.map(({ id }) => id).sort()).toEqual(lockedIds.sort());
+    const remainingMessages = await firstNode.claim(CLAIM_LIMITS, createLease('n'), Date.now() + 1);
+    expect(remainingMessages.messages.map(({ id }) => id).sort()).toEqual(lockedIds.sort());
   });
 });
 
@@ -225,7 +225,7 @@ describe('the end of leases on several nodes at once', () => {
       settlements.toSorted((a, b) => (a.id.slice(-4) < b.id.slice(-4) ? -1 : 1)),
     ];
     const answers = await Promise.all(
-      [...batches, ...batches].map((order, n) => installation.nodes[n % NODES]?.settle(order) ?? []),
+      [...batches, ...batches].map((order, n) => installation.nodes[n % NODE_COUNT]?.settle(order) ?? []),
     );
     expect(answers.flat().filter((answer) => answer === 'settled')).toHaveLength(200);
     expect(await installation.firstNode.readQueueStatistics()).toMatchObject({ queued: 0, sending: 0 });
@@ -290,7 +290,7 @@ test('a token bucket grants all nodes together no more tokens than it contains',
   const createTokenRequest = (accountId: number) => ({ accountId, perSecond: 0.001, burst: 100, requested: 7 });
   const answers = await Promise.all(
     Array.from({ length: 30 }, (_, index) =>
-      nodes[index % NODES]?.takeTokens(
+      nodes[index % NODE_COUNT]?.takeTokens(
         index % 2 === 0
           ? [createTokenRequest(1), createTokenRequest(2)]
           : [createTokenRequest(2), createTokenRequest(1), createTokenRequest(1)],

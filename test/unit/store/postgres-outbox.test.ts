@@ -25,7 +25,7 @@ async function openNode(url: string): Promise<Store> {
   return store;
 }
 
-async function connect(url: string): Promise<pg.Client> {
+async function connectClient(url: string): Promise<pg.Client> {
   const client = new pg.Client({ connectionString: url });
   await client.connect();
   onTestFinished(() => client.end());
@@ -40,7 +40,7 @@ test('an event whose transaction commits after later events were moved is moved 
   const store = await openNode(url);
   await store.createAccount('default', NO_LIMITS, Date.now());
   await createWebhook(store);
-  const client = await connect(url);
+  const client = await connectClient(url);
   await client.query('BEGIN');
   await client.query(`INSERT INTO outbox (type, account_id, at, data) VALUES ('account.locked', 1, 1, '{}')`);
   await store.accept([createMessage()]);
@@ -66,15 +66,15 @@ test('nodes that move events at the same time move each event once', async () =>
       if (step.events === 0) return deliveries;
     }
   };
-  const moved = await Promise.all(nodes.map((node, index) => moveAll(node, seeds[index] ?? '')));
-  expect(moved.reduce((sum, count) => sum + count, 0)).toBe(90);
+  const movedCounts = await Promise.all(nodes.map((node, index) => moveAll(node, seeds[index] ?? '')));
+  expect(movedCounts.reduce((sum, count) => sum + count, 0)).toBe(90);
   expect(await store?.readWebhookStatistics()).toMatchObject([{ pending: 90 }]);
 });
 
 test('an endpoint receives the event of a transaction that read the subscriptions before its creation and ends later', async () => {
   const url = await createTemporaryDatabase();
   const store = await openNode(url);
-  const client = await connect(url);
+  const client = await connectClient(url);
   await client.query('BEGIN');
   await client.query('SELECT pg_current_xact_id(), events FROM webhook_subscription');
   let isCreated = false;
@@ -82,7 +82,7 @@ test('an endpoint receives the event of a transaction that read the subscription
     isCreated = true;
     return result;
   });
-  const observer = await connect(url);
+  const observer = await connectClient(url);
   const countWebhooks = async () => (await observer.query('SELECT 1 FROM webhook')).rowCount;
   await expect.poll(countWebhooks).toBe(1);
   // The endpoint is committed, but the call has not resolved: the transaction could still omit its event.
@@ -116,7 +116,7 @@ test.each([
     await createWebhook(store);
     await store.accept([createMessage()]);
     if (hasLease) await fanOut(store);
-    const client = await connect(url);
+    const client = await connectClient(url);
     // The statement has its snapshot when the trigger runs, and has not changed a row.
     await client.query(`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN PERFORM pg_advisory_xact_lock_shared(17); RETURN NULL; END'`);
@@ -125,7 +125,7 @@ test.each([
     await client.query('SELECT pg_advisory_lock(17)');
     const count = async (sql: string) =>
       (await client.query<{ n: number }>(`SELECT count(*)::int AS n FROM ${sql}`)).rows[0]?.n;
-    const held = hold(store);
+    const holdPromise = hold(store);
     await expect.poll(() => count(`pg_locks WHERE locktype = 'advisory' AND objid = 17 AND NOT granted`)).toBe(1);
     let isReturned = false;
     const change = store
@@ -145,14 +145,14 @@ test.each([
     const now = Date.now();
     if (hasLease) expect(await store.listDeliveryLeases(1, now, now + 120_000)).toHaveLength(1);
     else expect(await store.listDeliveries(1, null, null, 10)).toMatchObject({ value: [{ type: 'message.accepted' }] });
-    await held;
+    await holdPromise;
   },
 );
 
 test('if an earlier transaction does not end, a change fails with one line, which states that the change is recorded', async () => {
-  const busy = { query: async () => [{ transaction: '3/7' }] };
+  const busyClient = { query: async () => [{ transaction: '3/7' }] };
   await expect(
-    waitForEarlierTransactions(busy, 'the change of endpoint wh_1 (rotate)', 'then rotate again'),
+    waitForEarlierTransactions(busyClient, 'the change of endpoint wh_1 (rotate)', 'then rotate again'),
   ).rejects.toThrow(
     /^the change of endpoint wh_1 \(rotate\) is recorded, but [^\n]* still running after 30 s\. [^\n]* then rotate again\.$/,
   );
@@ -164,7 +164,7 @@ test('if an earlier transaction does not end, a change fails with one line, whic
 test('while an endpoint exists, an earlier version of the schema cannot be used', async () => {
   const url = await createTemporaryDatabase();
   const store = await openNode(url);
-  const client = await connect(url);
+  const client = await connectClient(url);
   const readLeast = async () => (await client.query('SELECT version, least FROM postrider')).rows[0];
   expect((await readLeast()).least).toBe(1);
   await createWebhook(store);
@@ -176,7 +176,7 @@ test('in a database that was restored from a dump, where transactions have small
   const store = await openNode(url);
   await store.createAccount('default', NO_LIMITS, Date.now());
   await createWebhook(store);
-  const client = await connect(url);
+  const client = await connectClient(url);
   await client.query('UPDATE webhook SET start = 4000000000000');
   // The sweeper makes this call at the start of each node.
   await store.purgeDeliveries(0, 0, 10);
@@ -191,7 +191,7 @@ test('the start of an endpoint is cleared only after every earlier event has bee
   await createWebhook(store);
   await store.accept([createMessage()]);
   await store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());
-  const client = await connect(url);
+  const client = await connectClient(url);
   // The start is not later than the oldest transaction of the server, which may belong to another test.
   await client.query('UPDATE webhook SET start = (SELECT max(xid)::text::bigint + 1 FROM outbox) WHERE id = 2');
   const readStarts = async () =>

@@ -16,13 +16,13 @@ const DAY_MS = 86_400_000;
 /** A time in the middle of a month and of a day that is far from the current date. */
 const MONTH_MIDDLE = Date.UTC(2031, 4, 15, 12);
 
-interface Opened {
+interface OpenedStore {
   readonly store: Store;
   readonly pool: Pool;
   readonly client: pg.Client;
 }
 
-async function openStoreAndPool(): Promise<Opened> {
+async function openStoreAndPool(): Promise<OpenedStore> {
   const url = await createTemporaryDatabase();
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL');
@@ -123,7 +123,7 @@ test('accepts and reads do not wait while the creation of a partition waits', as
   const { pool, client } = await openStoreAndPool();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');
-  const attaching = ensurePartitions(pool, MONTH_MIDDLE);
+  const partitionPromise = ensurePartitions(pool, MONTH_MIDDLE);
   const readLockModes = async () => {
     const { rows } = await pool
       .query(
@@ -140,7 +140,7 @@ test('accepts and reads do not wait while the creation of a partition waits', as
   // Neither of the two lock modes on `body` blocks writes to partitions other than `body_rest`.
   await expect.poll(readLockModes, { interval: 10 }).toBe('{AccessShareLock,ShareUpdateExclusiveLock}');
   await client.query('ROLLBACK');
-  await attaching;
+  await partitionPromise;
 });
 
 test('a partition of bodies is dropped only after the retention time of all its messages', async () => {

@@ -90,10 +90,10 @@ test('after an immediate shutdown of a server whose default is synchronous_commi
 test('a change is visible to other nodes within 2 s, by polling and by notifications of a direct connection', async () => {
   const database = await createTemporaryDatabase();
   const { pooler, url } = await startPooledServer(database);
-  const direct = createPostgresSetting(database);
+  const directSetting = createPostgresSetting(database);
   for (const [name, setting] of [
     ['polled', parsePostgresUrl(url)],
-    ['notified', { ...createPostgresSetting(url), direct }],
+    ['notified', { ...createPostgresSetting(url), direct: directSetting }],
   ] as const) {
     const [writer, reader] = await Promise.all([1, 2].map(() => openStore(setting, { exclusive: true })));
     if (writer === undefined || reader === undefined) throw new Error('no store');

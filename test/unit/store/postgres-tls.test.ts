@@ -33,7 +33,7 @@ async function startCountingProxy(port: number): Promise<{ readonly port: number
   return { port: address.port, count: () => count };
 }
 
-async function open(url: string): Promise<string> {
+async function tryToOpen(url: string): Promise<string> {
   return openStore(parsePostgresUrl(url), { exclusive: true }).then(
     (store) => store.close().then(() => 'it opened'),
     (error: unknown) => String(error),
@@ -42,65 +42,77 @@ async function open(url: string): Promise<string> {
 
 test('over TLS, only a server with a trusted certificate is used, and any other server ends the opening of the store at once with one line', async () => {
   const { authority, client, server, url } = await startTlsServer();
-  const foreign = await createAuthority('Another authority');
+  const foreignAuthority = await createAuthority('Another authority');
   const folder = createTemporaryFolder();
   const writeFile = (name: string, content: string) => {
     writeFileSync(join(folder, name), content);
     return join(folder, name);
   };
   const root = writeFile('ca.pem', authority.cert);
-  const foreignRoot = writeFile('others.pem', foreign.cert);
+  const foreignRoot = writeFile('others.pem', foreignAuthority.cert);
   const [cert, key] = [writeFile('client.pem', client.cert), writeFile('client.key', client.private)];
-  const foreignKey = writeFile('foreign.key', foreign.private);
+  const foreignKey = writeFile('foreign.key', foreignAuthority.private);
   const brokenFile = writeFile('broken.pem', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
-  const full = { sslmode: 'verify-full', sslrootcert: root };
+  const fullVerification = { sslmode: 'verify-full', sslrootcert: root };
 
   // The user `certified` has no password.
-  const certified = new URL(await url({ ...full, sslcert: cert, sslkey: key }));
-  certified.username = 'certified';
-  certified.password = '';
+  const certifiedUrl = new URL(await url({ ...fullVerification, sslcert: cert, sslkey: key }));
+  certifiedUrl.username = 'certified';
+  certifiedUrl.password = '';
   for (const acceptedParameters of [
-    await url(full),
-    await url({ ...full, sslrootcert: writeFile('both.pem', `${foreign.cert}\n${authority.cert}`) }),
+    await url(fullVerification),
+    await url({
+      ...fullVerification,
+      sslrootcert: writeFile('both.pem', `${foreignAuthority.cert}\n${authority.cert}`),
+    }),
     await url({ sslmode: 'verify-ca', sslrootcert: root }, '127.0.0.1'),
     await url({ sslmode: 'require', sslrootcert: root }, '127.0.0.1'),
-    certified.href,
+    certifiedUrl.href,
   ])
-    expect([acceptedParameters, await open(acceptedParameters)]).toEqual([acceptedParameters, 'it opened']);
+    expect([acceptedParameters, await tryToOpen(acceptedParameters)]).toEqual([acceptedParameters, 'it opened']);
 
-  const withoutCertificate = new URL(certified);
-  withoutCertificate.search = new URLSearchParams(full).toString();
+  const withoutCertificate = new URL(certifiedUrl);
+  withoutCertificate.search = new URLSearchParams(fullVerification).toString();
   const port = String(server.port);
-  const severalHosts = (await url({ ...full, sslrootcert: foreignRoot })).replace(
+  const severalHosts = (await url({ ...fullVerification, sslrootcert: foreignRoot })).replace(
     `localhost:${port}`,
     `localhost:${port},127.0.0.1:${port}`,
   );
   const tlsFailed = /^StoreError: PostgreSQL \S+: the TLS connection failed \(.+\)\. .*add sslrootcert=FILE\.$/;
   for (const [refusedParameters, fault] of [
-    [await url({ ...full, sslrootcert: foreignRoot }), tlsFailed],
+    [await url({ ...fullVerification, sslrootcert: foreignRoot }), tlsFailed],
     [await url({ sslmode: 'verify-full' }), tlsFailed],
     [await url({ sslmode: 'require', sslrootcert: foreignRoot }), tlsFailed],
-    [await url(full, '127.0.0.1'), tlsFailed],
+    [await url(fullVerification, '127.0.0.1'), tlsFailed],
     [severalHosts, /^StoreError: PostgreSQL localhost\S+: the TLS .* PostgreSQL 127\S+: the TLS connection failed/],
     [withoutCertificate.href, /^StoreError: PostgreSQL \S+: the server refuses the user or the password \(/],
-    [await url({ ...full, sslrootcert: `${folder}/none` }), /: sslrootcert=\S+ cannot be read \(ENOENT\)\. Give/],
-    [await url({ ...full, sslrootcert: key }), /: sslrootcert=\S+ contains no certificate\. Give the path/],
-    [await url({ ...full, sslrootcert: brokenFile }), /: sslrootcert=\S+ contains an invalid certificate \(/],
-    [await url({ ...full, sslcert: cert, sslkey: foreignKey }), /: sslkey=\S+ is not the key of sslcert\. Give/],
-    [await url({ ...full, sslcert: cert, sslkey: cert }), /: sslkey=\S+ is not a usable private key \(/],
+    [
+      await url({ ...fullVerification, sslrootcert: `${folder}/none` }),
+      /: sslrootcert=\S+ cannot be read \(ENOENT\)\. Give/,
+    ],
+    [await url({ ...fullVerification, sslrootcert: key }), /: sslrootcert=\S+ contains no certificate\. Give the path/],
+    [
+      await url({ ...fullVerification, sslrootcert: brokenFile }),
+      /: sslrootcert=\S+ contains an invalid certificate \(/,
+    ],
+    [
+      await url({ ...fullVerification, sslcert: cert, sslkey: foreignKey }),
+      /: sslkey=\S+ is not the key of sslcert\. Give/,
+    ],
+    [await url({ ...fullVerification, sslcert: cert, sslkey: cert }), /: sslkey=\S+ is not a usable private key \(/],
   ] as const) {
-    const line = await open(refusedParameters);
+    const line = await tryToOpen(refusedParameters);
     expect([refusedParameters, line]).toEqual([refusedParameters, expect.stringMatching(fault)]);
     expect(line).not.toMatch(/[\r\n]/);
   }
   const proxy = await startCountingProxy(server.port);
-  const direct = new URL(await url({ ...full, sslrootcert: foreignRoot }));
-  direct.port = String(proxy.port);
-  expect(await open(direct.href)).toMatch(tlsFailed);
+  const directUrl = new URL(await url({ ...fullVerification, sslrootcert: foreignRoot }));
+  directUrl.port = String(proxy.port);
+  expect(await tryToOpen(directUrl.href)).toMatch(tlsFailed);
   expect(proxy.count()).toBe(1);
 
   const settings = {
-    POSTRIDER_DATABASE: await url({ ...full, sslrootcert: foreignRoot }),
+    POSTRIDER_DATABASE: await url({ ...fullVerification, sslrootcert: foreignRoot }),
     POSTRIDER_SECRET: 'ab'.repeat(32),
   };
   const line = /^postrider: PostgreSQL [^\n]*: the TLS connection failed [^\n]*\n$/;

@@ -103,9 +103,11 @@ describe('a check of a domain', () => {
     expect(decideDomainUpdate(withPath, [], { ...update, checks }).needsNewRevision).toBe(true);
     expect(decideDomainUpdate(withPath, [], { ...update, checks: checks.slice(1) }).needsNewRevision).toBe(false);
     // A lookup that fails does not replace the earlier answers.
-    const verified = { ...withPath, returnPath: { name, isVerified: true } };
+    const verifiedDomain = { ...withPath, returnPath: { name, isVerified: true } };
     const unknownChecks = checks.map((check) => ({ ...check, found: 'unknown' as const }));
-    expect(decideDomainUpdate(verified, checks, { ...update, checks: unknownChecks }).needsNewRevision).toBe(false);
+    expect(decideDomainUpdate(verifiedDomain, checks, { ...update, checks: unknownChecks }).needsNewRevision).toBe(
+      false,
+    );
   });
 
   test('with another status is a change, and every check of a failing domain is a change', () => {
@@ -146,18 +148,18 @@ describe('a token bucket', () => {
         const { perSecond, burst } = requests[fixed % requests.length] ?? { perSecond: 1, burst: 1 };
         let bucket: TokenBucket | null = null;
         let now = NOW;
-        let granted = 0;
+        let grantedCount = 0;
         let passedMs = 0;
         for (const tokenRequest of requests) {
           now += tokenRequest.passedMs;
           passedMs += Math.max(0, tokenRequest.passedMs);
           const result = takeTokens(bucket, { accountId: 1, perSecond, burst, requested: tokenRequest.requested }, now);
           bucket = result.bucket;
-          granted += result.answer.granted;
+          grantedCount += result.answer.granted;
           expect(result.answer.granted).toBeLessThanOrEqual(tokenRequest.requested);
           expect(result.answer.remaining).toBeGreaterThanOrEqual(0);
           expect(result.answer.remaining).toBeLessThanOrEqual(burst);
-          expect(granted).toBeLessThanOrEqual(burst + (passedMs * perSecond) / 1_000 + 1e-6);
+          expect(grantedCount).toBeLessThanOrEqual(burst + (passedMs * perSecond) / 1_000 + 1e-6);
         }
       }),
       RUNS,

@@ -218,8 +218,8 @@ describe('an operator', () => {
   test('can retry or cancel a queued or uncertain message, and no message in another state', () => {
     for (const from of STATES)
       for (const to of ['queued', 'cancelled'] as const) {
-        const may = from === 'queued' || from === 'uncertain';
-        expect([from, to, change(from, to)]).toEqual([from, to, may ? 'change' : 'wrong-state']);
+        const isAllowed = from === 'queued' || from === 'uncertain';
+        expect([from, to, change(from, to)]).toEqual([from, to, isAllowed ? 'change' : 'wrong-state']);
       }
   });
 

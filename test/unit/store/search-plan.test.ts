@@ -70,10 +70,10 @@ test('small consecutive segments are merged if they are verified and fill a larg
     index === 4 ? { ...segment, isVerified: false } : segment,
   );
   expect(selectNextTask(createIndexState({ segments: unverifiedSegments }))).toBeNull();
-  const notConsecutive = smallSegments.map((segment, index) =>
+  const separateSegments = smallSegments.map((segment, index) =>
     index === 4 ? { ...segment, end: segment.end - 1 } : segment,
   );
-  expect(selectNextTask(createIndexState({ segments: notConsecutive }))).toBeNull();
+  expect(selectNextTask(createIndexState({ segments: separateSegments }))).toBeNull();
   const withLargeSegment = [createSegment(9, 800, 900, { messageCount: 16_000 }), ...smallSegments.slice(0, 5)];
   expect(
     selectNextTask(createIndexState({ segments: withLargeSegment, start: smallSegments[4]?.first ?? 0 })),

@@ -115,10 +115,10 @@ describe.each([
        SELECT n, ${id}, 'webhook.test', 1, '{}', 'pending', CASE n WHEN ${ENDPOINT_COUNT} THEN 0 ELSE ${now + 3_600_000} END, 1 FROM s`,
     );
     const steps: { readonly leased: readonly number[]; readonly next: number | null }[] = [];
-    for (let after: number | null = 0; after !== null; ) {
-      const claimed = await store.claimDeliveries({ ...LIMITS, after }, 'node', now + 1_000, now);
-      after = claimed.next;
-      steps.push({ leased: claimed.deliveries.map(({ webhookId }) => webhookId), next: after });
+    for (let cursor: number | null = 0; cursor !== null; ) {
+      const claimResult = await store.claimDeliveries({ ...LIMITS, after: cursor }, 'node', now + 1_000, now);
+      cursor = claimResult.next;
+      steps.push({ leased: claimResult.deliveries.map(({ webhookId }) => webhookId), next: cursor });
     }
     expect(steps).toEqual([
       { leased: [], next: 1_000 },

@@ -131,8 +131,8 @@ describe('the inbox', () => {
       await transport.attempt(messages[index] ?? createOutgoingMessage(), null);
     const inbox = createCaptureInbox(folder);
     const pages: string[] = [];
-    for (let before: string | null = null; ; before = pages.at(-1) ?? null) {
-      const page = await inbox.list(3, before);
+    for (let cursor: string | null = null; ; cursor = pages.at(-1) ?? null) {
+      const page = await inbox.list(3, cursor);
       if (page.length === 0) break;
       pages.push(...page.map(({ id }) => id));
     }
@@ -180,7 +180,7 @@ describe('the inbox', () => {
   test('lists every subject as it was submitted, including the longest', async () => {
     const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
-    const local = 'x'.repeat(60);
+    const localPart = 'x'.repeat(60);
     const host = `${'y'.repeat(60)}.${'y'.repeat(60)}.${'y'.repeat(60)}.example`;
     for (const subject of [
       'Grüße 👋',
@@ -191,7 +191,14 @@ describe('the inbox', () => {
       `a${' '.repeat(90)}b`,
     ]) {
       const { id } = createOutgoingMessage();
-      const source = { id, to: `${local}@${host}`, from: `${local}@${host}`, subject, message: 'x', acceptedAt: 0 };
+      const source = {
+        id,
+        to: `${localPart}@${host}`,
+        from: `${localPart}@${host}`,
+        subject,
+        message: 'x',
+        acceptedAt: 0,
+      };
       const { data, envelopeFrom: from, envelopeTo: to } = compose(source);
       await transport.attempt({ id, envelope: { from, to, smtputf8: false }, data }, null);
       const [entry] = (await createCaptureInbox(folder).list(1000)).filter((candidate) => candidate.id === id);

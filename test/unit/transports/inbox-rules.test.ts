@@ -8,7 +8,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
-const CAPTURED = {
+const CAPTURED_OUTCOME = {
   kind: 'delivered',
   reply: { stage: 'content', code: 250, enhanced: '2.0.0', text: 'captured' },
 } as const;
@@ -16,14 +16,14 @@ const CAPTURED = {
 /** Creates the transport with one rule. */
 function createRig(answer: InboxRuleAnswer | null) {
   const clock = createVirtualClock(NOW);
-  const captured: OutgoingMessage[] = [];
+  const capturedMessages: OutgoingMessage[] = [];
   const requests: InboxRuleRequest[] = [];
   const inner: Transport = {
     concurrency: 16,
     async attempt(message, beforeCompletion) {
       await beforeCompletion?.();
-      captured.push(message);
-      return { outcome: CAPTURED, startedAt: clock.now(), tookMs: 1, remote: null, transcript: ['* captured'] };
+      capturedMessages.push(message);
+      return { outcome: CAPTURED_OUTCOME, startedAt: clock.now(), tookMs: 1, remote: null, transcript: ['* captured'] };
     },
     close: async () => undefined,
   };
@@ -32,7 +32,7 @@ function createRig(answer: InboxRuleAnswer | null) {
     requests.push(request);
     return answer === null ? null : { ...rule, answer };
   };
-  return { clock, captured, requests, transport: withInboxRules(inner, consumeRule, clock) };
+  return { clock, captured: capturedMessages, requests, transport: withInboxRules(inner, consumeRule, clock) };
 }
 
 const reply = (code: number, enhanced: string | null, text = 'Answered by a rule'): InboxRuleAnswer => ({
@@ -69,7 +69,7 @@ describe('a rule of the inbox', () => {
   test('is looked up by the canonical address and the domain of the recipient', async () => {
     const { transport, requests, captured } = createRig(null);
     const message = createOutgoingMessage('', { to: '"Ada"@BÜCHER.example' });
-    expect((await transport.attempt(message, null)).outcome).toEqual(CAPTURED);
+    expect((await transport.attempt(message, null)).outcome).toEqual(CAPTURED_OUTCOME);
     expect(requests).toEqual([
       { messageId: message.id, recipient: 'ada@xn--bcher-kva.example', domain: 'xn--bcher-kva.example' },
     ]);
@@ -97,17 +97,20 @@ describe('a rule of the inbox', () => {
     await clock.advance(29_999);
     expect([attempt, captured.length]).toEqual([null, 0]);
     await clock.advance(1);
-    expect(attempt).toMatchObject({ outcome: CAPTURED, startedAt: NOW, tookMs: 30_000 });
+    expect(attempt).toMatchObject({ outcome: CAPTURED_OUTCOME, startedAt: NOW, tookMs: 30_000 });
     expect(captured).toHaveLength(1);
   });
 
   test('with a delay ends its attempts when the transport is closed, and captures nothing afterwards', async () => {
     const { transport, clock, captured } = createRig({ kind: 'delay', delayMs: 30_000 });
-    const running = transport.attempt(createOutgoingMessage(), null);
+    const runningAttempt = transport.attempt(createOutgoingMessage(), null);
     await clock.advance(1);
     await transport.close(1_000);
-    const later = transport.attempt(createOutgoingMessage(), null);
-    expect((await Promise.all([running, later])).map(({ outcome }) => outcome.kind)).toEqual(['deferred', 'deferred']);
+    const laterAttempt = transport.attempt(createOutgoingMessage(), null);
+    expect((await Promise.all([runningAttempt, laterAttempt])).map(({ outcome }) => outcome.kind)).toEqual([
+      'deferred',
+      'deferred',
+    ]);
     await clock.advance(60_000);
     expect(captured).toEqual([]);
   });

@@ -40,13 +40,13 @@ test('an attempt ends on the transport that began it, and later attempts use the
   expect(previousTransport.closeTimeouts).toEqual([1_000]);
 
   let isClosed = false;
-  const closing = transport.close(500).then(() => {
+  const closePromise = transport.close(500).then(() => {
     isClosed = true;
   });
   nextTransport.attempts[0]?.resolve();
   await secondAttempt;
   expect(isClosed).toBe(false);
   previousTransport.attempts[0]?.resolve();
-  await Promise.all([firstAttempt, closing]);
+  await Promise.all([firstAttempt, closePromise]);
   expect(nextTransport.closeTimeouts).toEqual([500]);
 });

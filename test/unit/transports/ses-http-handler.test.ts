@@ -47,14 +47,14 @@ async function sendRequest(
     headers,
     ...changes,
   };
-  let sent = false;
+  let isSent = false;
   const onSent = (): void => {
-    sent = true;
+    isSent = true;
   };
   try {
     return await handler.handle(request, abortSignal === undefined ? { onSent } : { onSent, abortSignal });
   } catch (error) {
-    throw Object.assign(error as Error, { sent });
+    throw Object.assign(error as Error, { sent: isSent });
   }
 }
 

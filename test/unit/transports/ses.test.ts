@@ -49,9 +49,11 @@ describe('a message', () => {
   test('the configuration set of the account takes precedence over the one of the transport', async () => {
     const { fake, transport } = await startFixture({ configurationSet: 'transactional' });
     await transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
-    const other = await startFixture();
-    await other.transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
-    const sets = [...fake.receivedMessages, ...other.fake.receivedMessages].map((message) => message.configurationSet);
+    const otherFixture = await startFixture();
+    await otherFixture.transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
+    const sets = [...fake.receivedMessages, ...otherFixture.fake.receivedMessages].map(
+      (message) => message.configurationSet,
+    );
     expect(sets).toEqual(['account-set', 'account-set']);
   });
 
@@ -346,9 +348,9 @@ describe('close', () => {
 
 test('aws-ses-v2-local accepts the message unchanged', async () => {
   vi.stubEnv('AWS_SES_ACCOUNT', JSON.stringify(createAccountAnswer().body));
-  const local = await startLocalSes();
-  onTestFinished(() => local.close());
-  const { endpoint } = local;
+  const localSes = await startLocalSes();
+  onTestFinished(() => localSes.close());
+  const { endpoint } = localSes;
   const transport = createSesTransport(
     { region: 'eu-west-1', endpoint, configurationSet: null },
     { clock: systemClock },
@@ -359,6 +361,6 @@ test('aws-ses-v2-local accepts the message unchanged', async () => {
   );
   const { outcome } = await transport.attempt(message, null);
   expect(outcome).toMatchObject({ kind: 'delivered', reference: expect.stringMatching(/^[\x21-\x7e]+$/) });
-  const emails = await local.fetchEmails();
+  const emails = await localSes.fetchEmails();
   expect(emails).toMatchObject([{ subject: 'Your receipt' }]);
 });

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { ReplyParser, replyFromLine, type ServerReply, toReply } from '../../../src/transports/smtp/protocol.ts';
 
-function parse(chunks: readonly Buffer[]): { replies: ServerReply[]; fault: string | null } {
+function parseChunks(chunks: readonly Buffer[]): { replies: ServerReply[]; fault: string | null } {
   const replies: ServerReply[] = [];
   const parser = new ReplyParser((reply) => replies.push(reply));
   for (const chunk of chunks) {
@@ -42,23 +42,23 @@ describe('the reply parser', () => {
             code: generated[index]?.[0],
             lines: replyLines,
           }));
-          expect(parse(chunks)).toEqual({ replies: expected, fault: null });
+          expect(parseChunks(chunks)).toEqual({ replies: expected, fault: null });
         },
       ),
     );
   });
 
   test('refuses a line over 2 KiB and a reply over 16 KiB, however the input is split into chunks', () => {
-    expect(parse([Buffer.from(`250 ${'x'.repeat(3_000)}\r\n`)]).fault).toContain('line');
-    expect(parse(Array.from({ length: 3_000 }, () => Buffer.from('2'))).fault).toContain('line');
+    expect(parseChunks([Buffer.from(`250 ${'x'.repeat(3_000)}\r\n`)]).fault).toContain('line');
+    expect(parseChunks(Array.from({ length: 3_000 }, () => Buffer.from('2'))).fault).toContain('line');
     const line = Buffer.from(`250-${'x'.repeat(1_000)}\r\n`);
-    expect(parse(Array.from({ length: 20 }, () => line)).fault).toContain('reply');
+    expect(parseChunks(Array.from({ length: 20 }, () => line)).fault).toContain('reply');
   });
 
   test('never throws, for any bytes', () => {
     fc.assert(
       fc.property(fc.array(fc.uint8Array({ maxLength: 300 })), (chunks) => {
-        parse(chunks.map((chunk) => Buffer.from(chunk)));
+        parseChunks(chunks.map((chunk) => Buffer.from(chunk)));
       }),
     );
   });

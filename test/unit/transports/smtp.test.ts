@@ -12,7 +12,7 @@ import { createLoopbackTransport, createOutgoingMessage } from '../../rig/smtp-m
 import { type Script, type SmtpPeer, startSmtpPeer } from '../../rig/smtp-peer.ts';
 import { startSmtpServer } from '../../rig/smtp-server.ts';
 
-interface Pair {
+interface PeerAndTransport {
   readonly peer: SmtpPeer;
   readonly transport: Transport;
 }
@@ -21,7 +21,7 @@ async function startPair(
   script: Script,
   change: Partial<SmtpSetting> = {},
   parts: Partial<SmtpParts> = {},
-): Promise<Pair> {
+): Promise<PeerAndTransport> {
   const peer = await startSmtpPeer(script);
   onTestFinished(() => peer.close());
   const transport = createLoopbackTransport(peer.port, change, parts);

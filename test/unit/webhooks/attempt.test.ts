@@ -53,7 +53,7 @@ describe('an attempt', () => {
     receiver.behave = () => ({ status: 202, body: 'thanks' });
     const result = await createClient().attempt(createRequest(`${receiver.url}/hooks?tenant=1`));
     expect(result).toMatchObject({ status: 202, error: null, body: 'thanks', retryAfterMs: null });
-    const [webhook] = receiver.received;
+    const [webhook] = receiver.receivedWebhooks;
     expect(webhook).toMatchObject({ path: '/hooks?tenant=1', body: '{"a":"é"}' });
     expect(webhook?.headers).toMatchObject({
       'content-type': 'application/json',
@@ -179,18 +179,26 @@ describe('an attempt to an endpoint that abuses HTTP', () => {
 
 describe('the connection of an attempt', () => {
   it('goes to the address that was checked, and the name is looked up once per attempt', async () => {
-    const checked = await startReceiver({ host: '127.0.0.2' });
-    const rebound = await startReceiver({ port: checked.port });
+    const checkedReceiver = await startReceiver({ host: '127.0.0.2' });
+    const reboundReceiver = await startReceiver({ port: checkedReceiver.port });
     const lookUp = vi
       .fn(async () => createLookup('127.0.0.1'))
       .mockImplementationOnce(async () => createLookup('127.0.0.2'));
     const client = createClient({ lookUp });
-    const request = createRequest(`http://app.test:${checked.port}/`);
+    const request = createRequest(`http://app.test:${checkedReceiver.port}/`);
     expect(await client.attempt(request)).toMatchObject({ status: 200 });
-    expect([checked.received.length, rebound.received.length, lookUp.mock.calls.length]).toEqual([1, 0, 1]);
+    expect([
+      checkedReceiver.receivedWebhooks.length,
+      reboundReceiver.receivedWebhooks.length,
+      lookUp.mock.calls.length,
+    ]).toEqual([1, 0, 1]);
     // The next attempt looks up the name again, and does not reuse the connection to the earlier address.
     expect(await client.attempt(request)).toMatchObject({ status: 200 });
-    expect([checked.received.length, rebound.received.length, lookUp.mock.calls.length]).toEqual([1, 1, 2]);
+    expect([
+      checkedReceiver.receivedWebhooks.length,
+      reboundReceiver.receivedWebhooks.length,
+      lookUp.mock.calls.length,
+    ]).toEqual([1, 1, 2]);
   });
 
   it('is not opened if a name that was public resolves to an address that is not public', async () => {
@@ -198,8 +206,8 @@ describe('the connection of an attempt', () => {
     const client = createClient({ targets: 'public', lookUp: async () => createLookup('127.0.0.1') });
     const result = await client.attempt(createRequest(`https://app.test:${receiver.port}/`));
     expect(result).toMatchObject({ status: null, error: expect.stringContaining('not public') });
-    const literal = await client.attempt(createRequest(`https://127.0.0.1:${receiver.port}/`));
-    expect(literal).toMatchObject({ status: null, error: expect.stringContaining('not public') });
+    const literalResult = await client.attempt(createRequest(`https://127.0.0.1:${receiver.port}/`));
+    expect(literalResult).toMatchObject({ status: null, error: expect.stringContaining('not public') });
     expect(receiver.connectionCount).toBe(0);
   });
 
@@ -225,13 +233,13 @@ describe('the connection of an attempt', () => {
     const certificate = await getCertificate();
     const receiver = await startReceiver({ certificate });
     const lookUp = async () => createLookup('127.0.0.1');
-    const trusting = createClient({ lookUp, ca: certificate.cert });
-    const attempt = (client: typeof trusting, host: string) =>
+    const trustingClient = createClient({ lookUp, ca: certificate.cert });
+    const attempt = (client: typeof trustingClient, host: string) =>
       client.attempt(createRequest(`https://${host}:${receiver.port}/`));
-    expect(await attempt(trusting, 'localhost')).toMatchObject({ status: 200, error: null });
-    expect(await attempt(trusting, 'localhost.')).toMatchObject({ status: 200, error: null });
-    expect(await attempt(trusting, '127.0.0.1')).toMatchObject({ status: 200, error: null });
-    expect(await attempt(trusting, 'other.test')).toMatchObject({
+    expect(await attempt(trustingClient, 'localhost')).toMatchObject({ status: 200, error: null });
+    expect(await attempt(trustingClient, 'localhost.')).toMatchObject({ status: 200, error: null });
+    expect(await attempt(trustingClient, '127.0.0.1')).toMatchObject({ status: 200, error: null });
+    expect(await attempt(trustingClient, 'other.test')).toMatchObject({
       status: null,
       error: 'the certificate is not valid (ERR_TLS_CERT_ALTNAME_INVALID)',
     });
@@ -239,14 +247,14 @@ describe('the connection of an attempt', () => {
       status: null,
       error: 'the certificate is not valid (DEPTH_ZERO_SELF_SIGNED_CERT)',
     });
-    expect(receiver.received).toHaveLength(3);
+    expect(receiver.receivedWebhooks).toHaveLength(3);
   });
 
   it('uses no proxy of the environment', async () => {
     const receiver = await startReceiver();
-    const proxied: string[] = [];
+    const proxiedRequests: string[] = [];
     const proxy = createServer((request, response) => {
-      proxied.push(request.url ?? '');
+      proxiedRequests.push(request.url ?? '');
       response.end();
     });
     proxy.listen(0, '127.0.0.1');
@@ -267,7 +275,7 @@ describe('the connection of an attempt', () => {
     const env = { ...process.env, NODE_USE_ENV_PROXY: '1', HTTP_PROXY: proxyUrl, http_proxy: proxyUrl, NO_PROXY: '' };
     const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script], { env });
     expect(stdout.trim()).toBe('200');
-    expect(receiver.received.map(({ path }) => path)).toEqual(['/webhook']);
-    expect(proxied.map((url) => new URL(url).pathname)).toEqual(['/other']);
+    expect(receiver.receivedWebhooks.map(({ path }) => path)).toEqual(['/webhook']);
+    expect(proxiedRequests.map((url) => new URL(url).pathname)).toEqual(['/other']);
   });
 });

@@ -19,8 +19,8 @@ import { createTemporaryDatabase } from '../../rig/postgres.ts';
 import { selectCaseCount } from '../../rig/sample.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-const PENDING = selectCaseCount(20_000, 1_000_000);
-const MESSAGES = 60;
+const PENDING_COUNT = selectCaseCount(20_000, 1_000_000);
+const MESSAGE_COUNT = 60;
 const DEAD_URL = 'https://192.31.196.7/dead';
 const KEY = createSigningKey(createSigningSecret(randomBytes));
 const COLUMNS = 'webhook_id, id, type, at, data, status, due_at, created_at';
@@ -66,9 +66,9 @@ async function installPostgres(): Promise<Installation> {
 
 async function createWebhook(store: Store, url: string): Promise<number> {
   const endpoint = { url, account: null, name: null, events: ['message.accepted'], sealed: 'unused' } as const;
-  const created = await store.createWebhook(endpoint, Date.now());
-  if (created.kind !== 'done') throw new Error(created.kind);
-  return created.value.id;
+  const createResult = await store.createWebhook(endpoint, Date.now());
+  if (createResult.kind !== 'done') throw new Error(createResult.kind);
+  return createResult.value.id;
 }
 
 describe.each([
@@ -82,7 +82,7 @@ describe.each([
     await store.createAccount('default', NO_LIMITS, Date.now());
     const deadId = await createWebhook(store, DEAD_URL);
     await createWebhook(store, 'https://192.31.196.7/healthy');
-    await addPending(deadId, PENDING);
+    await addPending(deadId, PENDING_COUNT);
     let deadAttempts = 0;
     const delivered = new Set<string>();
     let claims = 0;
@@ -110,14 +110,14 @@ describe.each([
       },
     });
     onTestFinished(() => worker.drain(1_000));
-    for (let count = 0; count < MESSAGES; count += 1) {
+    for (let count = 0; count < MESSAGE_COUNT; count += 1) {
       const message = createMessage();
       await store.accept([message]);
       worker.wake();
       await expect.poll(() => delivered.has(message.id), { interval: 1, timeout: 20_000 }).toBe(true);
     }
     // The attempts to the refusing endpoint become less frequent, so that its backlog does not load the store.
-    expect(deadAttempts).toBeLessThan(MESSAGES);
-    expect(claims).toBeLessThan(20 * MESSAGES);
+    expect(deadAttempts).toBeLessThan(MESSAGE_COUNT);
+    expect(claims).toBeLessThan(20 * MESSAGE_COUNT);
   }, 240_000);
 });

@@ -16,7 +16,7 @@ import { createVirtualClock } from '../../rig/clock.ts';
 import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { STORES } from '../../rig/stores.ts';
 
-const ROUNDS = 1;
+const ROUND_COUNT = 1;
 const CLAIM_DELAY_MS = 100;
 const OLD_URL = 'https://192.31.196.7/old';
 const NEW_URL = 'https://192.31.196.7/new';
@@ -41,9 +41,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
           ...store,
           // The response of the store reaches the node late, so a change can be made in between.
           async claimDeliveries(...args) {
-            const claimed = await store.claimDeliveries(...args);
-            if (claimed.deliveries.length > 0) await new Promise((resolve) => setTimeout(resolve, CLAIM_DELAY_MS));
-            return claimed;
+            const claimResult = await store.claimDeliveries(...args);
+            if (claimResult.deliveries.length > 0) await new Promise((resolve) => setTimeout(resolve, CLAIM_DELAY_MS));
+            return claimResult;
           },
         },
         createSeed: () => randomBytes(8).toString('hex'),
@@ -68,10 +68,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
         for (const worker of workers) worker.wake();
       }
     };
-    const accepting = acceptRepeatedly();
+    const acceptPromise = acceptRepeatedly();
     return async () => {
       isOver = true;
-      await accepting;
+      await acceptPromise;
       await Promise.all(workers.map((worker) => worker.drain(5_000)));
     };
   }
@@ -87,9 +87,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const stop = startLoad(store, (url, signatures) => attempts.push({ url, signatures }));
     const create = async (url: string) => {
       const endpoint = { url, account: null, name: null, events: ['message.accepted'], sealed: 'unused' } as const;
-      const created = await store.createWebhook(endpoint, Date.now());
-      if (created.kind !== 'done') throw new Error(created.kind);
-      return formatWebhookId(created.value.id);
+      const createResult = await store.createWebhook(endpoint, Date.now());
+      if (createResult.kind !== 'done') throw new Error(createResult.kind);
+      return formatWebhookId(createResult.value.id);
     };
     const countOf = (url: string) => attempts.filter((attempt) => attempt.url === url).length;
     const waitForAttempts = (url: string) =>
@@ -97,7 +97,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     try {
       // An endpoint that stays unchanged shows that attempts continue.
       await create(WITNESS_URL);
-      for (let round = 0; round < ROUNDS; round += 1) {
+      for (let round = 0; round < ROUND_COUNT; round += 1) {
         const id = await create(OLD_URL);
         attempts.length = 0;
         await waitForAttempts(OLD_URL);
@@ -112,11 +112,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await isDone(perform(rotateWebhook, { id, grace: '1h' }, context(store)))).toBe(true);
         await waitForAttempts(NEW_URL);
         expect(attempts.filter(({ url, signatures }) => url === NEW_URL && signatures !== 2)).toEqual([]);
-        const ended =
+        const endPromise =
           round % 2 === 0
             ? perform(disableWebhook, { id }, context(store))
             : perform(deleteWebhook, { id }, context(store));
-        expect(await isDone(ended)).toBe(true);
+        expect(await isDone(endPromise)).toBe(true);
         await waitForAttempts(WITNESS_URL);
         expect(countOf(NEW_URL)).toBe(0);
       }
@@ -143,9 +143,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       } as const;
       const ids = await Promise.all(
         [1, 2].map(async () => {
-          const created = await store.createWebhook(endpoint, Date.now());
-          if (created.kind !== 'done') throw new Error(created.kind);
-          return created.value.id;
+          const createResult = await store.createWebhook(endpoint, Date.now());
+          if (createResult.kind !== 'done') throw new Error(createResult.kind);
+          return createResult.value.id;
         }),
       );
       await store.accept([createMessage()]);
@@ -164,10 +164,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
         let isReturned = false;
         const parts = { ...context(store), clock, store: { ...store, listDeliveryLeases } };
         const operation: Parameters<typeof perform>[0] = change;
-        const returned = perform(operation, { id: formatWebhookId(webhookId), ...input }, parts).then(({ ok }) => {
-          isReturned = true;
-          return ok;
-        });
+        const operationPromise = perform(operation, { id: formatWebhookId(webhookId), ...input }, parts).then(
+          ({ ok }) => {
+            isReturned = true;
+            return ok;
+          },
+        );
         // An operation that waits for the lease lists it first. An operation that does not wait returns.
         await expect.poll(() => isReturned || listCount > 0, { interval: 1, timeout: 10_000 }).toBe(true);
         expect(isReturned).toBe(false);
@@ -181,7 +183,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           return isReturned;
         };
         await expect.poll(tick, { interval: 5, timeout: 10_000 }).toBe(true);
-        expect(await returned).toBe(true);
+        expect(await operationPromise).toBe(true);
         // The lease of the other endpoint does not end.
         if (webhookId !== ids[0]) expect(clock.now() - startedAt).toBeGreaterThanOrEqual(MAX_START_DELAY_MS);
       }

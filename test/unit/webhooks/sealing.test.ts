@@ -19,23 +19,23 @@ it('the cache returns the key of each secret, even of a rotated secret and of mo
     return key;
   });
   const secrets = Array.from({ length: 1_030 }, () => createSigningSecret(randomBytes));
-  const sealed = secrets.map((secret) => sealSigningSecret(key, secret));
+  const sealedSecrets = secrets.map((secret) => sealSigningSecret(key, secret));
   for (const round of [0, 1])
     for (const [index, secret] of secrets.entries())
-      expect(openKey(sealed[index] ?? '').equals(createSigningKey(secret)), `${round} ${index}`).toBe(true);
-  expect(openKey(sealed[0] ?? '')).toBe(openKey(sealed[0] ?? ''));
+      expect(openKey(sealedSecrets[index] ?? '').equals(createSigningKey(secret)), `${round} ${index}`).toBe(true);
+  expect(openKey(sealedSecrets[0] ?? '')).toBe(openKey(sealedSecrets[0] ?? ''));
   expect(loads).toBe(1);
 });
 
 it('the cache stores no failure: the secret is decrypted when the secret of the installation is restored', () => {
   const key = randomBytes(32);
-  const sealed = sealSigningSecret(key, createSigningSecret(randomBytes));
+  const sealedSecret = sealSigningSecret(key, createSigningSecret(randomBytes));
   let isLost = true;
   const openKey = createSigningKeyCache(() => {
     if (isLost) throw new Error('the file of the secret does not exist');
     return key;
   });
-  expect(() => openKey(sealed)).toThrow();
+  expect(() => openKey(sealedSecret)).toThrow();
   isLost = false;
-  expect(openKey(sealed).type).toBe('secret');
+  expect(openKey(sealedSecret).type).toBe('secret');
 });

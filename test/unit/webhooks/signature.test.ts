@@ -46,8 +46,8 @@ describe('a signature', () => {
     expect(() => new Webhook(createSigningSecret(randomBytes)).verify(BODY, headers)).toThrow();
     expect(() => new Webhook(secret).verify(`${BODY} `, headers)).toThrow();
     expect(() => new Webhook(secret).verify(BODY, { ...headers, 'webhook-id': 'other' })).toThrow();
-    const later = String(Number(headers['webhook-timestamp']) + 1);
-    expect(() => new Webhook(secret).verify(BODY, { ...headers, 'webhook-timestamp': later })).toThrow();
+    const laterTimestamp = String(Number(headers['webhook-timestamp']) + 1);
+    expect(() => new Webhook(secret).verify(BODY, { ...headers, 'webhook-timestamp': laterTimestamp })).toThrow();
     expect(() => new Webhook(secret).verify(BODY, sign([secret], BODY, Date.now() - 3_600_000))).toThrow();
   });
 

@@ -167,8 +167,8 @@ describe('the resolution of a target', () => {
 
   it('distinguishes a name without an address from a failed lookup', async () => {
     expect((await resolve({ kind: 'none' })).result).toMatchObject({ ok: false, code: 'name-not-found' });
-    const failed = await resolve({ kind: 'failed', reason: 'timeout' });
-    expect(failed.result).toMatchObject({ ok: false, code: 'dns-failed' });
+    const failedResult = await resolve({ kind: 'failed', reason: 'timeout' });
+    expect(failedResult.result).toMatchObject({ ok: false, code: 'dns-failed' });
   });
 
   it('of an address in the URL needs no lookup', async () => {

@@ -73,7 +73,7 @@ function createRig(
   const requests: WebhookRequest[] = [];
   const settlements: DeliverySettlement[] = [];
   const events: ServiceEvent[] = [];
-  const released: string[] = [];
+  const releasedIds: string[] = [];
   const recoveries: DeliveryRecovery[] = [];
   const orphans: LeasedDelivery[] = [];
   let fanOuts = 0;
@@ -96,21 +96,21 @@ function createRig(
     claims.push(limits);
     const claimMs = options.getClaimMs?.() ?? 0;
     if (claimMs > 0) await new Promise<void>((resolve) => clock.after(claimMs, resolve));
-    const free = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
-    const getFree = (webhookId: number) => free.get(webhookId) ?? limits.defaultFreeSlots;
+    const freeSlots = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
+    const getFree = (webhookId: number) => freeSlots.get(webhookId) ?? limits.defaultFreeSlots;
     const deliveries: LeasedDelivery[] = [];
     const ids = [...new Set(due.map(({ webhookId }) => webhookId))].sort((a, b) => a - b);
-    const examined = ids.filter((id) => id > limits.after).slice(0, options.maxExamined ?? 1_000);
-    for (const id of examined) {
+    const examinedIds = ids.filter((id) => id > limits.after).slice(0, options.maxExamined ?? 1_000);
+    for (const id of examinedIds) {
       for (const delivery of due.filter(({ webhookId }) => webhookId === id)) {
         if (getFree(id) <= 0 || (delivery.dueAt ?? 0) > clock.now()) break;
         if (deliveries.length >= limits.maxDeliveries) return { deliveries, next: deliveries.at(-1)?.webhookId ?? 0 };
-        free.set(id, getFree(id) - 1);
+        freeSlots.set(id, getFree(id) - 1);
         deliveries.push(delivery);
         due.splice(due.indexOf(delivery), 1);
       }
     }
-    const last = examined.length < (options.maxExamined ?? 1_000) ? undefined : examined.at(-1);
+    const last = examinedIds.length < (options.maxExamined ?? 1_000) ? undefined : examinedIds.at(-1);
     return { deliveries, next: last ?? null };
   };
   const start = (): WebhookWorker =>
@@ -126,9 +126,9 @@ function createRig(
           return { events: options.eventsPerRun ?? 0, deliveries: 0, hasMore: false };
         },
         async claimDeliveries(limits) {
-          const claimed = await claimDeliveries(limits);
-          if (options.losesResponse?.() !== true) return claimed;
-          orphans.push(...claimed.deliveries);
+          const claimResult = await claimDeliveries(limits);
+          if (options.losesResponse?.() !== true) return claimResult;
+          orphans.push(...claimResult.deliveries);
           throw new Error('the connection was lost');
         },
         async recoverDeliveries(recovery) {
@@ -136,7 +136,7 @@ function createRig(
           return due.push(...orphans.splice(0));
         },
         async releaseDeliveryLeases(leases) {
-          released.push(...leases.map(({ id }) => id));
+          releasedIds.push(...leases.map(({ id }) => id));
         },
         listWebhooks: async () => (options.failingWebhooks ?? []).map((id) => ({ id, failingSince: START })),
       },
@@ -158,7 +158,7 @@ function createRig(
     await clock.advance(1);
     await whenDrained;
   };
-  const state = { requests, settlements, events, released, recoveries, due, claims };
+  const state = { requests, settlements, events, released: releasedIds, recoveries, due, claims };
   return { clock, add, start, stop, ...state, fanOutCount: () => fanOuts };
 }
 
@@ -437,20 +437,20 @@ describe('the worker', () => {
   });
 
   it('sends the deliveries of a claim whose response was lost within two seconds, and not at the end of their leases', async () => {
-    const losses = [false, true];
+    const responseLosses = [false, true];
     const unansweredAttempt = Promise.withResolvers<WebhookAttemptResult>();
     const rig = createRig({
-      losesResponse: () => losses.shift() ?? false,
+      losesResponse: () => responseLosses.shift() ?? false,
       attempt: async ({ url }) => (url === 'https://1.test/' ? unansweredAttempt.promise : respondWith(200)),
     });
-    const running = rig.add(1);
+    const runningId = rig.add(1);
     const worker = rig.start();
     await rig.clock.advance(10);
     rig.add(2);
     await rig.clock.advance(3_000);
     expect(rig.settlements.map(({ webhookId }) => webhookId)).toEqual([2]);
     // The lease of the running attempt stays unchanged.
-    expect(rig.recoveries[0]).toMatchObject({ node: 'node', includeAllLeases: false, ownLeasesExcept: [running] });
+    expect(rig.recoveries[0]).toMatchObject({ node: 'node', includeAllLeases: false, ownLeasesExcept: [runningId] });
     await rig.clock.advance(DELIVERY_LEASE_MS);
     const { length } = rig.recoveries;
     await rig.clock.advance(DELIVERY_LEASE_MS);

@@ -32,12 +32,12 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
     applyNotifySecrets: (texts) => void secrets.push(['notify', texts]),
     warn: (line) => void lines.push(line),
   });
-  const pass = () => clock.advance(3 * INTERVAL_MS);
+  const waitForChecks = () => clock.advance(3 * INTERVAL_MS);
   const change = async (text: string) => {
     writeFileSync(path, text);
-    await pass();
+    await waitForChecks();
   };
-  return { path, applied, secrets, lines, stop, pass, change };
+  return { path, applied, secrets, lines, stop, pass: waitForChecks, change };
 }
 
 test('a changed transport is applied once, and nothing is applied without a change', async () => {

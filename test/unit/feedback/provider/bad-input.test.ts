@@ -29,8 +29,8 @@ import {
 
 const MAX_BODY_BYTES = 10_000_000;
 const HOUR_MS = 3_600_000;
-const DELIVERED = ['accepted', 'delivered'];
-const BOUNCED = [...DELIVERED, 'bounced'];
+const DELIVERED_VERBS = ['accepted', 'delivered'];
+const BOUNCED_VERBS = [...DELIVERED_VERBS, 'bounced'];
 /** Values that a test sends instead of an event. */
 const BROKEN_VALUES = [7, null, true, 'bounce', [], {}];
 
@@ -45,9 +45,9 @@ const MAX_AGES_MS: Readonly<Record<string, number>> = {
 };
 
 /** The providers whose requests contain a name and a password, and no signature. */
-const USES_BASIC: ReadonlySet<string> = new Set(['postmark', 'brevo', 'mailjet', 'sparkpost']);
+const BASIC_PROVIDERS: ReadonlySet<string> = new Set(['postmark', 'brevo', 'mailjet', 'sparkpost']);
 /** The providers whose signature is or covers a part of the parsed body. A body that cannot be parsed gets 401. */
-const SIGNS_PARSED_BODY: ReadonlySet<string> = new Set(['mailgun', 'mandrill']);
+const PARSED_BODY_SIGNERS: ReadonlySet<string> = new Set(['mailgun', 'mandrill']);
 
 /** Returns the refused requests and the unmatched events by reason, as the runtime status contains them. */
 function readRefused({ events }: ReceiverRig): readonly RefusedReports[] {
@@ -118,13 +118,13 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
         c,
       ];
       expect(await post(createRequest(create(members)))).toBe(200);
-      for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED);
+      for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
       expect(readCounts(receiver)).toEqual({ [`${name}-broken`]: brokenMembers.length, [`${name}-unmatched`]: 2 });
       // The same events again: in the reverse order, twice in one request, and in requests with one event.
       for (const body of [members.toReversed(), [a, a, b], [c], [a]].map(create))
         expect(await post(createRequest(body))).toBe(200);
-      for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED);
-      expect(await readVerbs(store, victim)).toEqual(DELIVERED);
+      for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
+      expect(await readVerbs(store, victim)).toEqual(DELIVERED_VERBS);
       expect(await listSuppressed(domain)).toEqual(recipients);
       expect(await countNewBounces()).toBe(recipients.length);
     });
@@ -141,7 +141,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
         const body = Buffer.from(list);
         expect(await post(isMailgun ? { ...request, body } : createRequest(body))).toBe(isMailgun ? 401 : 400);
       }
-      expect(await readVerbs(store, id)).toEqual(DELIVERED);
+      expect(await readVerbs(store, id)).toEqual(DELIVERED_VERBS);
       expect(readCounts(receiver)).toEqual({ [`${name}-${name === 'mailgun' ? 'unauthenticated' : 'broken'}`]: 3 });
     });
 
@@ -153,14 +153,14 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     const tooOld = maxAgeMs === undefined ? null : createRequest(body, Date.now() - maxAgeMs - 60_000);
     if (tooOld !== null) {
       expect(await post(tooOld)).toBe(401);
-      expect(await readVerbs(store, id)).toEqual(DELIVERED);
+      expect(await readVerbs(store, id)).toEqual(DELIVERED_VERBS);
     }
-    const captured = createRequest(body);
-    expect([await post(captured), await post(captured)]).toEqual([200, 200]);
+    const capturedRequest = createRequest(body);
+    expect([await post(capturedRequest), await post(capturedRequest)]).toEqual([200, 200]);
     await store.removeSuppression('default', `gone@${domain}`);
-    const later = createRequest(body, Date.now() + 1_000);
-    expect([await post(captured), await post(later)]).toEqual([200, 200]);
-    expect(await readVerbs(store, id)).toEqual(BOUNCED);
+    const laterRequest = createRequest(body, Date.now() + 1_000);
+    expect([await post(capturedRequest), await post(laterRequest)]).toEqual([200, 200]);
+    expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
     expect(await listSuppressed(domain)).toEqual([]);
     expect(await countNewBounces()).toBe(1);
     expect(readCounts(receiver)).toEqual(tooOld === null ? {} : { [`${name}-unauthenticated`]: 1 });
@@ -170,33 +170,35 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
     const [to, path] = [`gone@${domain}`, `/events/${name}`];
     const id = await storeDelivered(store, to);
-    const before = await store.findMessage(id);
-    const good = createBounce(id, to);
-    const signed = createRequest(good);
+    const messageBefore = await store.findMessage(id);
+    const goodBody = createBounce(id, to);
+    const signedRequest = createRequest(goodBody);
 
     // Requests that are not authenticated.
     const otherSender = row.createSender();
-    const other = createBounce(createMessage().id, to);
+    const otherBody = createBounce(createMessage().id, to);
     const forgedRequests = [
-      otherSender.createRequest(good, receiver.publicUrl),
-      { ...otherSender.createRequest(good, receiver.publicUrl), headers: {} },
-      ...(USES_BASIC.has(name) || name === 'mailgun' ? [] : [{ ...createRequest(other), body: good }]),
+      otherSender.createRequest(goodBody, receiver.publicUrl),
+      { ...otherSender.createRequest(goodBody, receiver.publicUrl), headers: {} },
+      ...(BASIC_PROVIDERS.has(name) || name === 'mailgun' ? [] : [{ ...createRequest(otherBody), body: goodBody }]),
     ];
     for (const request of forgedRequests) expect(await post(request)).toBe(401);
 
     // Bodies that are not in the format.
-    const utf16 = Buffer.from(good.toString(), 'utf16le');
+    const utf16 = Buffer.from(goodBody.toString(), 'utf16le');
     const damagedBodies = [
-      good.subarray(0, good.length / 2),
+      goodBody.subarray(0, goodBody.length / 2),
       utf16,
       Buffer.concat([Buffer.from([0xff, 0xfe]), utf16]),
-      Buffer.concat([Buffer.from([0x22, 0xe9, 0xff]), good]),
-      gzipSync(good),
+      Buffer.concat([Buffer.from([0x22, 0xe9, 0xff]), goodBody]),
+      gzipSync(goodBody),
       Buffer.alloc(0),
     ];
-    const signsParsedBody = SIGNS_PARSED_BODY.has(name);
+    const signsParsedBody = PARSED_BODY_SIGNERS.has(name);
     for (const body of damagedBodies)
-      expect(await post(signsParsedBody ? { ...signed, body } : createRequest(body))).toBe(signsParsedBody ? 401 : 400);
+      expect(await post(signsParsedBody ? { ...signedRequest, body } : createRequest(body))).toBe(
+        signsParsedBody ? 401 : 400,
+      );
 
     // An authenticated event without its type. The signature of a list, and of Mailgun, does not depend on its events.
     const [form] = forms;
@@ -207,16 +209,16 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     );
 
     // Events about a message of another installation, and about another recipient.
-    expect(await post(createRequest(other))).toBe(200);
+    expect(await post(createRequest(otherBody))).toBe(200);
     expect(await post(createRequest(createBounce(id, `other@${domain}`)))).toBe(200);
 
     // A body that exceeds the limit.
-    const { socket, received, closed } = openConnection(receiver);
-    socket.write(formatRequest(path, { ...signed, body: Buffer.alloc(0) }, MAX_BODY_BYTES + 1));
-    await closed;
-    expect(received()).toMatch(/^HTTP\/1\.1 413 /);
+    const { socket, readReceived, closePromise } = openConnection(receiver);
+    socket.write(formatRequest(path, { ...signedRequest, body: Buffer.alloc(0) }, MAX_BODY_BYTES + 1));
+    await closePromise;
+    expect(readReceived()).toMatch(/^HTTP\/1\.1 413 /);
 
-    expect(await store.findMessage(id)).toEqual(before);
+    expect(await store.findMessage(id)).toEqual(messageBefore);
     expect([await listSuppressed(domain), await countNewBounces()]).toEqual([[], 0]);
     expect(receiver.faults).toEqual([]);
     const counts = {
@@ -250,8 +252,8 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       `${unmatchedCount === 1 ? 'one event' : '2 events'} without a message of this installation`,
     );
 
-    expect(await post(signed)).toBe(200);
-    expect(await readVerbs(store, id)).toEqual(BOUNCED);
+    expect(await post(signedRequest)).toBe(200);
+    expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
     expect(await listSuppressed(domain)).toEqual([to]);
   });
 });

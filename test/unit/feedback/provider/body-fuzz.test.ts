@@ -27,7 +27,7 @@ const RUNS = { seed: 20261123, numRuns: selectCaseCount(30, 4_000) };
 const SIGNED_CONTENT: readonly string[] = ['mailgun', 'mandrill'];
 
 /** Returns the body with `length` bytes replaced by `bytes`. `position` is in thousandths of the length of the body. */
-function splice(body: Buffer, position: number, length: number, bytes: Uint8Array | string): Buffer {
+function spliceBytes(body: Buffer, position: number, length: number, bytes: Uint8Array | string): Buffer {
   const at = Math.floor((body.length * position) / 1_000);
   return Buffer.concat([body.subarray(0, at), Buffer.from(bytes as string), body.subarray(at + length)]);
 }
@@ -82,8 +82,8 @@ const value = fc.constantFrom(
 );
 /** Returns the canonical form of an address, in which two spellings of one mailbox are equal. */
 function toCanonical(address: string): string | null {
-  const parsed = parseAddress(address);
-  return parsed === null ? null : toCanonicalAddress(parsed);
+  const parsedAddress = parseAddress(address);
+  return parsedAddress === null ? null : toCanonicalAddress(parsedAddress);
 }
 
 type Change = (body: Buffer) => Buffer;
@@ -96,14 +96,14 @@ const change: fc.Arbitrary<Change> = fc.oneof(
   fc.tuple(position, fc.nat(8), fc.uint8Array({ maxLength: 8 })).map(
     ([at, length, bytes]): Change =>
       (body) =>
-        splice(body, at, length, bytes),
+        spliceBytes(body, at, length, bytes),
   ),
   fc
     .tuple(position, fc.constantFrom('\0', '"', '\\', '{', '}', '[', ']', ',', ':', '\n', '%00', '&', '=', '\ufeff'))
     .map(
       ([at, text]): Change =>
         (body) =>
-          splice(body, at, 0, text),
+          spliceBytes(body, at, 0, text),
     ),
   fc.tuple(position, value).map(
     ([at, text]): Change =>
@@ -153,12 +153,12 @@ describe('a request with changed bytes', () => {
           return Promise.resolve(batch.map(() => ({ kind: 'unrelated' })));
         },
       });
-      const original = createEventBody(row, row.samples.hardBounce, { id: ID, recipient: RECIPIENT });
-      const signed = sender.createRequest(original, receiver.publicUrl);
+      const originalBody = createEventBody(row, row.samples.hardBounce, { id: ID, recipient: RECIPIENT });
+      const signedRequest = sender.createRequest(originalBody, receiver.publicUrl);
       const create = (apply: Change): EventRequest =>
         name === 'mailgun'
-          ? { headers: signed.headers, body: apply(signed.body) }
-          : sender.createRequest(apply(original), receiver.publicUrl);
+          ? { headers: signedRequest.headers, body: apply(signedRequest.body) }
+          : sender.createRequest(apply(originalBody), receiver.publicUrl);
       await fc.assert(
         fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 2 }), contentType, async (changes, type) => {
           const refusals = receiver.listRefusals().length;
@@ -188,7 +188,7 @@ describe('a request with changed bytes', () => {
       expect(receiver.faults).toEqual([]);
       // The endpoint still reads the unchanged event.
       reports.length = 0;
-      const { headers, body } = signed;
+      const { headers, body } = signedRequest;
       const last = await fetch(receiver.url, { method: 'POST', headers: { ...headers }, body: new Uint8Array(body) });
       expect([last.status, reports.length]).toEqual([200, 1]);
     },

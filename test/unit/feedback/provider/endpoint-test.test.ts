@@ -47,15 +47,15 @@ describe.each([
 
   test('gets 200 without a secret, as HEAD does, and every other request gets 404', async () => {
     const to = await startTestRoute();
-    const right = createTest(url);
-    const wrong = createTest(`${url}/other`);
-    const changed = { ...right, body: Buffer.concat([right.body, Buffer.from(' ')]) };
+    const rightRequest = createTest(url);
+    const wrongRequest = createTest(`${url}/other`);
+    const changedRequest = { ...rightRequest, body: Buffer.concat([rightRequest.body, Buffer.from(' ')]) };
     expect(await send(to, 'HEAD')).toBe(200);
-    expect(await send(to, 'POST', right)).toBe(200);
-    expect(await send(to, 'POST', changed)).toBe(404);
-    if (name === 'mandrill') expect(await send(to, 'POST', wrong)).toBe(404);
+    expect(await send(to, 'POST', rightRequest)).toBe(200);
+    expect(await send(to, 'POST', changedRequest)).toBe(404);
+    if (name === 'mandrill') expect(await send(to, 'POST', wrongRequest)).toBe(404);
     expect(await send(to, 'POST', { headers: {}, body: Buffer.alloc(100_000) })).toBe(404);
-    expect(await send(to, 'PUT', right)).toBe(404);
+    expect(await send(to, 'PUT', rightRequest)).toBe(404);
   });
 
   test('is not counted, but a request below /events that gets 404 is counted', async () => {

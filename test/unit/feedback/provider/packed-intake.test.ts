@@ -36,18 +36,18 @@ test('packed reports are unpacked without a change', () => {
       recordsDigestAlways: true,
     },
   ];
-  const packed = packReports(reports);
-  expect(packed.count).toBe(2);
-  expect(unpackReports(packed)).toEqual(reports);
+  const packedReports = packReports(reports);
+  expect(packedReports.count).toBe(2);
+  expect(unpackReports(packedReports)).toEqual(reports);
 });
 
 test('at most the given number of parts is recorded at the same time, in their order', async () => {
-  const started: string[] = [];
+  const startedParts: string[] = [];
   const commits: PromiseWithResolvers<readonly FeedbackResult[]>[] = [];
   const { recordParts } = createPackedIntake({
     store: {
       recordPackedFeedback(part) {
-        started.push(...unpackReports(part).map(({ digest }) => digest));
+        startedParts.push(...unpackReports(part).map(({ digest }) => digest));
         const commit = Promise.withResolvers<readonly FeedbackResult[]>();
         commits.push(commit);
         return commit.promise;
@@ -62,13 +62,13 @@ test('at most the given number of parts is recorded at the same time, in their o
     recordParts([createPart('1'), createPart('2'), createPart('3')], ORIGIN),
     recordParts([createPart('4')], ORIGIN),
   ];
-  expect(started).toEqual(['1', '2']);
+  expect(startedParts).toEqual(['1', '2']);
   for (const [index, expected] of [
     ['1', '2', '3'],
     ['1', '2', '3', '4'],
   ].entries()) {
     commits[index]?.resolve([{ kind: 'repeated' }]);
-    await expect.poll(() => started).toEqual(expected);
+    await expect.poll(() => startedParts).toEqual(expected);
   }
   for (const commit of commits) commit.resolve([{ kind: 'repeated' }]);
   expect(await Promise.all(requests)).toEqual([
@@ -79,17 +79,19 @@ test('at most the given number of parts is recorded at the same time, in their o
 
 test('a part that fails is recorded report by report, and only the failed reports are failures', async () => {
   const events: ServiceEvent[] = [];
-  const full = new StoreError('the disk is full');
+  const fullDiskError = new StoreError('the disk is full');
   let pendingReports = 0;
   const { recordParts } = createPackedIntake({
     store: {
       recordPackedFeedback: (part) =>
         part.text.includes('"bad"')
-          ? Promise.reject(full)
+          ? Promise.reject(fullDiskError)
           : Promise.resolve([{ kind: 'pending' }, { kind: 'unrelated' }, { kind: 'repeated' }]),
     },
     recordReport: ({ digest }) =>
-      digest === 'bad' ? Promise.reject(full) : Promise.resolve(digest === 'foreign' ? 'unmatched' : 'recorded'),
+      digest === 'bad'
+        ? Promise.reject(fullDiskError)
+        : Promise.resolve(digest === 'foreign' ? 'unmatched' : 'recorded'),
     publish: (event) => void events.push(event),
     onPending: () => {
       pendingReports += 1;
@@ -97,7 +99,7 @@ test('a part that fails is recorded report by report, and only the failed report
     maxConcurrentParts: 1,
   });
   const parts = [createPart('good', 'bad', 'foreign'), createPart('1', '2', '3')];
-  expect(await recordParts(parts, ORIGIN)).toEqual({ recorded: 3, unmatched: 2, failures: [full] });
+  expect(await recordParts(parts, ORIGIN)).toEqual({ recorded: 3, unmatched: 2, failures: [fullDiskError] });
   expect(pendingReports).toBe(1);
   expect(events).toEqual([
     { type: 'report.unrelated', at: ORIGIN.at, source: 'sparkpost' },

@@ -46,26 +46,26 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
 
   test('a body with a declared size of more than 10 MB gets 413 before the body is sent', async () => {
     const { receiver, store, id, request } = await createRig();
-    const { socket, received, closed } = openConnection(receiver);
+    const { socket, readReceived, closePromise } = openConnection(receiver);
     socket.write(formatRequest(path, { ...request, body: Buffer.alloc(0) }, MAX_BODY_BYTES + 1));
-    await closed;
-    expect(received()).toMatch(/^HTTP\/1\.1 413 /);
+    await closePromise;
+    expect(readReceived()).toMatch(/^HTTP\/1\.1 413 /);
     expect(receiver.listRefusals()).toEqual([`${name}-too-large`]);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
 
   test('a body of an unknown size is read up to 10 MB, and then the connection is closed', async () => {
     const { receiver, request } = await createRig();
-    const { socket, closed } = openConnection(receiver);
+    const { socket, closePromise } = openConnection(receiver);
     const fields = Object.entries({ ...request.headers, 'transfer-encoding': 'chunked', host: 'localhost' });
     socket.write(`POST ${path} HTTP/1.1\r\n${fields.map(([field, value]) => `${field}: ${value}\r\n`).join('')}\r\n`);
     const chunk = Buffer.concat([Buffer.from('10000\r\n'), Buffer.alloc(65_536, 0x20), Buffer.from('\r\n')]);
     let sentBytes = 0;
     while (!socket.destroyed && sentBytes < 10 * MAX_BODY_BYTES) {
       sentBytes += chunk.length;
-      if (!socket.write(chunk)) await Promise.race([once(socket, 'drain').catch(() => undefined), closed]);
+      if (!socket.write(chunk)) await Promise.race([once(socket, 'drain').catch(() => undefined), closePromise]);
     }
-    await closed;
+    await closePromise;
     expect(sentBytes).toBeLessThan(MAX_BODY_BYTES + MAX_BUFFER_BYTES);
     expect(receiver.listRefusals()).toEqual([`${name}-too-large`]);
   });
@@ -101,10 +101,10 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
   ])('a connection that stops in the middle of %s gets 408 and is closed', async (_part, cut) => {
     const timeLimits = { headersTimeout: 200, requestTimeout: 300, connectionsCheckingInterval: 50 };
     const { receiver, store, id, request } = await createRig({ timeLimits });
-    const { socket, received, closed } = openConnection(receiver);
+    const { socket, readReceived, closePromise } = openConnection(receiver);
     socket.write(cut(formatRequest(path, request)));
-    await closed;
-    expect(received()).toMatch(/^HTTP\/1\.1 408 /);
+    await closePromise;
+    expect(readReceived()).toMatch(/^HTTP\/1\.1 408 /);
     expect(receiver.listRefusals()).toEqual(['http-broken']);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   });
@@ -170,10 +170,11 @@ describe('a request with several events', () => {
       const first = await Promise.all(ids.map((id) => readVerbs(store, id)));
       expect(first.filter((verbs) => verbs.includes('bounced')).length).toBeLessThan(recipients.length);
       isFailing = false;
-      const reversed = sender.createRequest(Buffer.from(`[${bodies.toReversed().join(',')}]`), receiver.url);
-      expect([(await postEvents(receiver, reversed)).status, (await postEvents(receiver, request)).status]).toEqual([
-        200, 200,
-      ]);
+      const reversedRequest = sender.createRequest(Buffer.from(`[${bodies.toReversed().join(',')}]`), receiver.url);
+      expect([
+        (await postEvents(receiver, reversedRequest)).status,
+        (await postEvents(receiver, request)).status,
+      ]).toEqual([200, 200]);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
       expect(await countBounces(store)).toBe(recipients.length);
     },
@@ -196,10 +197,10 @@ describe('a request with several events', () => {
 });
 
 describe('a member that is damaged does not affect the other members of a JSON list', () => {
-  const nested = `${'['.repeat(100)}${']'.repeat(100)}`;
+  const nestedArrays = `${'['.repeat(100)}${']'.repeat(100)}`;
 
   test.each([
-    ['a member that is nested deeper than 64 levels', Buffer.from(`{"event":"open","nested":${nested}}`)],
+    ['a member that is nested deeper than 64 levels', Buffer.from(`{"event":"open","nested":${nestedArrays}}`)],
     ['a byte that is not UTF-8', Buffer.from('{"event":"open","agent":"\xff"}', 'latin1')],
   ])('%s', async (_name, member) => {
     const row = EVENT_SENDERS.find(({ name }) => name === 'sendgrid');
@@ -224,7 +225,7 @@ describe('a member that is damaged does not affect the other members of a JSON l
     const id = await storeDelivered(store, 'gone@example.net');
     const receiver = await startReceiver('mailjet', sender.secret, store);
     const event = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
-    const body = Buffer.from(`[${event.replace('{', `{"nested":${nested},`)},${event}]`);
+    const body = Buffer.from(`[${event.replace('{', `{"nested":${nestedArrays},`)},${event}]`);
     expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered', 'bounced']);
     expect(receiver.listRefusals()).toEqual(['mailjet-broken']);
@@ -242,13 +243,15 @@ describe.each(['mailgun', 'mandrill'] as const)('a body of %s that is parsed bef
     const sender = row.createSender();
     const id = await storeDelivered(store, 'gone@example.net');
     const receiver = await startReceiver(name, sender.secret, store);
-    const small = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' });
+    const smallBody = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' });
     const body =
       name === 'mailgun'
-        ? Buffer.from(small.toString().replace('{', `{"padding":"${PADDING}",`))
-        : Buffer.from(small.toString().replace('mandrill_events=', `mandrill_events=${'+'.repeat(PADDING.length)}`));
-    const forged = row.createSender().createRequest(body, receiver.publicUrl);
-    expect((await postEvents(receiver, forged)).status).toBe(401);
+        ? Buffer.from(smallBody.toString().replace('{', `{"padding":"${PADDING}",`))
+        : Buffer.from(
+            smallBody.toString().replace('mandrill_events=', `mandrill_events=${'+'.repeat(PADDING.length)}`),
+          );
+    const forgedRequest = row.createSender().createRequest(body, receiver.publicUrl);
+    expect((await postEvents(receiver, forgedRequest)).status).toBe(401);
     expect(receiver.listRefusals()).toEqual([`${name}-unauthenticated`]);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
     expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(200);
@@ -270,12 +273,12 @@ test('the token of a Mailgun request about an unknown message, another recipient
     createEventBody(row, row.samples.hardBounce, { ...about, recipient: 'other@example.net' }),
     createEventBody(row, 'opened.json', about),
   ]) {
-    const captured = sender.createRequest(body, receiver.url);
-    expect((await postEvents(receiver, captured)).status).toBe(200);
-    const { signature }: { signature: unknown } = JSON.parse(captured.body.toString());
+    const capturedRequest = sender.createRequest(body, receiver.url);
+    expect((await postEvents(receiver, capturedRequest)).status).toBe(200);
+    const { signature }: { signature: unknown } = JSON.parse(capturedRequest.body.toString());
     const bounce: object = JSON.parse(createEventBody(row, row.samples.hardBounce, about).toString());
-    const replayed = Buffer.from(JSON.stringify({ ...bounce, signature }));
-    expect((await postEvents(receiver, { ...captured, body: replayed })).status).toBe(200);
+    const replayedBody = Buffer.from(JSON.stringify({ ...bounce, signature }));
+    expect((await postEvents(receiver, { ...capturedRequest, body: replayedBody })).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
   }
 });
@@ -322,8 +325,8 @@ describe('a large body', () => {
 
   test('that exhausts the memory of its thread gets 503, and the next request is applied', async () => {
     const { store, sender, id, receiver, event } = await createSparkPostRig();
-    const hostile = Buffer.from(`[${'{"msys":{"a":{"type":"bounce"}}},'.repeat(300_000)}{}]`);
-    expect((await postEvents(receiver, sender.createRequest(hostile, receiver.publicUrl))).status).toBe(503);
+    const hostileBody = Buffer.from(`[${'{"msys":{"a":{"type":"bounce"}}},'.repeat(300_000)}{}]`);
+    expect((await postEvents(receiver, sender.createRequest(hostileBody, receiver.publicUrl))).status).toBe(503);
     expect(receiver.listRefusals()).toEqual(['sparkpost-unread']);
     const body = Buffer.from(`[${'{"msys":{}},'.repeat(50_000)}${event}]`);
     expect((await postEvents(receiver, sender.createRequest(body, receiver.publicUrl))).status).toBe(200);

@@ -21,7 +21,7 @@ const MAX_EVENTS = 100;
 const createFailedRecipients = (count: number): string =>
   `X-Failed-Recipients: ${Array.from({ length: count }, (_, i) => `u${i}@kunde.example`).join(',\r\n ')}\r\n`;
 
-interface Hostile {
+interface HostileReport {
   readonly subject: string;
   /** Addresses in X-Failed-Recipients. */
   readonly recipientCount: number;
@@ -29,7 +29,7 @@ interface Hostile {
 }
 
 /** Repeats the atoms of each part up to its share of `length` characters. */
-function composeHostileReport({ subject, recipientCount: count, parts }: Hostile, length: number): Buffer {
+function composeHostileReport({ subject, recipientCount: count, parts }: HostileReport, length: number): Buffer {
   const header = `From: MAILER-DAEMON@relay.example\r\nSubject: ${subject}\r\n${createFailedRecipients(count)}`;
   const share = Math.floor(length / parts.length);
   const bodies = parts.map(({ type, atoms }) => {
@@ -77,7 +77,7 @@ const TYPES = [
   'text/rfc822-headers',
 ] as const;
 
-const HOSTILE = fc.record({
+const HOSTILE_REPORT = fc.record({
   subject: fc.constantFrom('Undelivered Mail Returned to Sender', 'hello', 'Re: hello', ''),
   recipientCount: fc.constantFrom(0, 1, 100, 400),
   parts: fc.array(
@@ -97,11 +97,11 @@ function measureClassification(raw: Uint8Array): { readonly textCount: number; r
 
 /** Returns the processor time in µs: the minimum of several runs, which excludes other load of the machine. */
 function measureProcessorTime(work: () => void): number {
-  let minimum = Number.POSITIVE_INFINITY;
+  let minimumUs = Number.POSITIVE_INFINITY;
   for (let run = 0; run < 4; run += 1) {
-    minimum = Math.min(minimum, 1_000 * measureProcessorMs(work));
+    minimumUs = Math.min(minimumUs, 1_000 * measureProcessorMs(work));
   }
-  return minimum;
+  return minimumUs;
 }
 
 /**
@@ -118,7 +118,7 @@ function expectLinear(work: (length: number) => () => void, length: number, labe
 
 test('the classified text grows linearly with the length of generated hostile reports', () => {
   fc.assert(
-    fc.property(HOSTILE, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostileReport, length) => {
+    fc.property(HOSTILE_REPORT, fc.constantFrom(2_000, 8_000, 32_000, 128_000), (hostileReport, length) => {
       const raw = composeHostileReport(hostileReport, length);
       const { textCount, characterCount } = measureClassification(raw);
       // Up to four messages can be nested. Each text is classified by diagnostic, by section and as a whole.
@@ -131,7 +131,7 @@ test('the classified text grows linearly with the length of generated hostile re
 
 test('the reading time grows linearly with the length of generated hostile reports', () => {
   fc.assert(
-    fc.property(HOSTILE, (hostileReport) => {
+    fc.property(HOSTILE_REPORT, (hostileReport) => {
       const createReport = (length: number) => {
         const report = composeHostileReport(hostileReport, length);
         return () => void readFeedbackEvents(report);

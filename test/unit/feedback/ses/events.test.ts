@@ -169,7 +169,7 @@ test.each([
 });
 
 test('every JSON value is read without failure', () => {
-  const shapes = fc.record({
+  const eventShapes = fc.record({
     eventType: fc.constantFrom('Bounce', 'Complaint', 'Delivery', 'DeliveryDelay', 'Reject', 'Rendering Failure'),
     mail: fc.constant({ messageId: 'id' }),
     bounce: fc.jsonValue(),
@@ -180,7 +180,7 @@ test('every JSON value is read without failure', () => {
     failure: fc.jsonValue(),
   });
   fc.assert(
-    fc.property(fc.oneof(shapes, fc.jsonValue()), (value) => {
+    fc.property(fc.oneof(eventShapes, fc.jsonValue()), (value) => {
       const event = readSesEvent(JSON.stringify(value));
       if (event.kind === 'feedback') expect(event.events.length).toBeGreaterThan(0);
     }),

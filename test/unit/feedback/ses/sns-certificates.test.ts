@@ -38,9 +38,9 @@ describe('a certificate', () => {
   });
 
   test('with its intermediate certificate is trusted', async () => {
-    const between = await root.issueCertificate('Test Authority', { ca: true });
-    const leaf = await between.issueCertificate();
-    expect((await postWithCertificate(`${leaf.cert}\n${between.cert}`, leaf.key)).status).toBe(200);
+    const intermediateSigner = await root.issueCertificate('Test Authority', { ca: true });
+    const leaf = await intermediateSigner.issueCertificate();
+    expect((await postWithCertificate(`${leaf.cert}\n${intermediateSigner.cert}`, leaf.key)).status).toBe(200);
     expect((await postWithCertificate(leaf.cert, leaf.key)).status).toBe(403);
   });
 
@@ -59,8 +59,8 @@ describe('a certificate', () => {
   test('with another name is refused', async () => {
     const otherSigner = await root.issueCertificate('sns.example.com');
     expect((await postWithCertificate(otherSigner.cert, otherSigner.key)).status).toBe(403);
-    const regional = await root.issueCertificate(`sns.${REGION}.amazonaws.com`);
-    expect((await postWithCertificate(regional.cert, regional.key)).status).toBe(200);
+    const regionalSigner = await root.issueCertificate(`sns.${REGION}.amazonaws.com`);
+    expect((await postWithCertificate(regionalSigner.cert, regionalSigner.key)).status).toBe(200);
   });
 
   test('that has expired is refused', async () => {
@@ -103,16 +103,16 @@ describe('a certificate', () => {
   });
 
   test('is not fetched from a redirect', async () => {
-    const requested: (string | undefined)[] = [];
+    const requestedUrls: (string | undefined)[] = [];
     const fetchFromServer = await createServerFetch((incoming, response) => {
-      requested.push(incoming.url);
+      requestedUrls.push(incoming.url);
       if (incoming.url === '/elsewhere.pem') response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere.pem' }).end();
     });
     const { post, refusals } = await createRig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
     expect(refusals).toEqual(['sns-forged']);
-    expect(requested).toEqual([new URL(CERT_URL).pathname]);
+    expect(requestedUrls).toEqual([new URL(CERT_URL).pathname]);
   });
 
   test('that never ends is read up to a limit', async () => {
@@ -192,13 +192,16 @@ describe('a certificate', () => {
 describe('the issuer of a certificate without its chain', () => {
   const readCertificate = (name: string) => readFileSync(join(import.meta.dirname, '../../../corpus/sns-chain', name));
   const createCertificates = (get: (url: string) => Response) => {
-    const requested: string[] = [];
+    const requestedUrls: string[] = [];
     const fetching = (async (input: URL | string) => {
-      requested.push(String(input));
+      requestedUrls.push(String(input));
       return get(String(input));
     }) as typeof fetch;
     const parts = { fetch: fetching, getRoots: () => [readCertificate('root.pem').toString()], now: systemClock.now };
-    return { requested, getCertificate: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)) };
+    return {
+      requested: requestedUrls,
+      getCertificate: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)),
+    };
   };
   const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
 

@@ -16,10 +16,14 @@ beforeEach(() => {
 interface RigParts {
   readonly recordReport?: (report: FeedbackReport) => Promise<RecordResult>;
   readonly topics?: string[];
-  readonly quick?: boolean;
+  readonly isBackoffShort?: boolean;
 }
 
-async function createRig({ recordReport = async () => 'recorded', topics = [], quick = false }: RigParts = {}) {
+async function createRig({
+  recordReport = async () => 'recorded',
+  topics = [],
+  isBackoffShort = false,
+}: RigParts = {}) {
   const queue = await startSqsFake();
   onTestFinished(() => queue.close());
   const [reports, refusals, faults]: [FeedbackReport[], string[], string[]] = [[], [], []];
@@ -27,7 +31,9 @@ async function createRig({ recordReport = async () => 'recorded', topics = [], q
     queueUrl: queue.queueUrl,
     region: 'eu-west-1',
     // Backoff is shortened in tests that do not check its intervals.
-    clock: quick ? { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) } : systemClock,
+    clock: isBackoffShort
+      ? { ...systemClock, after: (ms, run) => systemClock.after(Math.min(ms, 20), run) }
+      : systemClock,
     random: () => 0,
     topics,
     recordReport: (report) => {
@@ -124,7 +130,7 @@ test('content that is not an event and a message of another topic are stored for
 });
 
 test('no event is lost when the queue fails, ends, loses deletions and repeats events', async () => {
-  const { queue, reports, faults, start } = await createRig({ quick: true });
+  const { queue, reports, faults, start } = await createRig({ isBackoffShort: true });
   queue.failNext(6);
   queue.dropNext(3);
   queue.loseDeletions(5);
@@ -146,7 +152,7 @@ test('no event is lost when the queue fails, ends, loses deletions and repeats e
 });
 
 test('a request without a response is aborted after its timeout and repeated', async () => {
-  const { queue, faults, start } = await createRig({ quick: true });
+  const { queue, faults, start } = await createRig({ isBackoffShort: true });
   queue.stallNext(4);
   await start();
   await expect.poll(() => faults.length).toBeGreaterThanOrEqual(4);
