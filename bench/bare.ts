@@ -1,6 +1,6 @@
 /**
- * The baseline for durable accept: a bare Fastify route with the same schema, which stores nothing. Prints the port of
- * the route.
+ * The baseline for durable accept: a bare Fastify route with the schema of the public interface, which stores nothing.
+ * Prints the port of the route.
  */
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';

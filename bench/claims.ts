@@ -62,8 +62,8 @@ export function seedQueue(path: string, queuedCount: number): void {
   database.close();
 }
 
-/** Claims and releases `messages` messages, and claims and settles the same number. */
-export function measureClaimRates(path: string, messages: number): ClaimRates {
+/** Claims and releases `messageCount` messages, and claims and settles the same number. */
+export function measureClaimRates(path: string, messageCount: number): ClaimRates {
   const database = openDatabase(path);
   // Checkpoints are explicit, so the size of the log is the number of bytes written.
   database.exec('PRAGMA wal_autocheckpoint = 0');
@@ -81,21 +81,21 @@ export function measureClaimRates(path: string, messages: number): ClaimRates {
   ) => {
     writtenBytes = 0;
     const startedAt = performance.now();
-    let claimed = 0;
+    let claimedCount = 0;
     let checkpointMs = 0;
-    while (claimed < messages) {
+    while (claimedCount < messageCount) {
       const now = Date.now() + 3_600_000;
       const { messages: leasedMessages } = inTransaction(() =>
         store.claim(CLAIM_LIMITS, { ...lease, until: now + 600_000 }, now),
       );
       inTransaction(() => completeClaim(leasedMessages, now));
-      claimed += leasedMessages.length;
+      claimedCount += leasedMessages.length;
       const checkpointStartedAt = performance.now();
       writtenBytes += statSync(`${path}-wal`).size;
       database.exec('PRAGMA wal_checkpoint(TRUNCATE)');
       checkpointMs += performance.now() - checkpointStartedAt;
     }
-    return (claimed * 1000) / (performance.now() - startedAt - checkpointMs);
+    return (claimedCount * 1000) / (performance.now() - startedAt - checkpointMs);
   };
   const releasedPerSecond = measureRate((leasedMessages, now) =>
     store.release(
@@ -103,7 +103,7 @@ export function measureClaimRates(path: string, messages: number): ClaimRates {
       now,
     ),
   );
-  const writtenBytesPerMessage = writtenBytes / messages;
+  const writtenBytesPerMessage = writtenBytes / messageCount;
   const settledPerSecond = measureRate((leasedMessages, now) => {
     const event = { at: now, verb: 'delivered', by: 'bench', detail: null, failure: null, attempt: null };
     store.settle(

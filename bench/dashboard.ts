@@ -17,14 +17,14 @@ import { createBenchFolder, removeFolder, startPostrider } from './postrider.ts'
 import { seedPostgres, seedSqlite } from './search-seed.ts';
 
 const MILLION = 1_000_000;
-const ROUNDS = 9;
+const ROUND_COUNT = 9;
 const PASSWORD = 'the password of the benchmark';
 const SUPPRESSION_COUNT = 500_000;
 const AUDIT_ENTRY_COUNT = 200_000;
 
 type RecordFigure = (measure: string, value: number, unit: string, target?: string | null) => void;
 
-/** The requests that the pages send, by the interaction of an operator. `ID` is the id of a bounced message. */
+/** The requests that the pages send for each interaction of an operator. `ID` is the id of a bounced message. */
 const REQUESTS: readonly (readonly [interaction: string, path: string])[] = [
   ['overview', '/overview?range=24h'],
   ['overview of 30 days', '/overview?range=30d'],
@@ -144,18 +144,18 @@ async function measureRequests(name: string, database: string, folder: string, r
       const url = `${origin}/api/v1${path.replace('ID', id)}`;
       const isExport = path.startsWith('/messages/export');
       const durations: number[] = [];
-      for (let round = 0; round < ROUNDS; round += 1) {
+      for (let round = 0; round < ROUND_COUNT; round += 1) {
         const startedAt = performance.now();
         await (isExport ? fetchFirstBytes(url, headers) : fetchText(url, headers));
         durations.push(performance.now() - startedAt);
       }
       const firstMs = durations[0] ?? 0;
       durations.sort((a, b) => a - b);
-      const medianMs = durations[ROUNDS >> 1] ?? 0;
+      const medianMs = durations[ROUND_COUNT >> 1] ?? 0;
       worstMs = Math.max(worstMs, medianMs);
       record(`${name}: ${interaction}: first call`, firstMs, 'ms');
       record(`${name}: ${interaction}: median`, medianMs, 'ms', 'under 100');
-      record(`${name}: ${interaction}: maximum of ${ROUNDS}`, durations.at(-1) ?? 0, 'ms');
+      record(`${name}: ${interaction}: maximum of ${ROUND_COUNT}`, durations.at(-1) ?? 0, 'ms');
     }
     record(`${name}: slowest median of a request of the dashboard`, worstMs, 'ms', 'under 100');
   } finally {

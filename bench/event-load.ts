@@ -53,7 +53,7 @@ function fail(reason: string): never {
 }
 
 /** Sends a batch. The responses are short, so each arrives in one piece. */
-function send(socket: Socket, batch: Buffer): Promise<void> {
+function sendBatch(socket: Socket, batch: Buffer): Promise<void> {
   return new Promise((resolve) => {
     socket.once('data', (response) => {
       const status = response.toString('latin1', 9, 12);
@@ -84,7 +84,7 @@ async function sendBatches(socket: Socket): Promise<void> {
     if (batch === undefined) return;
     const waitMs = startedAt + index * intervalMs - performance.now();
     if (waitMs > 0) await new Promise((resolve) => setTimeout(resolve, waitMs));
-    await send(socket, batch);
+    await sendBatch(socket, batch);
   }
 }
 

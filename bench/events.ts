@@ -15,7 +15,7 @@ import { type BenchService, createBenchFolder, findFreePort, startPostrider } fr
 import { startScript } from './script.ts';
 
 const EVENTS_PER_BATCH = 1_000;
-const CONNECTIONS = 4;
+const CONNECTION_COUNT = 4;
 
 /** The result of one run of event-load.ts. */
 export interface EventLoadResult {
@@ -41,8 +41,8 @@ export interface EventBench {
   readonly start: (count: number, eventsPerSecond: number | null) => Promise<EventStream>;
 }
 
-/** Starts a service whose store contains `messages` delivered messages. */
-export async function startEventBench(messages: number): Promise<EventBench> {
+/** Starts a service whose store contains `messageCount` delivered messages. */
+export async function startEventBench(messageCount: number): Promise<EventBench> {
   const folder = createBenchFolder();
   const port = await findFreePort();
   const settings = {
@@ -52,7 +52,7 @@ export async function startEventBench(messages: number): Promise<EventBench> {
   };
   const firstService = await startPostrider(settings, folder);
   await firstService.stop();
-  const seededMessages = seedDelivered(join(folder, 'data/postrider.db'), messages);
+  const seededMessages = seedDelivered(join(folder, 'data/postrider.db'), messageCount);
   const service = { ...(await startPostrider(settings, folder)), key: firstService.key };
   let firstUnused = 0;
   return {
@@ -61,7 +61,7 @@ export async function startEventBench(messages: number): Promise<EventBench> {
       const file = join(folder, `events-${firstUnused}.jsonl`);
       writeFileSync(file, formatBatches(seededMessages.slice(firstUnused, firstUnused + count)));
       firstUnused += count;
-      const load = { port, connections: CONNECTIONS, file, eventsPerBatch: EVENTS_PER_BATCH, eventsPerSecond };
+      const load = { port, connections: CONNECTION_COUNT, file, eventsPerBatch: EVENTS_PER_BATCH, eventsPerSecond };
       const generator = startScript('event-load.ts', JSON.stringify(load));
       const lines = createInterface(generator.stdout ?? process.stdin)[Symbol.asyncIterator]();
       const readLine = async (): Promise<unknown> => {

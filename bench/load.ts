@@ -83,7 +83,7 @@ function openConnection(): void {
     usualLength = bytes.length;
     statuses[status] = (statuses[status] ?? 0) + 1;
     latencies[answeredCount++] = performance.now() - requestStartedAt;
-    if (answeredCount === load.requests) finish();
+    if (answeredCount === load.requests) printResult();
     else if (load.requestsPerSecond === null) sendNext();
     else idleConnections.push(sendNext);
   });
@@ -111,12 +111,12 @@ function sendDue(): void {
   }
 }
 
-function finish(): void {
+function printResult(): void {
   if (paceTimer !== null) clearInterval(paceTimer);
   const seconds = (performance.now() - loadStartedAt) / 1000;
-  const sorted = latencies.subarray(0, answeredCount).sort();
+  const sortedLatencies = latencies.subarray(0, answeredCount).sort();
   const findPercentile = (share: number) =>
-    Number((sorted[Math.min(answeredCount - 1, Math.floor(answeredCount * share))] ?? 0).toFixed(2));
+    Number((sortedLatencies[Math.min(answeredCount - 1, Math.floor(answeredCount * share))] ?? 0).toFixed(2));
   console.log(
     JSON.stringify({
       statuses,

@@ -105,10 +105,19 @@ export async function benchNodes({
     const [idle] = await startNodes(server, 1, {});
     if (idle !== undefined) {
       await new Promise((resolve) => setTimeout(resolve, 5_000));
-      const before = { cpu: idle.readCpuMs(), commits: await countCommits(server) };
+      const initialUsage = { cpu: idle.readCpuMs(), commits: await countCommits(server) };
       await new Promise((resolve) => setTimeout(resolve, 20_000));
-      record('processor time of an idle node on PostgreSQL', (idle.readCpuMs() - before.cpu) / 200, '%', 'under 1');
-      record('transactions of an idle node on PostgreSQL', ((await countCommits(server)) - before.commits) / 20, '/s');
+      record(
+        'processor time of an idle node on PostgreSQL',
+        (idle.readCpuMs() - initialUsage.cpu) / 200,
+        '%',
+        'under 1',
+      );
+      record(
+        'transactions of an idle node on PostgreSQL',
+        ((await countCommits(server)) - initialUsage.commits) / 20,
+        '/s',
+      );
       await stopNodes([idle]);
     }
   } finally {
@@ -145,11 +154,11 @@ async function measureClaimRate(server: Server, queued: number): Promise<number>
      ANALYZE`,
     database,
   );
-  const measureRate = async (messages: number) => {
+  const measureRate = async (messageCount: number) => {
     const startedAt = performance.now();
-    let claimed = 0;
-    while (claimed < messages) claimed += await claimAndSettle(store);
-    return (claimed * 1000) / (performance.now() - startedAt);
+    let claimedCount = 0;
+    while (claimedCount < messageCount) claimedCount += await claimAndSettle(store);
+    return (claimedCount * 1000) / (performance.now() - startedAt);
   };
   await measureRate(2_000);
   const rate = await measureRate(10_000);

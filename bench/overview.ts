@@ -16,7 +16,7 @@ type RecordFigure = (measure: string, value: number, unit: string, target?: stri
 
 const RANGES = ['1h', '24h', '7d', '30d'];
 const NODES = ['one', 'two', 'three'];
-const ROUNDS = 9;
+const ROUND_COUNT = 9;
 const DAY_MS = 24 * HOUR_MS;
 const BATCH_SIZE = 500;
 
@@ -42,7 +42,7 @@ export async function measureOverview(name: string, store: Store, now: number, r
   let worstMs = 0;
   for (const range of RANGES) {
     const durations: number[] = [];
-    for (let round = 0; round <= ROUNDS; round += 1) {
+    for (let round = 0; round <= ROUND_COUNT; round += 1) {
       const startedAt = performance.now();
       const result = await perform(showOverview, { range }, context);
       if (!result.ok) throw new Error(result.error.message);
@@ -52,7 +52,7 @@ export async function measureOverview(name: string, store: Store, now: number, r
     laterMs.sort((a, b) => a - b);
     worstMs = Math.max(worstMs, laterMs.at(-1) ?? 0);
     record(`${name}: overview of ${range}: first response`, firstMs, 'ms');
-    record(`${name}: overview of ${range}: median of later responses`, laterMs[ROUNDS >> 1] ?? 0, 'ms');
+    record(`${name}: overview of ${range}: median of later responses`, laterMs[ROUND_COUNT >> 1] ?? 0, 'ms');
   }
   record(`${name}: slowest later overview`, worstMs, 'ms', 'under 50');
 }

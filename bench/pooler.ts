@@ -9,7 +9,7 @@ import { calculateMedian } from './median.ts';
 import { type BenchService, createBenchFolder, removeFolder, runCommand, startPostrider } from './postrider.ts';
 
 const SECRET = '5e'.repeat(32);
-const ROUNDS = 5;
+const ROUND_COUNT = 5;
 const REQUESTS_PER_ROUND = 30_000;
 
 export interface PoolerBenchParts {
@@ -40,11 +40,11 @@ export async function benchPooler({ record, measureAcceptRate }: PoolerBenchPart
     await stopNode(directNode);
 
     async function compareWithDirectConnection(variant: string, url: string): Promise<void> {
-      const pooled = await startNode(url);
-      const pooledNode = { ...pooled, key: pooled.key === '' ? await createKey(pooled, url) : pooled.key };
+      const newNode = await startNode(url);
+      const pooledNode = { ...newNode, key: newNode.key === '' ? await createKey(newNode, url) : newNode.key };
       for (const node of [directNode, pooledNode]) await measureAcceptRate(node, REQUESTS_PER_ROUND / 2);
       const rounds: { readonly directRate: number; readonly pooledRate: number }[] = [];
-      while (rounds.length < ROUNDS) {
+      while (rounds.length < ROUND_COUNT) {
         const directRate = await measureAcceptRate(directNode, REQUESTS_PER_ROUND);
         rounds.push({ directRate, pooledRate: await measureAcceptRate(pooledNode, REQUESTS_PER_ROUND) });
       }
@@ -57,7 +57,7 @@ export async function benchPooler({ record, measureAcceptRate }: PoolerBenchPart
         'ratio',
         variant === '' ? null : '0.8',
       );
-      await stopNode(pooled);
+      await stopNode(newNode);
     }
   } finally {
     await pgBouncer.stop();

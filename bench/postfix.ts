@@ -1,7 +1,7 @@
 /**
  * Runs Postfix as the baseline, if it is installed and this process is root. A separate instance in a temporary folder
- * listens on loopback and relays to the sink; smtp-source generates its load. The settings of logging and syncs are
- * those of the Debian package.
+ * listens on loopback and relays to the sink; smtp-source generates its load. The settings of logging and file
+ * synchronization have the defaults of the Debian package.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';

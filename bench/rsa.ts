@@ -10,17 +10,17 @@ const CONCURRENCY = 8;
 const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const signedBytes = Buffer.alloc(512, 'x');
 const startedAt = performance.now();
-let signatures = 0;
+let signatureCount = 0;
 
 function signNext(): void {
   if (performance.now() - startedAt >= DURATION_SECONDS * 1000) return;
   sign('sha256', signedBytes, privateKey, () => {
-    signatures += 1;
+    signatureCount += 1;
     signNext();
   });
 }
 
 for (let n = 0; n < CONCURRENCY; n += 1) signNext();
 process.once('beforeExit', () => {
-  console.log(JSON.stringify({ perSecond: Math.round(signatures / ((performance.now() - startedAt) / 1000)) }));
+  console.log(JSON.stringify({ perSecond: Math.round(signatureCount / ((performance.now() - startedAt) / 1000)) }));
 });

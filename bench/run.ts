@@ -81,28 +81,35 @@ type StartedLoad = Pick<LoadResult, 'startedAt'>;
 
 const figures: Figure[] = [];
 
-function record(measure: string, value: number, unit: string, target: string | null = null): void {
+function recordFigure(measure: string, value: number, unit: string, target: string | null = null): void {
   figures.push({ measure, value: Number(value.toFixed(3)), unit, target });
   console.log(
     `${measure.padEnd(64)} ${value.toFixed(value < 100 ? 2 : 0).padStart(10)} ${unit.padEnd(10)} ${target === null ? '' : `(target: ${target})`}`,
   );
 }
 
-async function load(
+async function runLoad(
   port: number,
   key: string,
-  connections: number,
-  requests: number,
+  connectionCount: number,
+  requestCount: number,
   requestsPerSecond: number | null = null,
 ): Promise<LoadResult> {
   const generator = startScript(
     'load.ts',
-    JSON.stringify({ port, key, connections, requests, messageBytes: MESSAGE_BYTES, requestsPerSecond }),
+    JSON.stringify({
+      port,
+      key,
+      connections: connectionCount,
+      requests: requestCount,
+      messageBytes: MESSAGE_BYTES,
+      requestsPerSecond,
+    }),
   );
   const result = JSON.parse(await readFirstLine(generator)) as LoadResult;
   const createdCount = result.statuses['201'] ?? 0;
-  if (createdCount !== requests)
-    throw new Error(`expected ${requests} responses with status 201: ${JSON.stringify(result.statuses)}`);
+  if (createdCount !== requestCount)
+    throw new Error(`expected ${requestCount} responses with status 201: ${JSON.stringify(result.statuses)}`);
   return result;
 }
 
@@ -145,23 +152,23 @@ async function benchAccept(): Promise<void> {
   const bareServer = startScript('bare.ts');
   const { port } = JSON.parse(await readFirstLine(bareServer)) as { port: number };
   const service = await setLimits(await startPostrider({ POSTRIDER_ROLES: 'api' }));
-  await load(port, 'none', 64, 10_000);
-  await load(service.port, service.key, 64, 10_000);
+  await runLoad(port, 'none', 64, 10_000);
+  await runLoad(service.port, service.key, 64, 10_000);
   for (const connections of [64, 256]) {
     const lastRound = { barePerSecond: 0, acceptPerSecond: 0, cpuUs: 0 };
     const ratio = await calculateMedianRatio(3, async () => {
-      const bareResult = await load(port, 'none', connections, 40_000);
+      const bareResult = await runLoad(port, 'none', connections, 40_000);
       const cpuBeforeMs = service.readCpuMs();
-      const acceptResult = await load(service.port, service.key, connections, 40_000);
+      const acceptResult = await runLoad(service.port, service.key, connections, 40_000);
       lastRound.barePerSecond = bareResult.perSecond;
       lastRound.acceptPerSecond = acceptResult.perSecond;
       lastRound.cpuUs = ((service.readCpuMs() - cpuBeforeMs) * 1000) / 40_000;
       return acceptResult.perSecond / bareResult.perSecond;
     });
-    record(`bare Fastify, ${connections} connections (last round)`, lastRound.barePerSecond, '/s');
-    record(`durable accept, ${connections} connections (last round)`, lastRound.acceptPerSecond, '/s');
-    record(`processor time of one durable accept`, lastRound.cpuUs, 'µs');
-    record(
+    recordFigure(`bare Fastify, ${connections} connections (last round)`, lastRound.barePerSecond, '/s');
+    recordFigure(`durable accept, ${connections} connections (last round)`, lastRound.acceptPerSecond, '/s');
+    recordFigure(`processor time of one durable accept`, lastRound.cpuUs, 'µs');
+    recordFigure(
       `durable accept over bare Fastify, ${connections} connections`,
       ratio,
       'ratio',
@@ -187,10 +194,10 @@ async function benchAccept(): Promise<void> {
         let rate = 0;
         const ratio = await calculateMedianRatio(3, async () => {
           rate = await measureAcknowledged(4_000);
-          return (await load(service.port, service.key, 256, 30_000)).perSecond / rate;
+          return (await runLoad(service.port, service.key, 256, 30_000)).perSecond / rate;
         });
-        record('Postfix acknowledges from smtp-source (last round)', rate, '/s');
-        record('durable accept over Postfix', ratio, 'ratio', '12');
+        recordFigure('Postfix acknowledges from smtp-source (last round)', rate, '/s');
+        recordFigure('durable accept over Postfix', ratio, 'ratio', '12');
       } finally {
         postfix.stop();
       }
@@ -203,10 +210,10 @@ async function benchRelay(): Promise<void> {
   await withSink(async (sinkPort, readReceivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     const deliver = (count: number) =>
-      measureSecondsUntilReceived(readReceivedCount, count, () => load(service.port, service.key, 64, count));
+      measureSecondsUntilReceived(readReceivedCount, count, () => runLoad(service.port, service.key, 64, count));
     await deliver(5_000);
     if (!isPostfixInstalled()) {
-      record('end to end, relay, 10,000 messages', 10_000 / (await deliver(10_000)), '/s');
+      recordFigure('end to end, relay, 10,000 messages', 10_000 / (await deliver(10_000)), '/s');
       return stopAndRemove(service);
     }
     const postfix = startPostfix(sinkPort, POSTFIX_PORT);
@@ -224,9 +231,9 @@ async function benchRelay(): Promise<void> {
         postriderRate = 10_000 / (await deliver(10_000));
         return postriderRate / baselineRate;
       });
-      record('Postfix, end to end into the sink (last round)', baselineRate, '/s');
-      record('end to end, relay, into the same sink (last round)', postriderRate, '/s');
-      record('end to end, relay, over Postfix', ratio, 'ratio', '6');
+      recordFigure('Postfix, end to end into the sink (last round)', baselineRate, '/s');
+      recordFigure('end to end, relay, into the same sink (last round)', postriderRate, '/s');
+      recordFigure('end to end, relay, over Postfix', ratio, 'ratio', '6');
     } finally {
       postfix.stop();
     }
@@ -281,7 +288,7 @@ async function benchSigned(): Promise<void> {
     await addAuthenticatedDomain(service.folder, 'example.org');
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const deliver = (count: number) =>
-      measureSecondsUntilReceived(readReceivedCount, count, () => load(service.port, service.key, 64, count));
+      measureSecondsUntilReceived(readReceivedCount, count, () => runLoad(service.port, service.key, 64, count));
     // A warm-up burst of this size causes V8 to compile the code.
     await deliver(10_000);
     let [postriderRate, baselineRate] = [0, 0];
@@ -291,9 +298,9 @@ async function benchSigned(): Promise<void> {
       postriderRate = 10_000 / (await deliver(10_000));
       return postriderRate / baselineRate;
     });
-    record('RSA-2048 signatures of crypto.sign, all cores (last round)', baselineRate, '/s');
-    record('end to end, signed with RSA-2048 and Ed25519 (last round)', postriderRate, '/s');
-    record('end to end, signed, over crypto.sign', ratio, 'ratio', '0.5');
+    recordFigure('RSA-2048 signatures of crypto.sign, all cores (last round)', baselineRate, '/s');
+    recordFigure('end to end, signed with RSA-2048 and Ed25519 (last round)', postriderRate, '/s');
+    recordFigure('end to end, signed, over crypto.sign', ratio, 'ratio', '0.5');
     await stopAndRemove(service);
   });
 }
@@ -301,16 +308,16 @@ async function benchSigned(): Promise<void> {
 async function benchLatency(): Promise<void> {
   await withSink(async (sinkPort, readReceivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
-    await measureSecondsUntilReceived(readReceivedCount, 10_000, () => load(service.port, service.key, 64, 10_000));
+    await measureSecondsUntilReceived(readReceivedCount, 10_000, () => runLoad(service.port, service.key, 64, 10_000));
     // Measures the maximum sustainable rate, at which messages are delivered at the rate at which they are accepted.
     const seconds = await measureSecondsUntilReceived(readReceivedCount, 30_000, () =>
-      load(service.port, service.key, 256, 30_000),
+      runLoad(service.port, service.key, 256, 30_000),
     );
     const maxRate = 30_000 / seconds;
-    const halfRateResult = await load(service.port, service.key, 256, Math.round(maxRate / 2) * 10, maxRate / 2);
-    record('maximum rate accepted and delivered', maxRate, '/s');
-    record('accept latency at half of this rate, p50', halfRateResult.p50Ms, 'ms');
-    record('accept latency at half of this rate, p99', halfRateResult.p99Ms, 'ms', 'under 25');
+    const halfRateResult = await runLoad(service.port, service.key, 256, Math.round(maxRate / 2) * 10, maxRate / 2);
+    recordFigure('maximum rate accepted and delivered', maxRate, '/s');
+    recordFigure('accept latency at half of this rate, p50', halfRateResult.p50Ms, 'ms');
+    recordFigure('accept latency at half of this rate, p99', halfRateResult.p99Ms, 'ms', 'under 25');
     await stopAndRemove(service);
   });
 }
@@ -334,27 +341,27 @@ async function benchGrowth(): Promise<void> {
 
   const startedAt = performance.now();
   const fullService = await startPostrider(acceptSettings, folder);
-  await load(fullService.port, seededService.key, 1, 1);
-  record('serve to first 201 on a store of 1,000,000', performance.now() - startedAt, 'ms', 'under 2000');
+  await runLoad(fullService.port, seededService.key, 1, 1);
+  recordFigure('serve to first 201 on a store of 1,000,000', performance.now() - startedAt, 'ms', 'under 2000');
   await setLimits(fullService);
 
-  await load(emptyService.port, emptyService.key, 64, 10_000);
-  await load(fullService.port, seededService.key, 64, 10_000);
+  await runLoad(emptyService.port, emptyService.key, 64, 10_000);
+  await runLoad(fullService.port, seededService.key, 64, 10_000);
   const ratio = await calculateMedianRatio(3, async () => {
-    const emptyResult = await load(emptyService.port, emptyService.key, 256, 30_000);
-    return (await load(fullService.port, seededService.key, 256, 30_000)).perSecond / emptyResult.perSecond;
+    const emptyResult = await runLoad(emptyService.port, emptyService.key, 256, 30_000);
+    return (await runLoad(fullService.port, seededService.key, 256, 30_000)).perSecond / emptyResult.perSecond;
   });
-  record('accept with 1,000,000 stored over an empty store', ratio, 'ratio', '0.9');
+  recordFigure('accept with 1,000,000 stored over an empty store', ratio, 'ratio', '0.9');
   await fullService.stop();
 
   // The relay refuses connections, so all messages remain queued.
   const deliveringService = await startPostrider({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' }, folder);
-  await load(deliveringService.port, seededService.key, 64, 20_000);
+  await runLoad(deliveringService.port, seededService.key, 64, 20_000);
   const earlierMb = deliveringService.readResidentMb();
   await new Promise((resolve) => setTimeout(resolve, 10_000));
-  await load(deliveringService.port, seededService.key, 64, 20_000);
-  record('resident size with 1,000,000 queued', deliveringService.readResidentMb(), 'MB', 'under 400');
-  record('resident size with 1,000,000 queued, before 20,000 further messages', earlierMb, 'MB');
+  await runLoad(deliveringService.port, seededService.key, 64, 20_000);
+  recordFigure('resident size with 1,000,000 queued', deliveringService.readResidentMb(), 'MB', 'under 400');
+  recordFigure('resident size with 1,000,000 queued, before 20,000 further messages', earlierMb, 'MB');
   await deliveringService.stop();
   await stopAndRemove(emptyService);
   removeFolder(folder);
@@ -370,7 +377,7 @@ async function benchIdle(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve, 3_000));
   const cpuBeforeMs = service.readCpuMs();
   await new Promise((resolve) => setTimeout(resolve, 20_000));
-  record('processor time of an idle node', (service.readCpuMs() - cpuBeforeMs) / 200, '%', 'under 1');
+  recordFigure('processor time of an idle node', (service.readCpuMs() - cpuBeforeMs) / 200, '%', 'under 1');
   await stopAndRemove(service);
 }
 
@@ -388,20 +395,20 @@ async function benchSes(): Promise<void> {
           }),
         );
         const deliver = (count: number) =>
-          measureSecondsUntilReceived(readReceivedCount, count, () => load(service.port, service.key, 64, count));
+          measureSecondsUntilReceived(readReceivedCount, count, () => runLoad(service.port, service.key, 64, count));
         await deliver(5_000);
         const rates: number[] = [];
         const cpuBeforeMs = service.readCpuMs();
         for (let n = 0; n < 3; n += 1) rates.push(10_000 / (await deliver(10_000)));
         const cpuUs = ((service.readCpuMs() - cpuBeforeMs) * 1_000) / 30_000;
         const delay = latencyMs === 0 ? 'answers at once' : `answers after ${latencyMs} ms`;
-        record(
+        recordFigure(
           `end to end, ses:, the API ${delay} (median)`,
           calculateMedian(rates),
           '/s',
           latencyMs === 0 ? '1,500' : null,
         );
-        record(`processor time of one message, ses:, the API ${delay}`, cpuUs, 'µs');
+        recordFigure(`processor time of one message, ses:, the API ${delay}`, cpuUs, 'µs');
         await stopAndRemove(service);
       },
       'ses-sink.ts',
@@ -418,19 +425,20 @@ async function benchEvents(): Promise<void> {
   const service = await setLimits(eventBench.service);
   await (await eventBench.start(20_000, null)).result;
   const { perSecond } = await (await eventBench.start(100_000, null)).result;
-  record('provider events recorded, in batches of 1,000', perSecond, '/s', '20,000');
-  await load(service.port, service.key, 64, 10_000);
+  recordFigure('provider events recorded, in batches of 1,000', perSecond, '/s', '20,000');
+  await runLoad(service.port, service.key, 64, 10_000);
   const ratio = await calculateMedianRatio(rounds, async () => {
-    const aloneResult = await load(service.port, service.key, 64, 30_000);
-    // The stream of events lasts longer than the load, even if the load takes twice as long as before.
+    const aloneResult = await runLoad(service.port, service.key, 64, 30_000);
+    // The stream of events lasts longer than the load, even if the load takes twice as long with events as without
+    // events.
     const eventSeconds = Math.ceil(aloneResult.seconds * 2 + 2);
     const events = await eventBench.start(Math.min(maxEventsPerRound, eventSeconds * 5_000), 5_000);
-    const duringEventsResult = await load(service.port, service.key, 64, 30_000);
+    const duringEventsResult = await runLoad(service.port, service.key, 64, 30_000);
     if (!events.isRunning()) throw new Error('the stream of events ended before the load; increase maxEventsPerRound');
     await events.result;
     return duringEventsResult.perSecond / aloneResult.perSecond;
   });
-  record('accept rate with 5,000 provider events per second over without', ratio, 'ratio', '0.9');
+  recordFigure('accept rate with 5,000 provider events per second over without', ratio, 'ratio', '0.9');
   await stopAndRemove(service);
 }
 
@@ -448,35 +456,39 @@ async function benchHostile(): Promise<void> {
   });
   const computeMedian = (member: 'acceptedPerSecond' | 'p99Ms', windowsOfKind: typeof result.calmWindows) =>
     calculateMedian(windowsOfKind.map((window) => window[member]));
-  record(
+  recordFigure(
     `accepted without hostile clients, ${perSecond}/s offered`,
     computeMedian('acceptedPerSecond', result.calmWindows),
     '/s',
   );
-  record('accepted with hostile clients and a kill', computeMedian('acceptedPerSecond', result.hostileWindows), '/s');
-  record('accept p99 without hostile clients', computeMedian('p99Ms', result.calmWindows), 'ms');
-  record('accept p99 with hostile clients and a kill', computeMedian('p99Ms', result.hostileWindows), 'ms');
-  record('accept rate with hostile clients over without', result.acceptRatio, 'ratio', '0.9');
-  record('delivery rate with hostile clients over without', result.deliveryRatio, 'ratio', '0.9');
-  record(`acknowledged and lost, of ${result.acknowledgedCount}`, result.lostIds.length, 'messages', '0');
-  record('acknowledged and not delivered', result.undeliveredIds.length, 'messages', '0');
-  record('crashes of the service', result.crashCount, '', '0');
+  recordFigure(
+    'accepted with hostile clients and a kill',
+    computeMedian('acceptedPerSecond', result.hostileWindows),
+    '/s',
+  );
+  recordFigure('accept p99 without hostile clients', computeMedian('p99Ms', result.calmWindows), 'ms');
+  recordFigure('accept p99 with hostile clients and a kill', computeMedian('p99Ms', result.hostileWindows), 'ms');
+  recordFigure('accept rate with hostile clients over without', result.acceptRatio, 'ratio', '0.9');
+  recordFigure('delivery rate with hostile clients over without', result.deliveryRatio, 'ratio', '0.9');
+  recordFigure(`acknowledged and lost, of ${result.acknowledgedCount}`, result.lostIds.length, 'messages', '0');
+  recordFigure('acknowledged and not delivered', result.undeliveredIds.length, 'messages', '0');
+  recordFigure('crashes of the service', result.crashCount, '', '0');
 }
 
-async function measureAcceptRate({ port, key }: BenchService, requests: number): Promise<number> {
-  return (await load(port, key, 128, requests)).perSecond;
+async function measureAcceptRate({ port, key }: BenchService, requestCount: number): Promise<number> {
+  return (await runLoad(port, key, 128, requestCount)).perSecond;
 }
 
 /** Measures PostgreSQL with 1, 2 and 3 nodes, which share the load. */
 function runNodes(): Promise<void> {
-  const loadAllNodes = async (targets: readonly { port: number; key: string }[], requests: number) => {
-    const requestsPerNode = Math.floor(requests / targets.length);
+  const loadAllNodes = async (targets: readonly { port: number; key: string }[], requestCount: number) => {
+    const requestsPerNode = Math.floor(requestCount / targets.length);
     const connections = Math.floor(192 / targets.length);
-    const results = await Promise.all(targets.map(({ port, key }) => load(port, key, connections, requestsPerNode)));
+    const results = await Promise.all(targets.map(({ port, key }) => runLoad(port, key, connections, requestsPerNode)));
     const startedAt = Math.min(...results.map((result) => result.startedAt));
     return { startedAt, perSecond: results.reduce((sum, { perSecond }) => sum + perSecond, 0) };
   };
-  return benchNodes({ record, load: loadAllNodes, withSink, measureSecondsUntilReceived });
+  return benchNodes({ record: recordFigure, load: loadAllNodes, withSink, measureSecondsUntilReceived });
 }
 
 const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
@@ -485,20 +497,20 @@ const RUN_PART: Readonly<Record<Part, () => Promise<void>>> = {
   signed: benchSigned,
   latency: benchLatency,
   growth: benchGrowth,
-  claims: async () => benchClaims(record),
+  claims: async () => benchClaims(recordFigure),
   idle: benchIdle,
   nodes: runNodes,
-  search: () => benchSearch(record),
-  dashboard: () => benchDashboard(record),
+  search: () => benchSearch(recordFigure),
+  dashboard: () => benchDashboard(recordFigure),
   hostile: benchHostile,
   events: benchEvents,
   ses: benchSes,
-  pooler: () => benchPooler({ record, measureAcceptRate }),
+  pooler: () => benchPooler({ record: recordFigure, measureAcceptRate }),
   webhooks: () =>
     benchWebhooks({
-      record,
+      record: recordFigure,
       setLimits,
-      load: ({ port, key }, connections, messages) => load(port, key, connections, messages),
+      load: ({ port, key }, connections, messages) => runLoad(port, key, connections, messages),
       measureSecondsUntilReceived,
     }),
 };

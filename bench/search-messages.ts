@@ -53,7 +53,7 @@ export interface SeededMessage {
 }
 
 /** Yields `count` messages before `now` in the order of acceptance. The newest messages have no terminal state. */
-export function* generateMessages(count: number, accounts: number, now: number): Generator<SeededMessage> {
+export function* generateMessages(count: number, accountCount: number, now: number): Generator<SeededMessage> {
   const random = createSeededRandom(42);
   const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
   const pickByShare = <T>(from: readonly (readonly [number, T])[]): T => {
@@ -71,7 +71,7 @@ export function* generateMessages(count: number, accounts: number, now: number):
   for (let n = 0; n < count; n += 1) {
     const acceptedAt = Math.floor(now - MONTH_MS + (MONTH_MS * n) / count);
     // A tenth of the accounts have about half of the messages.
-    const accountId = 1 + Math.floor(random() ** 3 * accounts);
+    const accountId = 1 + Math.floor(random() ** 3 * accountCount);
     const recipient = Math.floor(random() ** 1.5 * recipientCount);
     const firstName = FIRST_NAMES[recipient % FIRST_NAMES.length] as string;
     const lastName = LAST_NAMES[Math.floor(recipient / FIRST_NAMES.length) % LAST_NAMES.length] as string;
@@ -96,10 +96,10 @@ export function* generateMessages(count: number, accounts: number, now: number):
   }
 }
 
-function randomHex(random: () => number, digits: number): string {
-  return Math.floor(random() * 16 ** digits)
+function randomHex(random: () => number, digitCount: number): string {
+  return Math.floor(random() * 16 ** digitCount)
     .toString(16)
-    .padStart(digits, '0');
+    .padStart(digitCount, '0');
 }
 
 /** Returns a mulberry32 generator of numbers in [0, 1), which generates the same sequence for the same seed. */

@@ -4,7 +4,7 @@ import { toSeq } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
 import { generateMessages, type SeededMessage } from './search-messages.ts';
 
-export const SEEDED_ACCOUNTS = 1_000;
+export const SEEDED_ACCOUNT_COUNT = 1_000;
 export const DAY_MS = 86_400_000;
 const BATCH_SIZE = 5_000;
 
@@ -13,12 +13,12 @@ export function seedSqlite(path: string, count: number, now: number): void {
   // The database is removed after the run, so writes need not be durable.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000; BEGIN');
   const account = database.prepare('INSERT INTO account (id, name, created_at, revision) VALUES (?, ?, 1, 1)');
-  for (let id = 1; id <= SEEDED_ACCOUNTS; id += 1) account.run(id, `a${id}`);
+  for (let id = 1; id <= SEEDED_ACCOUNT_COUNT; id += 1) account.run(id, `a${id}`);
   const insert = database.prepare(
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, handing_over, attempts, accepted_at, ended_at,
        "to", "from", subject) VALUES (?, ?, ?, 1, ?, 0, ?, 0, 1, ?, ?, ?, ?, ?)`,
   );
-  for (const message of generateMessages(count, SEEDED_ACCOUNTS, now)) {
+  for (const message of generateMessages(count, SEEDED_ACCOUNT_COUNT, now)) {
     const { id, accountId, state, acceptedAt, endedAt, to, from, subject } = message;
     const dueAt = endedAt === null ? now + DAY_MS : null;
     insert.run(toSeq(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
@@ -33,7 +33,7 @@ const SET_FAILURES = `UPDATE mail_request SET
   failure_category = CASE state WHEN 'bounced' THEN 'mailbox-unknown' ELSE 'greylisted' END
   WHERE state IN ('bounced', 'suppressed') OR (state = 'delivered' AND account_id % 3 = 0)`;
 
-/** The last reply of each message that has ended. */
+/** The last reply of each message in a terminal state. */
 const REPLY = `CASE state WHEN 'bounced' THEN '550 5.1.1 <' || "to" || '>: the user does not exist'
   ELSE '250 2.0.0 Ok: queued as ' || substr(CAST(id AS text), 1, 13) END`;
 const INSERT_EVENTS_SQLITE = `INSERT INTO event (seq, n, at, verb, by, detail)
@@ -44,7 +44,7 @@ const INSERT_EVENTS_POSTGRES = `INSERT INTO event (id, account_id, n, at, verb, 
 export async function seedPostgres(client: pg.Client, count: number, now: number): Promise<void> {
   await client.query(
     "INSERT INTO account (id, name, created_at, revision) SELECT n, 'a' || n, 1, 1 FROM generate_series(1, $1::int) n",
-    [SEEDED_ACCOUNTS],
+    [SEEDED_ACCOUNT_COUNT],
   );
   let batch: SeededMessage[] = [];
   const writeBatch = async () => {
@@ -70,7 +70,7 @@ export async function seedPostgres(client: pg.Client, count: number, now: number
     );
     batch = [];
   };
-  for (const message of generateMessages(count, SEEDED_ACCOUNTS, now)) {
+  for (const message of generateMessages(count, SEEDED_ACCOUNT_COUNT, now)) {
     batch.push(message);
     if (batch.length === BATCH_SIZE) await writeBatch();
   }

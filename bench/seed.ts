@@ -1,4 +1,7 @@
-/** Fills an embedded database for the benchmark of growth: accounts with domains, stored and queued messages, suppressions. */
+/**
+ * Fills an embedded database for the benchmark with 1,000,000 stored messages: accounts with domains, stored and queued
+ * messages, suppressions.
+ */
 import { randomUUID } from 'node:crypto';
 import type { NewMessage } from '../src/model/message.ts';
 import { createMessageIdGenerator } from '../src/model/submission.ts';

@@ -18,20 +18,20 @@ let receivedCount = 0;
 let connectionCount = 0;
 
 const server = createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (request, response) => {
-  if (request.url !== '/v2/email/outbound-emails') return answer(response, ACCOUNT);
+  if (request.url !== '/v2/email/outbound-emails') return sendResponse(response, ACCOUNT);
   request.resume();
   request.once('end', () => {
     receivedCount += 1;
     const body = `{"MessageId":"0102018f${receivedCount.toString(16).padStart(8, '0')}-bench-000000"}`;
-    if (latencyMs === 0) answer(response, body);
-    else setTimeout(answer, latencyMs, response, body);
+    if (latencyMs === 0) sendResponse(response, body);
+    else setTimeout(sendResponse, latencyMs, response, body);
   });
 });
 server.on('connection', () => {
   connectionCount += 1;
 });
 
-function answer(response: ServerResponse, body: string): void {
+function sendResponse(response: ServerResponse, body: string): void {
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': body.length }).end(body);
 }
 

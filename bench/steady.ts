@@ -32,7 +32,7 @@ const latencies: number[] = [];
 const ids: string[] = [];
 let [due, inProgress, failed, n] = [0, 0, 0, 0];
 
-function submit(): void {
+function submitMessage(): void {
   const requestStartedAt = performance.now();
   inProgress += 1;
   let isFinished = false;
@@ -81,13 +81,13 @@ const timer = setInterval(() => {
   const dueCount = Math.floor(elapsedSeconds * load.perSecond);
   for (; due < dueCount; due += 1) {
     // The load is an open loop, so a submission that cannot be sent at its due time has failed.
-    if (inProgress < MAX_IN_PROGRESS) submit();
+    if (inProgress < MAX_IN_PROGRESS) submitMessage();
     else failed += 1;
   }
-  if (elapsedSeconds >= load.seconds && inProgress === 0) finish();
+  if (elapsedSeconds >= load.seconds && inProgress === 0) printResult();
 }, 2);
 
-function finish(): void {
+function printResult(): void {
   clearInterval(timer);
   agent.destroy();
   appendFileSync(load.idsFile, ids.map((id) => `${id}\n`).join(''));

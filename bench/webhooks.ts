@@ -8,12 +8,12 @@ import { calculateMedian } from './median.ts';
 import { type BenchService, removeFolder, runCommand, startPostrider } from './postrider.ts';
 import { withSink } from './script.ts';
 
-const ROUNDS = 5;
+const ROUND_COUNT = 5;
 const MESSAGES_PER_ROUND = 10_000;
 /** The events of one delivered message: accepted and delivered. */
 const EVENTS_PER_MESSAGE = 2;
 const TARGET_SETTINGS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
-const CONNECTIONS = 64;
+const CONNECTION_COUNT = 64;
 
 type ReadReceivedCount = () => Promise<number>;
 
@@ -22,8 +22,8 @@ export interface WebhookBenchParts {
   /** Submits messages. Resolves to the time of the first request and the accepted messages per second. */
   readonly load: (
     target: Pick<BenchService, 'port' | 'key'>,
-    connections: number,
-    messages: number,
+    connectionCount: number,
+    messageCount: number,
   ) => Promise<{ readonly startedAt: number; readonly perSecond: number }>;
   readonly setLimits: (service: BenchService) => Promise<BenchService>;
   readonly measureSecondsUntilReceived: (
@@ -60,7 +60,7 @@ async function benchWithReceiver(
   const apiSettings = { POSTRIDER_ROLES: 'api' };
   const acceptors = [await startService(apiSettings, false), await startService(apiSettings, true)] as const;
   const acceptMedians = await measurePairs(acceptors, 4 * MESSAGES_PER_ROUND, async (service) => {
-    return (await load(service, CONNECTIONS, 4 * MESSAGES_PER_ROUND)).perSecond;
+    return (await load(service, CONNECTION_COUNT, 4 * MESSAGES_PER_ROUND)).perSecond;
   });
   recordRatios(record, 'accept', acceptMedians);
   for (const service of acceptors) await stopAndRemove(service);
@@ -72,7 +72,7 @@ async function benchWithReceiver(
     let expectedWebhooks = await readReceivedCount();
     const deliveryMedians = await measurePairs(services, MESSAGES_PER_ROUND, async (service) => {
       const seconds = await parts.measureSecondsUntilReceived(readDeliveredCount, MESSAGES_PER_ROUND, () =>
-        load(service, CONNECTIONS, MESSAGES_PER_ROUND),
+        load(service, CONNECTION_COUNT, MESSAGES_PER_ROUND),
       );
       // The processor time of a message includes its webhooks.
       if (service === subscribed) expectedWebhooks += MESSAGES_PER_ROUND * EVENTS_PER_MESSAGE;
@@ -82,13 +82,13 @@ async function benchWithReceiver(
     recordRatios(record, 'end to end', deliveryMedians);
     await stopAndRemove(services[0]);
 
-    // Measures the sending of webhooks. A disabled endpoint keeps the events of all messages, and is then enabled.
+    // Measures the sending of webhooks. The events of all messages wait for a disabled endpoint, which is then enabled.
     const rates: number[] = [];
     const cpuUs: number[] = [];
-    for (let round = 0; round < ROUNDS; round += 1) {
+    for (let round = 0; round < ROUND_COUNT; round += 1) {
       await runCommand(subscribed.folder, TARGET_SETTINGS, 'webhook', 'disable', 'wh_1');
       await parts.measureSecondsUntilReceived(readDeliveredCount, MESSAGES_PER_ROUND, () =>
-        load(subscribed, CONNECTIONS, MESSAGES_PER_ROUND),
+        load(subscribed, CONNECTION_COUNT, MESSAGES_PER_ROUND),
       );
       await new Promise((resolve) => setTimeout(resolve, 3_000));
       const count = MESSAGES_PER_ROUND * EVENTS_PER_MESSAGE;
@@ -107,24 +107,22 @@ async function benchWithReceiver(
   });
 }
 
-/**
- * Measures both services in alternating rounds. The first round of each is not counted.
- */
+/** Measures both services in alternating rounds. The first round of each service is not counted. */
 async function measurePairs(
   services: readonly [BenchService, BenchService],
-  messages: number,
+  messageCount: number,
   measure: (service: BenchService) => Promise<number>,
 ): Promise<readonly [Medians, Medians]> {
   const rates: [number[], number[]] = [[], []];
   const cpuUs: [number[], number[]] = [[], []];
-  for (let round = 0; round <= ROUNDS; round += 1) {
+  for (let round = 0; round <= ROUND_COUNT; round += 1) {
     for (const index of [0, 1] as const) {
       const service = services[index];
       const cpuBeforeMs = service.readCpuMs();
       const rate = await measure(service);
       if (round === 0) continue;
       rates[index].push(rate);
-      cpuUs[index].push(((service.readCpuMs() - cpuBeforeMs) * 1_000) / messages);
+      cpuUs[index].push(((service.readCpuMs() - cpuBeforeMs) * 1_000) / messageCount);
     }
   }
   const toMedians = (index: 0 | 1): Medians => ({

@@ -66,7 +66,10 @@ function createScript(changes: Partial<BehaviorScript> = {}): BehaviorScript {
 }
 
 /** Creates a reply. In the lines, `{to}` is the recipient and `{host}` is the name of the server with its port. */
-const reply = (stage: 'greeting' | 'mail' | 'rcpt' | 'content', ...lines: readonly string[]): AttemptFailure => ({
+const createReplyFailure = (
+  stage: 'greeting' | 'mail' | 'rcpt' | 'content',
+  ...lines: readonly string[]
+): AttemptFailure => ({
   kind: 'reply',
   stage,
   lines,
@@ -77,15 +80,18 @@ const createConnectionLoss = (stage: 'connect' | 'starttls' | 'content', text: s
   text,
 });
 
-const MAILBOX_FULL = reply(
+const MAILBOX_FULL = createReplyFailure(
   'rcpt',
   '452 4.2.2 <{to}>: The mailbox is full and takes no further mail; please try again later',
 );
-const GREYLISTED = reply(
+const GREYLISTED = createReplyFailure(
   'rcpt',
   '450 4.2.0 <{to}>: Recipient address rejected: Greylisted, please come again in 60 seconds',
 );
-const SERVER_BUSY = reply('rcpt', '451 4.7.500 Server busy. Please try again later from [198.51.100.7]. (S77714)');
+const SERVER_BUSY = createReplyFailure(
+  'rcpt',
+  '451 4.7.500 Server busy. Please try again later from [198.51.100.7]. (S77714)',
+);
 const TLS_FAILED = createConnectionLoss('starttls', 'the TLS handshake with {host} failed: certificate has expired');
 
 export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
@@ -107,7 +113,7 @@ export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
   }),
   'mailbox-unknown': createScript({
     failures: [
-      reply(
+      createReplyFailure(
         'rcpt',
         '550-5.1.1 The email account that you tried to reach does not exist. Please try',
         "550-5.1.1 double-checking the recipient's email address for typos or",
@@ -116,16 +122,19 @@ export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
     ],
   }),
   'mailbox-disabled': createScript({
-    failures: [reply('rcpt', '550 5.2.1 The email account that you tried to reach is disabled.')],
+    failures: [createReplyFailure('rcpt', '550 5.2.1 The email account that you tried to reach is disabled.')],
   }),
   policy: createScript({
     failures: [
-      reply('content', '554 5.7.1 [HM08] Message rejected due to local policy. Please visit the support page.'),
+      createReplyFailure(
+        'content',
+        '554 5.7.1 [HM08] Message rejected due to local policy. Please visit the support page.',
+      ),
     ],
   }),
   spam: createScript({
     failures: [
-      reply(
+      createReplyFailure(
         'content',
         '550-5.7.1 [198.51.100.7] Our system has detected that this message is',
         '550-5.7.1 likely unsolicited mail. To reduce the amount of spam sent,',
@@ -134,7 +143,7 @@ export const BEHAVIORS: Readonly<Record<Behavior, BehaviorScript>> = {
     ],
   }),
   'too-large': createScript({
-    failures: [reply('mail', '552 5.3.4 Message size exceeds fixed maximum message size')],
+    failures: [createReplyFailure('mail', '552 5.3.4 Message size exceeds fixed maximum message size')],
   }),
   'bounces-later': createScript({ report: { kind: 'bounce', afterMinutes: [1, 30] } }),
   'mailbox-full-later': createScript({ report: { kind: 'mailbox-full', afterMinutes: [2, 40] } }),

@@ -45,7 +45,10 @@ export class HistoryTraffic {
     for (const { latencies } of this.#sumsAt(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
   }
 
-  /** Counts a delivery that the provider confirmed. `bucket` is that of the time from acceptance to the event. */
+  /**
+   * Counts a delivery that the provider confirmed. `bucket` is the histogram bucket for the time from acceptance to the
+   * event.
+   */
   countConfirmed(at: number, bucket: number): void {
     this.count('confirmed', at);
     for (const { confirmations } of this.#sumsAt(at)) confirmations.set(bucket, (confirmations.get(bucket) ?? 0) + 1);

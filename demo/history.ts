@@ -57,7 +57,7 @@ export interface HistoryParts {
   readonly isStopped: () => boolean;
 }
 
-/** The name of the node of the history, which no longer runs. */
+/** The name of the node that delivered the messages of the history. This node no longer runs. */
 const NODE_NAME = 'mail-1-2841-7c0d3e';
 const CLAIM_LIMITS = { maxMessages: 2_000, maxBytes: 1 << 30 };
 /** Maximum number of claims in one slice. A message may be retried several times in a slice. */

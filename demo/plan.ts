@@ -18,7 +18,7 @@ export interface PlannedMessage extends MessageText {
 export const HISTORY_DAYS = 30;
 /** The fraction of the messages that are accepted on the last day. */
 const LAST_DAY_SHARE = 0.3;
-/** The fraction of these messages that belongs to the current traffic peak. */
+/** The fraction of the messages of the last day that belongs to the current traffic peak. */
 const PEAK_SHARE = 0.3;
 /** The mean age of a message of the traffic peak. */
 const PEAK_MEAN_AGE_MS = 80 * MINUTE_MS;
@@ -54,8 +54,8 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
 }
 
 /**
- * Returns a second message to a recipient whose mailbox is missing or who complained. The address is suppressed at that
- * time.
+ * Returns a second message to a recipient whose mailbox is missing or who complained. The address is already suppressed
+ * when the second message is submitted.
  */
 function planRepeatedMessage(
   message: PlannedMessage,

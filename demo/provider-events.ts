@@ -14,12 +14,12 @@ const REPLY = 'smtp;250 2.0.0 OK';
 const MIN_CONFIRMATION_MS = 600;
 const CONFIRMATION_SPAN_MS = 4_000;
 
-/** Returns true if the provider confirms the delivery of the message. The message id determines this. */
+/** Returns true if the provider confirms the delivery of the message. The message id determines the result. */
 export function isConfirmed(messageId: string): boolean {
   return readIdNumber(messageId) % 3 === 0;
 }
 
-/** Returns the time from the delivery to the event, in ms. The time is determined by the message id. */
+/** Returns the time from the delivery to the event, in ms. The message id determines the time. */
 export function getConfirmationDelayMs(messageId: string): number {
   return MIN_CONFIRMATION_MS + (readIdNumber(messageId) % CONFIRMATION_SPAN_MS);
 }

@@ -33,9 +33,9 @@ export function createSeededRandom(seed: number): Random {
     generateBytes,
     pickInteger: (min, max) => min + Math.floor(next() * (max - min + 1)),
     pick(items) {
-      const picked = items[Math.floor(next() * items.length)];
-      if (picked === undefined) throw new RangeError('cannot pick from an empty list');
-      return picked;
+      const pickedItem = items[Math.floor(next() * items.length)];
+      if (pickedItem === undefined) throw new RangeError('cannot pick from an empty list');
+      return pickedItem;
     },
     pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
       const entries = Object.entries(weights) as [K, number][];
@@ -44,9 +44,9 @@ export function createSeededRandom(seed: number): Random {
         remaining -= weight;
         if (remaining < 0) return key;
       }
-      const last = entries.at(-1);
-      if (last === undefined) throw new RangeError('cannot pick from an empty list');
-      return last[0];
+      const lastEntry = entries.at(-1);
+      if (lastEntry === undefined) throw new RangeError('cannot pick from an empty list');
+      return lastEntry[0];
     },
     generateUuid() {
       const bytes = generateBytes(16);

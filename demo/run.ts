@@ -18,7 +18,7 @@ import { type Demo, startDemo, VISITOR_ACCOUNT } from './demo.ts';
 const ANY_PORT = '127.0.0.1:0';
 
 try {
-  await run();
+  await runDemo();
 } catch (error) {
   // The command has flags in place of these two settings.
   const line = describeError(error)
@@ -28,7 +28,7 @@ try {
   process.exit(1);
 }
 
-async function run(): Promise<void> {
+async function runDemo(): Promise<void> {
   const { values } = parseArgs({
     options: {
       listen: { type: 'string', default: ANY_PORT },

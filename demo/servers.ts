@@ -124,13 +124,13 @@ function simulateSession(
   const getOffsetsMs = (tookMs: number) =>
     transcript.offsetsMs.map((roundTrip) => Math.round((tookMs * roundTrip) / Math.max(1, roundTrips)));
   const createResult = (outcome: Outcome) => ({ outcome, lines: transcript.lines, getOffsetsMs });
-  const respond = (...lines: readonly string[]) => {
+  const addReply = (...lines: readonly string[]) => {
     roundTrips += 1;
     for (const line of lines) transcript.addServerLine(fillTemplate(line));
   };
   const exchangeEhlo = (lines: readonly string[]) => {
     transcript.addClientLine(`EHLO ${EHLO_NAME}`);
-    respond(...lines.map((line, at) => `250${at === lines.length - 1 ? ' ' : '-'}${line}`));
+    addReply(...lines.map((line, at) => `250${at === lines.length - 1 ? ' ' : '-'}${line}`));
   };
   const classifyReply = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
     const text = lines.map(fillTemplate);
@@ -145,15 +145,15 @@ function simulateSession(
   transcript.addRemark(`${host} [${server.address}], clear text`);
   const greetingFailure = findFailureAt('greeting');
   if (greetingFailure?.kind === 'reply') {
-    respond(...greetingFailure.lines);
+    addReply(...greetingFailure.lines);
     return createResult(classifyReply('greeting', greetingFailure.lines));
   }
-  respond(`220 ${name} ${server.greeting}`);
+  addReply(`220 ${name} ${server.greeting}`);
   const ehloLines = [name, ...(server.hasPipelining ? ['PIPELINING'] : []), 'SIZE 36700160', '8BITMIME'];
   exchangeEhlo([...ehloLines, ...(server.tls === null ? [] : ['STARTTLS'])]);
   if (server.tls !== null) {
     transcript.addClientLine('STARTTLS');
-    respond('220 2.0.0 Ready to start TLS');
+    addReply('220 2.0.0 Ready to start TLS');
     const tlsFailure = findFailureAt('starttls');
     if (tlsFailure?.kind === 'lost')
       return createResult(toConnectionOutcome('starttls', fillTemplate(tlsFailure.text)));
@@ -162,7 +162,9 @@ function simulateSession(
     transcript.addRemark(`${host} [${server.address}], ${server.tls}`);
     exchangeEhlo([...ehloLines, 'SMTPUTF8']);
   }
-  return createResult(transact(attempt, server, failure, { transcript, respond, fillTemplate, classifyReply }));
+  return createResult(
+    simulateTransaction(attempt, server, failure, { transcript, respond: addReply, fillTemplate, classifyReply }),
+  );
 }
 
 interface SessionParts {
@@ -176,7 +178,7 @@ interface SessionParts {
  * Writes MAIL, RCPT, DATA and the message to the transcript. The commands are in one group if the server supports
  * PIPELINING.
  */
-function transact(
+function simulateTransaction(
   attempt: SimulatedAttempt,
   server: Server,
   failure: AttemptFailure | null,

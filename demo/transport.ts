@@ -39,7 +39,7 @@ export function createDemoTransport({
   attemptCounts,
   onDelivered,
 }: DemoTransportParts): DemoTransport {
-  const aborted = Promise.withResolvers<'ended'>();
+  const abortRequest = Promise.withResolvers<'ended'>();
   let captureTransport: Transport | null = null;
 
   async function simulateAttempt(
@@ -63,7 +63,7 @@ export function createDemoTransport({
       },
       random,
     );
-    const result = await Promise.race([aborted.promise, delay(clock, attempt.tookMs)]);
+    const result = await Promise.race([abortRequest.promise, delay(clock, attempt.tookMs)]);
     if (result === 'ended') return createAbortedAttempt(startedAt);
     const { kind } = attempt.outcome;
     if (kind === 'delivered' || kind === 'unanswered') await beforeCompletion?.();
@@ -94,7 +94,7 @@ export function createDemoTransport({
       await captureTransport?.attempt(message, null);
     },
     abortAttempts() {
-      aborted.resolve('ended');
+      abortRequest.resolve('ended');
     },
   };
 }

@@ -1,9 +1,9 @@
 /**
  * The webhooks of the demo: a receiver on loopback, and the actions of operators that create two endpoints. The service
- * sends the events of the last hours of the history to them, and later those of the live traffic.
+ * sends the events of the last hours of the history, and later the events of the live traffic, to the endpoints.
  *
- * The receiver stores nothing. It accepts all events except complaints and tests for the second endpoint. The deliveries
- * therefore have every status.
+ * The receiver stores nothing. It accepts every event for the first endpoint. It refuses complaints and tests for the
+ * second endpoint. The deliveries therefore have every status.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -80,8 +80,11 @@ export function createWebhookActions({ settings, receiverUrl, now }: WebhookActi
       at: now - ageMs,
       actor: 'page',
       async run(store, at) {
-        const sealed = sealSigningSecret(loadWebhookKey(settings), createSigningSecret(randomBytes));
-        const result = await store.createWebhook({ ...members, url: `${receiverUrl}${path}`, sealed }, at);
+        const sealedSecret = sealSigningSecret(loadWebhookKey(settings), createSigningSecret(randomBytes));
+        const result = await store.createWebhook(
+          { ...members, url: `${receiverUrl}${path}`, sealed: sealedSecret },
+          at,
+        );
         if (result.kind !== 'done') throw new Error(`the demo cannot create the endpoint ${path}: ${result.kind}`);
         createdId = result.value.id;
       },

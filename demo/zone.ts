@@ -30,7 +30,7 @@ export function publishRecords(
   }
 }
 
-/** Checks the records of the domain like the service at the time `at`, and stores the result. */
+/** Checks the records of the domain as the service does, and stores the result with the time `at`. */
 export async function checkDomain(
   store: Store,
   name: string,

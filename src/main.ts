@@ -3,8 +3,8 @@
  *
  * Guarantees: if the start fails, every component that was started is stopped, and the promise rejects with a one-line
  * error. `stop` completes the requests in progress, waits a limited time for the delivery attempts in progress,
- * releases the other leases, and then closes the store and the log. It stops every component even if one of them fails
- * to stop.
+ * releases the leases of all other messages, and then closes the store and the log. It stops every component even if
+ * one of them fails to stop.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -109,7 +109,7 @@ export interface ServiceOptions {
 /** Starts the service. Rejects with a one-line Error. */
 export async function startService(settings: Settings, options: ServiceOptions = {}): Promise<Service> {
   try {
-    return await start(settings, options);
+    return await startComponents(settings, options);
   } catch (error) {
     // The first error is the cause of the failed start. A later error occurred during the shutdown.
     throw findFirstError(error);
@@ -120,7 +120,7 @@ export async function startService(settings: Settings, options: ServiceOptions =
  * Starts the components in the order of this function and disposes of them in reverse order. If the start fails, the
  * components that were started are disposed of.
  */
-async function start(settings: Settings, options: ServiceOptions): Promise<Service> {
+async function startComponents(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
   const { clock: machineClock = systemClock, limits = {}, drainMs = MAX_DRAIN_MS, delayLogUntil = null } = options;
   const { roles, tls } = settings;
@@ -327,7 +327,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     url: publicUrl ?? operatorUrl ?? '',
   });
   stack.defer(() => publish({ type: 'node.draining', at: clock.now() }));
-  const running = stack.move();
+  const startedComponents = stack.move();
   return {
     publicUrl,
     operatorUrl,
@@ -340,7 +340,7 @@ async function start(settings: Settings, options: ServiceOptions): Promise<Servi
     failed: store.failed,
     async stop() {
       try {
-        await running.disposeAsync();
+        await startedComponents.disposeAsync();
       } catch (error) {
         throw findFirstError(error);
       }

@@ -1,6 +1,6 @@
 /**
- * Signs out. If no operator password is set, the dialog asks for confirmation first, because another sign-in needs a
- * new link.
+ * Signs out. If no operator password is set, a dialog asks for confirmation first, because another sign-in needs a new
+ * link.
  */
 import { ActionIcon, Code } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';

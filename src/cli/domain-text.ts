@@ -37,11 +37,13 @@ export function formatRecords(
   const publishedName = publishedSelector === null ? null : getDkimRecordName(domain, publishedSelector.toLowerCase());
   const formatLines = (list: DomainDetails['records']) =>
     list.map((record) => `${applyStyle('dimmed', `; ${record.about}`)}\n${formatZone([record])}`).join('\n');
-  const published = records.filter(({ name }) => name === publishedName);
+  const publishedRecords = records.filter(({ name }) => name === publishedName);
   return [
     `Records to publish (status: ${status}):\n\n`,
     formatLines(records.filter(({ name }) => name !== publishedName)),
-    published.length === 0 ? '' : `\nKeep this record, which is already published:\n\n${formatLines(published)}`,
+    publishedRecords.length === 0
+      ? ''
+      : `\nKeep this record, which is already published:\n\n${formatLines(publishedRecords)}`,
     returnPath === null ? '' : `\n${returnPath.detail}\n`,
     `\nAfter publishing them, run \`${formatCommandLine(['domain', 'verify', domain])}\`\n`,
   ].join('');

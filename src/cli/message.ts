@@ -52,7 +52,7 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
 }
 
-/** Adds `message change`, which performs one batch after another. After an interruption, the performed batches remain. */
+/** Adds `message change`, which performs one batch after another. An interruption does not undo the completed batches. */
 function addChangeCommand(group: Command, context: Context): void {
   const command = group
     .command('change <action>')

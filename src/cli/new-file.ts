@@ -24,34 +24,35 @@ export interface FileOperations {
 }
 
 /**
- * Creates an empty draft, calls `write` to fill it, and gives it the name `file`. The draft is in a folder with a
- * random name beside `file`. Only this user may enter the folder, so that no other user can replace the draft.
+ * Creates an empty temporary file, calls `write` to fill the file, and gives it the name `file`. The temporary file is
+ * in a folder with a random name beside `file`. Only this user may enter the folder, so that no other user can replace
+ * the temporary file.
  */
 export async function writeNewFile<T>(
   file: string,
-  write: (draft: string) => Promise<T>,
+  write: (temporaryFile: string) => Promise<T>,
   fileOperations: FileOperations = { link },
 ): Promise<T> {
   if (await lstat(file).catch(() => null)) throw createExistsFailure(file);
   const folder = dirname(file);
-  let draftFolder: string | null = null;
+  let temporaryFolder: string | null = null;
   const removeSignalHandlers = runOnTermination(() => {
-    if (draftFolder !== null) rmSync(draftFolder, { recursive: true, force: true, maxRetries: 3 });
+    if (temporaryFolder !== null) rmSync(temporaryFolder, { recursive: true, force: true, maxRetries: 3 });
   });
   try {
     // mkdtemp(3) creates a folder with an unused name and mode 0700.
-    draftFolder = await mkdtemp(join(folder, '.postrider-'));
-    const draft = join(draftFolder, 'draft');
-    await (await open(draft, 'wx', 0o600)).close();
-    const result = await write(draft);
-    await syncPath(draft);
-    await publish(draft, file, fileOperations);
+    temporaryFolder = await mkdtemp(join(folder, '.postrider-'));
+    const temporaryFile = join(temporaryFolder, 'draft');
+    await (await open(temporaryFile, 'wx', 0o600)).close();
+    const result = await write(temporaryFile);
+    await syncPath(temporaryFile);
+    await linkOrCopy(temporaryFile, file, fileOperations);
     await syncPath(folder);
     return result;
   } catch (error) {
     throw toWriteFailure(file, error);
   } finally {
-    if (draftFolder !== null) await rm(draftFolder, { recursive: true, force: true });
+    if (temporaryFolder !== null) await rm(temporaryFolder, { recursive: true, force: true });
     removeSignalHandlers();
   }
 }
@@ -74,21 +75,19 @@ function runOnTermination(cleanUp: () => void): () => void {
   return removeHandlers;
 }
 
-async function publish(draft: string, file: string, fileOperations: FileOperations): Promise<void> {
+async function linkOrCopy(temporaryFile: string, file: string, fileOperations: FileOperations): Promise<void> {
   try {
-    await fileOperations.link(draft, file);
+    await fileOperations.link(temporaryFile, file);
   } catch (error) {
     if (!NO_LINK_ERROR_CODES.has(getErrorCode(error) ?? '')) throw error;
-    await copyExclusively(draft, file);
+    await copyExclusively(temporaryFile, file);
   }
 }
 
-/**
- * Copies the draft on a file system without hard links. Creates the file first, and removes the file if the copy fails.
- */
-async function copyExclusively(draft: string, file: string): Promise<void> {
-  // The copy has the mode of the draft, 0600. The call fails if the file exists.
-  const copyPromise = copyFile(draft, file, constants.COPYFILE_EXCL);
+/** Copies the temporary file to `file` on a file system without hard links. Removes `file` if the copy fails. */
+async function copyExclusively(temporaryFile: string, file: string): Promise<void> {
+  // The copy has the mode of the temporary file, 0600. The call fails if `file` exists.
+  const copyPromise = copyFile(temporaryFile, file, constants.COPYFILE_EXCL);
   await copyPromise.catch(async (error: unknown) => {
     if (getErrorCode(error) !== 'EEXIST') await rm(file, { force: true });
     throw error;

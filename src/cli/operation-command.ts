@@ -183,7 +183,7 @@ export function toKebabCase(memberName: string): string {
   return memberName.replace(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`);
 }
 
-/** Returns the text with its first character in lower case, as help texts begin. */
+/** Returns the text with its first character in lower case, because help texts begin in lower case. */
 export function toLowerFirstCharacter(text: string): string {
   return text.slice(0, 1).toLowerCase() + text.slice(1);
 }

@@ -2,7 +2,7 @@
  * Shows the progress of a long command: one line on the terminal that is overwritten, and erased at the end. Lines
  * written with `writeLine` are permanent. A pipe or a file receives only these lines.
  */
-import { formatCount, formatSpan, shorten } from '../printing/text.ts';
+import { formatCount, formatSpan, shortenText } from '../printing/text.ts';
 
 /** Minimum time between two redraws, so that a slow terminal does not delay the work. */
 const MIN_REDRAW_INTERVAL_MS = 100;
@@ -29,7 +29,7 @@ export class StatusLine {
   show(text: string): void {
     if (this.#stream.isTTY !== true || text === this.#shown) return;
     // The text is one column shorter than the terminal, because a wrapped line could not be erased.
-    this.#stream.write(ERASE_LINE + shorten(text, (this.#stream.columns ?? 80) - 1));
+    this.#stream.write(ERASE_LINE + shortenText(text, (this.#stream.columns ?? 80) - 1));
     this.#shown = text;
   }
 
@@ -66,11 +66,11 @@ export class RowProgress {
    * Updates the progress line. `fraction` is the completed share, from 0 to 1, or null if the total is unknown. Within
    * the minimum interval between two redraws, the call has no effect.
    */
-  update(rows: number, fraction: number | null): void {
+  update(rowCount: number, fraction: number | null): void {
     const now = this.#now();
     if (now - this.#drawnAt < MIN_REDRAW_INTERVAL_MS) return;
     this.#drawnAt = now;
-    this.#line.show(formatProgress(rows, fraction, now - this.#startedAt));
+    this.#line.show(formatProgress(rowCount, fraction, now - this.#startedAt));
   }
 }
 

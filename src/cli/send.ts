@@ -81,7 +81,7 @@ export function addSendCommand(program: Command, context: Context): void {
     const target = flags.url === undefined ? getLocalTarget(context.getSettings()) : parseUrlFlag(flags.url);
     const key = await readKey(context, flags);
     const response =
-      key === null ? await submitWithTemporaryKey(context, target, flags) : await submit(target, key, flags);
+      key === null ? await submitWithTemporaryKey(context, target, flags) : await submitMessage(target, key, flags);
     const id = requireAccepted(response);
     if (flags.json) context.writeJson({ id });
     else context.writeText(`accepted ${id}\n`);
@@ -126,18 +126,18 @@ async function submitWithTemporaryKey(context: Context, target: Target, flags: S
     const { clock } = context;
     const createdAt = clock.now();
     const { key, prefix, hash } = generateApiKey(randomBytes);
-    const created = await store.createKey(
+    const createdKey = await store.createKey(
       account,
       { name: 'send', prefix, hash, expiresAt: createdAt + KEY_LIFETIME_MS },
       createdAt,
     );
-    if (created.kind !== 'done')
+    if (createdKey.kind !== 'done')
       throw new CommandFailure(
         `there is no account ${JSON.stringify(account)}; \`postrider account list\` lists accounts`,
       );
     try {
       for (;;) {
-        const response = await submit(target, key, flags);
+        const response = await submitMessage(target, key, flags);
         if (response.status !== 401 || response.message !== 'Invalid API key') return response;
         if (clock.now() - createdAt > UNKNOWN_KEY_TIMEOUT_MS)
           throw new CommandFailure(
@@ -146,7 +146,7 @@ async function submitWithTemporaryKey(context: Context, target: Target, flags: S
         await new Promise<void>((resolve) => clock.after(UNKNOWN_KEY_RETRY_MS, resolve));
       }
     } finally {
-      await store.revokeKey(created.value.id, clock.now()).catch(() => undefined);
+      await store.revokeKey(createdKey.value.id, clock.now()).catch(() => undefined);
     }
   });
 }
@@ -190,7 +190,11 @@ function formatTarget(target: Target): string {
   return target instanceof URL ? target.origin : formatListen(target);
 }
 
-async function submit(target: Target, key: string, { to, from, subject, message }: SendFlags): Promise<SendResponse> {
+async function submitMessage(
+  target: Target,
+  key: string,
+  { to, from, subject, message }: SendFlags,
+): Promise<SendResponse> {
   const headers = { authorization: key, 'content-type': 'application/json' };
   const body = JSON.stringify({ to, from, subject, message });
   let response: HttpResponse;

@@ -5,7 +5,7 @@
 import { styleText } from 'node:util';
 import type { State } from '../model/message.ts';
 import { toPrintable } from '../printing/escape.ts';
-import { formatTime, shorten } from '../printing/text.ts';
+import { formatTime, shortenText } from '../printing/text.ts';
 
 export type Style = 'success' | 'error' | 'warning' | 'dimmed' | 'heading';
 
@@ -59,7 +59,7 @@ export function formatTable(
     shown
       .map((column, position) => {
         const cell = cells[column.index] ?? '';
-        const text = shorten(toPlainText(cell), column.width);
+        const text = shortenText(toPlainText(cell), column.width);
         const isLast = position === shown.length - 1;
         const padding = isLast ? '' : ' '.repeat(column.width - [...text].length + COLUMN_GAP);
         return (typeof cell === 'string' ? text : applyStyle(cell.style, text)) + padding;
@@ -69,7 +69,7 @@ export function formatTable(
     (row) => `${formatLine(row).trimEnd()}\n`,
   );
   const note = `${omitted.map(({ heading }) => heading).join(', ')}: not shown, because the terminal is too narrow`;
-  return lines.join('') + (omitted.length === 0 ? '' : `${applyStyle('dimmed', shorten(note, width))}\n`);
+  return lines.join('') + (omitted.length === 0 ? '' : `${applyStyle('dimmed', shortenText(note, width))}\n`);
 }
 
 interface Column {
@@ -87,24 +87,24 @@ interface Column {
 function fitColumns(columns: readonly Column[], terminalWidth: number) {
   const computeTotalWidth = (measuredColumns: readonly Column[]) =>
     measuredColumns.reduce((sum, { width }) => sum + width, COLUMN_GAP * (measuredColumns.length - 1));
-  const omitted: Column[] = [];
-  for (let shown = columns; ; ) {
-    const widths = shown.map(({ width }) => width);
-    for (let excessWidth = computeTotalWidth(shown) - terminalWidth; excessWidth > 0; excessWidth -= 1) {
-      const widestIndex = shown.reduce((bestIndex, { minWidth }, index) => {
+  const omittedColumns: Column[] = [];
+  for (let shownColumns = columns; ; ) {
+    const widths = shownColumns.map(({ width }) => width);
+    for (let excessWidth = computeTotalWidth(shownColumns) - terminalWidth; excessWidth > 0; excessWidth -= 1) {
+      const widestIndex = shownColumns.reduce((bestIndex, { minWidth }, index) => {
         const width = widths[index] ?? 0;
         return width > minWidth && width > (widths[bestIndex] ?? 0) ? index : bestIndex;
       }, -1);
       if (widestIndex === -1) break;
       widths[widestIndex] = (widths[widestIndex] ?? 0) - 1;
     }
-    const fittedColumns = shown.map((column, index) => ({ ...column, width: widths[index] ?? 0 }));
-    const [, ...others] = shown;
+    const fittedColumns = shownColumns.map((column, index) => ({ ...column, width: widths[index] ?? 0 }));
+    const [, ...others] = shownColumns;
     const lastColumn = others.findLast(({ minWidth }) => minWidth !== Infinity) ?? others.at(-1);
     if (computeTotalWidth(fittedColumns) <= terminalWidth || lastColumn === undefined)
-      return { shown: fittedColumns, omitted: omitted.sort((first, second) => first.index - second.index) };
-    omitted.push(lastColumn);
-    shown = shown.filter((column) => column !== lastColumn);
+      return { shown: fittedColumns, omitted: omittedColumns.sort((first, second) => first.index - second.index) };
+    omittedColumns.push(lastColumn);
+    shownColumns = shownColumns.filter((column) => column !== lastColumn);
   }
 }
 

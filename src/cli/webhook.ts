@@ -153,9 +153,9 @@ function toFiguresRow({ id, pending, oldestPendingAt, failed, lastSuccessAt, fai
 }
 
 function toDeliveryRow({ id, type, status, attempts, nextAttemptAt }: DeliveryEntry): Cell[] {
-  const last = attempts.at(-1);
+  const lastAttempt = attempts.at(-1);
   const style = { delivered: 'success', failed: 'error', pending: 'warning' } as const;
-  const result = last === undefined ? '-' : (last.error ?? `status ${last.status}`);
-  const next = formatIsoTime(nextAttemptAt, '-');
-  return [id, type, { text: status, style: style[status] }, String(attempts.length), result, next];
+  const result = lastAttempt === undefined ? '-' : (lastAttempt.error ?? `status ${lastAttempt.status}`);
+  const nextAttemptText = formatIsoTime(nextAttemptAt, '-');
+  return [id, type, { text: status, style: style[status] }, String(attempts.length), result, nextAttemptText];
 }

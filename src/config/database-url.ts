@@ -53,8 +53,8 @@ export function isDatabaseUrl(text: string): boolean {
  * operating system user, as in libpq.
  */
 export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
-  const shown = quote(maskUrl(text));
-  const createUrlFault = (problem: string) => createFault(`${shown} ${problem}; use the form ${EXAMPLE}`);
+  const maskedUrl = quote(maskUrl(text));
+  const createUrlFault = (problem: string) => createFault(`${maskedUrl} ${problem}; use the form ${EXAMPLE}`);
   const schemeEnd = text.indexOf('://');
   if (schemeEnd < 0) return createUrlFault('needs // after the colon');
   const afterScheme = text.slice(schemeEnd + 3);
@@ -79,39 +79,40 @@ export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
 
   const parameters = new Map<string, string>();
   for (const [name, value] of new URLSearchParams(queryIndex < 0 ? '' : afterScheme.slice(queryIndex + 1))) {
-    if (!PARAMETERS.includes(name)) return createFault(describeUnknownParameter(shown, name));
-    if (parameters.has(name)) return createFault(`${shown} has the parameter ${name} twice; remove one`);
+    if (!PARAMETERS.includes(name)) return createFault(describeUnknownParameter(maskedUrl, name));
+    if (parameters.has(name)) return createFault(`${maskedUrl} has the parameter ${name} twice; remove one`);
     parameters.set(name, value);
   }
   const tls = TLS_MODES[parameters.get('sslmode') ?? 'prefer'];
-  if (tls === undefined) return createFault(`${shown}: sslmode must be one of ${Object.keys(TLS_MODES).join(', ')}`);
+  if (tls === undefined)
+    return createFault(`${maskedUrl}: sslmode must be one of ${Object.keys(TLS_MODES).join(', ')}`);
   const certificates = parseTlsParameters(parameters, tls);
-  if (typeof certificates === 'string') return createFault(`${shown}: ${certificates}`);
+  if (typeof certificates === 'string') return createFault(`${maskedUrl}: ${certificates}`);
   const schema = parameters.get('schema') ?? null;
   const options = parameters.get('options') ?? null;
   if (schema !== null && !SCHEMA_NAME.test(schema))
-    return createFault(`${shown}: schema must be one name of at most 63 letters, digits, _, - and $`);
+    return createFault(`${maskedUrl}: schema must be one name of at most 63 letters, digits, _, - and $`);
   if (schema !== null && options !== null && /search[-_]path/i.test(options))
-    return createFault(`${shown}: schema and search_path in options are both set; remove one of them`);
+    return createFault(`${maskedUrl}: schema and search_path in options are both set; remove one of them`);
   const pooler = parameters.get('pooler') ?? null;
   if (pooler !== null && pooler !== 'transaction')
-    return createFault(`${shown}: pooler must be transaction; a pooler in session mode needs no parameter`);
+    return createFault(`${maskedUrl}: pooler must be transaction; a pooler in session mode needs no parameter`);
   if (pooler !== null && options !== null)
     return createFault(
-      `${shown}: a pooler in transaction mode refuses options; set them with ALTER ROLE, or remove them`,
+      `${maskedUrl}: a pooler in transaction mode refuses options; set them with ALTER ROLE, or remove them`,
     );
   const prepared = parameters.get('prepared') ?? 'no';
-  if (prepared !== 'yes' && prepared !== 'no') return createFault(`${shown}: prepared must be yes or no`);
+  if (prepared !== 'yes' && prepared !== 'no') return createFault(`${maskedUrl}: prepared must be yes or no`);
   if (prepared === 'yes' && pooler === null)
     return createFault(
-      `${shown}: prepared=yes needs pooler=transaction; without a pooler, statements are always prepared`,
+      `${maskedUrl}: prepared=yes needs pooler=transaction; without a pooler, statements are always prepared`,
     );
   const sessionAttributes = parameters.get('target_session_attrs') ?? 'read-write';
   if (sessionAttributes !== 'read-write' && sessionAttributes !== 'primary' && sessionAttributes !== 'any') {
-    return createFault(`${shown}: target_session_attrs must be read-write or primary, because Postrider writes`);
+    return createFault(`${maskedUrl}: target_session_attrs must be read-write or primary, because Postrider writes`);
   }
   const hosts = parseHosts(parameters.get('host') ?? authority.slice(atSignIndex + 1), parameters.get('port'));
-  if (typeof hosts === 'string') return createFault(`${shown}: ${hosts}`);
+  if (typeof hosts === 'string') return createFault(`${maskedUrl}: ${hosts}`);
   return createParsed({
     kind: 'postgres',
     hosts,
@@ -153,10 +154,10 @@ function parseTlsParameters(
  * Returns the text of the error. The text contains the parameter name only if the name is a plain word or similar to a
  * known parameter, because in a mistyped URL the name may be a part of the password.
  */
-function describeUnknownParameter(shown: string, name: string): string {
+function describeUnknownParameter(maskedUrl: string, name: string): string {
   const hint = formatSuggestion(name, PARAMETERS);
-  if (hint !== '' || /^[a-z_]{1,40}$/.test(name)) return `${shown} has the unknown parameter ${name}${hint}`;
-  return `${shown} has an unknown parameter; the parameters are ${PARAMETERS.join(', ')}`;
+  if (hint !== '' || /^[a-z_]{1,40}$/.test(name)) return `${maskedUrl} has the unknown parameter ${name}${hint}`;
+  return `${maskedUrl} has an unknown parameter; the parameters are ${PARAMETERS.join(', ')}`;
 }
 
 /** Returns the hosts, or the error as text. */

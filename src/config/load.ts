@@ -104,7 +104,7 @@ export function readSettings(
     operatorUrl: readSetting(SETTINGS_TABLE.operatorUrl),
     operatorPassword: readSetting(SETTINGS_TABLE.operatorPassword),
     trustedProxies: readSetting(SETTINGS_TABLE.trustedProxies) ?? [],
-    tls: pairTls(readSetting(SETTINGS_TABLE.tlsCert), readSetting(SETTINGS_TABLE.tlsKey)),
+    tls: readTlsPaths(readSetting(SETTINGS_TABLE.tlsCert), readSetting(SETTINGS_TABLE.tlsKey)),
     senders: requireValue(readSetting(SETTINGS_TABLE.senders)),
     maxAgeMs: requireValue(readSetting(SETTINGS_TABLE.maxAgeMs)),
     maxRequestBytes: requireValue(readSetting(SETTINGS_TABLE.maxRequestBytes)),
@@ -153,7 +153,7 @@ function describeInputs(inputs: ReadonlyMap<string, SettingInput>): readonly Des
   return SETTING_SPECS.map((spec) => {
     const input = inputs.get(spec.name);
     const text = input?.text ?? spec.default;
-    const value = text === null ? null : spec.formatMasked(text);
+    const value = text === null ? null : spec.formatMaskedValue(text);
     return { name: spec.name, value, source: input?.source ?? 'default', meaning: spec.meaning };
   });
 }
@@ -215,7 +215,10 @@ function collectInputs(
   return inputs;
 }
 
-/** The control characters. No setting may contain one. The most common one is a second line end in a secret file. */
+/**
+ * Matches a control character, which no setting may contain. The most common case is a second line end in a secret
+ * file.
+ */
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const CONTROL_FAULT = 'contains a line break or another control character; remove it';
 
@@ -297,7 +300,7 @@ function checkStandby({ database, requireSyncStandby }: Settings): void {
   );
 }
 
-function pairTls(certPath: string | null, keyPath: string | null): Settings['tls'] {
+function readTlsPaths(certPath: string | null, keyPath: string | null): Settings['tls'] {
   if (certPath !== null && keyPath !== null) return { certPath, keyPath };
   if (certPath === null && keyPath === null) return null;
   const [setVariable, missingVariable] =
@@ -321,12 +324,12 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
   for (const [index, { name, address }] of listeners.entries()) {
     const duplicate = listeners.slice(0, index).find((listener) => isSameAddress(listener.address, address));
     if (duplicate === undefined) continue;
-    const both =
+    const conflictText =
       formatListen(duplicate.address) === formatListen(address)
         ? `are both ${formatListen(address)}`
         : `(${formatListen(duplicate.address)} and ${formatListen(address)}) use the same port`;
     throw new SettingsError(
-      `${duplicate.name} and ${name} ${both}; set another ${isUnixSocket(address) ? 'path' : 'port'} for one of them`,
+      `${duplicate.name} and ${name} ${conflictText}; set another ${isUnixSocket(address) ? 'path' : 'port'} for one of them`,
     );
   }
   if (roles.has('operator') && isUnixSocket(operatorListen) && operatorPassword === null) {
@@ -416,7 +419,7 @@ function checkNotify(settings: Settings): void {
   if (fault !== null) throw new SettingsError(fault);
 }
 
-/** Returns true if the provider of the relay tests the URL of its events before its secret exists. */
+/** Returns true if the provider of the relay tests the URL for its events before the secret of the events exists. */
 function isEndpointTested({ transport }: Settings): boolean {
   return transport.kind === 'smtp' && findProvider(transport.provider)?.events?.isEndpointTest !== undefined;
 }

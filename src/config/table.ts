@@ -59,7 +59,7 @@ export interface SettingSpec<T> extends ValueKind<T> {
   readonly example: string;
   readonly secrecy: Secrecy;
   /** Returns the value in the form that is printed, in which secrets are masked. */
-  readonly formatMasked: (text: string) => string;
+  readonly formatMaskedValue: (text: string) => string;
 }
 
 const ROLES: readonly Role[] = ['api', 'deliver', 'feedback', 'operator'];
@@ -88,7 +88,7 @@ function createSpec<T>(
     meaning,
     example: value.example,
     secrecy,
-    formatMasked: MASKED_FORMATTERS[secrecy],
+    formatMaskedValue: MASKED_FORMATTERS[secrecy],
   };
 }
 
@@ -137,21 +137,22 @@ function createSizeKind(minBytes: number, maxBytes: number): ValueKind<number> {
 export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   const example = 'sqlite:./data/postrider.db';
   if (isDatabaseUrl(text)) return parseDatabaseUrl(text);
-  const shown = quote(maskUrl(text));
-  if (!text.startsWith('sqlite:')) return createFault(`${shown} is not a database such as ${example}`);
+  const maskedUrl = quote(maskUrl(text));
+  if (!text.startsWith('sqlite:')) return createFault(`${maskedUrl} is not a database such as ${example}`);
   const path = text.slice('sqlite:'.length);
   // `sqlite:postgres://user:password@host/mail` would create folders whose names contain the password.
   if (path.includes('://') || /^[^/]*:[^/]*@/.test(path))
-    return createFault(`${shown} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
+    return createFault(`${maskedUrl} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
   if (path.trim() === '' || path.endsWith('/'))
-    return createFault(`${shown} names no file; give a file, such as ${example}`);
+    return createFault(`${maskedUrl} names no file; give a file, such as ${example}`);
   // SQLite would store messages in memory, but an accepted message must survive the end of the process.
-  if (path === ':memory:') return createFault(`${shown} would lose accepted messages; give a file, such as ${example}`);
+  if (path === ':memory:')
+    return createFault(`${maskedUrl} would lose accepted messages; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
-    return createFault(`${shown} names a host; give sqlite:/absolute/path or ${example}`);
+    return createFault(`${maskedUrl} names a host; give sqlite:/absolute/path or ${example}`);
   }
   if (path.includes('?'))
-    return createFault(`${shown} has parameters, which sqlite: does not support; give a file, such as ${example}`);
+    return createFault(`${maskedUrl} has parameters, which sqlite: does not support; give a file, such as ${example}`);
   return createParsed({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 

@@ -66,33 +66,34 @@ const SES_PARAMETERS = ['endpoint', 'configuration-set'];
  * Parses `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials in the environment or
  * its configuration files. The URL never contains credentials.
  */
-function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> {
-  if (!afterScheme.startsWith('//')) return createFault(`${shown} needs // after the scheme, as in ${SES_EXAMPLE}`);
+function parseSes(afterScheme: string, maskedUrl: string): Parsed<TransportSetting> {
+  if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${SES_EXAMPLE}`);
   const queryIndex = afterScheme.indexOf('?');
   const region = afterScheme.slice(2, queryIndex === -1 ? undefined : queryIndex).replace(/\/$/, '');
   if (region.includes('@'))
-    return createFault(`${shown} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
-  if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region)) return createFault(`${shown} names no region, as in ${SES_EXAMPLE}`);
+    return createFault(`${maskedUrl} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
+  if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region))
+    return createFault(`${maskedUrl} names no region, as in ${SES_EXAMPLE}`);
   const parameters = new Map<string, string>();
   for (const parameterText of queryIndex === -1 ? [] : afterScheme.slice(queryIndex + 1).split('&')) {
     const equalsIndex = parameterText.indexOf('=');
     const name = equalsIndex === -1 ? parameterText : parameterText.slice(0, equalsIndex);
     const value = decodePercentEncoding(equalsIndex === -1 ? '' : parameterText.slice(equalsIndex + 1)) ?? '';
     if (!SES_PARAMETERS.includes(name)) {
-      return createUnknownParameterFault(shown, name, SES_PARAMETERS);
+      return createUnknownParameterFault(maskedUrl, name, SES_PARAMETERS);
     }
-    if (parameters.has(name)) return createFault(`${shown} has the parameter ${name} twice; remove one`);
+    if (parameters.has(name)) return createFault(`${maskedUrl} has the parameter ${name} twice; remove one`);
     parameters.set(name, value);
   }
   const endpoint = parameters.get('endpoint') ?? null;
   if (endpoint !== null && !isEndpoint(endpoint)) {
     return createFault(
-      `${shown}: endpoint must be an http or https URL without a path, as in ?endpoint=http://127.0.0.1:8005`,
+      `${maskedUrl}: endpoint must be an http or https URL without a path, as in ?endpoint=http://127.0.0.1:8005`,
     );
   }
   const configurationSet = parameters.get('configuration-set') ?? null;
   if (configurationSet !== null && !isRelayParameterValue(configurationSet)) {
-    return createFault(`${shown}: configuration-set must be ${RELAY_PARAMETER_FORM_TEXT}`);
+    return createFault(`${maskedUrl}: configuration-set must be ${RELAY_PARAMETER_FORM_TEXT}`);
   }
   return createParsed({ kind: 'ses', region, endpoint, configurationSet });
 }
@@ -101,11 +102,11 @@ function parseSes(afterScheme: string, shown: string): Parsed<TransportSetting> 
  * Returns the error. The error contains the parameter name only if the name is a plain word or similar to a known
  * parameter, because in a mistyped URL the name may be a part of the password.
  */
-function createUnknownParameterFault(shown: string, name: string, knownParameters: readonly string[]): Fault {
+function createUnknownParameterFault(maskedUrl: string, name: string, knownParameters: readonly string[]): Fault {
   const hint = formatSuggestion(name, knownParameters);
   const parameterPhrase =
     hint !== '' || /^[a-z-]{1,40}$/.test(name) ? `the unknown parameter ${quote(name)}` : 'an unknown parameter';
-  return createFault(`${shown} has ${parameterPhrase}${hint}; the parameters are ${knownParameters.join(', ')}`);
+  return createFault(`${maskedUrl} has ${parameterPhrase}${hint}; the parameters are ${knownParameters.join(', ')}`);
 }
 
 function isEndpoint(text: string): boolean {
@@ -118,27 +119,27 @@ function isEndpoint(text: string): boolean {
   );
 }
 
-/** Parses the text after the colon of the scheme. `shown` is the whole setting, in which the password is masked. */
-function parseSmtp(usesImplicitTls: boolean, afterScheme: string, shown: string): Parsed<TransportSetting> {
-  if (!afterScheme.startsWith('//')) return createFault(`${shown} needs // after the scheme, as in ${EXAMPLE}`);
+/** Parses the text after the colon of the scheme. `maskedUrl` is the whole setting, in which the password is masked. */
+function parseSmtp(usesImplicitTls: boolean, afterScheme: string, maskedUrl: string): Parsed<TransportSetting> {
+  if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${EXAMPLE}`);
   if (hasSpaceOrControl(afterScheme))
-    return createFault(`${shown} contains a space or control character; percent-encode it`);
+    return createFault(`${maskedUrl} contains a space or control character; percent-encode it`);
   // The credentials may contain ? and /, so the credentials are separated first.
   const atSignIndex = afterScheme.lastIndexOf('@');
-  const auth = parseCredentials(atSignIndex === -1 ? null : afterScheme.slice(2, atSignIndex), shown);
+  const auth = parseCredentials(atSignIndex === -1 ? null : afterScheme.slice(2, atSignIndex), maskedUrl);
   if (!auth.ok) return auth;
   const afterCredentials = atSignIndex === -1 ? afterScheme.slice(2) : afterScheme.slice(atSignIndex + 1);
   if (afterCredentials.includes('#'))
-    return createFault(`${shown} has a #; write %23 if it belongs to a user name or password`);
+    return createFault(`${maskedUrl} has a #; write %23 if it belongs to a user name or password`);
   const queryIndex = afterCredentials.indexOf('?');
   const authority = queryIndex === -1 ? afterCredentials : afterCredentials.slice(0, queryIndex);
   const hostPort = parseHostPort(
     authority.endsWith('/') ? authority.slice(0, -1) : authority,
     usesImplicitTls ? 465 : 25,
-    shown,
+    maskedUrl,
   );
   if (!hostPort.ok) return hostPort;
-  return parseParameters(queryIndex === -1 ? '' : afterCredentials.slice(queryIndex + 1), shown, {
+  return parseParameters(queryIndex === -1 ? '' : afterCredentials.slice(queryIndex + 1), maskedUrl, {
     kind: 'smtp',
     ...hostPort.value,
     tls: usesImplicitTls ? 'implicit' : 'offered',
@@ -167,37 +168,39 @@ function decodePercentEncoding(text: string): string | null {
   }
 }
 
-function parseCredentials(credentials: string | null, shown: string): Parsed<Smtp['auth']> {
+function parseCredentials(credentials: string | null, maskedUrl: string): Parsed<Smtp['auth']> {
   if (credentials === null) return createParsed(null);
   const colonIndex = credentials.indexOf(':');
   if (colonIndex === -1)
-    return createFault(`${shown} has a user name without a password; write user:password@, percent-encoded`);
+    return createFault(`${maskedUrl} has a user name without a password; write user:password@, percent-encoded`);
   const user = decodePercentEncoding(credentials.slice(0, colonIndex));
   const pass = decodePercentEncoding(credentials.slice(colonIndex + 1));
   if (user === null || pass === null) {
-    return createFault(`${shown} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`);
+    return createFault(
+      `${maskedUrl} has a user name or password that is not percent-encoded; write % as %25 and @ as %40`,
+    );
   }
   if (user === '' || pass === '')
-    return createFault(`${shown} has an empty user name or password; set both, or remove them`);
+    return createFault(`${maskedUrl} has an empty user name or password; set both, or remove them`);
   // RFC 4954 and RFC 4616 forbid NUL in the user name and the password. A line break would end the SMTP command.
   for (const text of [user, pass]) {
     if ([...text].some((character) => character === '\0' || character === '\r' || character === '\n')) {
-      return createFault(`${shown} has a NUL or line break in its user name or password; remove it`);
+      return createFault(`${maskedUrl} has a NUL or line break in its user name or password; remove it`);
     }
   }
   return createParsed({ user, pass });
 }
 
-function parseHostPort(text: string, defaultPort: number, shown: string): Parsed<{ host: string; port: number }> {
-  if (text.includes('/')) return createFault(`${shown} has a path; remove it, as in ${EXAMPLE}`);
+function parseHostPort(text: string, defaultPort: number, maskedUrl: string): Parsed<{ host: string; port: number }> {
+  if (text.includes('/')) return createFault(`${maskedUrl} has a path; remove it, as in ${EXAMPLE}`);
   const bracketIndex = text.startsWith('[') ? text.indexOf(']') : -1;
   const colonIndex = text.indexOf(':', bracketIndex + 1);
   const hostText = colonIndex === -1 ? text : text.slice(0, colonIndex);
   const host = bracketIndex > 0 ? hostText.slice(1, -1) : hostText;
-  if (host === '') return createFault(`${shown} has no host; add one, as in ${EXAMPLE}`);
-  if (!isHost(host)) return createFault(`${shown} has no valid host; give a name or an address, as in ${EXAMPLE}`);
+  if (host === '') return createFault(`${maskedUrl} has no host; add one, as in ${EXAMPLE}`);
+  if (!isHost(host)) return createFault(`${maskedUrl} has no valid host; give a name or an address, as in ${EXAMPLE}`);
   const port = colonIndex === -1 ? createParsed(defaultPort) : parseCount(text.slice(colonIndex + 1), 1, 65535);
-  if (!port.ok) return createFault(`${shown} has no port from 1 to 65535, as in ${EXAMPLE}`);
+  if (!port.ok) return createFault(`${maskedUrl} has no port from 1 to 65535, as in ${EXAMPLE}`);
   return createParsed({ host, port: port.value });
 }
 
@@ -205,27 +208,27 @@ const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider'];
 /** The providers that `?provider=` can name. */
 const RELAY_PROVIDERS: readonly string[] = PROVIDERS.flatMap(({ name, relay }) => (relay === null ? [] : [name]));
 
-function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<Smtp> {
+function parseParameters(query: string, maskedUrl: string, defaults: Smtp): Parsed<Smtp> {
   const parameters = new Map<string, string>();
   for (const parameterText of query === '' ? [] : query.split('&')) {
     const equalsIndex = parameterText.indexOf('=');
     const name = equalsIndex === -1 ? parameterText : parameterText.slice(0, equalsIndex);
     const value = decodePercentEncoding(equalsIndex === -1 ? '' : parameterText.slice(equalsIndex + 1)) ?? '';
-    if (parameters.has(name)) return createFault(`${shown} has the parameter ${name} twice; remove one`);
+    if (parameters.has(name)) return createFault(`${maskedUrl} has the parameter ${name} twice; remove one`);
     parameters.set(name, value);
   }
   // The provider determines the default of `connections` and the parameters that the relay accepts.
-  const chosen = applyProvider(defaults, parameters.get('provider') ?? null, shown);
-  if ('ok' in chosen) return chosen;
-  let smtp = chosen;
+  const relay = applyProvider(defaults, parameters.get('provider') ?? null, maskedUrl);
+  if ('ok' in relay) return relay;
+  let smtp = relay;
   for (const [name, value] of parameters) {
-    const parameterResult = applyParameter(smtp, name, value, shown);
+    const parameterResult = applyParameter(smtp, name, value, maskedUrl);
     if ('ok' in parameterResult) return parameterResult;
     smtp = parameterResult;
   }
   if (!smtp.verifyCertificate && (smtp.tls === 'offered' || smtp.tls === 'never')) {
     return createFault(
-      `${shown} has verify=no, which is valid only with ?tls=required or smtps://; add one of them, or remove verify=no`,
+      `${maskedUrl} has verify=no, which is valid only with ?tls=required or smtps://; add one of them, or remove verify=no`,
     );
   }
   return createParsed(smtp);
@@ -235,48 +238,52 @@ function parseParameters(query: string, shown: string, defaults: Smtp): Parsed<S
  * Sets the provider of the relay and the default of `connections`. `name` is the value of `?provider=`. If `name` is null,
  * the host name determines the provider.
  */
-function applyProvider(smtp: Smtp, name: string | null, shown: string): Smtp | Fault {
+function applyProvider(smtp: Smtp, name: string | null, maskedUrl: string): Smtp | Fault {
   if (name !== null && !RELAY_PROVIDERS.includes(name)) {
     const hint = formatSuggestion(name, RELAY_PROVIDERS);
-    return createFault(`${shown}: provider is not known${hint}; the providers are ${RELAY_PROVIDERS.join(', ')}`);
+    return createFault(`${maskedUrl}: provider is not known${hint}; the providers are ${RELAY_PROVIDERS.join(', ')}`);
   }
   const provider = name === null ? findProviderByHost(smtp.host) : findProvider(name);
   const connections = provider?.relay?.connections ?? smtp.connections;
   return { ...smtp, provider: provider?.name ?? null, connections };
 }
 
-function applyParameter(smtp: Smtp, name: string, value: string, shown: string): Smtp | Fault {
+function applyParameter(smtp: Smtp, name: string, value: string, maskedUrl: string): Smtp | Fault {
   switch (name) {
     case 'tls':
       if (value !== 'required' && value !== 'never')
-        return createFault(`${shown}: tls must be required or never, as in ?tls=required`);
-      if (smtp.tls === 'implicit') return createFault(`${shown}: smtps:// always uses TLS; remove tls=`);
+        return createFault(`${maskedUrl}: tls must be required or never, as in ?tls=required`);
+      if (smtp.tls === 'implicit') return createFault(`${maskedUrl}: smtps:// always uses TLS; remove tls=`);
       return { ...smtp, tls: value };
     case 'connections': {
       const connections = parseCount(value, 1, MAX_CONNECTIONS);
       if (!connections.ok)
         return createFault(
-          `${shown}: connections must be a number from 1 to ${MAX_CONNECTIONS}, as in ?connections=20`,
+          `${maskedUrl}: connections must be a number from 1 to ${MAX_CONNECTIONS}, as in ?connections=20`,
         );
       return { ...smtp, connections: connections.value };
     }
     case 'verify':
-      if (value !== 'no' && value !== 'yes') return createFault(`${shown}: verify must be yes or no, as in ?verify=no`);
+      if (value !== 'no' && value !== 'yes')
+        return createFault(`${maskedUrl}: verify must be yes or no, as in ?verify=no`);
       return { ...smtp, verifyCertificate: value === 'yes' };
     case 'name':
-      if (!isHostName(value)) return createFault(`${shown}: name must be a host name, as in ?name=mail.example.com`);
+      if (!isHostName(value))
+        return createFault(`${maskedUrl}: name must be a host name, as in ?name=mail.example.com`);
       return { ...smtp, name: value };
     case 'provider':
       return smtp;
     default:
-      return applyRelayParameter(smtp, name, value, shown);
+      return applyRelayParameter(smtp, name, value, maskedUrl);
   }
 }
 
-function applyRelayParameter(smtp: Smtp, name: string, value: string, shown: string): Smtp | Fault {
-  const accepted: readonly RelayParameter[] = findProvider(smtp.provider)?.relay?.parameters ?? [];
-  const parameter = accepted.find((candidate) => candidate === name);
-  if (parameter === undefined) return createUnknownParameterFault(shown, name, [...PARAMETERS, ...accepted]);
-  if (!isRelayParameterValue(value)) return createFault(`${shown}: ${parameter} must be ${RELAY_PARAMETER_FORM_TEXT}`);
+function applyRelayParameter(smtp: Smtp, name: string, value: string, maskedUrl: string): Smtp | Fault {
+  const acceptedParameters: readonly RelayParameter[] = findProvider(smtp.provider)?.relay?.parameters ?? [];
+  const parameter = acceptedParameters.find((candidate) => candidate === name);
+  if (parameter === undefined)
+    return createUnknownParameterFault(maskedUrl, name, [...PARAMETERS, ...acceptedParameters]);
+  if (!isRelayParameterValue(value))
+    return createFault(`${maskedUrl}: ${parameter} must be ${RELAY_PARAMETER_FORM_TEXT}`);
   return { ...smtp, relayParameters: { ...smtp.relayParameters, [parameter]: value } };
 }

@@ -34,8 +34,8 @@ export function createFault(fault: string): { readonly ok: false; readonly fault
  * is truncated to 80 characters.
  */
 export function quote(text: string): string {
-  const shown = text.includes('//') ? maskUrl(text) : text;
-  const shortText = shown.length > 80 ? `${shown.slice(0, 79)}…` : shown;
+  const maskedText = text.includes('//') ? maskUrl(text) : text;
+  const shortText = maskedText.length > 80 ? `${maskedText.slice(0, 79)}…` : maskedText;
   return `"${shortText.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }
 

@@ -1,7 +1,7 @@
 /** Checks the notifications to operators: the sender of mail, and the last notification and failure of each target. */
 import { formatTarget, type NotificationTarget, type StoredNotification } from '../model/notification.ts';
 import type { NotificationSenderFault } from '../model/notification-sender.ts';
-import { formatSpan, shorten } from '../printing/text.ts';
+import { formatSpan, shortenText } from '../printing/text.ts';
 import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
 const MAX_ERROR_LENGTH = 200;
@@ -69,7 +69,7 @@ function checkTarget(
   if (last !== null && last.error !== null) {
     const ago = formatSpan(now - (last.attemptedAt ?? now));
     const next = last.status === 'failed' ? 'no attempt follows' : 'another attempt follows';
-    const detail = `the last attempt failed ${ago} ago: ${shorten(last.error, MAX_ERROR_LENGTH)} (${next}); ${lastDelivery}`;
+    const detail = `the last attempt failed ${ago} ago: ${shortenText(last.error, MAX_ERROR_LENGTH)} (${next}); ${lastDelivery}`;
     const remedy =
       target.kind === 'https'
         ? 'check that the URL is reachable from every node, and that the receiver uses POSTRIDER_NOTIFY_SECRET'

@@ -103,7 +103,7 @@ export class ConnectionTable {
    * the number of the peer's connections decreases to its share.
    */
   #enforcePeerShare({ unauthenticated }: Peer): void {
-    for (let closed = 0; closed < 2; closed += 1) {
+    for (let closedCount = 0; closedCount < 2; closedCount += 1) {
       const oldest = unauthenticated.getFirst();
       if (oldest === null || unauthenticated.length <= this.#maxPerPeer || this.#open * 2 <= this.#maxConnections)
         return;
@@ -361,13 +361,16 @@ const MIN_CONNECTIONS = 8;
 export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECTIONS, number>>;
 
 /**
- * Divides the file descriptors among the listeners. `limit` is the limit of the process, and `otherDescriptors` is the number that
+ * Divides the file descriptors among the listeners. `limit` is the limit of the process, and `otherDescriptorCount` is the number that
  * delivery and the SMTP listener use. Each listener gets its maximum, or each gets the same fraction of its maximum.
  */
-export function divideDescriptors(limit: number, otherDescriptors: number): ConnectionLimitByListener {
+export function divideDescriptors(limit: number, otherDescriptorCount: number): ConnectionLimitByListener {
   const maxTotal = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
   // If the limit is low, half of the descriptors remain for the store and delivery.
-  const availableDescriptors = Math.max(limit - RESERVED_DESCRIPTORS - otherDescriptors, limit / 2 - MIN_CONNECTIONS);
+  const availableDescriptors = Math.max(
+    limit - RESERVED_DESCRIPTORS - otherDescriptorCount,
+    limit / 2 - MIN_CONNECTIONS,
+  );
   const fraction = Math.min(1, availableDescriptors / maxTotal);
   const scaleToFraction = (maxConnections: number): number =>
     Math.max(MIN_CONNECTIONS, Math.floor(maxConnections * fraction));

@@ -66,13 +66,13 @@ export function createListenerClient(
           'Content-Length': Buffer.byteLength(body),
         },
       };
-      const response = await send(listenerUrl, options, tls, body);
+      const response = await sendRequest(listenerUrl, options, tls, body);
       return { status: response.statusCode ?? 0, headers: listHeaders(response), body: await readBody(response) };
     },
   };
 }
 
-function send(
+function sendRequest(
   listenerUrl: string,
   options: RequestOptions,
   tls: CertificatePaths | null,

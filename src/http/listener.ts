@@ -51,7 +51,7 @@ export function createListener(options: ListenerOptions): Listener {
     isExemptFromPeerShare: createPeerShareExemption(proxies),
     onDrop: (reason) => publish({ type: 'connection.dropped', at: clock.now(), listener: 'public', reason }),
   });
-  let running: {
+  let runningServer: {
     readonly app: FastifyInstance;
     readonly server: Server;
     readonly stopCertificateWatch: () => void;
@@ -82,15 +82,15 @@ export function createListener(options: ListenerOptions): Listener {
             },
             (fault) => publish({ type: 'certificate.refused', at: clock.now(), fault }),
           );
-    running = { app, server, stopCertificateWatch };
+    runningServer = { app, server, stopCertificateWatch };
     return toListenAddress(listenAddress, certificate === null ? 'http' : 'https');
   }
 
   async function drain(timeoutMs: number): Promise<void> {
     responseWriter.startDraining();
-    if (running === null) return;
-    const { app, server, stopCertificateWatch } = running;
-    running = null;
+    if (runningServer === null) return;
+    const { app, server, stopCertificateWatch } = runningServer;
+    runningServer = null;
     stopCertificateWatch();
     // `close` stops the acceptance of connections, and closes connections that are idle between two requests.
     const serverClosed = new Promise<void>((resolve) => server.close(() => resolve()));
@@ -221,13 +221,13 @@ interface ServerParts {
   readonly clock: Clock;
   /** Handles every valid request. */
   readonly handle: Handler;
-  /** Called for each request that is refused here. */
+  /** Called for each request that is refused before `handle`. */
   readonly onRefused: OnRefused;
 }
 
 type OnRefused = (code: ErrorCode) => void;
 
-/** Creates the server. It passes valid requests to `handle`. */
+/** Creates the server, which passes valid requests to `handle`. */
 function createHttpServer(parts: ServerParts): Server {
   const { limits, certificate, responseWriter, connections, clock, handle, onRefused } = parts;
   const options = {

@@ -7,7 +7,7 @@
 import { ATTENTION_CODES, getAttentionCommand } from '../model/attention.ts';
 import type { AttentionChange, MailPayload, NotifiedItem } from '../model/notification.ts';
 import { toPrintable } from '../printing/escape.ts';
-import { formatSpan, formatTime, shorten, toSentence } from '../printing/text.ts';
+import { formatSpan, formatTime, shortenText, toSentence } from '../printing/text.ts';
 
 const MAX_SUBJECT_TEXT_LENGTH = 120;
 /** The maximum number of listed items. The counts include all items. */
@@ -33,7 +33,7 @@ function buildSubject(began: readonly NotifiedItem[], ended: readonly NotifiedIt
   const [first] = [...began, ...ended];
   const moreCount = began.length + ended.length - 1;
   const more = moreCount === 0 ? '' : ` (${moreCount} more)`;
-  const text = shorten(toPrintable(first?.text ?? ''), MAX_SUBJECT_TEXT_LENGTH);
+  const text = shortenText(toPrintable(first?.text ?? ''), MAX_SUBJECT_TEXT_LENGTH);
   return `Postrider: ${began.length === 0 ? 'ended: ' : ''}${text}${more}`;
 }
 

@@ -72,7 +72,7 @@ export interface DeliverabilityParts {
    * Returns the mailbox provider of a domain, or null while a lookup is in progress. Requests a lookup if one is
    * needed. Never waits.
    */
-  readonly findMailboxProvider: (domain: string, events: number) => MailboxProvider | null;
+  readonly findMailboxProvider: (domain: string, eventCount: number) => MailboxProvider | null;
   /** Receives the first error of a series of failed writes. Called again only after a write has succeeded. */
   readonly onWriteError: (error: unknown) => void;
 }
@@ -85,7 +85,7 @@ interface Group {
   readonly recipientDomain: string;
   readonly since: number;
   readonly counts: MutableKeyCounts;
-  events: number;
+  eventCount: number;
 }
 
 /** The series of one span. */
@@ -107,7 +107,7 @@ interface NodeRow {
 /** Creates a counter. No timer runs while there is nothing to write. */
 export function startDeliverabilityCounter(parts: DeliverabilityParts): DeliverabilityCounter {
   const { node, clock, writeRows, findMailboxProvider, onWriteError } = parts;
-  /** The groups of the current slot: the shortest span, which divides every other span. */
+  /** The groups of the current slot. A slot is as long as the shortest span, which divides every other span. */
   let groups = new Map<string, Group>();
   let slotAt = 0;
   let spans: readonly Span[] = [];
@@ -116,7 +116,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   /** The number of times that the clock was set back to an earlier slot. */
   let setBackCount = 0;
   let cancelTick: (() => void) | null = null;
-  let ticking: Promise<void> = Promise.resolve();
+  let tickInProgress: Promise<void> = Promise.resolve();
   let isFailing = false;
   let isStopped = false;
 
@@ -128,28 +128,29 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
     if (group === undefined) {
       if (groups.size >= MAX_GROUPS) addGroups(false);
       const [sendingDomain, recipientDomain] = [getDomain(from), getDomain(to)];
-      group = { accountId, sendingDomain, recipientDomain, since: now, counts: createKeyCounts(), events: 0 };
+      group = { accountId, sendingDomain, recipientDomain, since: now, counts: createKeyCounts(), eventCount: 0 };
       groups.set(key, group);
     }
     addCount(group.counts);
-    group.events += 1;
+    group.eventCount += 1;
     if (cancelTick === null && !isStopped) cancelTick = clock.after(TICK_MS, startTick);
   }
 
-  /** Ends the spans that do not contain `now`, and starts spans that do. */
+  /** Ends the spans that do not contain `now`, and starts spans that contain `now`. */
   function enterSlot(now: number): void {
     addGroups(true);
     const isSetBack = now < slotAt;
-    // A row replaces the earlier row of the same node and span. The other name keeps the rows from before the clock was set back.
+    // A row replaces the earlier row of the same node and span. Another node name prevents the replacement of the rows
+    // that were written before the clock was set back.
     if (isSetBack) setBackCount += 1;
     slotAt = now - (now % SPANS_MS[0]);
     const nodeName = setBackCount === 0 ? node : `${node}+${setBackCount}`;
     spans = SPANS_MS.map((spanMs) => {
       const at = now - (now % spanMs);
-      const current = spans.find((span) => span.spanMs === spanMs);
-      if (current !== undefined && current.at === at && !isSetBack) return current;
-      if (current?.hasUnwrittenCounts === true)
-        endedRows = [...endedRows, ...formatRows(current)].slice(-MAX_WAITING_ROWS);
+      const currentSpan = spans.find((span) => span.spanMs === spanMs);
+      if (currentSpan !== undefined && currentSpan.at === at && !isSetBack) return currentSpan;
+      if (currentSpan?.hasUnwrittenCounts === true)
+        endedRows = [...endedRows, ...formatRows(currentSpan)].slice(-MAX_WAITING_ROWS);
       const series = new Map(SERIES.map((name) => [name, createFrequentKeys(MAX_COUNTED_KEYS)] as const));
       return { spanMs, at, series, node: nodeName, hasUnwrittenCounts: false, nextWriteAt: now };
     });
@@ -161,17 +162,18 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
    */
   function addGroups(includeWaiting: boolean): void {
     const waitingSince = clock.now() - MAX_WAIT_MS;
-    const waiting = new Map<string, Group>();
+    const waitingGroups = new Map<string, Group>();
     for (const [key, group] of groups) {
-      const provider = findMailboxProvider(group.recipientDomain, group.events);
-      const waits = provider === null && !includeWaiting && group.since > waitingSince && waiting.size < MAX_GROUPS / 2;
-      if (waits) waiting.set(key, group);
+      const provider = findMailboxProvider(group.recipientDomain, group.eventCount);
+      const waits =
+        provider === null && !includeWaiting && group.since > waitingSince && waitingGroups.size < MAX_GROUPS / 2;
+      if (waits) waitingGroups.set(key, group);
       else addGroup(group, provider ?? 'unknown');
     }
-    groups = waiting;
+    groups = waitingGroups;
   }
 
-  function addGroup({ accountId, sendingDomain, recipientDomain, counts, events }: Group, provider: string): void {
+  function addGroup({ accountId, sendingDomain, recipientDomain, counts, eventCount }: Group, provider: string): void {
     const keys: Readonly<Record<Series, string>> = {
       provider,
       'recipient-domain': recipientDomain,
@@ -182,13 +184,13 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
       'sending-domain/provider': `${accountId}/${sendingDomain}/${provider}`,
     };
     for (const span of spans) {
-      for (const name of SERIES) span.series.get(name)?.add(keys[name], counts, events);
+      for (const name of SERIES) span.series.get(name)?.add(keys[name], counts, eventCount);
       span.hasUnwrittenCounts = true;
     }
   }
 
   function startTick(): void {
-    ticking = tick();
+    tickInProgress = tick();
   }
 
   async function tick(): Promise<void> {
@@ -208,14 +210,14 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
     if (batch.length === 0) return;
     // Counts that are added during the write are written again.
     for (const span of dueSpans) span.hasUnwrittenCounts = false;
-    const writtenEnded = new Set(endedRows);
+    const writtenEndedRows = new Set(endedRows);
     try {
       for (const name of new Set(batch.map((nodeRow) => nodeRow.node)))
         await writeRows(
           name,
           batch.filter((nodeRow) => nodeRow.node === name).map(({ row }) => row),
         );
-      endedRows = endedRows.filter((row) => !writtenEnded.has(row));
+      endedRows = endedRows.filter((row) => !writtenEndedRows.has(row));
       isFailing = false;
     } catch (error) {
       for (const span of dueSpans) span.hasUnwrittenCounts = true;
@@ -234,7 +236,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
     async stop() {
       cancelTick?.();
       isStopped = true;
-      await ticking;
+      await tickInProgress;
       await tick();
     },
   };
@@ -254,8 +256,9 @@ function getDomain(address: string): string {
 }
 
 /**
- * Returns the event handlers of the deliverability series. The counts that the traffic series has too are counted from the same
- * events, so that the sums of both series agree. An event without an account, a sender or a recipient is not counted.
+ * Returns the event handlers of the deliverability series. Counts that also occur in the traffic series are counted
+ * from the same events, so that the sums of both series agree. An event without an account, a sender or a recipient is
+ * not counted.
  */
 export function createDeliverabilityHandlers({ count }: DeliverabilityCounter): Handlers {
   return {

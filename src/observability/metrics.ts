@@ -34,7 +34,7 @@ export interface Metrics {
   /** Counts a request that repeated an idempotency key. */
   countReplayed(): void;
   /** Counts the unknown members of a request body that was answered with a 201. */
-  countIgnoredFields(fields: number): void;
+  countIgnoredFields(fieldCount: number): void;
   countAttempt(outcome: Outcome['kind'], tookMs: number): void;
   /** Counts a message that entered a state. */
   countStateEntry(state: State): void;
@@ -147,40 +147,40 @@ export function createMetrics({
   // node.
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: 100 });
 
-  const accepted = new Counter({
+  const acceptedCounter = new Counter({
     name: 'postrider_accepted_total',
     help: 'Messages accepted with a 201',
     registers,
   });
-  const replayed = new Counter({
+  const replayedCounter = new Counter({
     name: 'postrider_replayed_total',
     help: 'Requests that repeated an idempotency key and received the answer to the first request',
     registers,
   });
-  const ignored = new Counter({
+  const ignoredFieldCounter = new Counter({
     name: 'postrider_ignored_fields_total',
     help: 'Unknown members of the bodies of accepted requests',
     registers,
   });
-  const refused = new Counter({
+  const refusedCounter = new Counter({
     name: 'postrider_refused_total',
     help: 'Requests refused, by error code (docs/errors.md)',
     labelNames: ['reason'],
     registers,
   });
-  const attempts = new Counter({
+  const attemptCounter = new Counter({
     name: 'postrider_attempts_total',
     help: 'Delivery attempts, by outcome',
     labelNames: ['outcome'],
     registers,
   });
-  const messages = new Counter({
+  const messageCounter = new Counter({
     name: 'postrider_messages_total',
     help: 'Messages that entered a state, by state',
     labelNames: ['state'],
     registers,
   });
-  const bounced = new Counter({
+  const bouncedCounter = new Counter({
     name: 'postrider_bounced_total',
     help: 'Messages bounced, by class and category of the failure (docs/feedback.md)',
     labelNames: ['class', 'category'],
@@ -192,12 +192,12 @@ export function createMetrics({
     buckets: CONFIRMATION_BUCKETS_SECONDS,
     registers,
   });
-  const deferred = new Counter({
+  const deferredCounter = new Counter({
     name: 'postrider_deferred_total',
     help: 'Messages deferred: the attempt failed and a later attempt is due',
     registers,
   });
-  const alarms = new Counter({
+  const alarmCounter = new Counter({
     name: 'postrider_alarms_total',
     help: 'Conditions that require an operator, by reason',
     labelNames: ['reason'],
@@ -238,19 +238,19 @@ export function createMetrics({
       this.inc(getDroppedLineCount());
     },
   });
-  const droppedConnections = new Counter({
+  const droppedConnectionCounter = new Counter({
     name: 'postrider_connections_dropped_total',
     help: 'Connections that a listener closed, by listener and reason',
     labelNames: ['listener', 'reason'],
     registers,
   });
-  const reports = new Counter({
+  const reportCounter = new Counter({
     name: 'postrider_feedback_reports_total',
     help: 'Feedback reports received, by result',
     labelNames: ['result'],
     registers,
   });
-  const refusedReports = new Counter({
+  const refusedReportCounter = new Counter({
     name: 'postrider_feedback_refused_total',
     help: 'Feedback reports refused, by reason',
     labelNames: ['reason'],
@@ -279,30 +279,30 @@ export function createMetrics({
     registers,
   });
 
-  const webhookAttempts = new Counter({
+  const webhookAttemptCounter = new Counter({
     name: 'postrider_webhook_attempts_total',
     help: 'Attempts to send a webhook, by result',
     labelNames: ['result'],
     registers,
   });
-  const notifications = new Counter({
+  const notificationCounter = new Counter({
     name: 'postrider_notifications_total',
     help: 'Attempts to deliver a notification to operators, by target and result',
     labelNames: ['target', 'result'],
     registers,
   });
-  const webhookFailures = new Counter({
+  const webhookFailureCounter = new Counter({
     name: 'postrider_webhook_failures_total',
     help: 'Failed attempts to send a webhook, by endpoint; "other" beyond 100 endpoints',
     labelNames: ['webhook'],
     registers,
   });
-  const webhooksPending = new Gauge({
+  const pendingWebhookGauge = new Gauge({
     name: 'postrider_webhooks_pending',
     help: 'Pending webhooks: due, waiting for a retry, or waiting for a disabled endpoint',
     registers,
   });
-  const webhooksFailed = new Gauge({
+  const failedWebhookGauge = new Gauge({
     name: 'postrider_webhooks_failed',
     help: 'Webhooks whose last attempt failed; they can be replayed',
     registers,
@@ -314,25 +314,27 @@ export function createMetrics({
   });
 
   const refusedByReason = new Map<string, LabeledCounter>(
-    refusalReasons.map((reason) => [reason, refused.labels({ reason })]),
+    refusalReasons.map((reason) => [reason, refusedCounter.labels({ reason })]),
   );
   const attemptsByOutcome = new Map<Outcome['kind'], LabeledCounter>(
-    OUTCOMES.map((outcome) => [outcome, attempts.labels({ outcome })]),
+    OUTCOMES.map((outcome) => [outcome, attemptCounter.labels({ outcome })]),
   );
-  const messagesByState = new Map<State, LabeledCounter>(STATES.map((state) => [state, messages.labels({ state })]));
+  const messagesByState = new Map<State, LabeledCounter>(
+    STATES.map((state) => [state, messageCounter.labels({ state })]),
+  );
   // These series start at zero, because an alert on an increase would miss a series that starts at one.
-  for (const reason of refusalReasons) refused.inc({ reason }, 0);
-  for (const reason of ALARM_REASONS) alarms.inc({ reason }, 0);
-  for (const outcome of OUTCOMES) attempts.inc({ outcome }, 0);
-  for (const state of STATES) messages.inc({ state }, 0);
+  for (const reason of refusalReasons) refusedCounter.inc({ reason }, 0);
+  for (const reason of ALARM_REASONS) alarmCounter.inc({ reason }, 0);
+  for (const outcome of OUTCOMES) attemptCounter.inc({ outcome }, 0);
+  for (const state of STATES) messageCounter.inc({ state }, 0);
   for (const failureClass of FAILURE_CLASSES)
-    for (const category of FAILURE_CATEGORIES) bounced.inc({ class: failureClass, category }, 0);
-  for (const result of REPORT_RESULTS) reports.inc({ result }, 0);
+    for (const category of FAILURE_CATEGORIES) bouncedCounter.inc({ class: failureClass, category }, 0);
+  for (const result of REPORT_RESULTS) reportCounter.inc({ result }, 0);
   for (const listener of HTTP_LISTENERS)
-    for (const reason of DROP_REASONS) droppedConnections.inc({ listener, reason }, 0);
-  for (const result of ['succeeded', 'failed']) webhookAttempts.inc({ result }, 0);
+    for (const reason of DROP_REASONS) droppedConnectionCounter.inc({ listener, reason }, 0);
+  for (const result of ['succeeded', 'failed']) webhookAttemptCounter.inc({ result }, 0);
   for (const target of notificationTargets)
-    for (const result of ['delivered', 'retried', 'failed']) notifications.inc({ target, result }, 0);
+    for (const result of ['delivered', 'retried', 'failed']) notificationCounter.inc({ target, result }, 0);
   const webhookLabels = new Map<number, string>();
   /** Returns the label of an endpoint. The first endpoints whose attempts fail have a label of their own. */
   function getWebhookLabel(webhookId: number): string {
@@ -364,8 +366,8 @@ export function createMetrics({
       if (reportedAt === null) feedbackAge.remove();
       else feedbackAge.set(Math.max(0, clock.now() - reportedAt) / 1000);
       const webhooks = (await readWebhookStatistics?.()) ?? [];
-      webhooksPending.set(webhooks.reduce((sum, { pending }) => sum + pending, 0));
-      webhooksFailed.set(webhooks.reduce((sum, { failed }) => sum + failed, 0));
+      pendingWebhookGauge.set(webhooks.reduce((sum, { pending }) => sum + pending, 0));
+      failedWebhookGauge.set(webhooks.reduce((sum, { failed }) => sum + failed, 0));
       const pendingSince = webhooks.flatMap(({ oldestPendingAt }) => oldestPendingAt ?? []);
       const oldestPendingAt = pendingSince.reduce((oldest, at) => Math.min(oldest, at), clock.now());
       webhookOldestAge.set((clock.now() - oldestPendingAt) / 1000);
@@ -374,7 +376,7 @@ export function createMetrics({
       queueDepth.reset();
       oldestAge.remove();
       feedbackAge.remove();
-      for (const gauge of [webhooksPending, webhooksFailed, webhookOldestAge]) gauge.remove();
+      for (const gauge of [pendingWebhookGauge, failedWebhookGauge, webhookOldestAge]) gauge.remove();
     }
   }
 
@@ -385,36 +387,36 @@ export function createMetrics({
 
   return {
     countAccepted(tookMs) {
-      accepted.inc();
+      acceptedCounter.inc();
       requestSeconds.observe(tookMs / 1000);
     },
-    countReplayed: () => replayed.inc(),
-    countIgnoredFields: (fields) => ignored.inc(fields),
+    countReplayed: () => replayedCounter.inc(),
+    countIgnoredFields: (fields) => ignoredFieldCounter.inc(fields),
     countRefused: (reason) => refusedByReason.get(reason)?.inc(),
     countAttempt(outcome, tookMs) {
       attemptsByOutcome.get(outcome)?.inc();
       attemptSeconds.observe(tookMs / 1000);
     },
     countStateEntry: (state) => messagesByState.get(state)?.inc(),
-    countBounce: ({ class: failureClass, category }) => bounced.inc({ class: failureClass, category }),
+    countBounce: ({ class: failureClass, category }) => bouncedCounter.inc({ class: failureClass, category }),
     recordConfirmation: (tookMs) => confirmationSeconds.observe(Math.max(0, tookMs) / 1000),
-    countDeferred: () => deferred.inc(),
-    countAlarm: (reason) => alarms.inc({ reason }),
+    countDeferred: () => deferredCounter.inc(),
+    countAlarm: (reason) => alarmCounter.inc({ reason }),
     recordCommit(kind, size, tookMs) {
       commits[kind].size.observe(size);
       commits[kind].seconds.observe(tookMs / 1000);
     },
-    countReport: (result, count = 1) => reports.inc({ result }, count),
-    countRefusedReport: (reason, count = 1) => refusedReports.inc({ reason }, count),
+    countReport: (result, count = 1) => reportCounter.inc({ result }, count),
+    countRefusedReport: (reason, count = 1) => refusedReportCounter.inc({ reason }, count),
     setBreakerState: setBreaker,
     countNotification(target, result) {
-      notifications.inc({ target, result });
+      notificationCounter.inc({ target, result });
     },
     countWebhookAttempt(webhookId, isSuccess) {
-      webhookAttempts.inc({ result: isSuccess ? 'succeeded' : 'failed' });
-      if (!isSuccess) webhookFailures.inc({ webhook: getWebhookLabel(webhookId) });
+      webhookAttemptCounter.inc({ result: isSuccess ? 'succeeded' : 'failed' });
+      if (!isSuccess) webhookFailureCounter.inc({ webhook: getWebhookLabel(webhookId) });
     },
-    countDroppedConnection: (listener, reason) => droppedConnections.inc({ listener, reason }),
+    countDroppedConnection: (listener, reason) => droppedConnectionCounter.inc({ listener, reason }),
     scrape() {
       currentScrape ??= writeExposition().finally(() => {
         currentScrape = null;

@@ -1,6 +1,6 @@
 /**
- * Counts messages by minute and by hour in memory, and writes the changed rows of these time series to the store. It
- * writes once per second, and once more when the counter stops.
+ * Counts messages by minute and by hour in memory, and writes the changed rows of these time series to the store. The
+ * counter writes once per second, and once more when it stops.
  *
  * Guarantees: a count never waits for a write. A write replaces the whole row, so a repeated write counts no message
  * twice. A process that is killed loses at most the figures of its last second. While the store does not answer, at

@@ -31,8 +31,8 @@ export const MAX_DELAY_MS = 5_000;
 /** The time after which the count of wrong passwords of all peers decreases by one. */
 const FAILURE_DECAY_MS = 3_000;
 
-const GRANTED: AccessDecision = { kind: 'granted', delayMs: 0 };
-const CHALLENGE: AccessDecision = { kind: 'challenge', delayMs: 0 };
+const ACCESS_GRANTED: AccessDecision = { kind: 'granted', delayMs: 0 };
+const PASSWORD_CHALLENGE: AccessDecision = { kind: 'challenge', delayMs: 0 };
 const HOST_NOT_ALLOWED: AccessDecision = { kind: 'host-not-allowed' };
 
 export class AccessControl {
@@ -48,11 +48,11 @@ export class AccessControl {
   /** Checks the Host and Authorization headers of a request. `address` is the IP address of the client. */
   check(address: string, host: string | undefined, authorization: string | undefined, now: number): AccessDecision {
     if (this.#passwordDigest === null)
-      return host !== undefined && isLoopbackHost(getHostName(host)) ? GRANTED : HOST_NOT_ALLOWED;
+      return host !== undefined && isLoopbackHost(getHostName(host)) ? ACCESS_GRANTED : HOST_NOT_ALLOWED;
     const waitMs = this.#wrongPasswords.getWaitMs(address, now);
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
     const password = parseBasicPassword(authorization);
-    if (password === null) return CHALLENGE;
+    if (password === null) return PASSWORD_CHALLENGE;
     // The delay is the same for correct and wrong passwords, so it reveals nothing.
     const delayMs = this.#delayMs(now);
     // The comparison requires equal lengths, so digests are compared.

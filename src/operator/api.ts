@@ -30,8 +30,8 @@ import {
   CROSS_ORIGIN_CHANGE,
   CROSS_ORIGIN_CREDENTIALS,
   type Refusal,
-  refuse,
   STORE_RETRY_MS,
+  sendRefusal,
   toStoreRefusal,
 } from './refusal.ts';
 import { type Session, type SignInResponse, TICKET, type Ticket } from './schemas.ts';
@@ -93,36 +93,36 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   app.post(`${API_PATH}/sign-in`, async (request, reply) => {
     // This check precedes the check of the password, so a page of another site cannot use up the sign-in attempts of
     // its visitor.
-    if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
+    if (isCrossOrigin(request)) return sendRefusal(reply, CROSS_ORIGIN_CHANGE);
     const refusal =
       findUnknownParameter('body', request.body, ['link', 'password']) ?? (await findSignInRefusal(request));
-    if (refusal !== null) return refuse(reply, refusal);
+    if (refusal !== null) return sendRefusal(reply, refusal);
     const { cookie, secret } = sessions.create(clock.now());
     return reply
       .header('Set-Cookie', formatSessionCookie(cookie, isHttps(request)))
       .send({ result: 'ok', session: secret } satisfies SignInResponse);
   });
   app.post(`${API_PATH}/sign-out`, async (request, reply) => {
-    if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
+    if (isCrossOrigin(request)) return sendRefusal(reply, CROSS_ORIGIN_CHANGE);
     const session = findSessionFromHeaders(request);
     // Only a valid session is recorded as ended, so requests without a session cannot fill the store.
     if (session !== null) {
       try {
         await store.endSession(hashToken(session), sessions.getExpiry(session), clock.now());
       } catch (error) {
-        return refuse(reply, toStoreRefusal(error));
+        return sendRefusal(reply, toStoreRefusal(error));
       }
     }
     return reply.header('Set-Cookie', formatExpiredSessionCookie(isHttps(request))).send({ result: 'ok' });
   });
   app.post(`${API_PATH}/ticket`, async (request, reply) => {
-    if (isCrossOrigin(request)) return refuse(reply, CROSS_ORIGIN_CHANGE);
+    if (isCrossOrigin(request)) return sendRefusal(reply, CROSS_ORIGIN_CHANGE);
     const session = await findSession(request);
-    if (session === null) return refuse(reply, { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED });
+    if (session === null) return sendRefusal(reply, { kind: 'refused', status: 401, message: SIGN_IN_REQUIRED });
     const refusal = findUnknownParameter('body', request.body, ['path']);
-    if (refusal !== null) return refuse(reply, refusal);
+    if (refusal !== null) return sendRefusal(reply, refusal);
     const path = getStringMember(request.body, 'path');
-    if (path === null) return refuse(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
+    if (path === null) return sendRefusal(reply, { kind: 'refused', status: 400, message: 'Missing: path' });
     return reply.send({ ticket: sessions.createTicket(session, path, clock.now()) } satisfies Ticket);
   });
   app.get(`${API_PATH}/openapi.json`, (_request, reply) => reply.type('application/json').send(parts.document));
@@ -132,9 +132,9 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
 
   app.get(`${API_PATH}/session`, async (request, reply) => {
     const authentication = await authenticate(request);
-    if (authentication.kind === 'refused') return refuse(reply, authentication);
+    if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
     const refusal = findUnknownParameter('query', request.query, []);
-    if (refusal !== null) return refuse(reply, refusal);
+    if (refusal !== null) return sendRefusal(reply, refusal);
     const installation = parts.getInstallationInfo();
     // Only pages receive the first key.
     const response: Session = {
@@ -163,7 +163,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       url: `${API_PATH}${route.path.replaceAll('{', ':').replaceAll('}', '')}`,
       handler: async (request, reply) => {
         const authentication = await admit(request);
-        if (authentication.kind === 'refused') return refuse(reply, authentication);
+        if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
         const input = readRequestInput(createRouteInput(route), request);
         if (!input.ok) return reply.code(400).send(input.body);
         const { status, body } = toResponse(
@@ -186,7 +186,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
       authentication.kind === 'refused'
         ? authentication
         : findUnknownParameter('query', request.query, getAllowedQueryParameters(request));
-    if (refusal !== null) await refuse(reply, refusal);
+    if (refusal !== null) await sendRefusal(reply, refusal);
     return refusal === null;
   }
 
@@ -345,9 +345,13 @@ function getAllowedQueryParameters({ routeOptions }: FastifyRequest): readonly s
 
 /** Returns the refusal for the first unknown parameter, or null. */
 function findUnknownParameter(location: 'query' | 'body', input: unknown, known: readonly string[]): Refusal | null {
-  const unknown = Object.keys(input ?? {}).find((name) => !known.includes(name));
-  if (unknown === undefined) return null;
-  return { kind: 'refused', status: 400, message: `Unknown parameter in the ${location}: ${JSON.stringify(unknown)}` };
+  const unknownName = Object.keys(input ?? {}).find((name) => !known.includes(name));
+  if (unknownName === undefined) return null;
+  return {
+    kind: 'refused',
+    status: 400,
+    message: `Unknown parameter in the ${location}: ${JSON.stringify(unknownName)}`,
+  };
 }
 
 const READ_ONLY_TOKEN: Refusal = {

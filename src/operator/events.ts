@@ -11,7 +11,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
 import { Type } from '../model/schema.ts';
 import type { LiveUpdates } from '../observability/live-updates.ts';
-import { refuse } from './refusal.ts';
+import { sendRefusal } from './refusal.ts';
 import { AUTHENTICATION_ERRORS, type RouteDescription } from './route-description.ts';
 import { ChangeEvent } from './schemas.ts';
 
@@ -71,7 +71,7 @@ export function addEvents(
       if (!(await admit(request, reply))) return reply;
       if (openStreams.size >= MAX_STREAMS) {
         const message = `Too many live streams are open (${MAX_STREAMS}); close a page of the dashboard`;
-        return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
+        return sendRefusal(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
       await stream(request, reply);
       return reply;

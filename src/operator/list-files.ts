@@ -20,7 +20,7 @@ import { escapeJson } from '../printing/escape.ts';
 import type { BodyTimeouts } from './body-timeouts.ts';
 import { EXPORT_ROUTE, IMPORT_ROUTE, MESSAGE_EXPORT_ROUTE } from './file-routes.ts';
 import { readRequestInput, toErrorResponse } from './operation-route.ts';
-import { type Refusal, refuse, STORE_RETRY_MS } from './refusal.ts';
+import { type Refusal, STORE_RETRY_MS, sendRefusal } from './refusal.ts';
 
 /** The maximum size of an upload, which can contain several million addresses. */
 const MAX_UPLOAD_BYTES = 200 * 1024 * 1024;
@@ -63,7 +63,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
 
   app.get<ListRequest>(toUrl(EXPORT_ROUTE.path), async (request, reply) => {
     const authentication = await admit(request);
-    if (authentication.kind === 'refused') return refuse(reply, authentication);
+    if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
     const { params, query } = request;
     const input = readRequestInput(EXPORT_ROUTE.routeInput, { params, query, body: {} });
     if (!input.ok) return reply.code(400).send(input.body);
@@ -79,13 +79,13 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
     toUrl(MESSAGE_EXPORT_ROUTE.path),
     async (request, reply) => {
       const authentication = await admit(request);
-      if (authentication.kind === 'refused') return refuse(reply, authentication);
+      if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
       const routeInput = { params: {}, query: request.query, body: {} };
       const input = readRequestInput(MESSAGE_EXPORT_ROUTE.routeInput, routeInput);
       if (!input.ok) return reply.code(400).send(input.body);
       if (runningExports >= MAX_EXPORTS) {
         const message = `${MAX_EXPORTS} exports are in progress; retry after one of them has ended`;
-        return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
+        return sendRefusal(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
       const download = await performDownload(exportMessages, input.members, createContext(authentication.actor));
       if (!download.ok) return sendError(reply, download.error);
@@ -110,25 +110,25 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
     uploads.addContentTypeParser('*', (_request, body, onParsed) => onParsed(null, body));
     uploads.post<ListRequest>(toUrl(IMPORT_ROUTE.path), async (request, reply) => {
       const authentication = await admit(request);
-      if (authentication.kind === 'refused') return refuse(reply, authentication);
+      if (authentication.kind === 'refused') return sendRefusal(reply, authentication);
       const { params, query } = request;
       const input = readRequestInput(IMPORT_ROUTE.routeInput, { params, query, body: {} });
       if (!input.ok) return reply.code(400).send(input.body);
       if (!isListType(request.headers['content-type'])) {
-        return refuse(reply, {
+        return sendRefusal(reply, {
           status: 415,
           message: 'Content-Type must be text/csv or application/json, and the body must be the content of a file',
         });
       }
       if (runningImports >= MAX_IMPORTS) {
         const message = `${MAX_IMPORTS} imports are in progress; retry after one of them has ended`;
-        linger(request, clock);
-        return refuse(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
+        discardBody(request, clock);
+        return sendRefusal(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
       const state = { isTooLarge: Number(request.headers['content-length'] ?? 0) > MAX_UPLOAD_BYTES };
       if (state.isTooLarge) {
-        linger(request, clock);
-        return refuse(reply, TOO_LARGE);
+        discardBody(request, clock);
+        return sendRefusal(reply, FILE_TOO_LARGE);
       }
       runningImports += 1;
       const bytes = limitBody(request, bodyTimeouts, state);
@@ -151,8 +151,8 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       });
       const firstResult = await Promise.race([lines.firstProgress, importPromise]);
       if (firstResult !== null && !firstResult.ok) {
-        linger(request, clock);
-        return state.isTooLarge ? refuse(reply, TOO_LARGE) : sendError(reply, firstResult.error);
+        discardBody(request, clock);
+        return state.isTooLarge ? sendRefusal(reply, FILE_TOO_LARGE) : sendError(reply, firstResult.error);
       }
       void importPromise
         .then(
@@ -185,13 +185,13 @@ async function* limitBody(
   }
 }
 
-const TOO_LARGE = {
+const FILE_TOO_LARGE = {
   status: 413,
   message: `The file has more than ${MAX_UPLOAD_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
 } as const;
 
 /** Discards the remaining body for a limited time, then closes the connection. */
-function linger({ raw }: FastifyRequest, clock: Clock): void {
+function discardBody({ raw }: FastifyRequest, clock: Clock): void {
   if (raw.complete || raw.destroyed) return;
   const cancel = clock.after(MAX_LINGER_MS, () => raw.socket.destroy());
   raw.once('close', cancel);
@@ -270,12 +270,12 @@ function isListType(type: string | undefined): boolean {
 function formatContentDisposition(list: string): string {
   const name = list === '*' ? 'service' : list;
   const asciiName = Array.from(name, (character) => (isFileNameCharacter(character) ? character : '_')).join('');
-  const encoded = encodeURIComponent(name)
+  const encodedName = encodeURIComponent(name)
     .replaceAll("'", '%27')
     .replaceAll('(', '%28')
     .replaceAll(')', '%29')
     .replaceAll('*', '%2A');
-  return `attachment; filename="suppressions-${asciiName}.csv"; filename*=UTF-8''suppressions-${encoded}.csv`;
+  return `attachment; filename="suppressions-${asciiName}.csv"; filename*=UTF-8''suppressions-${encodedName}.csv`;
 }
 
 function isFileNameCharacter(character: string): boolean {

@@ -21,7 +21,7 @@ import { delayResponse } from './delay.ts';
 import { isCrossOrigin } from './origin.ts';
 import type { OperatorListener, OperatorOptions } from './ports.ts';
 import { createClientErrorResponse, createRawResponse } from './raw-responses.ts';
-import { CROSS_ORIGIN_CREDENTIALS, createStatusErrorBody, refuse as refuseWith } from './refusal.ts';
+import { CROSS_ORIGIN_CREDENTIALS, createStatusErrorBody, sendRefusal } from './refusal.ts';
 import { createSessions, type Sessions } from './sessions.ts';
 import { createTokenAuthenticator, getBearerToken } from './token-authenticator.ts';
 
@@ -102,7 +102,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       connections.handleClientError(error, socket, () => createClientErrorResponse(error)),
     // Fastify calls no hooks for a request target that it cannot decode.
     frameworkErrors: (_error, _request, reply) =>
-      refuse(reply.headers(SECURITY_HEADERS), 400, 'Malformed request target'),
+      sendStatusError(reply.headers(SECURITY_HEADERS), 400, 'Malformed request target'),
   });
   app.server.on('connect', (_request, socket) =>
     connections.endWithResponse(socket, createRawResponse(405, 'Method not allowed', 'Allow: GET, HEAD\r\n')),
@@ -128,7 +128,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     // RFC 9112 section 3.2. Access depends on the Host header, so it must not be ambiguous.
     const hostCount = countHosts(request.raw);
     if (hostCount > 1 || (hostCount === 0 && request.raw.httpVersionMinor >= 1)) {
-      refuse(reply, 400, 'Exactly one Host header is required');
+      sendStatusError(reply, 400, 'Exactly one Host header is required');
       return;
     }
     // The API authenticates and authorizes its requests.
@@ -139,7 +139,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     if (request.method !== 'GET' && request.method !== 'HEAD') {
       // The body is not read. The connection is closed, so the body is not parsed as the next request.
       reply.headers({ Allow: 'GET, HEAD', Connection: 'close' });
-      refuse(reply, 405, 'Method not allowed');
+      sendStatusError(reply, 405, 'Method not allowed');
       return;
     }
     if (
@@ -152,14 +152,14 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     }
     const { authorization, host } = request.headers;
     if (authorization !== undefined && isCrossOrigin(request)) {
-      refuse(reply, CROSS_ORIGIN_CREDENTIALS.status, CROSS_ORIGIN_CREDENTIALS.message);
+      sendStatusError(reply, CROSS_ORIGIN_CREDENTIALS.status, CROSS_ORIGIN_CREDENTIALS.message);
       return;
     }
     const token = options.settings.operatorPassword === null ? null : getBearerToken(authorization);
     if (tokens !== null && token !== null) {
       void tokens.authenticateForMetrics(getClientAddress(request.raw, proxies), token).then((authentication) => {
         if (authentication.kind === 'refused') {
-          refuseWith(reply, authentication);
+          sendRefusal(reply, authentication);
           return;
         }
         connections.markAuthenticated(request.raw.socket);
@@ -177,15 +177,15 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
       case 'challenge':
         void delayResponse(request.raw, clock, decision.delayMs).then(() => {
           reply.header('WWW-Authenticate', 'Basic realm="Postrider operator", charset="UTF-8"');
-          refuse(reply, 401, 'The operator password or a token is required');
+          sendStatusError(reply, 401, 'The operator password or a token is required');
         });
         return;
       case 'limited':
         reply.header('Retry-After', Math.max(1, Math.ceil(decision.retryAfterMs / 1000)));
-        refuse(reply, 429, 'Too many wrong passwords');
+        sendStatusError(reply, 429, 'Too many wrong passwords');
         return;
       case 'host-not-allowed':
-        refuse(reply, 403, 'POSTRIDER_OPERATOR_PASSWORD is not set; use http://127.0.0.1 or http://localhost');
+        sendStatusError(reply, 403, 'POSTRIDER_OPERATOR_PASSWORD is not set; use http://127.0.0.1 or http://localhost');
         return;
     }
   });
@@ -216,13 +216,14 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     app.get('/reference', (_request, reply) => sendHtml(reply, createApiReference(API_PATH)));
   }
   app.setNotFoundHandler((request, reply) =>
-    isUnknownPage(request) ? sendPage(reply.code(404)) : refuse(reply, 404, 'Not found'),
+    isUnknownPage(request) ? sendPage(reply.code(404)) : sendStatusError(reply, 404, 'Not found'),
   );
   app.setErrorHandler((error: FastifyError, _request, reply) => {
     // The body is not JSON, is too large, or has another media type.
-    if (error.statusCode !== undefined && error.statusCode < 500) return refuse(reply, error.statusCode, error.message);
+    if (error.statusCode !== undefined && error.statusCode < 500)
+      return sendStatusError(reply, error.statusCode, error.message);
     options.onError(error);
-    return refuse(reply, 500, 'Internal server error');
+    return sendStatusError(reply, 500, 'Internal server error');
   });
   return app;
 }
@@ -235,7 +236,7 @@ function sendHtml(reply: FastifyReply, text: string): FastifyReply {
   return reply.type('text/html; charset=utf-8').send(text);
 }
 
-function refuse(reply: FastifyReply, status: number, message: string): FastifyReply {
+function sendStatusError(reply: FastifyReply, status: number, message: string): FastifyReply {
   return reply
     .code(status)
     .type(JSON_TYPE)

@@ -10,7 +10,7 @@ import { createMessageNotFound, parseMessageId } from '../operations/messages.ts
 import type { MessageStore } from '../store/contract.ts';
 import { sendFrameHtml } from './frame-html.ts';
 import { toErrorResponse } from './operation-route.ts';
-import { refuse, toStoreRefusal } from './refusal.ts';
+import { sendRefusal, toStoreRefusal } from './refusal.ts';
 import { AUTHENTICATION_ERRORS, MESSAGE_PARAMETER, type RouteDescription } from './route-description.ts';
 import { TICKET_PARAMETER } from './schemas.ts';
 
@@ -45,7 +45,7 @@ export function addMessageHtml(
       try {
         message = await findMessage(id.value);
       } catch (error) {
-        return refuse(reply, toStoreRefusal(error));
+        return sendRefusal(reply, toStoreRefusal(error));
       }
       if (message === null) return sendError(reply, createMessageNotFound(id.value));
       if (message.message === null) {

@@ -134,7 +134,7 @@ export function readRequestInput(
 ):
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
   | { readonly ok: false; readonly body: ErrorBody } {
-  const invalid = (message: string, field: string | null) =>
+  const createInvalidResult = (message: string, field: string | null) =>
     ({ ok: false, body: createErrorBody('invalid', message, field) }) as const;
   const pathNames = listPathParameters(path);
   const members = getInputMembers(input);
@@ -145,15 +145,16 @@ export function readRequestInput(
     ['body', body ?? {}],
   ] as const) {
     if (typeof source !== 'object' || source === null || Array.isArray(source)) {
-      return invalid('The body must be a JSON object', null);
+      return createInvalidResult('The body must be a JSON object', null);
     }
     for (const [name, value] of Object.entries(source)) {
       const isKnown = Object.hasOwn(members, name) && !Object.hasOwn(preset, name);
       const isExpected = location === 'path' || (isKnown && !pathNames.includes(name) && location === otherLocation);
-      if (!isExpected) return invalid(`Unknown parameter in the ${location}: ${JSON.stringify(name)}`, null);
+      if (!isExpected)
+        return createInvalidResult(`Unknown parameter in the ${location}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
         const fault = findControlCharacterFault(name, value, members[name]?.['x-multiline'] === true);
-        if (fault !== null) return invalid(fault, name);
+        if (fault !== null) return createInvalidResult(fault, name);
       }
       values[name] = value;
     }
@@ -172,8 +173,8 @@ export type PerformRoute = (
 export function createPerformer(): PerformRoute {
   const runs = new Map<OperationRoute, Promise<OperationResult<unknown>>>();
   return (route, members, context) => {
-    const running = runs.get(route);
-    if (running !== undefined) return running;
+    const currentRun = runs.get(route);
+    if (currentRun !== undefined) return currentRun;
     const run = perform(route.operation, members, context);
     if (!route.sharesRun) return run;
     const sharedRun = run.finally(() => runs.delete(route));

@@ -49,7 +49,7 @@ import {
 import { createOperationRoute, type OperationRoute } from './operation-route.ts';
 
 /** The time limit of one search, which keeps the response time below 100 ms. `next` continues the search. */
-const SEARCH_WITHIN = '60ms';
+const SEARCH_TIME_LIMIT = '60ms';
 
 export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/accounts', 'Accounts', listAccounts),
@@ -73,7 +73,7 @@ export const OPERATION_ROUTES: readonly OperationRoute[] = [
   createOperationRoute('GET', '/overview', 'Overview', showOverview),
   createOperationRoute('GET', '/deliverability', 'Overview', showDeliverability),
   createOperationRoute('GET', '/setup', 'Overview', showSetup),
-  createOperationRoute('GET', '/messages', 'Messages', searchMessages, 200, { within: SEARCH_WITHIN }),
+  createOperationRoute('GET', '/messages', 'Messages', searchMessages, 200, { within: SEARCH_TIME_LIMIT }),
   createOperationRoute('GET', '/messages/count', 'Messages', countMessages),
   createOperationRoute('POST', '/messages/change', 'Messages', changeMessages),
   createOperationRoute('POST', '/messages/test', 'Messages', sendTestMessage),

@@ -62,7 +62,7 @@ export function createStatusErrorBody(status: number, message: string): ErrorBod
 }
 
 /** Sends a refusal. A response with status 503 always contains Retry-After. */
-export function refuse(reply: FastifyReply, { status, message, ...options }: RefusalInput): FastifyReply {
+export function sendRefusal(reply: FastifyReply, { status, message, ...options }: RefusalInput): FastifyReply {
   const retryAfterMs = options.retryAfterMs ?? (status === 503 ? STORE_RETRY_MS : undefined);
   if (retryAfterMs !== undefined) reply.header('Retry-After', Math.max(1, Math.ceil(retryAfterMs / 1000)));
   if (status === 401) reply.header('WWW-Authenticate', 'Bearer realm="Postrider operator"');

@@ -52,7 +52,7 @@ export const AUTHENTICATION_ERRORS: readonly number[] = [400, 401, 403, 429, 503
 /** The error statuses of every route that reads a body. */
 export const BODY_ERRORS: readonly number[] = [413, 415];
 
-const ACCOUNT: Parameter = {
+const ACCOUNT_PARAMETER: Parameter = {
   name: 'account',
   in: 'path',
   type: 'string',
@@ -60,7 +60,7 @@ const ACCOUNT: Parameter = {
   description: 'The name of the account.',
 };
 export const LIST_PARAMETER: Parameter = {
-  ...ACCOUNT,
+  ...ACCOUNT_PARAMETER,
   description: 'The name of the account, or `*` for the list of the whole service.',
 };
 export const MESSAGE_PARAMETER: Parameter = {

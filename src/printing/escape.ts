@@ -132,15 +132,15 @@ function maskLogin(text: string): string {
   const start = scheme.length + (remainder.startsWith('//') ? 2 : 0);
   const atIndex = text.lastIndexOf('@');
   if (atIndex >= start) {
-    const colon = text.indexOf(':', start);
-    const from = colon === -1 || colon > atIndex ? start : colon + 1;
+    const colonIndex = text.indexOf(':', start);
+    const from = colonIndex === -1 || colonIndex > atIndex ? start : colonIndex + 1;
     return text.slice(0, from) + MASK + maskInvalidPort(text, atIndex);
   }
   if (start > scheme.length) return text.slice(0, start) + maskInvalidPort(text, start);
   // In `smtp:user:password` and `user:password`, the user and the password cannot be distinguished.
   if (scheme !== '') return remainder === '' || isPort(remainder) ? text : scheme + MASK;
-  const slashes = text.indexOf('//');
-  return slashes === -1 ? text : text.slice(0, slashes) + maskInvalidPort(text, slashes + 2);
+  const slashesIndex = text.indexOf('//');
+  return slashesIndex === -1 ? text : text.slice(0, slashesIndex) + maskInvalidPort(text, slashesIndex + 2);
 }
 
 /** Masks the text after the scheme of a file. The text is a path or, by mistake, a URL. */
@@ -148,8 +148,8 @@ function maskPath(path: string): string {
   const scheme = parseScheme(path);
   if (isFileScheme(scheme)) return MASK;
   const isDrive = scheme.length === 2 && '/\\'.includes(path.charAt(2)) && !path.startsWith('//', 2);
-  const colon = path.indexOf(':');
-  const hasLogin = colon !== -1 && path.lastIndexOf('@') > colon;
+  const colonIndex = path.indexOf(':');
+  const hasLogin = colonIndex !== -1 && path.lastIndexOf('@') > colonIndex;
   return hasLogin || (scheme !== '' && !isDrive) ? maskLogin(path) : path;
 }
 
@@ -166,10 +166,10 @@ function maskInvalidPort(text: string, start: number): string {
   while (end < text.length && !'/?#'.includes(text.charAt(end))) end += 1;
   let from = start;
   for (const host of text.slice(start, end).split(',')) {
-    const colon = host.indexOf(':', host.lastIndexOf(']') + 1);
-    const port = colon === -1 ? '' : host.slice(colon + 1);
+    const colonIndex = host.indexOf(':', host.lastIndexOf(']') + 1);
+    const port = colonIndex === -1 ? '' : host.slice(colonIndex + 1);
     // An invalid port may be the password of a URL without a host.
-    if (port !== '' && !isPort(port)) return text.slice(start, from + colon + 1) + MASK;
+    if (port !== '' && !isPort(port)) return text.slice(start, from + colonIndex + 1) + MASK;
     from += host.length + 1;
   }
   return text.slice(start);
@@ -187,11 +187,11 @@ function maskParameters(text: string, layers: number): string {
     // The end of a secret is unknown, so all following text is masked.
     const secretStart = findSecretValue(part);
     if (secretStart !== -1) return [...maskedText, part.slice(0, secretStart) + MASK].join('&');
-    const equals = part.indexOf('=');
-    const value = equals === -1 ? '' : part.slice(equals + 1);
+    const equalsIndex = part.indexOf('=');
+    const value = equalsIndex === -1 ? '' : part.slice(equalsIndex + 1);
     const decodedText = decodePercent(value);
     const isHidden = decodedText !== value && (layers === 0 || maskLayers(decodedText, layers - 1) !== decodedText);
-    maskedText.push(isHidden ? part.slice(0, equals + 1) + MASK : part);
+    maskedText.push(isHidden ? part.slice(0, equalsIndex + 1) + MASK : part);
   }
   return maskedText.join('&');
 }
@@ -201,10 +201,10 @@ function maskParameters(text: string, layers: number): string {
  * secret.
  */
 function findSecretValue(part: string): number {
-  for (let equals = part.indexOf('='); equals !== -1; equals = part.indexOf('=', equals + 1)) {
-    let nameStart = equals;
+  for (let equalsIndex = part.indexOf('='); equalsIndex !== -1; equalsIndex = part.indexOf('=', equalsIndex + 1)) {
+    let nameStart = equalsIndex;
     while (nameStart > 0 && isNamePart(part.charCodeAt(nameStart - 1))) nameStart -= 1;
-    if (isSecretName(part.slice(nameStart, equals))) return equals + 1;
+    if (isSecretName(part.slice(nameStart, equalsIndex))) return equalsIndex + 1;
   }
   return -1;
 }
@@ -216,17 +216,17 @@ function isSecretName(name: string): boolean {
 
 /** Masks one word of a line. The text before a URL in the word does not change. */
 function maskWord(word: string): string {
-  const slashes = word.indexOf('//');
-  if (slashes === -1) return maskKeys(word);
+  const slashesIndex = word.indexOf('//');
+  if (slashesIndex === -1) return maskKeys(word);
   const atIndex = word.lastIndexOf('@');
-  const colon = word.indexOf(':', slashes);
-  const slash = word.indexOf('/', slashes + 2);
+  const colonIndex = word.indexOf(':', slashesIndex);
+  const slashIndex = word.indexOf('/', slashesIndex + 2);
   const hasLogin =
-    atIndex > slashes &&
-    ((colon !== -1 && colon < atIndex) || slash === -1 || atIndex < slash) &&
-    !isPlainLink(word, slashes);
+    atIndex > slashesIndex &&
+    ((colonIndex !== -1 && colonIndex < atIndex) || slashIndex === -1 || atIndex < slashIndex) &&
+    !isPlainLink(word, slashesIndex);
   if (!hasLogin) return maskKeys(maskParameters(word, MAX_ENCODING_LAYERS));
-  const from = colon !== -1 && colon < atIndex ? colon + 1 : slashes + 2;
+  const from = colonIndex !== -1 && colonIndex < atIndex ? colonIndex + 1 : slashesIndex + 2;
   return word.slice(0, from) + MASK + maskParameters(word.slice(atIndex), MAX_ENCODING_LAYERS);
 }
 
@@ -235,14 +235,14 @@ function maskWord(word: string): string {
  * `@` is then part of the path or the query. Other URLs are settings, in which an apparent port may be the beginning of
  * a password.
  */
-function isPlainLink(word: string, slashes: number): boolean {
-  const urlScheme = word.slice(0, slashes).toLowerCase();
+function isPlainLink(word: string, slashesIndex: number): boolean {
+  const urlScheme = word.slice(0, slashesIndex).toLowerCase();
   if (!urlScheme.endsWith('http:') && !urlScheme.endsWith('https:')) return false;
-  let end = slashes + 2;
+  let end = slashesIndex + 2;
   while (end < word.length && !'/?#'.includes(word.charAt(end))) end += 1;
-  const authority = word.slice(slashes + 2, end);
-  const colon = authority.indexOf(':', authority.startsWith('[') ? authority.indexOf(']') + 1 : 0);
-  return !authority.includes('@') && (colon === -1 || isPort(authority.slice(colon + 1)));
+  const authority = word.slice(slashesIndex + 2, end);
+  const colonIndex = authority.indexOf(':', authority.startsWith('[') ? authority.indexOf(']') + 1 : 0);
+  return !authority.includes('@') && (colonIndex === -1 || isPort(authority.slice(colonIndex + 1)));
 }
 
 /** Masks each API key or token in a word, except its first characters, which identify the key or token. */
@@ -270,8 +270,8 @@ function maskKeys(word: string): string {
  * scheme.
  */
 function parseScheme(text: string): string {
-  const colon = text.indexOf(':');
-  const scheme = text.slice(0, Math.max(0, colon));
+  const colonIndex = text.indexOf(':');
+  const scheme = text.slice(0, Math.max(0, colonIndex));
   return scheme !== '' && [...scheme].every((character) => isSchemePart(character)) ? `${scheme}:` : '';
 }
 
@@ -314,14 +314,14 @@ function isWordEnd(codeUnit: number): boolean {
  */
 function decodePercent(text: string): string {
   if (!text.includes('%')) return text;
-  let decoded = '';
+  let decodedText = '';
   for (let index = 0; index < text.length; index += 1) {
     const digits = text.slice(index + 1, index + 3);
     const isCode = text[index] === '%' && digits.length === 2 && [...digits].every(isHexDigit);
-    decoded += isCode ? String.fromCharCode(Number.parseInt(digits, 16)) : text.charAt(index);
+    decodedText += isCode ? String.fromCharCode(Number.parseInt(digits, 16)) : text.charAt(index);
     if (isCode) index += 2;
   }
-  return decoded;
+  return decodedText;
 }
 
 function isHexDigit(character: string): boolean {

@@ -1,7 +1,7 @@
 /** Formats times, durations, counts and sentences for the terminal and for explanations in the operator API. Pure. */
 
 /** Shortens a text to `maxLength` characters. The last character of a shortened text is `…`. */
-export function shorten(text: string, maxLength: number): string {
+export function shortenText(text: string, maxLength: number): string {
   const characters = [...text];
   return characters.length <= maxLength ? text : `${characters.slice(0, maxLength - 1).join('')}…`;
 }

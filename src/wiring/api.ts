@@ -110,12 +110,12 @@ export async function startApi(parts: ApiParts): Promise<Api> {
     updateKeysLastUsed(store, directory, clock, (error) => reportFailure('store the last use of keys', error)),
   );
   publish({ type: 'api.started', at: clock.now(), publicUrl });
-  const started = stack.move();
+  const startedComponents = stack.move();
   return {
     publicUrl,
     firstAccount: hasNewAccount ? FIRST_ACCOUNT : null,
     firstKey: hasNewAccount ? (parts.firstKey?.key ?? null) : null,
-    [Symbol.asyncDispose]: () => started.disposeAsync(),
+    [Symbol.asyncDispose]: () => startedComponents.disposeAsync(),
   };
 }
 
@@ -132,9 +132,9 @@ async function createFirstAccount(
   now: number,
 ): Promise<boolean> {
   const storedKey = newKey === null ? null : { name: 'first', prefix: newKey.prefix, hash: newKey.hash };
-  const created = await store.createFirstAccount(FIRST_ACCOUNT, storedKey, now);
-  if (created === null) return false;
-  const { account, key } = created;
+  const createdAccount = await store.createFirstAccount(FIRST_ACCOUNT, storedKey, now);
+  if (createdAccount === null) return false;
+  const { account, key } = createdAccount;
   // The key is added to the cache, because a client may use the key before the next poll updates the cache.
   directory.apply({ revision: 0, accounts: [account], keys: key === null ? [] : [key] });
   return true;
@@ -149,16 +149,16 @@ function updateKeysLastUsed(
 ): () => Promise<void> {
   let cancel: () => void = () => undefined;
   const write = async () => {
-    const used = directory.drainUsedKeys();
-    if (used.length > 0) await store.updateKeysLastUsed(used).catch(reportFailure);
+    const usedKeys = directory.drainUsedKeys();
+    if (usedKeys.length > 0) await store.updateKeysLastUsed(usedKeys).catch(reportFailure);
   };
-  let stopped = false;
+  let isStopped = false;
   const schedule = () => {
-    if (!stopped) cancel = clock.after(KEY_USE_INTERVAL_MS, () => void write().then(schedule));
+    if (!isStopped) cancel = clock.after(KEY_USE_INTERVAL_MS, () => void write().then(schedule));
   };
   schedule();
   return async () => {
-    stopped = true;
+    isStopped = true;
     cancel();
     await write();
   };

@@ -19,16 +19,16 @@ const MAX_SMTP_CONNECTIONS = 250;
  */
 export function allocateConnections(
   { roles, feedbackListen }: Pick<Settings, 'roles' | 'feedbackListen'>,
-  descriptors: number,
+  descriptorCount: number,
   concurrency: number,
   warn: (line: string) => void,
 ): ConnectionLimitByListener {
   const delivery = roles.has('deliver') ? concurrency + MAX_CONCURRENT_ATTEMPTS : 0;
   const intake = roles.has('feedback') && feedbackListen !== null ? MAX_SMTP_CONNECTIONS : 0;
-  const connectionCounts = divideDescriptors(descriptors, delivery + intake);
+  const connectionCounts = divideDescriptors(descriptorCount, delivery + intake);
   if (connectionCounts.public < MAX_CONNECTIONS.public) {
     warn(
-      `the limit of ${descriptors} open files leaves ${connectionCounts.public} connections to the public listener and ${connectionCounts.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
+      `the limit of ${descriptorCount} open files leaves ${connectionCounts.public} connections to the public listener and ${connectionCounts.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,
     );
   }
   return connectionCounts;

@@ -60,8 +60,13 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   });
   if (count > 0) publish({ type: 'node.leases_recovered', at: clock.now(), count });
   if (!clusterNode.sharesStore) {
-    const started = clock.now();
-    await store.recoverDeliveries({ now: started, until: started + DELIVERY_LEASE_MS, node, includeAllLeases: true });
+    const startedAt = clock.now();
+    await store.recoverDeliveries({
+      now: startedAt,
+      until: startedAt + DELIVERY_LEASE_MS,
+      node,
+      includeAllLeases: true,
+    });
   }
   const now = clock.monotonic;
   const settleCommits = createGroupCommit(health.observe(store.settle), {
@@ -124,6 +129,6 @@ export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
     }),
   );
   dispatcher.start();
-  const started = stack.move();
-  return { dispatcher, [Symbol.asyncDispose]: () => started.disposeAsync() };
+  const startedComponents = stack.move();
+  return { dispatcher, [Symbol.asyncDispose]: () => startedComponents.disposeAsync() };
 }

@@ -15,27 +15,32 @@ export interface EventAuthenticators {
 
 /** Creates the authenticators of all configured providers. The secrets were validated when the settings were loaded. */
 export function createEventAuthenticators(secrets: Settings['eventSecrets']): EventAuthenticators {
-  const current = new Map<
+  const authenticators = new Map<
     EventProviderName,
     { readonly texts: readonly string[]; readonly authenticate: Authenticate }
   >();
-  const replace = (name: EventProviderName, texts: readonly string[]): string | null => {
+  const replaceSecrets = (name: EventProviderName, texts: readonly string[]): string | null => {
     const format = PROVIDERS.find((provider) => provider.name === name)?.events ?? null;
     if (format === null) return `the provider ${name} has no events`;
     const parsed = format.createAuthenticate(texts);
     if (!parsed.ok) return parsed.fault;
-    current.set(name, { texts, authenticate: parsed.secret });
+    authenticators.set(name, { texts, authenticate: parsed.secret });
     return null;
   };
   for (const { name } of PROVIDERS) {
     const texts = name === 'ses' ? undefined : secrets[name];
-    if (name !== 'ses' && texts !== undefined) replace(name, texts);
+    if (name !== 'ses' && texts !== undefined) replaceSecrets(name, texts);
   }
   return {
     authenticate(name, request, now) {
-      return current.get(name)?.authenticate(request, now) ?? { kind: 'refused', reason: 'the endpoint has no secret' };
+      return (
+        authenticators.get(name)?.authenticate(request, now) ?? {
+          kind: 'refused',
+          reason: 'the endpoint has no secret',
+        }
+      );
     },
-    getSecrets: (name) => current.get(name)?.texts ?? [],
-    replace,
+    getSecrets: (name) => authenticators.get(name)?.texts ?? [],
+    replace: replaceSecrets,
   };
 }

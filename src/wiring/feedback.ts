@@ -72,15 +72,15 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     maxBatch: MAX_BATCH_REPORTS[settings.database.kind],
     now: () => performance.now(),
   });
-  const pending = startPendingReports({ clock, store, publish, onError: reportFailure });
-  stack.defer(() => pending.close());
+  const pendingReports = startPendingReports({ clock, store, publish, onError: reportFailure });
+  stack.defer(() => pendingReports.close());
   const record = (report: FeedbackReport) => commits.submit(report);
-  const intake = createFeedbackIntake({ clock, record, publish, onPending: pending.wake });
+  const intake = createFeedbackIntake({ clock, record, publish, onPending: pendingReports.wake });
   stack.defer(() => intake.close());
   const addresses = { smtp: await startSmtp(), http: await startEvents() };
   await startSqs();
-  const started = stack.move();
-  return { addresses, [Symbol.asyncDispose]: () => started.disposeAsync() };
+  const startedComponents = stack.move();
+  return { addresses, [Symbol.asyncDispose]: () => startedComponents.disposeAsync() };
 
   async function startSmtp(): Promise<string | null> {
     const { feedbackListen: listenAddress, tls } = settings;
@@ -109,13 +109,13 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       publish,
       onError: reportFailure,
     });
-    const bound = await listener.start();
+    const boundAddress = await listener.start();
     stack.defer(() => listener.close());
     if (tls !== null)
       stack.defer(
         watchCertificate(tls, CERTIFICATE_CHECK_INTERVAL_MS, clock, listener.renewCertificate, onCertificateError),
       );
-    return formatHostPort(bound);
+    return formatHostPort(boundAddress);
   }
 
   /** Starts the listener for provider events. */
@@ -184,7 +184,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       store,
       recordReport: intake.recordReport,
       publish,
-      onPending: pending.wake,
+      onPending: pendingReports.wake,
       maxConcurrentParts: MAX_CONCURRENT_PARTS[settings.database.kind],
     });
     return PROVIDERS.flatMap(({ name, relay, events }): (readonly [string, EventRoute])[] => {

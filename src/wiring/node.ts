@@ -15,7 +15,10 @@ import { readVersion } from '../version.ts';
 
 /** The liveness timeout of a service on the embedded store. */
 const SINGLE_NODE_LIVENESS_TIMEOUT_MS = 3_600_000;
-/** The interval of the heartbeats of a service on the embedded store whose refused reports and delivery status are unchanged. */
+/**
+ * The heartbeat interval of a service on the embedded store while its refused reports and delivery status do not
+ * change.
+ */
 const SINGLE_NODE_HEARTBEAT_MS = 1_800_000;
 /** The interval at which a service on the embedded store checks its refused reports and its delivery status for changes. */
 const STATUS_CHECK_INTERVAL_MS = 15_000;
@@ -92,12 +95,12 @@ async function startSingleNode(
   let heartbeatInProgress: Promise<void> = Promise.resolve();
 
   async function sendHeartbeat(): Promise<void> {
-    const refused = readRefusedReports();
+    const refusedReports = readRefusedReports();
     const delivery = readDelivery();
-    const reports = JSON.stringify([refused, delivery?.breaker, delivery?.alarms]);
+    const reports = JSON.stringify([refusedReports, delivery?.breaker, delivery?.alarms]);
     const now = clock.monotonic();
     if (reports === storedReports && now - heartbeatAt < SINGLE_NODE_HEARTBEAT_MS) return;
-    await store.recordHeartbeat(node, SINGLE_NODE_LIVENESS_TIMEOUT_MS, clock.now(), refused, delivery);
+    await store.recordHeartbeat(node, SINGLE_NODE_LIVENESS_TIMEOUT_MS, clock.now(), refusedReports, delivery);
     storedReports = reports;
     heartbeatAt = now;
   }

@@ -122,7 +122,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
   return stack;
 }
 
-/** Returns the codes of which an item may be missing although its problem lasts. */
+/** Returns the codes whose items may be missing in the lists although their problems continue. */
 function findIncompleteCodes({ store, nodes, now }: OverviewInput): ReadonlySet<AttentionCode> {
   const isFull = (items: readonly unknown[]) => items.length >= MAX_NOTIFIED_ITEMS;
   const isStarting = nodes.some(

@@ -46,8 +46,8 @@ export interface Observability extends AsyncDisposable {
 }
 
 /**
- * Subscribes these modules to events. Each module receives every event since the start of the process. Disposal writes
- * the last rows of the time series.
+ * Subscribes metrics, traces, time series, live updates and runtime status to events. Each of them receives every event
+ * since the start of the process. Disposal writes the last rows of the time series.
  */
 export function startObservability(parts: ObservabilityParts): Observability {
   const { settings, version, node, clock, store, readQueueStatistics, getDroppedLineCount, events } = parts;

@@ -101,8 +101,8 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   const { url, signInUrl } = await listener.start();
   // Starts the reader thread of the store and fills the cache, so that the first page loads quickly.
   if (parts.api !== null) void parts.store.readQueueStatistics().catch(() => undefined);
-  const started = stack.move();
-  return { url, signInUrl, [Symbol.asyncDispose]: () => started.disposeAsync() };
+  const startedComponents = stack.move();
+  return { url, signInUrl, [Symbol.asyncDispose]: () => startedComponents.disposeAsync() };
 }
 
 function createApiOptions(

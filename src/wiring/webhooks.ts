@@ -16,7 +16,10 @@ import type { ClusterNode } from './node.ts';
 
 /** Maximum number of results in one commit. */
 const MAX_BATCH_SETTLEMENTS = 128;
-/** Maximum wait for running attempts during a shutdown. Then the leases of the other deliveries are released. */
+/**
+ * Maximum wait for running attempts during a shutdown. After this time, the leases of the deliveries without a recorded
+ * result are released.
+ */
 const MAX_DRAIN_MS = 5_000;
 
 export interface WebhookParts {
@@ -47,9 +50,9 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
   );
   let utilization = performance.eventLoopUtilization();
   const pace = createWebhookPace(clock.monotonic, () => {
-    const before = utilization;
+    const previousUtilization = utilization;
     utilization = performance.eventLoopUtilization();
-    return performance.eventLoopUtilization(utilization, before).utilization;
+    return performance.eventLoopUtilization(utilization, previousUtilization).utilization;
   });
   const worker = startWebhookWorker({
     node: node.name,

@@ -109,7 +109,7 @@ export interface DomainData {
   }[];
 }
 
-/** An account that was warned, locked or unlocked. */
+/** An account that came close to a threshold, was locked, or was unlocked. */
 export interface AccountData {
   /** The name of the account. */
   readonly account: string;

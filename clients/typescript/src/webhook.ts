@@ -58,7 +58,7 @@ export async function verifyWebhook(
   const content = new TextEncoder().encode(`${id}.${timestamp}.${text}`);
   let isValid = false;
   for (const key of secrets) {
-    const expected = await sign(key, content);
+    const expected = await signContent(key, content);
     for (const signature of signatures) if (isEqual(signature, expected)) isValid = true;
   }
   if (!isValid)
@@ -70,16 +70,16 @@ export async function verifyWebhook(
 }
 
 function decodeSecret(secret: string): Uint8Array<ArrayBuffer> {
-  let decoded = '';
+  let binaryText = '';
   try {
-    decoded = atob(`${secret}`.trim().replace('whsec_', ''));
+    binaryText = atob(`${secret}`.trim().replace('whsec_', ''));
   } catch {
-    // `decoded` remains empty, so the error below is thrown. It has no `cause`, because the error of `atob` could
+    // `binaryText` remains empty, so the error below is thrown. It has no `cause`, because the error of `atob` could
     // contain the secret.
   }
-  if (decoded.length < MIN_SECRET_BYTES)
+  if (binaryText.length < MIN_SECRET_BYTES)
     throw new WebhookError('invalid-secret', 'secret must be the text whsec_… of the endpoint');
-  return Uint8Array.from(decoded, (character) => character.charCodeAt(0));
+  return Uint8Array.from(binaryText, (character) => character.charCodeAt(0));
 }
 
 /**
@@ -94,13 +94,13 @@ function readHeader(headers: WebhookHeaders, name: string, form: RegExp): string
   return value;
 }
 
-async function sign(key: Uint8Array<ArrayBuffer>, content: Uint8Array<ArrayBuffer>): Promise<string> {
+async function signContent(key: Uint8Array<ArrayBuffer>, content: Uint8Array<ArrayBuffer>): Promise<string> {
   const hmacKey = await crypto.subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']);
   const mac = new Uint8Array(await crypto.subtle.sign('HMAC', hmacKey, content));
   return `v1,${btoa(String.fromCharCode(...mac))}`;
 }
 
-/** Compares two texts. The duration depends only on the lengths of the texts. */
+/** Compares two texts. The duration of the comparison depends only on the lengths of the texts. */
 function isEqual(text: string, expected: string): boolean {
   let difference = text.length ^ expected.length;
   for (let index = 0; index < expected.length; index += 1)

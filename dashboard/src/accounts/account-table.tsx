@@ -17,8 +17,8 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
   const [, navigate] = useLocation();
   const [showAll, setShowAll] = useState(false);
   const shownAccounts = showAll ? accounts : accounts.slice(0, MAX_INITIAL_ROWS);
-  const open = (name: string) => navigate(path`/accounts/${name}`);
-  const current = useRowKeys({ ids: shownAccounts.map(({ name }) => name), onOpen: open });
+  const openAccount = (name: string) => navigate(path`/accounts/${name}`);
+  const currentName = useRowKeys({ ids: shownAccounts.map(({ name }) => name), onOpen: openAccount });
   return (
     <div className="card flush">
       <table className="list">
@@ -32,8 +32,8 @@ export function AccountTable({ accounts }: { readonly accounts: readonly Account
             <ListRow
               key={account.name}
               id={account.name}
-              isCurrent={current === account.name}
-              onOpen={() => open(account.name)}
+              isCurrent={currentName === account.name}
+              onOpen={() => openAccount(account.name)}
             >
               <Cells account={account} />
             </ListRow>

@@ -24,7 +24,7 @@ export class ApiError extends Error {
 /** The error of a request that got no response within its time limit. The service may still complete the request. */
 export class ApiTimeout extends ApiError {}
 
-/** The time limits of requests that read and of requests that change something. */
+/** The time limits of requests that read data and of requests that change data. */
 const MAX_READ_MS = 30_000;
 const MAX_CHANGE_MS = 60_000;
 
@@ -37,18 +37,18 @@ export function path(parts: TemplateStringsArray, ...values: readonly (string | 
 }
 
 export function get<T>(apiPath: string, query: Query = {}, maxMs: number = MAX_READ_MS): Promise<T> {
-  return request<T>('GET', withQuery(apiPath, query), undefined, maxMs);
+  return requestJson<T>('GET', withQuery(apiPath, query), undefined, maxMs);
 }
 
 /** Requests a response that is not JSON, and returns it as text. */
 export async function getText(apiPath: string): Promise<string> {
-  const response = await send('GET', apiPath);
+  const response = await sendRequest('GET', apiPath);
   return response.text();
 }
 
 /** Requests a file with the session header. Rejects if the connection ends before the file is complete. */
 export async function getBlob(apiPath: string, query: Query = {}): Promise<Blob> {
-  const response = await send('GET', withQuery(apiPath, query));
+  const response = await sendRequest('GET', withQuery(apiPath, query));
   try {
     return await response.blob();
   } catch {
@@ -60,19 +60,19 @@ export async function getBlob(apiPath: string, query: Query = {}): Promise<Blob>
 }
 
 export function post<T>(apiPath: string, body: object = {}): Promise<T> {
-  return request<T>('POST', apiPath, body);
+  return requestJson<T>('POST', apiPath, body);
 }
 
 export function patch<T>(apiPath: string, body: object): Promise<T> {
-  return request<T>('PATCH', apiPath, body);
+  return requestJson<T>('PATCH', apiPath, body);
 }
 
 export function remove<T>(apiPath: string): Promise<T> {
-  return request<T>('DELETE', apiPath);
+  return requestJson<T>('DELETE', apiPath);
 }
 
 /** Returns the URL of a route of the operator API. */
-export function url(apiPath: string, query: Query = {}): string {
+export function buildApiUrl(apiPath: string, query: Query = {}): string {
   return API + withQuery(apiPath, query);
 }
 
@@ -82,13 +82,13 @@ function withQuery(apiPath: string, query: Query): string {
   return text === '' ? apiPath : `${apiPath}?${text}`;
 }
 
-async function request<T>(method: string, apiPath: string, body?: object, maxMs?: number): Promise<T> {
-  const response = await send(method, apiPath, body, maxMs);
+async function requestJson<T>(method: string, apiPath: string, body?: object, maxMs?: number): Promise<T> {
+  const response = await sendRequest(method, apiPath, body, maxMs);
   return (await response.json()) as T;
 }
 
 /** Sends a request. `maxMs` is the time limit until the headers of the response arrive. */
-async function send(
+async function sendRequest(
   method: string,
   apiPath: string,
   body?: object,

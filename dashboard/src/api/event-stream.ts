@@ -2,7 +2,7 @@
  * Reads server-sent events (WHATWG HTML section 9.2) with fetch, because an EventSource cannot send the session header.
  * Reads only the format that this service writes: lines end with a line feed, and an event has one line of data.
  */
-import { url } from './client';
+import { buildApiUrl } from './client';
 import { getSessionHeader } from './session-secret';
 
 /** The service sends a heartbeat every 15 s. */
@@ -31,7 +31,7 @@ export async function readEvents(
   };
   try {
     const headers = { Accept: 'text/event-stream', ...getSessionHeader() };
-    const { ok, body } = await fetch(url(apiPath), {
+    const { ok, body } = await fetch(buildApiUrl(apiPath), {
       headers,
       signal: AbortSignal.any([signal, silence.signal]),
       cache: 'no-store',

@@ -1,6 +1,6 @@
 /** Signs in and out, and creates URLs that contain a ticket in place of the session header. */
 import type { SignInResponse, Ticket } from '../../../src/operator/schemas.ts';
-import { post, url } from './client';
+import { buildApiUrl, post } from './client';
 import { storeSessionSecret } from './session-secret';
 
 /** Signs in with the password, or with the secret of the link that the service printed. */
@@ -16,7 +16,7 @@ export async function signOut(): Promise<void> {
 
 /** Returns a URL that the browser loads without headers, for a frame. The URL is valid for 30 s. */
 export async function createTicketedUrl(apiPath: string): Promise<string> {
-  const path = url(apiPath);
+  const path = buildApiUrl(apiPath);
   const { ticket } = await post<Ticket>('/ticket', { path });
   return `${path}?${new URLSearchParams({ ticket })}`;
 }

@@ -4,7 +4,7 @@
  */
 
 import type { ImportProgress, ImportResult } from '../../../src/operations/suppressions/schemas.ts';
-import { ApiError, toApiError, url } from './client';
+import { ApiError, buildApiUrl, toApiError } from './client';
 import { getSessionHeader } from './session-secret';
 
 export type UploadStep =
@@ -17,7 +17,7 @@ export interface Upload {
   readonly abort: () => void;
 }
 
-export function upload(apiPath: string, file: Blob, onStep: (step: UploadStep) => void): Upload {
+export function uploadFile(apiPath: string, file: Blob, onStep: (step: UploadStep) => void): Upload {
   const request = new XMLHttpRequest();
   const { promise, resolve, reject } = Promise.withResolvers<ImportResult>();
   let readLength = 0;
@@ -49,7 +49,7 @@ export function upload(apiPath: string, file: Blob, onStep: (step: UploadStep) =
   });
   request.addEventListener('error', () => reject(new ApiError(0, CONNECTION_LOST_TEXT)));
   request.addEventListener('abort', () => reject(new ApiError(0, 'The upload was stopped. No address was added.')));
-  request.open('POST', url(apiPath));
+  request.open('POST', buildApiUrl(apiPath));
   request.setRequestHeader('Content-Type', 'text/csv');
   for (const [name, value] of Object.entries(getSessionHeader())) request.setRequestHeader(name, value);
   request.send(file);

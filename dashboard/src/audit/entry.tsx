@@ -108,8 +108,8 @@ function findChangedAddress({ action, before, after }: AuditRecord): string | nu
 
 function readStringMember(value: unknown, name: string): string | null {
   if (typeof value !== 'object' || value === null) return null;
-  const found: unknown = Object.entries(value).find(([member]) => member === name)?.[1];
-  return typeof found === 'string' ? found : null;
+  const memberValue: unknown = Object.entries(value).find(([member]) => member === name)?.[1];
+  return typeof memberValue === 'string' ? memberValue : null;
 }
 
 /** Returns the path of the target page; null if the target has no page. */

@@ -18,7 +18,7 @@ export interface Credential {
   readonly created: string;
   readonly expires: string | null;
   readonly lastUsed: string | null;
-  /** What the credential permits. Absent for keys, which all permit the same. */
+  /** What the credential permits. Absent for keys, because all keys permit the same operation. */
   readonly access?: string;
 }
 

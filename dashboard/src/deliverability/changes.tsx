@@ -12,12 +12,13 @@ import { formatCount } from '../parts/number';
 /** The number of changes that are shown initially. */
 const MAX_INITIAL_CHANGES = 5;
 
-const LOOKS: Readonly<Record<DeliverabilityChange['judgement'], readonly [tone: string, Icon: TablerIcon]>> = {
-  worse: ['bounced', IconArrowDownRight],
-  better: ['delivered', IconArrowUpRight],
-  neutral: ['neutral', IconMinus],
-};
-const WORDS: Readonly<Record<DeliverabilityChange['judgement'], string>> = {
+const JUDGEMENT_STYLES: Readonly<Record<DeliverabilityChange['judgement'], readonly [tone: string, Icon: TablerIcon]>> =
+  {
+    worse: ['bounced', IconArrowDownRight],
+    better: ['delivered', IconArrowUpRight],
+    neutral: ['neutral', IconMinus],
+  };
+const JUDGEMENT_WORDS: Readonly<Record<DeliverabilityChange['judgement'], string>> = {
   worse: 'Worse: ',
   better: 'Better: ',
   neutral: '',
@@ -43,12 +44,12 @@ export function Changes({ changes, periods, onSelect }: ChangesProps) {
       ) : (
         <ul className="plain">
           {shownChanges.map(({ code, key, judgement, text }) => {
-            const [tone, Icon] = LOOKS[judgement];
+            const [tone, Icon] = JUDGEMENT_STYLES[judgement];
             return (
               <li key={`${code} ${key}`} className={`change-line tone-${tone}`}>
                 <Icon size={16} stroke={2} aria-hidden />
                 <span className="wrap">
-                  <span className="unseen">{WORDS[judgement]}</span>
+                  <span className="unseen">{JUDGEMENT_WORDS[judgement]}</span>
                   {text}{' '}
                   {key === null ? null : (
                     <Anchor component="button" type="button" inherit onClick={() => onSelect(key)}>

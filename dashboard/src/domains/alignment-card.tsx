@@ -2,9 +2,9 @@
 import type { DomainAlignment } from '../../../src/operations/domains/schemas.ts';
 import { Card } from '../parts/card';
 
-const NAMES: Readonly<Record<DomainAlignment['method'], string>> = { dkim: 'DKIM', spf: 'SPF', dmarc: 'DMARC' };
+const METHOD_NAMES: Readonly<Record<DomainAlignment['method'], string>> = { dkim: 'DKIM', spf: 'SPF', dmarc: 'DMARC' };
 /** The CSS class of the dot, and the word that replaces its color for screen readers. */
-const STATES: Readonly<Record<DomainAlignment['state'], readonly [level: string, word: string]>> = {
+const STATE_STYLES: Readonly<Record<DomainAlignment['state'], readonly [level: string, word: string]>> = {
   pass: ['ok', 'pass'],
   warning: ['warning', 'pass with a warning'],
   fail: ['failure', 'fail'],
@@ -18,10 +18,10 @@ export function AlignmentCard({ alignment }: { readonly alignment: readonly Doma
       {alignment.map(({ method, state, found, expected }) => (
         <div key={method} className="alignment">
           <div className="health-row">
-            <i className={`level-dot ${STATES[state][0]}`} />
+            <i className={`level-dot ${STATE_STYLES[state][0]}`} />
             <span>
-              {NAMES[method]}
-              <span className="unseen">: {STATES[state][1]}</span>
+              {METHOD_NAMES[method]}
+              <span className="unseen">: {STATE_STYLES[state][1]}</span>
             </span>
             <span>{found}</span>
           </div>

@@ -4,18 +4,18 @@ import { StatusBadge, type Tone } from '../parts/status-badge';
 
 type KeyState = DomainDetails['keys'][number]['state'];
 
-const STATUS: Readonly<Record<DomainDetails['status'], Tone>> = {
+const STATUS_TONES: Readonly<Record<DomainDetails['status'], Tone>> = {
   pending: 'warning',
   authenticated: 'success',
   failing: 'error',
 };
-const FOUND: Readonly<Record<DomainRecord['found'], readonly [Tone, string]>> = {
+const RECORD_STYLES: Readonly<Record<DomainRecord['found'], readonly [Tone, string]>> = {
   found: ['success', 'found'],
   missing: ['error', 'missing'],
   wrong: ['error', 'wrong'],
   unknown: ['neutral', 'not looked up'],
 };
-const KEY: Readonly<Record<KeyState, readonly [Tone, string]>> = {
+const KEY_STYLES: Readonly<Record<KeyState, readonly [Tone, string]>> = {
   active: ['info', 'active'],
   staged: ['warning', 'staged'],
   retiring: ['neutral', 'retiring'],
@@ -30,16 +30,16 @@ export const PURPOSES: Readonly<Record<DomainRecord['purpose'], string>> = {
 };
 
 export function DomainBadge({ status }: { readonly status: DomainDetails['status'] }) {
-  return <StatusBadge tone={STATUS[status]}>{status}</StatusBadge>;
+  return <StatusBadge tone={STATUS_TONES[status]}>{status}</StatusBadge>;
 }
 
 export function RecordBadge({ found }: { readonly found: DomainRecord['found'] }) {
-  const [tone, word] = FOUND[found];
+  const [tone, word] = RECORD_STYLES[found];
   return <StatusBadge tone={tone}>{word}</StatusBadge>;
 }
 
 export function KeyBadge({ state }: { readonly state: KeyState }) {
-  const [tone, word] = KEY[state];
+  const [tone, word] = KEY_STYLES[state];
   return <StatusBadge tone={tone}>{word}</StatusBadge>;
 }
 

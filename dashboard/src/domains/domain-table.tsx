@@ -15,8 +15,8 @@ interface DomainTableProps {
 
 export function DomainTable({ domains, oneAccount = false }: DomainTableProps) {
   const [, navigate] = useLocation();
-  const open = (name: string) => navigate(path`/domains/${name}`);
-  const current = useRowKeys({ ids: domains.map(({ domain }) => domain), onOpen: open });
+  const openDomain = (name: string) => navigate(path`/domains/${name}`);
+  const currentDomain = useRowKeys({ ids: domains.map(({ domain }) => domain), onOpen: openDomain });
   return (
     <div className="card flush">
       <table className="list">
@@ -27,8 +27,8 @@ export function DomainTable({ domains, oneAccount = false }: DomainTableProps) {
             <ListRow
               key={domain.domain}
               id={domain.domain}
-              isCurrent={current === domain.domain}
-              onOpen={() => open(domain.domain)}
+              isCurrent={currentDomain === domain.domain}
+              onOpen={() => openDomain(domain.domain)}
             >
               <Cells domain={domain} oneAccount={oneAccount} />
             </ListRow>

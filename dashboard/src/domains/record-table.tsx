@@ -137,16 +137,16 @@ function CopyableCode({ value, label }: { readonly value: string; readonly label
 
 /** Shows what DNS returned if it differs from the value to publish, and the remedy of a fault. */
 function CheckResult({ record: { found, detail, observed, value, type } }: { readonly record: DomainRecord }) {
-  const others = type === 'SES' || found === 'unknown' ? [] : observed.filter((text) => text !== value);
+  const otherValues = type === 'SES' || found === 'unknown' ? [] : observed.filter((text) => text !== value);
   const hasFault = found !== 'found' || type === 'SES';
-  if ((detail === null || !hasFault) && others.length === 0) return null;
+  if ((detail === null || !hasFault) && otherValues.length === 0) return null;
   return (
     <div className="record-result">
       {detail === null || !hasFault ? null : <TextWithCode text={detail} />}
-      {others.length === 0 ? null : (
+      {otherValues.length === 0 ? null : (
         <>
           <span className="muted">Found in DNS:</span>
-          {others.map((text) => (
+          {otherValues.map((text) => (
             <Code key={text} block className="wrap" style={{ whiteSpace: 'pre-wrap' }}>
               {text}
             </Code>

@@ -24,7 +24,7 @@ export function CapturedList({ messages, selectedId, loadMore, busy, isSearch }:
   const search = useSearch();
   const [, navigate] = useLocation();
   const getUrl = (id: string) => `/inbox/${id}${search === '' ? '' : `?${search}`}`;
-  const current = useRowKeys({
+  const currentId = useRowKeys({
     ids: messages.map(({ id }) => id),
     onOpen: (id) => navigate(getUrl(id)),
   });
@@ -42,7 +42,7 @@ export function CapturedList({ messages, selectedId, loadMore, busy, isSearch }:
                 href={getUrl(id)}
                 data-row={id}
                 {...(id === selectedId ? { 'aria-current': 'true' as const } : {})}
-                {...(id === current ? { 'data-current': true } : {})}
+                {...(id === currentId ? { 'data-current': true } : {})}
               >
                 <span className="inbox-row-head">
                   <b>{to}</b>

@@ -101,11 +101,11 @@ export function RuleDialog({ onClose }: { readonly onClose: () => void }) {
         data={PRESETS.map(({ value, label }) => ({ value, label }))}
         value={preset.value}
         onChange={(event) => {
-          const chosen = PRESETS.find(({ value }) => value === event.currentTarget.value) ?? UNAVAILABLE;
-          setPreset(chosen);
-          setCode(chosen.code);
-          setEnhanced(chosen.enhanced);
-          setText(chosen.text);
+          const chosenPreset = PRESETS.find(({ value }) => value === event.currentTarget.value) ?? UNAVAILABLE;
+          setPreset(chosenPreset);
+          setCode(chosenPreset.code);
+          setEnhanced(chosenPreset.enhanced);
+          setText(chosenPreset.text);
         }}
       />
       {preset.answer === 'reply' ? (

@@ -91,7 +91,7 @@ function RuleTable({ rules }: { readonly rules: readonly InboxRuleEntry[] }) {
   );
 }
 
-const STATUS: Readonly<Record<InboxRuleEntry['status'], { readonly tone: Tone; readonly label: string }>> = {
+const STATUS_TONES: Readonly<Record<InboxRuleEntry['status'], { readonly tone: Tone; readonly label: string }>> = {
   active: { tone: 'info', label: 'Active' },
   used: { tone: 'success', label: 'Used' },
   expired: { tone: 'neutral', label: 'Expired' },
@@ -107,7 +107,7 @@ function RuleRow({ rule }: { readonly rule: InboxRuleEntry }) {
   return (
     <tr>
       <td>
-        <StatusBadge tone={STATUS[status].tone}>{STATUS[status].label}</StatusBadge>
+        <StatusBadge tone={STATUS_TONES[status].tone}>{STATUS_TONES[status].label}</StatusBadge>
       </td>
       <td className="fill">
         <div className="two-lines">

@@ -7,14 +7,14 @@ import { Link } from 'wouter';
 import type { MessageDetails } from '../../../src/operations/messages/schemas.ts';
 import { formatLabel } from '../messages/labels';
 import { formatCount } from '../parts/number';
-import { findStateLook } from '../parts/state-badge';
+import { findStateStyle } from '../parts/state-badge';
 import { formatDuration, formatTime } from '../parts/time';
 import { buildSuppressionUrl } from './suppression-links';
 
 export function Outcome({ message }: { readonly message: MessageDetails }) {
-  const { end, follow } = describe(message);
-  const [tone, Icon] = findStateLook(message.state, message.attempts.at(-1)?.outcome === 'deferred');
-  const own = message.suppressions.find(({ source }) => source === message.id) ?? message.suppressions[0];
+  const { end, follow } = describeOutcome(message);
+  const [tone, Icon] = findStateStyle(message.state, message.attempts.at(-1)?.outcome === 'deferred');
+  const suppression = message.suppressions.find(({ source }) => source === message.id) ?? message.suppressions[0];
   return (
     <section className={`attention-row tone-${tone}`} aria-label="Result">
       <Icon size={20} stroke={1.8} aria-hidden />
@@ -22,8 +22,8 @@ export function Outcome({ message }: { readonly message: MessageDetails }) {
         <b>{end}</b>
         <div>
           {follow}{' '}
-          {own === undefined ? null : (
-            <Anchor component={Link} href={buildSuppressionUrl(own.list, message.to)} inherit>
+          {suppression === undefined ? null : (
+            <Anchor component={Link} href={buildSuppressionUrl(suppression.list, message.to)} inherit>
               Show the suppression entry
             </Anchor>
           )}
@@ -33,25 +33,25 @@ export function Outcome({ message }: { readonly message: MessageDetails }) {
   );
 }
 
-interface Description {
+interface OutcomeText {
   readonly end: string;
   readonly follow: string;
 }
 
-function describe(message: MessageDetails): Description {
+function describeOutcome(message: MessageDetails): OutcomeText {
   const { state, deliveryMs, confirmationMs, due, attempts, to, account } = message;
   const category = [...message.events].reverse().find((event) => event.category !== null)?.category ?? null;
   const cause = category === null ? '' : `: ${formatLabel(category).toLowerCase()}`;
-  const took = deliveryMs === null ? '' : ` in ${formatDuration(deliveryMs)}`;
+  const durationText = deliveryMs === null ? '' : ` in ${formatDuration(deliveryMs)}`;
   const isSuppressed = message.suppressions.length > 0;
   const suppressionText = isSuppressed
     ? `Further messages ${account === null ? '' : `of account ${account} `}to ${to} end as suppressed.`
     : 'No suppression list contains the recipient.';
-  const tries = attempts.length === 1 ? 'one attempt' : `${attempts.length} attempts`;
+  const attemptCountText = attempts.length === 1 ? 'one attempt' : `${attempts.length} attempts`;
   switch (state) {
     case 'delivered':
       return {
-        end: `Delivered${took}.`,
+        end: `Delivered${durationText}.`,
         follow:
           confirmationMs === null
             ? 'The next hop accepted the message. No provider event has confirmed that it reached the mailbox.'
@@ -59,21 +59,24 @@ function describe(message: MessageDetails): Description {
       };
     case 'bounced':
       return {
-        end: deliveryMs === null ? `Bounced${cause}.` : `Delivered${took}, then bounced${cause}.`,
+        end: deliveryMs === null ? `Bounced${cause}.` : `Delivered${durationText}, then bounced${cause}.`,
         follow: `It is not sent again. ${suppressionText}`,
       };
     case 'complained':
-      return { end: `Delivered${took}, then reported as spam by the recipient.`, follow: suppressionText };
+      return { end: `Delivered${durationText}, then reported as spam by the recipient.`, follow: suppressionText };
     case 'suppressed':
       return {
         end:
           attempts.length === 0
             ? 'Not sent, because the recipient was on a suppression list.'
-            : `Ended after ${tries}, because the recipient was on a suppression list.`,
+            : `Ended after ${attemptCountText}, because the recipient was on a suppression list.`,
         follow: suppressionText,
       };
     case 'expired':
-      return { end: `Expired after ${tries}${cause}.`, follow: 'It is not sent again, unless an operator resends it.' };
+      return {
+        end: `Expired after ${attemptCountText}${cause}.`,
+        follow: 'It is not sent again, unless an operator resends it.',
+      };
     case 'cancelled':
       return { end: 'Cancelled by an operator.', follow: 'It is not sent, unless an operator resends it.' };
     case 'uncertain':

@@ -15,13 +15,13 @@ type Part = 'source' | 'headers';
 export function SourceButtons({ message: { id } }: { readonly message: MessageDetails }) {
   const { mutate, isPending, variables } = useMutation({
     mutationFn: async (part: Part) => {
-      const answer = await get<MessageSource>(
+      const messageSource = await get<MessageSource>(
         path`/messages/${id}/source`,
         part === 'headers' ? { headersOnly: 'true' } : {},
       );
       const name = part === 'headers' ? `${id}-headers.txt` : `${id}.eml`;
-      saveFile(new Blob([answer.source], { type: part === 'headers' ? 'text/plain' : 'message/rfc822' }), name);
-      return answer;
+      saveFile(new Blob([messageSource.source], { type: part === 'headers' ? 'text/plain' : 'message/rfc822' }), name);
+      return messageSource;
     },
     onSuccess: (answer) => {
       const message = describeDifference(answer);

@@ -10,7 +10,7 @@ import type {
 import { toPrintable } from '../../../src/printing/escape.ts';
 import { formatLabel } from '../messages/labels';
 import { Card } from '../parts/card';
-import { STATE_LOOKS } from '../parts/state-badge';
+import { STATE_STYLES } from '../parts/state-badge';
 import { formatDate, formatTime, formatTimeOfDay, formatZone } from '../parts/time';
 import { TimeZoneSwitch } from '../parts/time-zone-switch';
 import { AttemptDetails } from './attempt';
@@ -78,9 +78,9 @@ function EventIcon({ type }: { readonly type: string }) {
 }
 
 const EVENT_ICONS: ReadonlyMap<string, readonly [tone: string, Icon: TablerIcon]> = new Map([
-  ...Object.entries(STATE_LOOKS),
-  ['accepted', STATE_LOOKS.queued],
-  ['deferred', STATE_LOOKS.expired],
+  ...Object.entries(STATE_STYLES),
+  ['accepted', STATE_STYLES.queued],
+  ['deferred', STATE_STYLES.expired],
 ]);
 
 /** The minimum number of successive deferrals that are collapsed. */

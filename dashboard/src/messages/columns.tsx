@@ -23,8 +23,8 @@ export function useColumns(): readonly [readonly Column[], (columns: readonly st
     defaultValue: DEFAULT_COLUMNS,
     getInitialValueInEffect: false,
   });
-  const chosen: readonly string[] = Array.isArray(stored) ? stored : DEFAULT_COLUMNS;
-  return [COLUMNS.filter((column) => chosen.includes(column)), setStored];
+  const chosenColumns: readonly string[] = Array.isArray(stored) ? stored : DEFAULT_COLUMNS;
+  return [COLUMNS.filter((column) => chosenColumns.includes(column)), setStored];
 }
 
 export function ColumnChooser({

@@ -1,9 +1,9 @@
 /**
- * The number of messages that match the filters, and the number of messages of the same time, such as `12 of 340 in
- * 24 h`. Both counts are bounded by the service. An incomplete count is shown as `10,000+`.
+ * The number of messages that match the filters, and the number of all messages in the same time range, such as `12 of
+ * 340 in 24 h`. Both counts are bounded by the service. An incomplete count is shown as `10,000+`.
  *
- * The counts are loaded after the rows of the list. A failed count shows nothing. The text has a reserved width, so that
- * it moves nothing.
+ * The counts are loaded after the rows of the list. A failed count shows nothing. The text has a reserved width, so
+ * that other elements do not move when the counts arrive.
  */
 import { useQuery } from '@tanstack/react-query';
 import { get } from '../api/client';
@@ -29,11 +29,11 @@ export function MatchCount({ filters, isEnabled }: MatchCountProps) {
   const { since, until } = filters;
   const times: Filters = { ...(since === undefined ? {} : { since }), ...(until === undefined ? {} : { until }) };
   const hasOtherFilters = Object.keys(filters).length > Object.keys(times).length;
-  const matches = useCount(filters, isEnabled);
-  const all = useCount(times, isEnabled && hasOtherFilters && matches !== undefined);
+  const matchCount = useCount(filters, isEnabled);
+  const totalCount = useCount(times, isEnabled && hasOtherFilters && matchCount !== undefined);
   return (
     <span className="match-count" role="status">
-      {matches === undefined ? null : formatMatches(matches, hasOtherFilters ? all : undefined, filters)}
+      {matchCount === undefined ? null : formatMatches(matchCount, hasOtherFilters ? totalCount : undefined, filters)}
     </span>
   );
 }
@@ -50,7 +50,7 @@ function useCount(filters: Filters, isEnabled: boolean): Count | undefined {
   return isEnabled ? count.data : undefined;
 }
 
-/** Returns `12 of 340 in 24 h`, or `340 in 24 h` if `all` is undefined. */
+/** Returns `12 of 340 in 24 h`, or `340 in 24 h` if `totalCount` is undefined. */
 function formatMatches(matches: Count, all: Count | undefined, { since, until }: Filters): string {
   const ofAll = all === undefined ? '' : ` of ${formatCount(all)}`;
   return `${formatCount(matches)}${ofAll}${formatPeriod(since, until)}`;

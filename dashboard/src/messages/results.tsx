@@ -12,7 +12,7 @@ interface ResultsProps {
   readonly messages: readonly ShownMessage[];
   readonly columns: readonly Column[];
   /** The id of the row to which the keyboard has moved, or null. */
-  readonly current: string | null;
+  readonly currentId: string | null;
   readonly selected: ReadonlySet<string>;
   readonly onSelect: (id: string) => void;
 }
@@ -20,7 +20,7 @@ interface ResultsProps {
 /** The columns whose values stand at the right. */
 const END_COLUMNS: readonly Column[] = ['attempts', 'accepted', 'updated'];
 
-export function Results({ messages, columns, current, selected, onSelect }: ResultsProps) {
+export function Results({ messages, columns, currentId: current, selected, onSelect }: ResultsProps) {
   const [, navigate] = useLocation();
   return (
     <table className="list messages">

@@ -1,7 +1,7 @@
 /**
- * Retries, cancels or resends the selected messages, one after the other. A stop ends the run after the current
- * message, as does another page or another filter. Completed actions are not undone. The service refuses a message whose
- * state no longer allows the action. The run counts these refusals.
+ * Retries, cancels or resends the selected messages, one after the other. The run ends after the current message if the
+ * operator stops the run, opens another page or changes a filter. Completed actions are not undone. The service refuses
+ * a message whose state no longer allows the action. The run counts these refusals.
  */
 import { Button, Group, Paper, Progress, Text } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';

@@ -1,6 +1,6 @@
 /** Filters messages by the time of acceptance: a range up to now, or two dates. The dates are in the time zone of the dashboard. */
 import { NativeSelect, TextInput } from '@mantine/core';
-import { formatZone, fromZoned, toZoned } from '../parts/time';
+import { formatZone, toUtcTime, toZonedTime } from '../parts/time';
 import type { Filters } from './filters';
 import { TIME_RANGES } from './filters';
 
@@ -67,11 +67,11 @@ function DateTimeField({ label, value, onChange }: DateTimeFieldProps) {
 
 /** Returns `2026-11-21T08:40` in the chosen zone, the format of the input field; empty if the text is not a date. */
 function toInputText(text: string): string {
-  return Number.isNaN(Date.parse(text)) ? '' : toZoned(text).slice(0, 16);
+  return Number.isNaN(Date.parse(text)) ? '' : toZonedTime(text).slice(0, 16);
 }
 
 function toIsoTime(inputText: string): string {
-  return inputText === '' ? '' : toMinute(fromZoned(inputText));
+  return inputText === '' ? '' : toMinute(toUtcTime(inputText));
 }
 
 /** Returns the time in UTC, in whole minutes, as `2026-11-21T08:40:00Z`. */

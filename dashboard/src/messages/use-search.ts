@@ -118,8 +118,8 @@ function idlePhase(hasMore: boolean, isPageIncomplete: boolean): 'all' | 'stoppe
 }
 
 /**
- * Returns the row as the newest page contains it. The row is outdated if the page covers its id but does not contain
- * it.
+ * Returns the message of the row from the newest page, or the row itself if the page does not contain the message. The
+ * row is outdated if the page covers its id but does not contain the message.
  */
 function toCurrentRow(row: FoundMessage, newestPage: MessagePage | undefined): ShownMessage {
   const currentMessage = newestPage?.messages.find(({ id }) => id === row.id);

@@ -20,7 +20,7 @@ export function AccountsPage() {
   const { searchText, state } = useListFilters();
   const [isCreateDialogOpen, setIsCreateDialogOpen] = useState(false);
   const allAccounts = accounts.data ?? [];
-  const shownAccounts = allAccounts.filter((account) => matches(account, searchText, state));
+  const shownAccounts = allAccounts.filter((account) => matchesFilters(account, searchText, state));
   return (
     <>
       <PageHead title="Accounts">
@@ -54,7 +54,7 @@ export function AccountsPage() {
   );
 }
 
-function matches(account: AccountDetails, searchText: string, state: string): boolean {
+function matchesFilters(account: AccountDetails, searchText: string, state: string): boolean {
   if (!account.name.toLowerCase().includes(searchText)) return false;
   switch (state) {
     case 'near':

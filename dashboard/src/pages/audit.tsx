@@ -13,7 +13,7 @@ import { ListHead } from '../parts/list-row';
 import { NewRowsButton } from '../parts/new-rows-button';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { cutPage, findOlder, OlderPages } from '../parts/page-turner';
+import { findOlderPageStart, OlderPages, toListPage } from '../parts/page-turner';
 import { useSteadyRows } from '../parts/steady-rows';
 import { TextFilter } from '../parts/text-filter';
 import { useRowKeys } from '../parts/use-row-keys';
@@ -35,18 +35,18 @@ export function AuditPage() {
     queryFn: () => get<readonly AuditRecord[]>('/audit', { ...filters, before, limit: PAGE_SIZE + 1 }),
     placeholderData: keepPreviousData,
   });
-  const page = cutPage(log.data, PAGE_SIZE);
+  const page = toListPage(log.data, PAGE_SIZE);
   const latestEntries = log.isSuccess && !log.isPlaceholderData ? page.rows : undefined;
   const { rows, newCount, showNew } = useSteadyRows(latestEntries, JSON.stringify([filters, before]));
-  // While another page loads, the rows of the page before are shown.
+  // While another page loads, the rows of the previous page are shown.
   const entries = log.isPlaceholderData ? page.rows : rows;
-  const older = findOlder(page, entries);
+  const olderPageStart = findOlderPageStart(page, entries);
   const openTarget = (id: string) => {
     const entry = entries.find((candidate) => String(candidate.id) === id);
     const targetPage = entry === undefined ? null : findTargetPage(entry.action, entry.target);
     if (targetPage !== null) navigate(targetPage);
   };
-  const current = useRowKeys({ ids: entries.map(({ id }) => String(id)), onOpen: openTarget });
+  const currentId = useRowKeys({ ids: entries.map(({ id }) => String(id)), onOpen: openTarget });
   return (
     <>
       <PageHead title="Audit log" />
@@ -65,14 +65,14 @@ export function AuditPage() {
                 <EntryRow
                   key={entry.id}
                   entry={entry}
-                  isCurrent={current === String(entry.id)}
+                  isCurrent={currentId === String(entry.id)}
                   onOpen={() => openTarget(String(entry.id))}
                 />
               ))}
             </tbody>
           </table>
           <OlderPages
-            older={older}
+            older={olderPageStart}
             note={isFiltered ? 'Matches among the newest 20,000 entries, newest first' : 'Newest first'}
             isLoading={log.isPlaceholderData}
           />

@@ -132,20 +132,25 @@ function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { re
  * the problem.
  */
 function MissingRecords({ domain: { status, records } }: { readonly domain: DomainDetails }) {
-  const missing = records.filter(({ found, type }) => (found === 'missing' || found === 'wrong') && type !== 'SES');
-  const [first] = missing;
+  const missingRecords = records.filter(
+    ({ found, type }) => (found === 'missing' || found === 'wrong') && type !== 'SES',
+  );
+  const [first] = missingRecords;
   if (status !== 'authenticated' || first === undefined) return null;
-  const purposes = [...new Set(missing.map(({ purpose }) => PURPOSES[purpose]))].join(', ');
+  const purposes = [...new Set(missingRecords.map(({ purpose }) => PURPOSES[purpose]))].join(', ');
   return (
     <Callout
       tone="warning"
       title={
-        missing.length === 1
+        missingRecords.length === 1
           ? `One record is ${first.found}: ${purposes}`
-          : `${missing.length} records are missing or wrong: ${purposes}`
+          : `${missingRecords.length} records are missing or wrong: ${purposes}`
       }
       action={
-        <CopyTextButton value={formatZone(missing)} label={missing.length === 1 ? 'Copy record' : 'Copy records'} />
+        <CopyTextButton
+          value={formatZone(missingRecords)}
+          label={missingRecords.length === 1 ? 'Copy record' : 'Copy records'}
+        />
       }
     >
       Messages of the domain are signed and accepted. Publish the records marked below, then verify the domain.
@@ -166,10 +171,12 @@ function ReturnPathNote({ domain: { returnPath } }: { readonly domain: DomainDet
 
 /** Shows the state of a key rotation. */
 function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
-  const staged = keys.filter(({ state }) => state === 'staged');
-  const retires = keys.flatMap(({ state, retires: at }) => (state === 'retiring' && at !== null ? [at] : [])).sort();
-  const lastRetireAt = retires.at(-1);
-  if (staged.length > 0) {
+  const stagedKeys = keys.filter(({ state }) => state === 'staged');
+  const retireTimes = keys
+    .flatMap(({ state, retires: at }) => (state === 'retiring' && at !== null ? [at] : []))
+    .sort();
+  const lastRetireAt = retireTimes.at(-1);
+  if (stagedKeys.length > 0) {
     return (
       <Callout tone="info" title="New keys are staged">
         1. Publish the records marked staged; do not change the other records. 2. Verify the domain. Once the records

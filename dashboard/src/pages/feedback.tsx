@@ -10,7 +10,7 @@ import { MessageLink } from '../parts/message-link';
 import { NewRowsButton } from '../parts/new-rows-button';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { cutPage, findOlder, OlderPages } from '../parts/page-turner';
+import { findOlderPageStart, OlderPages, toListPage } from '../parts/page-turner';
 import { RelativeTime } from '../parts/relative-time';
 import { useSteadyRows } from '../parts/steady-rows';
 import { toPrintableText } from '../parts/untrusted-text';
@@ -21,14 +21,14 @@ export function FeedbackPage() {
   const [, navigate] = useLocation();
   const before = urlState.get('before') ?? '';
   const page = useReports(before);
-  const cut = cutPage(page.data, REPORT_PAGE_SIZE);
-  const latestReports = page.isSuccess && !page.isPlaceholderData ? cut.rows : undefined;
+  const listPage = toListPage(page.data, REPORT_PAGE_SIZE);
+  const latestReports = page.isSuccess && !page.isPlaceholderData ? listPage.rows : undefined;
   const { rows, newCount, showNew } = useSteadyRows(latestReports, before);
-  // While another page loads, the rows of the page before are shown.
-  const reports = page.isPlaceholderData ? cut.rows : rows;
-  const older = findOlder(cut, reports);
-  const open = (id: string) => navigate(path`/feedback/${id}`);
-  const current = useRowKeys({ ids: reports.map(({ id }) => String(id)), onOpen: open });
+  // While another page loads, the rows of the previous page are shown.
+  const reports = page.isPlaceholderData ? listPage.rows : rows;
+  const olderPageStart = findOlderPageStart(listPage, reports);
+  const openReport = (id: string) => navigate(path`/feedback/${id}`);
+  const currentId = useRowKeys({ ids: reports.map(({ id }) => String(id)), onOpen: openReport });
   return (
     <>
       <PageHead title="Feedback" />
@@ -57,13 +57,13 @@ export function FeedbackPage() {
                 <ReportRow
                   key={report.id}
                   report={report}
-                  isCurrent={current === String(report.id)}
-                  onOpen={() => open(String(report.id))}
+                  isCurrent={currentId === String(report.id)}
+                  onOpen={() => openReport(String(report.id))}
                 />
               ))}
             </tbody>
           </table>
-          <OlderPages older={older} isLoading={page.isPlaceholderData} />
+          <OlderPages older={olderPageStart} isLoading={page.isPlaceholderData} />
         </div>
       )}
     </>

@@ -15,7 +15,7 @@ import { RelativeTime } from '../parts/relative-time';
 
 const HEALTH_KEY = ['health'];
 
-/** A run with the time of its result. */
+/** The findings of a run of the checks, and the time at which the run ended. */
 interface Run {
   readonly findings: Findings;
   readonly at: string;

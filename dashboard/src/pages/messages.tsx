@@ -100,7 +100,7 @@ function SearchResults({ session, filters, from, columns, onClear, onLoaded }: S
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const select = (id: string) =>
     setSelected((before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]));
-  const current = useRowKeys({
+  const currentId = useRowKeys({
     ids: messages.map(({ id }) => id),
     onOpen: (id) => navigate(`/messages/${id}`),
     onSelect: select,
@@ -131,7 +131,7 @@ function SearchResults({ session, filters, from, columns, onClear, onLoaded }: S
       />
       {messages.length > 0 ? (
         <div className="card flush">
-          <Results messages={messages} columns={columns} current={current} selected={selected} onSelect={select} />
+          <Results messages={messages} columns={columns} currentId={currentId} selected={selected} onSelect={select} />
           <SearchProgress search={search} />
         </div>
       ) : null}

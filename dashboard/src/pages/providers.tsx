@@ -37,10 +37,10 @@ export function ProvidersPage() {
 }
 
 function Content({ list: { transport, providers } }: { readonly list: ProviderList }) {
-  const used = providers.flatMap((provider) =>
+  const usedProviders = providers.flatMap((provider) =>
     provider.events === null ? [] : [{ ...provider, events: provider.events }],
   );
-  const others = providers.filter(({ events }) => events === null);
+  const otherProviders = providers.filter(({ events }) => events === null);
   return (
     <div className="stack">
       <Card title="Relay">
@@ -54,16 +54,16 @@ function Content({ list: { transport, providers } }: { readonly list: ProviderLi
           <Entry name="Profile">{describeProfile(transport)}</Entry>
         </dl>
       </Card>
-      {used.map((provider) => (
+      {usedProviders.map((provider) => (
         <UsedProvider key={provider.name} provider={provider} />
       ))}
-      <Card title={used.length === 0 ? 'Supported providers' : 'Other supported providers'}>
+      <Card title={usedProviders.length === 0 ? 'Supported providers' : 'Other supported providers'}>
         <p className="card-intro">
           To send through a provider, set <Code>POSTRIDER_TRANSPORT</Code> to its relay and restart the service. The
           pages of the manual have the steps.
         </p>
         <ul className="plain provider-list">
-          {others.map(({ name, title, guide }) => (
+          {otherProviders.map(({ name, title, guide }) => (
             <li key={name} className="two-lines">
               <b>{title}</b>
               <code>{guide}</code>

@@ -78,25 +78,34 @@ function AddressList({ list, selected, onSelect }: AddressListProps) {
   const filters = readEntryFilters(urlState);
   const page = useSuppressionPage(list, search, filters, after);
   const entries = page.data?.suppressions ?? [];
-  const next = page.data?.next ?? null;
-  const current = useRowKeys({ ids: entries.map(({ address }) => address), onOpen: onSelect });
+  const nextAddress = page.data?.next ?? null;
+  const currentAddress = useRowKeys({ ids: entries.map(({ address }) => address), onOpen: onSelect });
   const isFiltered = Object.keys(filters).length > 0;
   // A request examines a limited number of entries, so a page without a match may not be the last page.
-  const isIncompletePage = next !== null && entries.length < PAGE_SIZE;
+  const isIncompletePage = nextAddress !== null && entries.length < PAGE_SIZE;
   if (page.isPending) return <Loading />;
   if (page.isError) return <ErrorAlert error={page.error} retry={page.refetch} />;
-  if (entries.length === 0 && next === null && after === '')
+  if (entries.length === 0 && nextAddress === null && after === '')
     return <NoMatchingAddress list={list} search={search} isFiltered={isFiltered} onSelect={onSelect} />;
   return (
     <div className="card flush">
-      <SuppressionTable list={list} entries={entries} current={current} selected={selected} onSelect={onSelect} />
+      <SuppressionTable
+        list={list}
+        entries={entries}
+        currentAddress={currentAddress}
+        selected={selected}
+        onSelect={onSelect}
+      />
       <PageTurner
-        note={isIncompletePage ? `Examined the list up to ${next}` : 'In alphabetical order'}
+        note={isIncompletePage ? `Examined the list up to ${nextAddress}` : 'In alphabetical order'}
         first={after === '' ? null : { label: 'First page', onTurn: () => setUrlState({ after: null }) }}
         next={
-          next === null
+          nextAddress === null
             ? null
-            : { label: isIncompletePage ? 'Continue search' : 'Next page', onTurn: () => setUrlState({ after: next }) }
+            : {
+                label: isIncompletePage ? 'Continue search' : 'Next page',
+                onTurn: () => setUrlState({ after: nextAddress }),
+              }
         }
         isLoading={page.isPlaceholderData}
       />

@@ -1,6 +1,6 @@
 /**
- * Downloads a file. The page requests the file with the session header, because a download by the browser sends no headers
- * of the page, and saves it when it is complete. A failure is shown as a notification.
+ * Downloads a file. The page requests the file with the session header and saves the complete file. A download by the
+ * browser itself would send no session header. A failure is shown as a notification.
  */
 import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';

@@ -15,7 +15,7 @@ interface ListRowProps {
 }
 
 export function ListRow({ id, isCurrent, isSelected = false, onOpen, children }: ListRowProps) {
-  const open = (event: MouseEvent) => {
+  const openRow = (event: MouseEvent) => {
     const target = event.target instanceof Element ? event.target : null;
     if (target?.closest('a, button, input, label, summary') != null || String(window.getSelection()) !== '') return;
     onOpen();
@@ -27,7 +27,7 @@ export function ListRow({ id, isCurrent, isSelected = false, onOpen, children }:
       className="openable"
       {...(isCurrent ? { 'aria-current': true, 'data-current': true } : {})}
       {...(isSelected ? { 'data-selected': true } : {})}
-      onClick={open}
+      onClick={openRow}
     >
       {children}
     </tr>
@@ -35,7 +35,7 @@ export function ListRow({ id, isCurrent, isSelected = false, onOpen, children }:
 }
 
 interface ListHeadProps {
-  /** The headings of the columns. An empty heading is that of the actions. */
+  /** The headings of the columns. The column of the actions has an empty heading. */
   readonly columns: readonly string[];
   /** The number of columns at the right whose values are figures. */
   readonly figureColumnCount?: number;

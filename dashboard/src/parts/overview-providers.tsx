@@ -1,4 +1,4 @@
-/** The figures of the greatest mailbox providers in the range of the overview. */
+/** The figures of the largest mailbox providers in the range of the overview. */
 import { Skeleton } from '@mantine/core';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
@@ -13,15 +13,15 @@ import { formatDuration, formatMinute } from './time';
 
 const MAX_ROWS = 5;
 const REFRESH_INTERVAL_MS = 30_000;
-/** The rate of hard bounces that is shown in red. Relays review senders from about this rate on. */
+/** The rate of hard bounces that is shown in red. Relay providers begin to review a sender at about this rate. */
 const HIGH_HARD_BOUNCE_RATE = 0.05;
-/** The height of the card while its rows load, so that they move nothing. */
+/** The height of the placeholder while the rows load, so that the loaded rows do not move other cards. */
 const LOADING_HEIGHT_PX = 214;
 
 /** The keys of rows that are not a mailbox provider. */
-const UNNAMED: readonly string[] = ['other', 'unknown', 'none'];
+const KEYS_WITHOUT_PROVIDER: readonly string[] = ['other', 'unknown', 'none'];
 
-/** The parts of the bar of outcomes, from the left. */
+/** The segments of the outcome bar, from left to right. */
 const OUTCOMES = ['delivered', 'deferred', 'bounced'] as const;
 
 export function OverviewProviders({ range }: { readonly range: Range }) {
@@ -32,9 +32,9 @@ export function OverviewProviders({ range }: { readonly range: Range }) {
     placeholderData: keepPreviousData,
   });
   const { other = null } = figures.data ?? {};
-  // The known providers stand first; the rest of the servers has no name.
+  // The rows of mailbox providers come before the rows of servers without a known provider.
   const rows = (figures.data?.rows ?? []).toSorted(
-    (a, b) => Number(UNNAMED.includes(a.key)) - Number(UNNAMED.includes(b.key)),
+    (a, b) => Number(KEYS_WITHOUT_PROVIDER.includes(a.key)) - Number(KEYS_WITHOUT_PROVIDER.includes(b.key)),
   );
   const href = range === '24h' ? '/deliverability' : `/deliverability?range=${range}`;
   const from = figures.data?.from;
@@ -80,7 +80,7 @@ export function OverviewProviders({ range }: { readonly range: Range }) {
               <tr key={row.key}>
                 <td>
                   <Link
-                    className={UNNAMED.includes(row.key) ? 'row-name-link muted' : 'row-name-link'}
+                    className={KEYS_WITHOUT_PROVIDER.includes(row.key) ? 'row-name-link muted' : 'row-name-link'}
                     href={`${href}${href.includes('?') ? '&' : '?'}key=${encodeURIComponent(row.key)}`}
                   >
                     {row.name}

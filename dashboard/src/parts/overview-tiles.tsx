@@ -85,10 +85,13 @@ const SHARES: readonly Share[] = [
   },
 ];
 
-/** Returns the share among the messages that ended in the range. Queued messages are not counted. */
+/**
+ * Returns the share of delivered or bounced messages among the messages that ended in the range. Queued messages are
+ * not counted.
+ */
 function computeShareOfEnded(figures: Figures, name: 'delivered' | 'bounced'): number | null {
-  const ended = figures.delivered + figures.bounced + figures.suppressed + figures.expired;
-  return ended === 0 ? null : (100 * figures[name]) / ended;
+  const endedCount = figures.delivered + figures.bounced + figures.suppressed + figures.expired;
+  return endedCount === 0 ? null : (100 * figures[name]) / endedCount;
 }
 
 /** Splits a duration into a number and its unit. A duration of one minute or more is not split. */

@@ -37,17 +37,17 @@ export function PageTurner({ note, first, next, isLoading = false }: PageTurnerP
 }
 
 /** One page of a list. The request asks for one row more than the page shows. */
-export interface CutPage<Row> {
+export interface ListPage<Row> {
   readonly rows: readonly Row[];
   /** The id of the last row if there are older rows; otherwise null. */
   readonly older: string | null;
 }
 
 /** Removes the additional row, which indicates that there are older rows. */
-export function cutPage<Row extends { readonly id: string | number }>(
+export function toListPage<Row extends { readonly id: string | number }>(
   rows: readonly Row[] | undefined,
   pageSize: number,
-): CutPage<Row> {
+): ListPage<Row> {
   const shownRows = (rows ?? []).slice(0, pageSize);
   const last = shownRows.at(-1);
   return { rows: shownRows, older: (rows?.length ?? 0) > pageSize && last !== undefined ? String(last.id) : null };
@@ -57,8 +57,8 @@ export function cutPage<Row extends { readonly id: string | number }>(
  * Returns the id after which the older rows begin, below `shown`. If new rows displaced the last shown row from the page, there
  * are older rows than the page contains.
  */
-export function findOlder<Row extends { readonly id: string | number }>(
-  page: CutPage<Row>,
+export function findOlderPageStart<Row extends { readonly id: string | number }>(
+  page: ListPage<Row>,
   shown: readonly Row[],
 ): string | null {
   const last = shown.at(-1);

@@ -13,7 +13,7 @@ import {
 import type { State } from '../../../src/model/message.ts';
 
 /** The tone and the icon of a state. Tones are defined in styles/parts.css. */
-export const STATE_LOOKS: Readonly<Record<State, readonly [tone: string, Icon: TablerIcon]>> = {
+export const STATE_STYLES: Readonly<Record<State, readonly [tone: string, Icon: TablerIcon]>> = {
   queued: ['queued', IconDots],
   sending: ['queued', IconSend],
   delivered: ['delivered', IconCheck],
@@ -26,11 +26,11 @@ export const STATE_LOOKS: Readonly<Record<State, readonly [tone: string, Icon: T
 };
 
 /** `queued` is shown as `deferred` if the last attempt was deferred. The state in the API remains `queued`. */
-const DEFERRED: readonly [tone: string, Icon: TablerIcon] = ['deferred', IconClock];
+const DEFERRED_STYLE: readonly [tone: string, Icon: TablerIcon] = ['deferred', IconClock];
 
-/** Returns the look of a state. `isDeferred` is true if the last attempt was deferred. */
-export function findStateLook(state: State, isDeferred: boolean): readonly [tone: string, Icon: TablerIcon] {
-  return state === 'queued' && isDeferred ? DEFERRED : STATE_LOOKS[state];
+/** Returns the tone and the icon of a state. `isDeferred` is true if the last attempt was deferred. */
+export function findStateStyle(state: State, isDeferred: boolean): readonly [tone: string, Icon: TablerIcon] {
+  return state === 'queued' && isDeferred ? DEFERRED_STYLE : STATE_STYLES[state];
 }
 
 interface StateBadgeProps {
@@ -40,7 +40,7 @@ interface StateBadgeProps {
 }
 
 export function StateBadge({ state, deferred }: StateBadgeProps) {
-  const [tone, Icon] = findStateLook(state, deferred);
+  const [tone, Icon] = findStateStyle(state, deferred);
   return (
     <span className={`badge tone-${tone}`} {...(deferred ? { title: `${state}; the last attempt was deferred` } : {})}>
       <Icon size={14} stroke={2} aria-hidden />

@@ -10,7 +10,7 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 import { TOKENS } from '../theme';
 import { Card } from './card';
-import { formatDayOfYear, formatDuration, formatMinute, toZoned } from './time';
+import { formatDayOfYear, formatDuration, formatMinute, toZonedTime } from './time';
 import type { TimeZone } from './time-zone';
 import { useTimeZone } from './use-time-zone';
 
@@ -40,7 +40,7 @@ export interface TimeChartProps {
   readonly stacked?: boolean;
   /** False if the page has no table of the same figures below the chart. */
   readonly hasTable?: boolean;
-  /** Shown at the top right, beside the key of the chart. */
+  /** Shown at the top right, beside the legend of the chart. */
   readonly controls?: ReactNode;
   /** Shown below the chart. */
   readonly children?: ReactNode;
@@ -327,7 +327,7 @@ function findEnclosingTicks(min: number | null, max: number | null): [number, nu
   return [from, until ?? Math.max(max ?? 1, from * 10)];
 }
 
-/** The values of a logarithmic axis, which has durations in ms. */
+/** The tick values of a logarithmic axis of durations, in ms. */
 const DURATION_TICKS_MS = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 86_400_000, 864_000_000];
 
 /**
@@ -338,7 +338,7 @@ function formatTimeLabels(seconds: readonly number[], stepSeconds: number): stri
   let day = '';
   return seconds.map((at) => {
     const iso = new Date(at * 1_000).toISOString();
-    const time = toZoned(iso).slice(11);
+    const time = toZonedTime(iso).slice(11);
     const date = formatDayOfYear(iso);
     const shownDay = date === day ? '' : date;
     day = date;

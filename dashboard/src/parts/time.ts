@@ -14,7 +14,10 @@ export function formatDuration(ms: number): string {
   return formatServiceDuration(Math.round(ms));
 }
 
-/** Formats an age, such as `3 min 20 s`, `2 h` or `0 s`. From ten units the smaller unit is omitted. */
+/**
+ * Formats an age, such as `3 min 20 s`, `2 h` or `0 s`. The smaller unit is omitted if the count of the larger unit is
+ * ten or more.
+ */
 export function formatAge(ms: number): string {
   const unitIndex = UNITS.findIndex(([, unit]) => ms >= unit);
   if (unitIndex < 0) return '0 s';
@@ -29,28 +32,28 @@ const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', '
 
 /** Formats a time as `21 Nov 2026, 08:40:12 UTC`, or `21 Nov 2026, 09:40:12 UTC+1` in local time. */
 export function formatTime(iso: string): string {
-  return `${formatDate(iso)}, ${toZoned(iso).slice(11, 19)} ${formatZone(iso)}`;
+  return `${formatDate(iso)}, ${toZonedTime(iso).slice(11, 19)} ${formatZone(iso)}`;
 }
 
 /** Formats a time without year and seconds as `21 Nov, 08:40 UTC`. */
 export function formatMinute(iso: string): string {
-  return `${formatDayOfYear(iso)}, ${toZoned(iso).slice(11, 16)} ${formatZone(iso)}`;
+  return `${formatDayOfYear(iso)}, ${toZonedTime(iso).slice(11, 16)} ${formatZone(iso)}`;
 }
 
 /** Returns the date of a time as `21 Nov 2026`. */
 export function formatDate(iso: string): string {
-  return `${formatDayOfYear(iso)} ${toZoned(iso).slice(0, 4)}`;
+  return `${formatDayOfYear(iso)} ${toZonedTime(iso).slice(0, 4)}`;
 }
 
 /** Returns the date of a time without the year, as `21 Nov`. */
 export function formatDayOfYear(iso: string): string {
-  const [, month, day] = toZoned(iso).slice(0, 10).split('-').map(Number);
+  const [, month, day] = toZonedTime(iso).slice(0, 10).split('-').map(Number);
   return `${day} ${MONTHS[(month ?? 1) - 1]}`;
 }
 
 /** Returns the time of day as `08:40:12.345`. */
 export function formatTimeOfDay(iso: string): string {
-  return toZoned(iso).slice(11, 23);
+  return toZonedTime(iso).slice(11, 23);
 }
 
 /** Returns the name of the time zone at a time, such as `UTC`, `UTC+1` or `UTC−3:30`. */
@@ -62,15 +65,16 @@ export function formatZone(iso: string): string {
 }
 
 /** Returns the time in the chosen zone as `2026-11-21T08:40:12.345`. */
-export function toZoned(iso: string): string {
+export function toZonedTime(iso: string): string {
   const ms = Date.parse(iso);
   return new Date(ms + getOffsetMinutes(ms) * 60_000).toISOString().slice(0, 23);
 }
 
 /** Returns the time in UTC, in ISO 8601 format, of a time in the chosen zone such as `2026-11-21T08:40`. */
-export function fromZoned(text: string): string {
+export function toUtcTime(text: string): string {
   const ms = Date.parse(`${text.slice(0, 16)}:00Z`);
-  // The offset is that of the resulting time, which differs from the offset at `ms` only near a change of the offset.
+  // The result uses the offset at the resulting time. This offset differs from the offset at `ms` only near a daylight
+  // saving transition.
   const candidate = ms - getOffsetMinutes(ms) * 60_000;
   return new Date(ms - getOffsetMinutes(candidate) * 60_000).toISOString();
 }

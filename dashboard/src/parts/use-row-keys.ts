@@ -14,9 +14,9 @@ interface RowKeys {
 
 /** Returns the id of the current row, or null. */
 export function useRowKeys({ ids, onOpen, onSelect = () => undefined }: RowKeys): string | null {
-  const [current, setCurrent] = useState<string | null>(null);
-  const latest = useRef({ ids, onOpen, onSelect, current });
-  latest.current = { ids, onOpen, onSelect, current };
+  const [currentId, setCurrent] = useState<string | null>(null);
+  const latest = useRef({ ids, onOpen, onSelect, current: currentId });
+  latest.current = { ids, onOpen, onSelect, current: currentId };
 
   useEffect(() => {
     function onKeyDown(event: KeyboardEvent): void {
@@ -47,5 +47,5 @@ export function useRowKeys({ ids, onOpen, onSelect = () => undefined }: RowKeys)
     document.addEventListener('keydown', onKeyDown);
     return () => document.removeEventListener('keydown', onKeyDown);
   }, []);
-  return current !== null && ids.includes(current) ? current : null;
+  return currentId !== null && ids.includes(currentId) ? currentId : null;
 }

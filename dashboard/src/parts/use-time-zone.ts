@@ -4,10 +4,10 @@ import { observeTimeZone, readTimeZone, type TimeZone } from './time-zone';
 
 /** Returns the time zone. The component is rendered again when this tab or another tab changes the zone. */
 export function useTimeZone(): TimeZone {
-  return useSyncExternalStore(subscribe, readTimeZone);
+  return useSyncExternalStore(subscribeToTimeZone, readTimeZone);
 }
 
-function subscribe(listener: () => void): () => void {
+function subscribeToTimeZone(listener: () => void): () => void {
   const stopObserving = observeTimeZone(listener);
   addEventListener('storage', listener);
   return () => {

@@ -152,7 +152,7 @@ function toReferenceOperation(
   operation: DocumentOperation,
 ): ReferenceOperation {
   const body = Object.entries(operation.requestBody?.content ?? {})[0];
-  const bodySchema = resolve(document, body?.[1].schema ?? {});
+  const bodySchema = resolveSchema(document, body?.[1].schema ?? {});
   const responses = Object.entries(operation.responses ?? {}).map(
     ([status, response]) => [status, resolveResponse(document, response)] as const,
   );
@@ -248,11 +248,11 @@ export function findPublicError(
 
 /** Returns the members of a schema, with nested members up to `depth` levels. */
 export function listFields(document: ApiDocument, schema: Schema, depth: number, prefix = ''): readonly Field[] {
-  const object = unwrap(document, schema);
+  const object = findObjectSchema(document, schema);
   const required = object.schema.required ?? [];
   return Object.entries(object.schema.properties ?? {}).flatMap(([name, memberSchema]) => {
     const path = `${prefix}${object.suffix}${prefix === '' && object.suffix === '' ? '' : '.'}${name}`;
-    const member = resolve(document, memberSchema);
+    const member = resolveSchema(document, memberSchema);
     const field: Field = {
       name: path,
       type: formatType(document, member),
@@ -265,19 +265,19 @@ export function listFields(document: ApiDocument, schema: Schema, depth: number,
 }
 
 /** Returns the object in a schema: itself, the items of an array, or the variant that is not null. */
-function unwrap(document: ApiDocument, schema: Schema): { readonly schema: Schema; readonly suffix: string } {
-  const resolved = resolve(document, schema);
+function findObjectSchema(document: ApiDocument, schema: Schema): { readonly schema: Schema; readonly suffix: string } {
+  const resolved = resolveSchema(document, schema);
   if (resolved.type === 'array' && resolved.items !== undefined) {
-    const inner = unwrap(document, resolved.items);
+    const inner = findObjectSchema(document, resolved.items);
     return { schema: inner.schema, suffix: `[]${inner.suffix}` };
   }
   const variant = (resolved.anyOf ?? resolved.oneOf)?.find(({ type }) => type !== 'null');
-  return variant === undefined ? { schema: resolved, suffix: '' } : unwrap(document, variant);
+  return variant === undefined ? { schema: resolved, suffix: '' } : findObjectSchema(document, variant);
 }
 
 /** Returns the type in words, such as `string (uuid) or null`. */
 export function formatType(document: ApiDocument, schema: Schema): string {
-  const { type, format, items, anyOf, oneOf, const: constant, enum: values } = resolve(document, schema);
+  const { type, format, items, anyOf, oneOf, const: constant, enum: values } = resolveSchema(document, schema);
   const variants = anyOf ?? oneOf;
   if (variants !== undefined)
     return [...new Set(variants.map((variant) => formatType(document, variant)))].join(' or ');
@@ -299,7 +299,7 @@ function listLimits({ minimum, maximum, minLength, maxLength, default: defaultVa
   ];
 }
 
-function resolve(document: ApiDocument, schema: Schema): Schema {
+function resolveSchema(document: ApiDocument, schema: Schema): Schema {
   const name = schema.$ref?.split('/').at(-1);
   return name === undefined ? schema : (document.components?.schemas?.[name] ?? schema);
 }

@@ -32,7 +32,7 @@ export function OperationList({ document, operations: allOperations, noun }: Ope
   });
   const toggle = (id: string) =>
     setOpened((before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]));
-  const current = useRowKeys({ ids: operations.map(({ id }) => id), onOpen: toggle });
+  const currentId = useRowKeys({ ids: operations.map(({ id }) => id), onOpen: toggle });
   const groups = [...new Set(operations.map(({ group }) => group))];
   return (
     <>
@@ -67,7 +67,7 @@ export function OperationList({ document, operations: allOperations, noun }: Ope
                     document={document}
                     operation={operation}
                     isOpen={opened.has(operation.id)}
-                    isCurrent={current === operation.id}
+                    isCurrent={currentId === operation.id}
                     onToggle={() => toggle(operation.id)}
                   />
                 ))}

@@ -23,22 +23,22 @@ interface SetupCardProps {
 
 export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, onHide }: SetupCardProps) {
   const [isExpanded, setExpanded] = useState(!isCollapsed);
-  const list = useId();
+  const listId = useId();
   // Null until the operator opens or closes a row. Until then the row of the next step is open.
   const [chosen, setChosen] = useState<SetupStep['step'] | 'none' | null>(null);
   // The row stays open after its step is done, so that it shows the result.
   const [initialStep] = useState(() => findNextStep(steps)?.step ?? 'none');
-  const opened = chosen ?? initialStep;
-  const needed = steps.filter(({ state }) => state === 'done' || state === 'open');
-  const doneCount = needed.filter(({ state }) => state === 'done').length;
-  const next = findNextStep(steps);
+  const openedStep = chosen ?? initialStep;
+  const requiredSteps = steps.filter(({ state }) => state === 'done' || state === 'open');
+  const doneCount = requiredSteps.filter(({ state }) => state === 'done').length;
+  const nextStep = findNextStep(steps);
   return (
     <Card
       title={isComplete ? 'Setup is complete' : 'Set up this installation'}
       secondary={
         <span role="status">
-          {doneCount} of {needed.length} steps done
-          {isExpanded || next === undefined ? '' : `, next: ${next.title}`}
+          {doneCount} of {requiredSteps.length} steps done
+          {isExpanded || nextStep === undefined ? '' : `, next: ${nextStep.title}`}
         </span>
       }
       aside={
@@ -47,7 +47,7 @@ export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, 
             variant="default"
             size="xs"
             aria-expanded={isExpanded}
-            aria-controls={list}
+            aria-controls={listId}
             onClick={() => setExpanded(!isExpanded)}
           >
             {isExpanded ? 'Collapse' : 'Show steps'}
@@ -59,16 +59,16 @@ export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, 
       }
       flush
     >
-      <progress className="setup-progress" max={needed.length} value={doneCount} aria-label="Steps done" />
-      <ol className="setup" id={list} hidden={!isExpanded}>
+      <progress className="setup-progress" max={requiredSteps.length} value={doneCount} aria-label="Steps done" />
+      <ol className="setup" id={listId} hidden={!isExpanded}>
         {isExpanded
           ? steps.map((step) => (
               <Row
                 key={step.step}
                 step={step}
                 session={session}
-                isOpened={opened === step.step}
-                onToggle={() => setChosen(opened === step.step ? 'none' : step.step)}
+                isOpened={openedStep === step.step}
+                onToggle={() => setChosen(openedStep === step.step ? 'none' : step.step)}
               />
             ))
           : null}

@@ -9,7 +9,7 @@ import { KeyHints } from '../parts/key-hint';
 import { TextFilter } from '../parts/text-filter';
 import { SERVICE_LIST } from './list-owner';
 
-/** The members of the filter that the operation has, besides the search. */
+/** The filter parameters of the operation, except the search text. */
 export const ENTRY_FILTERS = ['reason', 'source', 'since', 'until'] as const;
 export type EntryFilters = Readonly<Partial<Record<(typeof ENTRY_FILTERS)[number], string>>>;
 

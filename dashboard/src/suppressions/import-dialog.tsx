@@ -4,7 +4,7 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import type { ImportResult as Result } from '../../../src/operations/suppressions/schemas.ts';
 import { path } from '../api/client';
-import { type Upload, type UploadStep, upload } from '../api/upload';
+import { type Upload, type UploadStep, uploadFile } from '../api/upload';
 import { Callout } from '../parts/callout';
 import { ProgressBar } from '../parts/gauge';
 import { formatCount, formatNumber } from '../parts/number';
@@ -42,7 +42,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
     setPhase({ kind: 'running', step: { kind: 'sending', sent: 0, size: file.size } });
     const reasonQuery = reason === '' ? '' : `&reason=${reason}`;
     const apiPath = `${path`/accounts/${list}/suppressions/import`}?dryRun=${dryRun}${reasonQuery}`;
-    currentUpload.current = upload(apiPath, file, (step) => setPhase({ kind: 'running', step }));
+    currentUpload.current = uploadFile(apiPath, file, (step) => setPhase({ kind: 'running', step }));
     try {
       setPhase({ kind: 'done', result: await currentUpload.current.result });
     } catch (error) {

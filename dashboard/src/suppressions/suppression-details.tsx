@@ -16,20 +16,20 @@ import { REASON_TEXTS, ReasonBadge } from './reason-badge';
 import { RemoveSuppressionButton } from './remove-button';
 
 export function SuppressionDetails({ address, onClose }: { readonly address: string; readonly onClose: () => void }) {
-  const found = useSuppressionLookup(address);
+  const lookup = useSuppressionLookup(address);
   return (
     <Paper withBorder p="md" mb="md" component="section" aria-labelledby="suppression">
       <Group justify="space-between" align="flex-start" mb="sm" wrap="nowrap">
         <Title order={2} size="h4" id="suppression" className="wrap">
-          {address} {found.data?.suppressed === false ? 'is not suppressed' : 'is suppressed'}
+          {address} {lookup.data?.suppressed === false ? 'is not suppressed' : 'is suppressed'}
         </Title>
         <Button variant="default" size="compact-sm" onClick={onClose} style={{ flex: 'none' }}>
           Close
         </Button>
       </Group>
-      {found.isPending ? <Loading /> : null}
-      {found.isError ? <ErrorAlert error={found.error} retry={found.refetch} /> : null}
-      {found.data === undefined ? null : <SuppressionEntries found={found.data} />}
+      {lookup.isPending ? <Loading /> : null}
+      {lookup.isError ? <ErrorAlert error={lookup.error} retry={lookup.refetch} /> : null}
+      {lookup.data === undefined ? null : <SuppressionEntries found={lookup.data} />}
     </Paper>
   );
 }

@@ -10,13 +10,19 @@ interface SuppressionTableProps {
   readonly list: string;
   readonly entries: readonly SuppressionEntry[];
   /** The address of the row to which the keyboard has moved, or null. */
-  readonly current: string | null;
+  readonly currentAddress: string | null;
   /** The address whose details the page shows, or null. */
   readonly selected: string | null;
   readonly onSelect: (address: string) => void;
 }
 
-export function SuppressionTable({ list, entries, current, selected, onSelect }: SuppressionTableProps) {
+export function SuppressionTable({
+  list,
+  entries,
+  currentAddress: current,
+  selected,
+  onSelect,
+}: SuppressionTableProps) {
   return (
     <table className="list">
       <caption className="unseen">Suppressed addresses in alphabetical order</caption>

@@ -7,7 +7,7 @@ import { useUrlState } from '../api/url-state';
 import { ListHead } from '../parts/list-row';
 import { NewRowsButton } from '../parts/new-rows-button';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
-import { type CutPage, cutPage, findOlder, OlderPages } from '../parts/page-turner';
+import { findOlderPageStart, type ListPage, OlderPages, toListPage } from '../parts/page-turner';
 import { mergeFilteredRows, mergeRows, useSteadyRows } from '../parts/steady-rows';
 import { DeliveryRow } from './delivery-row';
 import { DELIVERY_PAGE_SIZE, useDeliveries } from './queries';
@@ -26,17 +26,17 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
   const status = toStatus(urlState.get('status'));
   const before = urlState.get('before') ?? '';
   const page = useDeliveries(webhook.id, status, before);
-  const cut = cutPage(page.data, DELIVERY_PAGE_SIZE);
-  const latestDeliveries = page.isSuccess && !page.isPlaceholderData ? cut.rows : undefined;
+  const listPage = toListPage(page.data, DELIVERY_PAGE_SIZE);
+  const latestDeliveries = page.isSuccess && !page.isPlaceholderData ? listPage.rows : undefined;
   const { rows, newCount, showNew } = useSteadyRows(
     latestDeliveries,
     `${webhook.id} ${status} ${before}`,
     status === '' ? mergeRows : mergeFilteredRows,
   );
-  // While another page loads, the rows of the page before are shown.
-  const deliveries = page.isPlaceholderData ? cut.rows : rows;
-  const older = findOlder(cut, deliveries);
-  const outdatedIds = page.isPlaceholderData ? new Set<string>() : findOutdatedIds(deliveries, cut);
+  // While another page loads, the rows of the previous page are shown.
+  const deliveries = page.isPlaceholderData ? listPage.rows : rows;
+  const olderPageStart = findOlderPageStart(listPage, deliveries);
+  const outdatedIds = page.isPlaceholderData ? new Set<string>() : findOutdatedIds(deliveries, listPage);
   return (
     <section aria-labelledby="deliveries">
       <Group justify="space-between" mb="sm">
@@ -92,7 +92,7 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
               ))}
             </tbody>
           </table>
-          <OlderPages older={older} isLoading={page.isPlaceholderData} />
+          <OlderPages older={olderPageStart} isLoading={page.isPlaceholderData} />
         </div>
       )}
       {isReplayOpen ? <ReplayDialog webhook={webhook} onClose={() => setIsReplayOpen(false)} /> : null}
@@ -105,9 +105,9 @@ function toStatus(text: string | null): DeliveryStatus | '' {
 }
 
 /** Returns the ids of the shown deliveries that the newest page covers but does not contain. */
-function findOutdatedIds(shown: readonly DeliveryEntry[], page: CutPage<DeliveryEntry>): ReadonlySet<string> {
+function findOutdatedIds(shown: readonly DeliveryEntry[], page: ListPage<DeliveryEntry>): ReadonlySet<string> {
   const currentIds = new Set(page.rows.map(({ id }) => id));
   const lastId = page.rows.at(-1)?.id ?? '';
-  const outdated = shown.filter(({ id }) => !currentIds.has(id) && (page.older === null || id > lastId));
-  return new Set(outdated.map(({ id }) => id));
+  const outdatedDeliveries = shown.filter(({ id }) => !currentIds.has(id) && (page.older === null || id > lastId));
+  return new Set(outdatedDeliveries.map(({ id }) => id));
 }

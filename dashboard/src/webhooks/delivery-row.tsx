@@ -26,7 +26,7 @@ export function DeliveryRow({ delivery, webhook, isOutdated }: DeliveryRowProps)
   const { id, type, message, status, attempts, nextAttemptAt } = delivery;
   const [opened, { toggle }] = useDisclosure();
   const detailsId = useId();
-  const last = attempts.at(-1);
+  const lastAttempt = attempts.at(-1);
   const replay = useApiMutation(
     () => post(path`/webhooks/${webhook.id}/replay`, { delivery: id }),
     ['webhooks'],
@@ -58,15 +58,15 @@ export function DeliveryRow({ delivery, webhook, isOutdated }: DeliveryRowProps)
               <LastResult delivery={delivery} />
             </span>
             <span>
-              {last === undefined ? null : (
+              {lastAttempt === undefined ? null : (
                 <>
-                  <RelativeTime at={last.at} /> · {formatDuration(last.durationMs)} ·{' '}
+                  <RelativeTime at={lastAttempt.at} /> · {formatDuration(lastAttempt.durationMs)} ·{' '}
                   {formatCount(attempts.length, 'attempt')}
                 </>
               )}
               {nextAttemptAt === null || webhook.status === 'disabled' ? null : (
                 <>
-                  {last === undefined ? 'due ' : ' · next '}
+                  {lastAttempt === undefined ? 'due ' : ' · next '}
                   <RelativeTime at={nextAttemptAt} />
                 </>
               )}
@@ -119,9 +119,9 @@ export function DeliveryRow({ delivery, webhook, isOutdated }: DeliveryRowProps)
 
 /** Shows the status and the error of the last attempt. */
 function LastResult({ delivery: { attempts } }: { readonly delivery: DeliveryEntry }) {
-  const last = attempts.at(-1);
-  if (last === undefined) return 'no attempt yet';
-  return <span className="wrap">{last.error ?? `status ${last.status}`}</span>;
+  const lastAttempt = attempts.at(-1);
+  if (lastAttempt === undefined) return 'no attempt yet';
+  return <span className="wrap">{lastAttempt.error ?? `status ${lastAttempt.status}`}</span>;
 }
 
 /** Returns the time in the id of a delivery, which is a UUIDv7 (RFC 9562 section 5.7). */

@@ -162,7 +162,7 @@ function DeleteDialog({ webhook, figures, opened, onClose }: DeleteDialogProps) 
     [],
     () => `Deleted ${webhook.id}.`,
   );
-  const pending = figures?.pending ?? 0;
+  const pendingCount = figures?.pending ?? 0;
   return (
     <ConfirmDialog
       opened={opened}
@@ -183,7 +183,9 @@ function DeleteDialog({ webhook, figures, opened, onClose }: DeleteDialogProps) 
     >
       <Text className="wrap">
         {webhook.url} receives no further request. Its secret and the list of its deliveries are removed.{' '}
-        {pending === 0 ? '' : `${formatCount(pending, 'pending delivery is', 'pending deliveries are')} not sent.`}
+        {pendingCount === 0
+          ? ''
+          : `${formatCount(pendingCount, 'pending delivery is', 'pending deliveries are')} not sent.`}
       </Text>
     </ConfirmDialog>
   );

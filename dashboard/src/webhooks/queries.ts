@@ -62,8 +62,10 @@ export function useFirstAttempt(id: string, delivery: string | null) {
   return useQuery({
     queryKey: ['webhooks', id, 'delivery', delivery],
     queryFn: async () => {
-      const found = await get<readonly DeliveryEntry[]>(path`/webhooks/${id}/deliveries`, { delivery: delivery ?? '' });
-      return found[0] ?? null;
+      const deliveries = await get<readonly DeliveryEntry[]>(path`/webhooks/${id}/deliveries`, {
+        delivery: delivery ?? '',
+      });
+      return deliveries[0] ?? null;
     },
     enabled: delivery !== null,
     refetchInterval: ({ state }) => ((state.data?.attempts.length ?? 0) > 0 ? false : TEST_POLL_INTERVAL_MS),

@@ -1,4 +1,7 @@
-/** Replays every delivery since a chosen time that has had no success. The confirmation names their number. */
+/**
+ * Replays the deliveries since a chosen time: those that have had no success, or all. The confirmation names their
+ * number.
+ */
 import { NativeSelect, Switch, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -50,8 +53,8 @@ export function ReplayDialog({ webhook, onClose }: { readonly webhook: WebhookEn
   const replayable = count.data?.replayed;
   const choosePeriod = (value: string) => {
     setPeriod(value);
-    const chosen = PERIODS.find((one) => one.value === value);
-    setSince(toTimeBefore(chosen?.ms ?? 24 * HOUR_MS));
+    const chosenPeriod = PERIODS.find((one) => one.value === value);
+    setSince(toTimeBefore(chosenPeriod?.ms ?? 24 * HOUR_MS));
   };
   const error = replay.error ?? count.error;
   const sinceError = findFieldError(error, 'since');

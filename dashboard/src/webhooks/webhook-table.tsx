@@ -24,8 +24,8 @@ export function WebhookTable({ webhooks, figures }: WebhookTableProps) {
   const [, navigate] = useLocation();
   const [rowCount, setRowCount] = useState(ROWS_PER_STEP);
   const shownWebhooks = webhooks.slice(0, rowCount);
-  const open = (id: string) => navigate(path`/webhooks/${id}`);
-  const current = useRowKeys({ ids: shownWebhooks.map(({ id }) => id), onOpen: open });
+  const openWebhook = (id: string) => navigate(path`/webhooks/${id}`);
+  const currentId = useRowKeys({ ids: shownWebhooks.map(({ id }) => id), onOpen: openWebhook });
   return (
     <div className="card flush">
       <table className="list">
@@ -37,8 +37,8 @@ export function WebhookTable({ webhooks, figures }: WebhookTableProps) {
               key={webhook.id}
               webhook={webhook}
               figures={figures?.get(webhook.id)}
-              isCurrent={current === webhook.id}
-              onOpen={() => open(webhook.id)}
+              isCurrent={currentId === webhook.id}
+              onOpen={() => openWebhook(webhook.id)}
             />
           ))}
         </tbody>

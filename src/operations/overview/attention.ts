@@ -17,7 +17,7 @@ import {
 import { requiresAuthenticatedSender } from '../../model/submission.ts';
 import { formatWebhookId, type Webhook } from '../../model/webhook.ts';
 import { maskUrl } from '../../printing/escape.ts';
-import { formatSpan, formatTime, shorten } from '../../printing/text.ts';
+import { formatSpan, formatTime, shortenText } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
 import { getTransportName } from './health.ts';
 import { getNotificationSender, hasFeedbackSource, type OverviewInput } from './input.ts';
@@ -102,7 +102,7 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
   }
   const { alarmed } = sumTraffic(recent);
   for (const { reason, text, lastAt } of alarms) {
-    const details = `${formatSpan(now - lastAt)} ago: ${shorten(text, MAX_TEXT_LENGTH)}`;
+    const details = `${formatSpan(now - lastAt)} ago: ${shortenText(text, MAX_TEXT_LENGTH)}`;
     const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';
     items.push(
       reason === SIGNING_ALARM
@@ -259,7 +259,7 @@ function listAccountProblems(account: Account, now: number): readonly AttentionI
     return [
       createFailure(
         ['account-locked', name],
-        `Account ${name} is locked: ${shorten(locked.reason, MAX_TEXT_LENGTH)}`,
+        `Account ${name} is locked: ${shortenText(locked.reason, MAX_TEXT_LENGTH)}`,
         'Remove the cause, then unlock the account',
         page,
       ),
@@ -364,7 +364,7 @@ function describeDisabledWebhook({ id, url, disabled }: Webhook): AttentionItem 
   const consequence = 'its events are not sent and are purged after 30 days';
   return createFailure(
     ['webhook-disabled', webhookId],
-    `Endpoint ${webhookId} (${shorten(maskUrl(url), MAX_URL_LENGTH)}) was disabled${since}, because ${cause}: ${consequence}`,
+    `Endpoint ${webhookId} (${shortenText(maskUrl(url), MAX_URL_LENGTH)}) was disabled${since}, because ${cause}: ${consequence}`,
     `Correct the receiver, then run \`postrider webhook enable ${webhookId}\`; or run \`postrider webhook disable ${webhookId}\` or \`postrider webhook delete ${webhookId}\``,
     `/webhooks/${webhookId}`,
   );

@@ -16,10 +16,12 @@ const createLinkFailure = (code: string) => ({
 test('a file gets its name only when complete, only its owner can read it, and no temporary file is left', async () => {
   const folder = createTemporaryFolder();
   const file = join(folder, 'out');
-  await writeNewFile(file, async (draft) => {
+  await writeNewFile(file, async (temporaryFile) => {
     expect(existsSync(file)).toBe(false);
-    expect([statSync(draft).mode & 0o777, statSync(join(draft, '..')).mode & 0o777]).toEqual([0o600, 0o700]);
-    await writeFile(draft, 'whole');
+    expect([statSync(temporaryFile).mode & 0o777, statSync(join(temporaryFile, '..')).mode & 0o777]).toEqual([
+      0o600, 0o700,
+    ]);
+    await writeFile(temporaryFile, 'whole');
   });
   expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777, statSync(file).nlink]).toEqual(['whole', 0o600, 1]);
   expect(readdirSync(folder)).toEqual(['out']);
@@ -28,7 +30,8 @@ test('a file gets its name only when complete, only its owner can read it, and n
 test('temporary files have different, unpredictable names', async () => {
   const folder = createTemporaryFolder();
   const names: string[] = [];
-  for (const file of ['a', 'b']) await writeNewFile(join(folder, file), async (draft) => void names.push(draft));
+  for (const file of ['a', 'b'])
+    await writeNewFile(join(folder, file), async (temporaryFile) => void names.push(temporaryFile));
   expect(new Set(names).size).toBe(2);
   for (const name of names) expect(name).toMatch(/\/\.postrider-[A-Za-z0-9]{6}\/draft$/);
 });
@@ -47,13 +50,13 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
     ];
     symlinkSync(linkTarget, existingFile);
     symlinkSync(join(folder, 'nowhere'), danglingLink);
-    const write = (draft: string) => writeFile(draft, 'new');
+    const write = (temporaryFile: string) => writeFile(temporaryFile, 'new');
     for (const file of [linkTarget, existingFile, danglingLink])
       await expect(writeNewFile(file, write, publishing)).rejects.toThrow(
         /already exists; give the name of a new file/,
       );
-    const createMeanwhile = async (draft: string) => {
-      await write(draft);
+    const createMeanwhile = async (temporaryFile: string) => {
+      await write(temporaryFile);
       symlinkSync(linkTarget, createdMeanwhile);
     };
     await expect(writeNewFile(createdMeanwhile, createMeanwhile, publishing)).rejects.toThrow(CommandFailure);
@@ -65,7 +68,7 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
 
 test('without hard links the file is a complete copy that never overwrites a file, and only its owner can read it', async () => {
   const file = join(createTemporaryFolder(), 'out');
-  await writeNewFile(file, (draft) => writeFile(draft, 'whole'), createLinkFailure('EPERM'));
+  await writeNewFile(file, (temporaryFile) => writeFile(temporaryFile, 'whole'), createLinkFailure('EPERM'));
   expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['whole', 0o600]);
 });
 
@@ -79,20 +82,23 @@ test.each([
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)('%s ends the process, and no draft remains', async (signal) => {
-  const folder = createTemporaryFolder();
-  const module = new URL('../../../src/cli/new-file.ts', import.meta.url).href;
-  const script = `import { writeNewFile } from ${JSON.stringify(module)};
+test.each(['SIGINT', 'SIGTERM', 'SIGHUP'] as const)(
+  '%s ends the process, and no temporary file remains',
+  async (signal) => {
+    const folder = createTemporaryFolder();
+    const module = new URL('../../../src/cli/new-file.ts', import.meta.url).href;
+    const script = `import { writeNewFile } from ${JSON.stringify(module)};
     await writeNewFile(${JSON.stringify(join(folder, 'out'))}, () => new Promise(() => {
       process.stdout.write('writing');
       setInterval(() => undefined, 60_000);
     }));`;
-  const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  await once(child.stdout, 'data');
-  expect(readdirSync(folder)).toHaveLength(1);
-  child.kill(signal);
-  expect(await once(child, 'exit')).toEqual([null, signal]);
-  expect(readdirSync(folder)).toEqual([]);
-});
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    await once(child.stdout, 'data');
+    expect(readdirSync(folder)).toHaveLength(1);
+    child.kill(signal);
+    expect(await once(child, 'exit')).toEqual([null, signal]);
+    expect(readdirSync(folder)).toEqual([]);
+  },
+);

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { formatTable } from '../../../src/cli/text.ts';
 import { describeError } from '../../../src/printing/error-line.ts';
 import { toPrintable } from '../../../src/printing/escape.ts';
-import { formatSpan, shorten } from '../../../src/printing/text.ts';
+import { formatSpan, shortenText } from '../../../src/printing/text.ts';
 
 describe('output', () => {
   it('columns are aligned and no line ends with spaces', () => {
@@ -78,8 +78,8 @@ describe('output', () => {
   });
 
   it('truncated text ends with … and never splits a character', () => {
-    expect(shorten('👍👍👍', 2)).toBe('👍…');
-    expect(shorten('abc', 3)).toBe('abc');
+    expect(shortenText('👍👍👍', 2)).toBe('👍…');
+    expect(shortenText('abc', 3)).toBe('abc');
   });
 
   it.each([

@@ -20,8 +20,8 @@ it('every setting accepts its example', () => {
 });
 
 it('a secret is never printed', () => {
-  for (const { secrecy, formatMasked, example } of SPECS) {
-    if (secrecy === 'whole') expect(formatMasked(example)).not.toContain(example);
-    if (secrecy === 'password') expect(formatMasked(example)).not.toContain('password@');
+  for (const { secrecy, formatMaskedValue, example } of SPECS) {
+    if (secrecy === 'whole') expect(formatMaskedValue(example)).not.toContain(example);
+    if (secrecy === 'password') expect(formatMaskedValue(example)).not.toContain('password@');
   }
 });

@@ -6,8 +6,8 @@ import {
   formatDuration,
   formatTime,
   formatTimeOfDay,
-  fromZoned,
-  toZoned,
+  toUtcTime,
+  toZonedTime,
 } from '../../../dashboard/src/parts/time.ts';
 import { storeTimeZone } from '../../../dashboard/src/parts/time-zone.ts';
 import { formatDuration as formatServiceDuration } from '../../../src/printing/text.ts';
@@ -50,7 +50,7 @@ test('a time of an input field is converted to UTC, even on a day on which the o
   process.env.TZ = 'Europe/Berlin';
   storeTimeZone('local');
   for (const iso of ['2026-03-29T00:59:00.000Z', '2026-03-29T01:01:00.000Z', '2026-11-20T20:27:00.000Z'])
-    expect(fromZoned(toZoned(iso))).toBe(iso);
+    expect(toUtcTime(toZonedTime(iso))).toBe(iso);
   storeTimeZone('utc');
-  expect(fromZoned('2026-11-21T08:40')).toBe('2026-11-21T08:40:00.000Z');
+  expect(toUtcTime('2026-11-21T08:40')).toBe('2026-11-21T08:40:00.000Z');
 });
