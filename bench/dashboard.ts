@@ -126,7 +126,7 @@ export async function benchDashboard(record: RecordFigure): Promise<void> {
 /** Indexes all messages and closes the store. */
 async function indexAll(store: Store, now: number): Promise<void> {
   const step = { horizon: getMinIdAt(now + 1_000), minSegmentMessages: 2_048, now };
-  while ((await store.indexMessages(step)).changed);
+  while ((await store.indexMessages(step)).hasChanged);
   await store.close();
 }
 

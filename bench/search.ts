@@ -131,7 +131,7 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
   let longestMs = 0;
   for (let hasMore = true; hasMore; ) {
     const stepStartedAt = performance.now();
-    ({ changed: hasMore } = await store.indexMessages({
+    ({ hasChanged: hasMore } = await store.indexMessages({
       horizon: getMinIdAt(now + 1_000),
       minSegmentMessages: 2_048,
       now,

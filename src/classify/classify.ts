@@ -130,11 +130,11 @@ function toOutcome(result: ReplyRuleResult, reply: Reply): Outcome {
 function normalizeReplyText(text: string): string {
   let normalizedText = '';
   let from = 0;
-  for (let open = text.indexOf('<'); open >= 0; open = text.indexOf('<', from)) {
-    const close = text.indexOf('>', open);
-    if (close < 0) break;
-    normalizedText += `${text.slice(from, open)}<>`;
-    from = close + 1;
+  for (let openIndex = text.indexOf('<'); openIndex >= 0; openIndex = text.indexOf('<', from)) {
+    const closeIndex = text.indexOf('>', openIndex);
+    if (closeIndex < 0) break;
+    normalizedText += `${text.slice(from, openIndex)}<>`;
+    from = closeIndex + 1;
   }
   return removeAddresses((from === 0 ? text : normalizedText + text.slice(from)).toLowerCase());
 }

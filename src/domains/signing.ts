@@ -47,21 +47,21 @@ export class DomainCache {
     this.#parts = parts;
   }
 
-  /** Adds or replaces `domains`, and removes the domains with the names `removed`. */
+  /** Adds or replaces `domains`, and removes the domains with the names `removedDomains`. */
   apply({
     domains,
-    removed,
+    removedDomains,
   }: {
     readonly domains: readonly SendingDomain[];
-    readonly removed: readonly string[];
+    readonly removedDomains: readonly string[];
   }): void {
-    for (const name of [...removed, ...domains.map((domain) => domain.name)]) this.#remove(name);
+    for (const name of [...removedDomains, ...domains.map((domain) => domain.name)]) this.#remove(name);
     for (const domain of domains) {
       this.#byName.set(domain.name, domain);
       if (domain.returnPath !== null) this.#byReturnPath.set(domain.returnPath.name, domain.name);
     }
     const { clock, publish } = this.#parts;
-    if (domains.length + removed.length > 0) publish({ type: 'domain.changed', at: clock.now() });
+    if (domains.length + removedDomains.length > 0) publish({ type: 'domain.changed', at: clock.now() });
   }
 
   /** Returns true if the account may send from this domain. `name` is in lower-case A-labels. */

@@ -53,7 +53,7 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
   async function run(): Promise<number> {
     const now = clock.now();
     try {
-      const { applied, nextDueAt } = await store.applyPendingReports(now, MAX_REPORTS_PER_RUN);
+      const { reports: applied, nextDueAt } = await store.applyPendingReports(now, MAX_REPORTS_PER_RUN);
       for (const { report, result } of applied) {
         if (result.kind === 'not-yet') continue;
         for (const event of createReportEvents(result, report)) publish(event);

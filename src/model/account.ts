@@ -65,7 +65,7 @@ export interface DirectoryChanges {
   readonly keys: readonly ApiKey[];
   readonly domains: readonly SendingDomain[];
   /** Names of removed domains. */
-  readonly removed: readonly string[];
+  readonly removedDomains: readonly string[];
 }
 
 /**

@@ -538,7 +538,7 @@ export interface AppliedReport {
 }
 
 export interface AppliedReports {
-  readonly applied: readonly AppliedReport[];
+  readonly reports: readonly AppliedReport[];
   /** The time when the next pending report is due; null if there is none. */
   readonly nextDueAt: number | null;
 }

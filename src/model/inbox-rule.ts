@@ -93,10 +93,10 @@ export function assignInboxRules(
   activeRules: readonly InboxRule[],
   requests: readonly InboxRuleRequest[],
   now: number,
-): { readonly assigned: readonly (InboxRule | null)[]; readonly changed: readonly InboxRule[] } {
+): { readonly assignedRules: readonly (InboxRule | null)[]; readonly changedRules: readonly InboxRule[] } {
   const rules = new Map(activeRules.map((rule) => [rule.id, rule]));
   const changedIds = new Set<number>();
-  const assigned = requests.map((request) => {
+  const assignedRules = requests.map((request) => {
     const rule = findRule([...rules.values()], request, now);
     if (rule === null) return null;
     const { messageId, recipient } = request;
@@ -105,7 +105,7 @@ export function assignInboxRules(
     changedIds.add(rule.id);
     return usedRule;
   });
-  return { assigned, changed: [...rules.values()].filter(({ id }) => changedIds.has(id)) };
+  return { assignedRules, changedRules: [...rules.values()].filter(({ id }) => changedIds.has(id)) };
 }
 
 function findRule(rules: readonly InboxRule[], request: InboxRuleRequest, now: number): InboxRule | null {

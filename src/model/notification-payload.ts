@@ -78,7 +78,13 @@ export function buildNotificationPayload(change: AttentionChange, operatorUrl: s
   return {
     type: NOTIFICATION_TYPE,
     timestamp: toIsoTime(change.at),
-    data: { began, ended, beganCount: change.began.length, endedCount: change.ended.length, ongoing: change.ongoing },
+    data: {
+      began,
+      ended,
+      beganCount: change.began.length,
+      endedCount: change.ended.length,
+      ongoing: change.ongoingCount,
+    },
   };
 }
 

@@ -65,14 +65,14 @@ export interface AttentionChange {
   readonly began: readonly NotifiedItem[];
   readonly ended: readonly NotifiedItem[];
   /** The number of items that need attention now. */
-  readonly ongoing: number;
+  readonly ongoingCount: number;
 }
 
 /** The result of a check. */
 export interface AttentionPlan {
-  readonly changed: readonly AttentionState[];
+  readonly changedStates: readonly AttentionState[];
   /** The keys of the states that are removed. */
-  readonly removed: readonly string[];
+  readonly removedKeys: readonly string[];
   /** Null if no start or end is announced now. */
   readonly notification: AttentionChange | null;
 }
@@ -99,9 +99,9 @@ export function planAttention(
   { items, incompleteCodes }: CurrentAttention,
   now: number,
 ): AttentionPlan {
-  const before = new Map(check.states.map((state) => [getAttentionKey(state.item), state]));
-  const after = new Map<string, AttentionState>();
-  const removed: string[] = [];
+  const earlierStates = new Map(check.states.map((state) => [getAttentionKey(state.item), state]));
+  const newStates = new Map<string, AttentionState>();
+  const removedKeys: string[] = [];
   const began: NotifiedItem[] = [];
   const ended: NotifiedItem[] = [];
   const isDue = hasElapsed(check.notifiedAt, NOTIFICATION_INTERVAL_MS, now);
@@ -111,33 +111,35 @@ export function planAttention(
   for (const item of items) {
     if (ATTENTION_CODES[item.code].channel === 'none') continue;
     const key = getAttentionKey(item);
-    const present = createPresentState(before.get(key) ?? null, item, now);
+    const present = createPresentState(earlierStates.get(key) ?? null, item, now);
     const mustAnnounce = isDue && !present.isAnnounced && hasElapsed(present.announcedAt, ITEM_INTERVAL_MS, now);
     if (mustAnnounce) began.push({ ...item, beganAt: present.beganAt, endedAt: null });
-    after.set(key, mustAnnounce ? { ...present, isAnnounced: true, announcedAt: now } : present);
+    newStates.set(key, mustAnnounce ? { ...present, isAnnounced: true, announcedAt: now } : present);
     presentStages.set(getAttentionFamily(item), key);
   }
-  const ongoing = after.size;
+  const ongoingCount = newStates.size;
 
-  for (const [key, state] of before) {
-    if (after.has(key) || incompleteCodes.has(state.item.code)) continue;
+  for (const [key, state] of earlierStates) {
+    if (newStates.has(key) || incompleteCodes.has(state.item.code)) continue;
     const absent = state.isPresent ? { ...state, isPresent: false, endedAt: now } : state;
     const nextStage = presentStages.get(getAttentionFamily(state.item));
     const isEndDue = isDue && absent.isAnnounced && nextStage === undefined;
     if (isEndDue) ended.push({ ...absent.item, beganAt: absent.beganAt, endedAt: absent.endedAt ?? now });
     // The problem was announced, so the end of its last stage is announced, even if the start of this stage was not.
-    if (nextStage !== undefined && absent.isAnnounced) markAnnounced(after, nextStage, absent.announcedAt);
+    if (nextStage !== undefined && absent.isAnnounced) markAnnounced(newStates, nextStage, absent.announcedAt);
     const updatedState = isEndDue || nextStage !== undefined ? { ...absent, isAnnounced: false } : absent;
-    if (!updatedState.isAnnounced && hasElapsed(updatedState.announcedAt, ITEM_INTERVAL_MS, now)) removed.push(key);
-    else after.set(key, updatedState);
+    if (!updatedState.isAnnounced && hasElapsed(updatedState.announcedAt, ITEM_INTERVAL_MS, now)) removedKeys.push(key);
+    else newStates.set(key, updatedState);
   }
 
-  const changed = [...after].flatMap(([key, state]) => (isSameState(state, before.get(key) ?? null) ? [] : [state]));
+  const changedStates = [...newStates].flatMap(([key, state]) =>
+    isSameState(state, earlierStates.get(key) ?? null) ? [] : [state],
+  );
   const hasChange = began.length + ended.length > 0;
   return {
-    changed,
-    removed,
-    notification: hasChange ? { at: now, began: sortByLevel(began), ended: sortByLevel(ended), ongoing } : null,
+    changedStates,
+    removedKeys,
+    notification: hasChange ? { at: now, began: sortByLevel(began), ended: sortByLevel(ended), ongoingCount } : null,
   };
 }
 

@@ -66,7 +66,7 @@ export interface OverviewData {
     readonly problems: readonly DomainProblem[];
   };
   /** The number of recent reports that were not understood, up to `MAX_OVERVIEW_ITEMS`. */
-  readonly notUnderstood: number;
+  readonly notUnderstoodCount: number;
   /** The endpoints that the service disabled, ordered by id. At most `MAX_OVERVIEW_ITEMS` are listed. */
   readonly disabledWebhooks: readonly Webhook[];
 }

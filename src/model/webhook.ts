@@ -277,8 +277,8 @@ export interface ReplaySelection {
 /** Figures of one endpoint for the overview and the metrics. */
 export interface WebhookStatistics {
   readonly webhookId: number;
-  readonly pending: number;
+  readonly pendingCount: number;
   /** The time when the oldest pending delivery was created. Null if none is pending. */
   readonly oldestPendingAt: number | null;
-  readonly failed: number;
+  readonly failedCount: number;
 }

@@ -18,9 +18,9 @@ const MAX_LISTED_ITEMS = 50;
  * the mail contains no links.
  */
 export function buildNotificationMail(change: AttentionChange, operatorUrl: string | null): MailPayload {
-  const { at, began, ended, ongoing } = change;
+  const { at, began, ended, ongoingCount } = change;
   const sections = [
-    `${formatTime(at)}: ${describeCounts(began.length, ended.length)} ${countProblems(ongoing)} ${ongoing === 1 ? 'needs' : 'need'} attention now.`,
+    `${formatTime(at)}: ${describeCounts(began.length, ended.length)} ${countProblems(ongoingCount)} ${ongoingCount === 1 ? 'needs' : 'need'} attention now.`,
     ...listSection('Began', began, MAX_LISTED_ITEMS, operatorUrl),
     ...listSection('Ended', ended, MAX_LISTED_ITEMS - Math.min(began.length, MAX_LISTED_ITEMS), operatorUrl),
     ...(operatorUrl === null ? [] : [`Overview: ${operatorUrl}/`]),

@@ -133,10 +133,10 @@ export function startNotifier(parts: NotifierParts): Notifier {
     const now = clock.now();
     // This node sends the notification of a database outage directly. The outage has ended if this check is recorded.
     const current = { items: items.filter(({ code }) => code !== 'database-unavailable'), incompleteCodes };
-    const { changed, removed, notification } = planAttention(outage.addTo(recorded, now), current, now);
+    const { changedStates, removedKeys, notification } = planAttention(outage.addTo(recorded, now), current, now);
     const deliveries = notification === null ? [] : buildDeliveries(notification);
     const record: AttentionRecord = {
-      ...{ round: recorded.round, now, changed, removed },
+      ...{ round: recorded.round, now, changedStates, removedKeys },
       notification: notification === null || deliveries.length === 0 ? null : { id: `ntf_${createId()}`, deliveries },
     };
     if ((await store.recordAttention(record)) === 'stale') return;

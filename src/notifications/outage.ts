@@ -85,7 +85,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     if (clock.monotonic() - startedMonotonicMs < MIN_OUTAGE_MS) return;
     if (current.notification === null) {
       if (!hasElapsed(lastNotifiedAt, ITEM_INTERVAL_MS, clock.now())) return;
-      const change = { at, began: [{ ...item, beganAt: at, endedAt: null }], ended: [], ongoing: 1 };
+      const change = { at, began: [{ ...item, beganAt: at, endedAt: null }], ended: [], ongoingCount: 1 };
       const payload = JSON.stringify(buildNotificationPayload(change, operatorUrl));
       const name = `outage ${sequence} ${Math.floor(at / ITEM_INTERVAL_MS)}`;
       const id = `ntf_${createHmac('sha256', getSecret()).update(name).digest('hex').slice(0, 32)}`;

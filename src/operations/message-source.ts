@@ -71,7 +71,7 @@ async function compose(
   { clock, settings }: Pick<OperationContext, 'clock' | 'settings'>,
 ): Promise<Buffer> {
   const cache = new DomainCache({ clock, publish: () => undefined });
-  cache.apply({ domains, removed: [] });
+  cache.apply({ domains, removedDomains: [] });
   const prepare = createPrepare({
     ...createSourceParts(settings),
     domains: cache,

@@ -353,9 +353,9 @@ function toFigures(
 ): WebhookFigures {
   return {
     id: formatWebhookId(id),
-    pending: statistics?.pending ?? 0,
+    pending: statistics?.pendingCount ?? 0,
     oldestPendingAt: formatIsoTimeOrNull(statistics?.oldestPendingAt ?? null),
-    failed: statistics?.failed ?? 0,
+    failed: statistics?.failedCount ?? 0,
     lastSuccessAt: formatIsoTimeOrNull(lastSuccessAt),
     failingSince: formatIsoTimeOrNull(failingSince),
   };

@@ -52,21 +52,21 @@ export function createGroupCommit<Item, Answer>(
     readonly observe?: (size: number, tookMs: number) => void;
   },
 ): GroupCommit<Item, Answer> {
-  let pending: PendingItem<Item, Answer>[] = [];
+  let pendingItems: PendingItem<Item, Answer>[] = [];
   let runningBatches = 0;
-  let scheduled = false;
+  let isScheduled = false;
 
   function schedule(): void {
-    if (scheduled || runningBatches >= MAX_CONCURRENT_BATCHES || pending.length === 0) return;
-    scheduled = true;
+    if (isScheduled || runningBatches >= MAX_CONCURRENT_BATCHES || pendingItems.length === 0) return;
+    isScheduled = true;
     setImmediate(flush);
   }
 
   function flush(): void {
-    scheduled = false;
-    if (runningBatches >= MAX_CONCURRENT_BATCHES || pending.length === 0) return;
-    const batch = pending.length <= options.maxBatch ? pending : pending.slice(0, options.maxBatch);
-    pending = batch === pending ? [] : pending.slice(options.maxBatch);
+    isScheduled = false;
+    if (runningBatches >= MAX_CONCURRENT_BATCHES || pendingItems.length === 0) return;
+    const batch = pendingItems.length <= options.maxBatch ? pendingItems : pendingItems.slice(0, options.maxBatch);
+    pendingItems = batch === pendingItems ? [] : pendingItems.slice(options.maxBatch);
     runningBatches += 1;
     const startedAt = options.now();
     commit(batch.map(({ item }) => item)).then(
@@ -136,14 +136,14 @@ export function createGroupCommit<Item, Answer>(
   return {
     submit(item) {
       return new Promise<Answer>((resolve, reject) => {
-        pending.push({ item, submittedAt: options.now(), resolve, reject });
-        if (pending.length >= MIN_ITEMS_TO_FLUSH) flush();
+        pendingItems.push({ item, submittedAt: options.now(), resolve, reject });
+        if (pendingItems.length >= MIN_ITEMS_TO_FLUSH) flush();
         else schedule();
       });
     },
     getOldestWaitMs() {
-      const oldest = pending[0];
-      return oldest === undefined ? 0 : options.now() - oldest.submittedAt;
+      const oldestItem = pendingItems[0];
+      return oldestItem === undefined ? 0 : options.now() - oldestItem.submittedAt;
     },
   };
 }

@@ -21,14 +21,14 @@ const MAX_STALE_MS = 5_000;
  * for it is rejected. A failure is not cached.
  */
 export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () => Promise<T> {
-  let cached: { readonly answer: T; readonly storedAt: number; readonly tookMs: number } | null = null;
+  let cachedResult: { readonly answer: T; readonly storedAt: number; readonly tookMs: number } | null = null;
   let runningQuery: Promise<T> | null = null;
 
   async function refresh(): Promise<T> {
     const startedAt = now();
     try {
       const answer = await query();
-      cached = { answer, storedAt: now(), tookMs: now() - startedAt };
+      cachedResult = { answer, storedAt: now(), tookMs: now() - startedAt };
       return answer;
     } finally {
       runningQuery = null;
@@ -36,13 +36,13 @@ export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () =
   }
 
   return () => {
-    const ageMs = cached === null ? 0 : now() - cached.storedAt;
-    if (cached !== null && ageMs < Math.min(MAX_TTL_MS, cached.tookMs * TTL_FACTOR))
-      return Promise.resolve(cached.answer);
+    const ageMs = cachedResult === null ? 0 : now() - cachedResult.storedAt;
+    if (cachedResult !== null && ageMs < Math.min(MAX_TTL_MS, cachedResult.tookMs * TTL_FACTOR))
+      return Promise.resolve(cachedResult.answer);
     runningQuery ??= refresh();
-    if (cached === null || cached.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return runningQuery;
+    if (cachedResult === null || cachedResult.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return runningQuery;
     // If the query fails, the next caller that waits for a refresh is rejected with the error.
     runningQuery.catch(() => undefined);
-    return Promise.resolve(cached.answer);
+    return Promise.resolve(cachedResult.answer);
   };
 }

@@ -12,9 +12,9 @@ export interface AttentionRecord {
   /** The round that `readAttentionCheck` returned. */
   readonly round: number;
   readonly now: number;
-  readonly changed: readonly AttentionState[];
+  readonly changedStates: readonly AttentionState[];
   /** The keys of the states that are removed. */
-  readonly removed: readonly string[];
+  readonly removedKeys: readonly string[];
   /** The notification of this check with one payload for each target, or null. */
   readonly notification: {
     readonly id: string;

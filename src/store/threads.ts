@@ -28,23 +28,23 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
 
   function getStartedThread(): Promise<T> {
     if (currentThread !== null) return currentThread;
-    const starting = start();
-    currentThread = starting;
+    const startedThread = start();
+    currentThread = startedThread;
     // If this thread could not start or has failed, the next use starts a new thread.
-    const reset = () => {
-      if (currentThread === starting) currentThread = null;
+    const resetThread = () => {
+      if (currentThread === startedThread) currentThread = null;
     };
-    starting.then(({ failed }) => failed.then(reset), reset);
-    return starting;
+    startedThread.then(({ failed }) => failed.then(resetThread), resetThread);
+    return startedThread;
   }
 
   async function endThread(): Promise<void> {
-    const ending = currentThread;
+    const endingThread = currentThread;
     currentThread = null;
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    await ending?.then(
-      (ended) => ended.close(),
+    await endingThread?.then(
+      (thread) => thread.close(),
       () => undefined,
     );
   }

@@ -558,12 +558,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await recordOne(store, bounce)).toEqual({ kind: 'repeated' });
         expect(await readState(store, otherMessage)).toBe('delivered');
         const laterTime = Date.now() + 3_600_000;
-        expect((await store.applyPendingReports(laterTime, 10)).applied).toEqual([]);
+        expect((await store.applyPendingReports(laterTime, 10)).reports).toEqual([]);
         await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
-        const { applied } = await store.applyPendingReports(laterTime + 3_600_000, 10);
-        expect(applied.map(({ result }) => result.kind)).toEqual(['applied']);
+        const { reports } = await store.applyPendingReports(laterTime + 3_600_000, 10);
+        expect(reports.map(({ result }) => result.kind)).toEqual(['applied']);
         expect(await readState(store, message)).toBe('bounced');
-        expect((await store.applyPendingReports(laterTime + 7_200_000, 10)).applied).toEqual([]);
+        expect((await store.applyPendingReports(laterTime + 7_200_000, 10)).reports).toEqual([]);
       });
     });
 
@@ -642,15 +642,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const bounceReport = createEventReport({ id: message.id }, HARD_BOUNCE, now);
       expect(await recordOne(store, bounceReport)).toEqual({ kind: 'pending' });
       expect(await recordOne(store, bounceReport)).toEqual({ kind: 'pending' });
-      expect(await store.applyPendingReports(now, 10)).toEqual({ applied: [], nextDueAt: expect.any(Number) });
+      expect(await store.applyPendingReports(now, 10)).toEqual({ reports: [], nextDueAt: expect.any(Number) });
       const { nextDueAt } = await store.applyPendingReports(now + 1_000, 10);
       expect(nextDueAt).toBeGreaterThan(now + 1_000);
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
       const attempt = createAttempt({ kind: 'delivered', reply });
       const entry = { at: now, verb: 'delivered', by: 'node-a', detail: '250 ok', failure: null, attempt };
       await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event: entry })]);
-      const { applied, nextDueAt: laterTime } = await store.applyPendingReports(now + 60_000, 10);
-      expect(applied).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
+      const { reports, nextDueAt: laterTime } = await store.applyPendingReports(now + 60_000, 10);
+      expect(reports).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
       expect(laterTime).toBeNull();
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'bounced']);
       expect(await recordOne(store, bounceReport)).toEqual({ kind: 'repeated' });
@@ -667,9 +667,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ]);
       const message = await storeDeliveredMessage(store, 'rita@example.com', 'mailersend:1');
       const first = await store.applyPendingReports(now + 1_000, 10);
-      expect(first.applied).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
+      expect(first.reports).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
       const second = await store.applyPendingReports(now + 120_000, 10);
-      expect(second).toMatchObject({ applied: [{ result: { kind: 'unrelated' } }], nextDueAt: null });
+      expect(second).toMatchObject({ reports: [{ result: { kind: 'unrelated' } }], nextDueAt: null });
     });
 
     test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {

@@ -26,7 +26,7 @@ const createNotification = (id: string, targets: readonly string[] = [MAIL, HTTP
   id,
   deliveries: targets.map((target) => ({ target, payload: `{"for":"${target}"}` })),
 });
-const NO_CHANGES = { changed: [], removed: [], notification: null };
+const NO_CHANGES = { changedStates: [], removedKeys: [], notification: null };
 
 describe.each(STORES)('the $name store', ({ open }) => {
   async function openStore(): Promise<Store> {
@@ -55,7 +55,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(first).toMatchObject({ sequence: 0, notifiedAt: null, states: [] });
     const changedStates = [createState('a'), createState('b')];
     const notification = createNotification('n1');
-    const record = { round: first.round, now: NOW, changed: changedStates, removed: [], notification };
+    const record = { round: first.round, now: NOW, changedStates, removedKeys: [], notification };
     expect(await store.recordAttention(record)).toBe('recorded');
     const second = await readCheck(store, NOW + INTERVAL_MS);
     expect(second).toMatchObject({ sequence: 1, notifiedAt: NOW, states: changedStates });
@@ -63,8 +63,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const laterCheck = {
       round: second.round,
       now: NOW + INTERVAL_MS,
-      changed: [endedState],
-      removed: ['account-locked:a'],
+      changedStates: [endedState],
+      removedKeys: ['account-locked:a'],
     };
     expect(await store.recordAttention({ ...laterCheck, notification: null })).toBe('recorded');
     expect(await readCheck(store, NOW + 2 * INTERVAL_MS)).toMatchObject({

@@ -107,7 +107,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       accounts: [],
       keys: [],
       domains: { all: 0, authenticated: 0, problems: [] },
-      notUnderstood: 0,
+      notUnderstoodCount: 0,
       disabledWebhooks: [],
     });
     expect(await store.readChangeFeedPosition(NOW)).toEqual({

@@ -105,7 +105,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
             minSegmentMessages: 1,
             now: START,
           })
-        ).changed
+        ).hasChanged
       );
     const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
       [{ states: ['bounced', 'deferred'] }, ['hostile', 'busy', 'unknown']],
@@ -138,7 +138,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
               minSegmentMessages: 1,
               now: START,
             })
-          ).changed
+          ).hasChanged
         );
       const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
         [{ reply: reply('try again') }, ['busy']],

@@ -10,7 +10,7 @@ import {
   ALL_FIELDS,
   type Field,
   type MessageSearch,
-  matches,
+  matchesCriteria,
   parseSearchText,
   type SearchCriterion,
 } from '../../src/store/search/query.ts';
@@ -48,7 +48,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   /** Indexes everything accepted before `until`, in segments of at least this many messages. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let steps = 0;
-    while ((await store.indexMessages({ horizon: getMinIdAt(until), minSegmentMessages: 1, now })).changed) steps += 1;
+    while ((await store.indexMessages({ horizon: getMinIdAt(until), minSegmentMessages: 1, now })).hasChanged)
+      steps += 1;
     return steps;
   }
 
@@ -365,7 +366,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           until: until === null ? null : START + until,
         };
         const expected = messages
-          .filter(({ message }) => matches(criteriaList, message))
+          .filter(({ message }) => matchesCriteria(criteriaList, message))
           .filter(({ message }) => accountIds.length === 0 || accountIds.includes(message.accountId))
           .filter(({ state }) => states.length === 0 || states.includes(state))
           .filter(({ message }) => timeRange.since === null || getIdTimestamp(message.id) >= timeRange.since)
@@ -440,7 +441,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {
     const store = await createStoreWith();
     expect(await store.indexMessages({ horizon: getMinIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
-      changed: false,
+      hasChanged: false,
       unindexedCount: 0,
       indexedCount: 0,
     });
@@ -449,14 +450,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await indexUntil(store, START + 1)).toBe(1);
     await store.accept([createMessage({ acceptedAt: START + 1 }), createMessage({ acceptedAt: START + 2 })]);
     expect(await store.indexMessages({ horizon: getMinIdAt(START + 9), minSegmentMessages: 3, now: START })).toEqual({
-      changed: false,
+      hasChanged: false,
       unindexedCount: 2,
       indexedCount: 0,
     });
     expect(
       await store.indexMessages({ horizon: getMinIdAt(START + 9), minSegmentMessages: 2, now: START }),
     ).toMatchObject({
-      changed: true,
+      hasChanged: true,
     });
     expect(await find(store, 'receipt')).toHaveLength(3);
   });

@@ -73,6 +73,7 @@ const CURRENT_NAMES: Readonly<Record<string, string>> = {
   counted: 'recentCounts',
   refused: 'suppressingCounts',
   conversation: 'transcript',
+  notUnderstood: 'notUnderstoodCount',
 };
 
 /**

@@ -270,7 +270,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     if (sharedDomain.kind !== 'done') throw new Error(sharedDomain.kind);
     expect(sharedDomain.value.revision).toBeGreaterThan(addResult.value.revision);
     await store.removeDomain('example.org');
-    await expect.poll(() => seenChanges.flatMap(({ removed }) => removed)).toContain('example.org');
+    await expect.poll(() => seenChanges.flatMap(({ removedDomains }) => removedDomains)).toContain('example.org');
   });
 
   test('a return path is verified by a check of its records, every node reads it, and its name belongs to one domain only', async () => {

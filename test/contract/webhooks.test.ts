@@ -520,8 +520,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const second = await claimWith({ maxDeliveries: 1, after: first.next ?? 0 });
     expect(second.deliveries.map(({ webhookId }) => webhookId)).toEqual([otherWebhook.id]);
     expect(await store.readWebhookStatistics()).toEqual([
-      { webhookId: slowWebhook.id, pending: 33, oldestPendingAt: now, failed: 0 },
-      { webhookId: otherWebhook.id, pending: 3, oldestPendingAt: now, failed: 0 },
+      { webhookId: slowWebhook.id, pendingCount: 33, oldestPendingAt: now, failedCount: 0 },
+      { webhookId: otherWebhook.id, pendingCount: 3, oldestPendingAt: now, failedCount: 0 },
     ]);
   });
 

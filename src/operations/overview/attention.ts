@@ -336,10 +336,10 @@ function describeKeyProblem(
 }
 
 function listReportProblems({ store, settings }: OverviewInput): readonly AttentionItem[] {
-  const { notUnderstood } = store;
-  if (notUnderstood === 0 || !hasFeedbackSource(settings)) return [];
-  const count = notUnderstood < MAX_OVERVIEW_ITEMS ? String(notUnderstood) : `${MAX_OVERVIEW_ITEMS} or more`;
-  const text = `${count} ${notUnderstood === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstood === 1 ? 'was' : 'were'} not understood`;
+  const { notUnderstoodCount } = store;
+  if (notUnderstoodCount === 0 || !hasFeedbackSource(settings)) return [];
+  const count = notUnderstoodCount < MAX_OVERVIEW_ITEMS ? String(notUnderstoodCount) : `${MAX_OVERVIEW_ITEMS} or more`;
+  const text = `${count} ${notUnderstoodCount === 1 ? 'report' : 'reports'} of the last 24 h ${notUnderstoodCount === 1 ? 'was' : 'were'} not understood`;
   const remedy = 'Read the reports with `postrider feedback list` and `postrider feedback show ID`';
   return [createWarning(['reports-not-understood', null], text, remedy, '/feedback')];
 }

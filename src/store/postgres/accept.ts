@@ -124,11 +124,11 @@ interface AcceptContext {
   readonly volumeUsedBefore: ReadonlyMap<number, number>;
   /** The key of the map contains the account id and the idempotency key. */
   readonly idempotencyKeys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
-  readonly suppressed: ReadonlySet<string>;
+  readonly suppressedKeys: ReadonlySet<string>;
   /** The rows of messages that are already stored, by id. */
   readonly storedRows: ReadonlyMap<string, Row>;
   /** The event types to which at least one endpoint subscribes. */
-  readonly subscribed: number;
+  readonly subscribedTypes: number;
 }
 
 type AcceptedMessage = NewMessage & { readonly state: AcceptedState };
@@ -189,7 +189,7 @@ export async function acceptInTransaction(
         : earlierMessage;
     },
     isSuppressed: ({ accountId, recipient }) =>
-      context.suppressed.has(`${accountId} ${recipient}`) || context.suppressed.has(`0 ${recipient}`),
+      context.suppressedKeys.has(`${accountId} ${recipient}`) || context.suppressedKeys.has(`0 ${recipient}`),
   };
   const results = batch.map((message): AcceptResult => {
     const counts = context.accounts.get(message.accountId) ?? null;
@@ -259,11 +259,11 @@ async function readContext(
         },
       ]),
     ),
-    suppressed: new Set(
+    suppressedKeys: new Set(
       suppressions.map((row) => `${rows.readInteger(row, 'account_id')} ${rows.readText(row, 'recipient')}`),
     ),
     storedRows: new Map(storedRows.map((row) => [rows.readText(row, 'id'), row])),
-    subscribed: accounts[0] === undefined ? 0 : rows.readInteger(accounts[0], 'subscribed'),
+    subscribedTypes: accounts[0] === undefined ? 0 : rows.readInteger(accounts[0], 'subscribed'),
   };
 }
 
@@ -358,7 +358,8 @@ async function writeAccepted(
   }
   const suppressedMessages = accepted.filter(({ state }) => state === 'suppressed');
   // Both statements record events. They are sent in this order, so the acceptance is recorded first.
-  if (isSubscribed(context.subscribed, 'message.accepted')) statements.push(recordAcceptances(transaction, accepted));
+  if (isSubscribed(context.subscribedTypes, 'message.accepted'))
+    statements.push(recordAcceptances(transaction, accepted));
   const entries = [
     ...accepted.flatMap((message) =>
       message.resendOf == null ? [] : [{ message, entry: createResendOfEntry(message.resendOf, message.acceptedAt) }],

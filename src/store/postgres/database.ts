@@ -31,7 +31,13 @@ import {
   type Statement,
   type Transaction,
 } from './session.ts';
-import { begin, createSettingsError, requireCommit, runOnOneServer, runSingle } from './transaction-start.ts';
+import {
+  beginTransaction,
+  createSettingsError,
+  requireCommit,
+  runOnOneServer,
+  runSingleStatement,
+} from './transaction-start.ts';
 
 /**
  * Maximum number of connections of a process. Two batches of accepted messages, two batches of settlements, claims,
@@ -97,8 +103,8 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   const { setting } = options;
   const server = describeServer(setting.hosts, setting.database);
   const openConnections = new Set<Connection>();
-  const outdated = new WeakSet<Connection>();
-  const idle: Connection[] = [];
+  const outdatedConnections = new WeakSet<Connection>();
+  const idleConnections: Connection[] = [];
   const waiters: Waiter[] = [];
   let connectingCount = 0;
   let planGeneration = 0;
@@ -113,7 +119,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
 
   function acquire(): Promise<Connection> {
     if (closeCompletion !== null) return Promise.reject(new StoreError('the store is closed.'));
-    const idleConnection = idle.pop();
+    const idleConnection = idleConnections.pop();
     if (idleConnection !== undefined) return Promise.resolve(idleConnection);
     return new Promise((resolve, reject) => {
       const startedAt = now();
@@ -197,7 +203,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
 
   function release(connection: Connection): void {
     if (!openConnections.has(connection)) return;
-    if (outdated.has(connection)) {
+    if (outdatedConnections.has(connection)) {
       drop(connection);
       return;
     }
@@ -205,7 +211,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     if (waiter !== undefined) {
       clearTimeout(waiter.timer);
       waiter.resolve(connection);
-    } else if (closeCompletion === null) idle.push(connection);
+    } else if (closeCompletion === null) idleConnections.push(connection);
     else void connection.close();
   }
 
@@ -216,8 +222,8 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
 
   function removeConnection(connection: Connection): void {
     if (!openConnections.delete(connection)) return;
-    const index = idle.indexOf(connection);
-    if (index >= 0) idle.splice(index, 1);
+    const index = idleConnections.indexOf(connection);
+    if (index >= 0) idleConnections.splice(index, 1);
     growPool();
     resolveClose();
   }
@@ -227,8 +233,8 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   }
 
   function replaceAll(): void {
-    for (const connection of openConnections) outdated.add(connection);
-    for (const connection of idle.splice(0)) drop(connection);
+    for (const connection of openConnections) outdatedConnections.add(connection);
+    for (const connection of idleConnections.splice(0)) drop(connection);
   }
 
   return {
@@ -263,7 +269,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
       closeCompletion = Promise.withResolvers<void>();
       if (retryTimer !== null) clearTimeout(retryTimer);
       rejectWaiters(new StoreError('the store is closed.'));
-      for (const connection of idle.splice(0)) void connection.close();
+      for (const connection of idleConnections.splice(0)) void connection.close();
       resolveClose();
       return closeCompletion.promise;
     },
@@ -340,7 +346,9 @@ export function createPool(options: PoolOptions): Pool {
   function terminateWaits(pid: number): void {
     abandonedPids.add(pid);
     const pids = [...abandonedPids];
-    withConnection((connection) => runSingle(connection, server, TERMINATE_WAITS, [pids], () => undefined)).then(
+    withConnection((connection) =>
+      runSingleStatement(connection, server, TERMINATE_WAITS, [pids], () => undefined),
+    ).then(
       () => {
         for (const abandonedPid of pids) abandonedPids.delete(abandonedPid);
       },
@@ -400,8 +408,8 @@ export function createPool(options: PoolOptions): Pool {
    */
   async function requireStatementTracking(): Promise<void> {
     await withConnection(async (connection) => {
-      await runSingle(connection, server, TRACKING_PROBE, [], () => undefined);
-      await withConnection((other) => runSingle(other, server, TRACKING_PROBE, [], () => undefined));
+      await runSingleStatement(connection, server, TRACKING_PROBE, [], () => undefined);
+      await withConnection((other) => runSingleStatement(other, server, TRACKING_PROBE, [], () => undefined));
     });
   }
 
@@ -425,7 +433,7 @@ export function createPool(options: PoolOptions): Pool {
         return {
           kind: 'done',
           value: await withConnection((connection, onBegun) =>
-            runSingle(connection, server, statement, values, onBegun),
+            runSingleStatement(connection, server, statement, values, onBegun),
           ),
         };
       } catch (error) {
@@ -454,7 +462,7 @@ export function createPool(options: PoolOptions): Pool {
           ? Promise.reject(new StoreError('a statement was sent after its transaction had ended.'))
           : connection.query(statement, values),
     };
-    const beginResult = begin(connection, 'transaction');
+    const beginResult = beginTransaction(connection, 'transaction');
     const workResult = (async () => work(session))();
     // Waits for both promises, so that no statement of this transaction is sent on the connection after the transaction
     // has ended.

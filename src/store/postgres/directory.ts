@@ -60,7 +60,7 @@ const ACCOUNTS_BY_ID: Statement = {
 export function prepareDirectory(
   pool: Pool,
   { clock, isSimulated }: StoreEnvironment,
-  readDomainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removed'>>,
+  readDomainsSince: (revision: number) => Promise<Pick<DirectoryChanges, 'domains' | 'removedDomains'>>,
 ) {
   let isStopped = false;
   const disposers = new Set<() => void>();

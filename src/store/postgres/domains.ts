@@ -59,7 +59,7 @@ const INSERT_KEY: Statement = {
 };
 
 /** The changes of domains after a revision. */
-export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
+export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removedDomains'>;
 
 export interface DomainOperations extends DomainStore {
   /**
@@ -170,7 +170,7 @@ export function prepareDomains(database: Database): DomainOperations {
       const changedRows = await database.query(SELECT_CHANGED, [revision]);
       return {
         domains: changedRows.filter(({ removed }) => removed !== true).map(toDomain),
-        removed: changedRows.filter(({ removed }) => removed === true).map((row) => rows.readText(row, 'name')),
+        removedDomains: changedRows.filter(({ removed }) => removed === true).map((row) => rows.readText(row, 'name')),
       };
     },
   };

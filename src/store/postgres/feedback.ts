@@ -164,7 +164,7 @@ export function prepareFeedback(database: Database): Operations {
           await transaction.query(POSTPONE_PENDING, columns);
         }
         const [next] = await transaction.query(NEXT_PENDING, []);
-        return { applied: appliedReports, nextDueAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
+        return { reports: appliedReports, nextDueAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
       }),
     async listFeedback(before, limit) {
       return (await database.query(LIST_REPORTS, [before, limit])).map(rows.toUnprocessedReport);
@@ -219,7 +219,8 @@ async function recordBatch(
     transaction,
     pendingEffects.map(({ effect }) => effect),
   );
-  for (const { at, effect } of pendingEffects) results[at] = effect.decision.answer(suppressingEffects.has(effect));
+  for (const { at, effect } of pendingEffects)
+    results[at] = effect.decision.createResult(suppressingEffects.has(effect));
   await countReputation(
     transaction,
     pendingEffects.map(({ effect }) => effect),

@@ -75,16 +75,16 @@ export function prepareInboxRules(database: Database): InboxRuleStore {
       return database.transaction(async (transaction) => {
         const targets = [...new Set(batch.flatMap(({ recipient, domain }) => [recipient, domain]))];
         const rules = (await transaction.query(LOCK_MATCHING, [targets, now])).map(toInboxRule);
-        const { assigned, changed } = assignInboxRules(rules, batch, now);
-        if (changed.length > 0)
+        const { assignedRules, changedRules } = assignInboxRules(rules, batch, now);
+        if (changedRules.length > 0)
           await transaction.query(UPDATE, [
-            changed.map(({ id }) => id),
-            changed.map(({ used }) => used),
-            changed.map(({ lastUse }) => lastUse?.messageId ?? null),
-            changed.map(({ lastUse }) => lastUse?.recipient ?? null),
+            changedRules.map(({ id }) => id),
+            changedRules.map(({ used }) => used),
+            changedRules.map(({ lastUse }) => lastUse?.messageId ?? null),
+            changedRules.map(({ lastUse }) => lastUse?.recipient ?? null),
             now,
           ]);
-        return assigned;
+        return assignedRules;
       });
     },
   };

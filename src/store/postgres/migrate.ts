@@ -12,7 +12,7 @@ import type { Pool } from './database.ts';
 import { ConfigurationFault, toStoreError } from './fault.ts';
 import { quoteIdentifier } from './server-settings.ts';
 import type { Row, Session, Statement } from './session.ts';
-import { begin } from './transaction-start.ts';
+import { beginTransaction } from './transaction-start.ts';
 
 const MIGRATIONS_URL = new URL('./migrations/', import.meta.url);
 /** The key of the advisory lock of migrations ("PRDR"). No other software uses this key. */
@@ -45,7 +45,7 @@ export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise
   const connection = await pool.connect(STATEMENT_TIMEOUT_MS);
   try {
     await requireSameDatabase(pool, connection);
-    await begin(connection, 'single');
+    await beginTransaction(connection, 'single');
     await connection.query(ACQUIRE_LOCK, [LOCK_ID]);
     // The version is read again under the lock, because another node may have migrated the schema.
     const { version, isMissing } = await readSchema(connection, pool, latestVersion);

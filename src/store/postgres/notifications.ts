@@ -73,19 +73,19 @@ export function prepareNotifications(database: Database): NotificationStore {
         const [row] = await transaction.query(SELECT_CHECK, [now, intervalMs]);
         return row === undefined ? null : toAttentionCheck(row, await transaction.query(SELECT_STATES, []));
       }),
-    recordAttention: ({ round, now, changed, removed, notification }) =>
+    recordAttention: ({ round, now, changedStates, removedKeys, notification }) =>
       database.transaction(async (transaction) => {
         const advancedRows = await transaction.query(ADVANCE_ROUND, [round, now, notification !== null]);
         if (advancedRows.length === 0) return 'stale';
         const deliveries = notification?.deliveries ?? [];
         await Promise.all([
-          changed.length === 0
+          changedStates.length === 0
             ? undefined
             : transaction.query(WRITE_STATES, [
-                changed.map(({ item }) => getAttentionKey(item)),
-                changed.map(formatAttentionState),
+                changedStates.map(({ item }) => getAttentionKey(item)),
+                changedStates.map(formatAttentionState),
               ]),
-          removed.length === 0 ? undefined : transaction.query(DELETE_STATES, [removed]),
+          removedKeys.length === 0 ? undefined : transaction.query(DELETE_STATES, [removedKeys]),
           deliveries.length === 0
             ? undefined
             : transaction.query(INSERT, [

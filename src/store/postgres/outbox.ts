@@ -28,8 +28,8 @@ const INSERT_RESOURCE: Statement = {
 };
 
 /** Returns true if an endpoint subscribes to the type. `subscribed` is the result of `SELECT_SUBSCRIBED`. */
-export function isSubscribed(subscribed: number, type: WebhookEventType): boolean {
-  return (subscribed & getEventBit(type)) !== 0;
+export function isSubscribed(subscribedTypes: number, type: WebhookEventType): boolean {
+  return (subscribedTypes & getEventBit(type)) !== 0;
 }
 
 /** Records the acceptance of messages. The caller must have read that an endpoint subscribes to the type. */
@@ -100,12 +100,14 @@ const MAX_POLLS = 1_500;
  * @throws StoreError if such a transaction still runs after the time
  */
 export async function waitForEarlierTransactions(database: Session, change: string, remedy: string): Promise<void> {
-  let users = (await database.query(LIST_EARLIER_TRANSACTIONS, [])).map((row) => rows.readText(row, 'transaction'));
-  for (let poll = 0; users.length > 0 && poll < MAX_POLLS; poll += 1)
-    users = (await database.query(LIST_REMAINING_TRANSACTIONS, [users])).map((row) =>
+  let transactions = (await database.query(LIST_EARLIER_TRANSACTIONS, [])).map((row) =>
+    rows.readText(row, 'transaction'),
+  );
+  for (let poll = 0; transactions.length > 0 && poll < MAX_POLLS; poll += 1)
+    transactions = (await database.query(LIST_REMAINING_TRANSACTIONS, [transactions])).map((row) =>
       rows.readText(row, 'transaction'),
     );
-  if (users.length === 0) return;
+  if (transactions.length === 0) return;
   throw new StoreError(
     `${change} is recorded, but an earlier transaction of the database is still running after 30 s. Its events and attempts may not use the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
   );

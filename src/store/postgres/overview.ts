@@ -102,7 +102,7 @@ export function prepareOverview(
           authenticated: rows.readInteger(counts[0] ?? {}, 'authenticated'),
           problems: domainsWithProblems.map(rows.toDomainProblem),
         },
-        notUnderstood: rows.readInteger(reports[0] ?? {}, 'n'),
+        notUnderstoodCount: rows.readInteger(reports[0] ?? {}, 'n'),
         disabledWebhooks: webhooks.map(toWebhook),
       };
     },

@@ -99,10 +99,10 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
     const [, { from, to }] = toDayPeriod(Date.UTC(Number(day[1]), Number(day[2]) - 1, Number(day[3])));
     if (getMinIdAt(before) < to) continue;
     const isDropped = await withLockTimeout(database, async (transaction) => {
-      const retained = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
+      const selectRetained = `SELECT 1 AS one FROM ${name} b JOIN mail_request m ON m.id = b.id AND m.account_id = b.account_id
         WHERE ${toIdCondition({ from, to }, 'm.')} AND (m.ended_at IS NULL OR m.ended_at > $1) LIMIT 1`;
-      const [found] = await transaction.query(toUnnamedStatement(retained), [before]);
-      if (found !== undefined) return false;
+      const [retainedRow] = await transaction.query(toUnnamedStatement(selectRetained), [before]);
+      if (retainedRow !== undefined) return false;
       await transaction.query(toUnnamedStatement(`DROP TABLE IF EXISTS ${name}`), []);
       return true;
     });

@@ -268,10 +268,10 @@ const LEASE: Statement = {
       JOIN body b ON b.id = l.id AND b.account_id = l.account_id ORDER BY l.position`,
 };
 
-interface Remaining {
+interface RemainingLimits {
   messages: number;
   bytes: number;
-  nothingLeased: boolean;
+  isNothingLeased: boolean;
 }
 
 const SUPPRESSED = requireTransition('queued', 'suppressed', 'queue');
@@ -287,18 +287,18 @@ export function prepareClaim(database: Database): Store['claim'] {
   async function claimLane(
     transaction: Transaction,
     { lane, rotation }: { readonly lane: number; readonly rotation: AccountRotation },
-    perTurn: number,
-    remaining: Remaining,
+    rowsPerTurn: number,
+    remaining: RemainingLimits,
     lease: Lease,
     now: number,
     leasedRows: Row[],
   ): Promise<boolean> {
-    if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.nothingLeased)) return true;
+    if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
     const nextAccounts = await rotation.next(transaction, now, remaining.messages);
     let waitingAccounts = nextAccounts.accounts;
     while (waitingAccounts.length > 0) {
       const rowsPerAccount = Math.max(
-        waitingAccounts === nextAccounts.accounts ? perTurn : 1,
+        waitingAccounts === nextAccounts.accounts ? rowsPerTurn : 1,
         Math.floor(remaining.messages / waitingAccounts.length),
       );
       /** The accounts whose share was leased completely and that may have more due messages. */
@@ -316,7 +316,7 @@ export function prepareClaim(database: Database): Store['claim'] {
           rowsPerAccount,
           until,
           owner,
-          remaining.nothingLeased,
+          remaining.isNothingLeased,
           remaining.bytes,
           remaining.messages,
         ];
@@ -327,13 +327,13 @@ export function prepareClaim(database: Database): Store['claim'] {
           perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
           remaining.messages -= 1;
           remaining.bytes -= rows.readInteger(row, 'bytes');
-          remaining.nothingLeased = false;
+          remaining.isNothingLeased = false;
           leasedRows.push(row);
         }
         const lastLeasedRow = leased.at(-1);
         // No row was leased, because the first row did not fit or because other nodes are leasing the same rows. The
         // rotation continues with this account.
-        if (lastLeasedRow === undefined && !remaining.nothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
+        if (lastLeasedRow === undefined && !remaining.isNothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
         // A row did not fit. The rotation continues after the account of the last leased row.
         else if (lastLeasedRow !== undefined && leased.length < rows.readInteger(lastLeasedRow, 'n'))
           rotation.resumeAfter(rows.readInteger(lastLeasedRow, 'account_id'));
@@ -346,7 +346,7 @@ export function prepareClaim(database: Database): Store['claim'] {
         return true;
       }
       // Other nodes are leasing all due rows.
-      if (remaining.nothingLeased) return false;
+      if (remaining.isNothingLeased) return false;
       waitingAccounts = accountsWithMore;
     }
     return nextAccounts.hasMore;
@@ -359,24 +359,32 @@ export function prepareClaim(database: Database): Store['claim'] {
     now: number,
   ): Promise<ClaimedMessages> {
     const leasedRows: Row[] = [];
-    const remaining: Remaining = { messages: limits.maxMessages, bytes: limits.maxBytes, nothingLeased: true };
+    const remaining: RemainingLimits = { messages: limits.maxMessages, bytes: limits.maxBytes, isNothingLeased: true };
     const [firstLane, secondLane] = lanes;
     if (firstLane === undefined || secondLane === undefined) return { messages: [], suppressed: [], hasMore: false };
-    const firstLaneLimits: Remaining = {
+    const firstLaneLimits: RemainingLimits = {
       messages: Math.ceil(limits.maxMessages / 2),
       bytes: Math.ceil(limits.maxBytes / 2),
-      nothingLeased: true,
+      isNothingLeased: true,
     };
     const initialLimits = { ...firstLaneLimits };
-    const perTurn = getRowsPerTurn(limits.maxMessages);
-    let firstHasMore = await claimLane(transaction, firstLane, perTurn, firstLaneLimits, lease, now, leasedRows);
+    const rowsPerTurn = getRowsPerTurn(limits.maxMessages);
+    let firstLaneHasMore = await claimLane(
+      transaction,
+      firstLane,
+      rowsPerTurn,
+      firstLaneLimits,
+      lease,
+      now,
+      leasedRows,
+    );
     remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
     remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
-    remaining.nothingLeased = firstLaneLimits.nothingLeased;
-    const secondHasMore = await claimLane(transaction, secondLane, perTurn, remaining, lease, now, leasedRows);
+    remaining.isNothingLeased = firstLaneLimits.isNothingLeased;
+    const secondLaneHasMore = await claimLane(transaction, secondLane, rowsPerTurn, remaining, lease, now, leasedRows);
     // The first lane receives the limits that the second lane did not use.
-    if (firstHasMore)
-      firstHasMore = await claimLane(transaction, firstLane, perTurn, remaining, lease, now, leasedRows);
+    if (firstLaneHasMore)
+      firstLaneHasMore = await claimLane(transaction, firstLane, rowsPerTurn, remaining, lease, now, leasedRows);
     const suppressedRows = leasedRows.filter((row) => row.suppressed === true);
     await endSuppressed(transaction, suppressedRows, now);
     return {
@@ -388,7 +396,7 @@ export function prepareClaim(database: Database): Store['claim'] {
         accountId: rows.readInteger(row, 'account_id'),
         to: rows.readText(row, 'to'),
       })),
-      hasMore: firstHasMore || secondHasMore,
+      hasMore: firstLaneHasMore || secondLaneHasMore,
     };
   }
 
@@ -619,7 +627,7 @@ function collectRows(
   const lastChange = changes.at(-1);
   if (lastChange === undefined) return;
   const refund = refundAttempt ? 1 : 0;
-  if (lastChange.terminal)
+  if (lastChange.isTerminal)
     settlementRows.ended.push({ id, state: lastChange.to, endedAt: lastChange.at, attempts: attempts - refund });
   else settlementRows.requeued.push({ id, state: lastChange.to, dueAt: lastChange.dueAt, lane, refund });
 }

@@ -102,11 +102,11 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   const directories = new DirectoryCache();
 
   async function selectRows(
-    { first, end: past }: IdRange,
+    { first, end: rangeEnd }: IdRange,
     filter: RowFilter,
     limit: number,
   ): Promise<readonly SearchableMessage[]> {
-    return (await database.query(selectRowsStatement(filter), [first, past, limit])).map(toSearchableMessage);
+    return (await database.query(selectRowsStatement(filter), [first, rangeEnd, limit])).map(toSearchableMessage);
   }
 
   async function selectByRanges(leastIds: readonly string[], greatestIds: readonly string[], filter: RowFilter) {
@@ -124,31 +124,33 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
   const source: SearchSource<SearchableMessage> = {
     findById: async (id, filter) => (await selectByRanges([id], [id], filter))[0] ?? null,
     readRows: selectRows,
-    async readIndexedRows(index, { first, end: past }, limit) {
+    async readIndexedRows(index, { first, end: rangeEnd }, limit) {
       const parts = buildIndexParts(index).map(
         (from) => `(${from.select(COLUMNS)} ORDER BY ${from.alias}.id DESC LIMIT $3)`,
       );
       const text = `SELECT * FROM (${parts.join(' UNION ALL ')}) AS found ORDER BY id DESC LIMIT $3`;
-      return (await database.query({ name: '', text }, [first, past, limit])).map(toSearchableMessage);
+      return (await database.query({ name: '', text }, [first, rangeEnd, limit])).map(toSearchableMessage);
     },
-    async countIndexed(index, { first, end: past }, maxCount) {
+    async countIndexed(index, { first, end: rangeEnd }, maxCount) {
       const parts = buildIndexParts(index).map((from) => `(${from.selectIds} LIMIT $3)`);
       const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM (${parts.join(' UNION ALL ')}) AS part LIMIT $3) AS found`;
-      const [row = {}] = await database.query({ name: '', text }, [first, past, maxCount]);
+      const [row = {}] = await database.query({ name: '', text }, [first, rangeEnd, maxCount]);
       return rows.readInteger(row, 'n');
     },
-    async readIndexedSeqs(index, { first, end: past }) {
+    async readIndexedSeqs(index, { first, end: rangeEnd }) {
       const text = buildIndexParts(index)
         .map((from) => from.selectIds)
         .join(' UNION ALL ');
-      return (await database.query({ name: '', text }, [first, past])).map((row) => toSeq(rows.readText(row, 'id')));
+      return (await database.query({ name: '', text }, [first, rangeEnd])).map((row) =>
+        toSeq(rows.readText(row, 'id')),
+      );
     },
-    async findNthId({ first, end: past }, count) {
-      const [row] = await database.query(SELECT_NTH, [first, past, count - 1]);
+    async findNthId({ first, end: rangeEnd }, count) {
+      const [row] = await database.query(SELECT_NTH, [first, rangeEnd, count - 1]);
       return row === undefined ? null : rows.readText(row, 'id');
     },
-    async findSegments({ first, end: past }) {
-      const values = [toSeq(first), Math.min(toSeq(past), MAX_SEQ)];
+    async findSegments({ first, end: rangeEnd }) {
+      const values = [toSeq(first), Math.min(toSeq(rangeEnd), MAX_SEQ)];
       return (await database.query(SELECT_SEGMENTS, values)).map((row) => ({
         number: rows.readInteger(row, 'number'),
         first: rows.readInteger(row, 'first'),
@@ -350,7 +352,7 @@ const PURGE_PAGES: Statement = {
 export function runIndexStep(database: Database, step: IndexStep): Promise<IndexProgress> {
   return database.transaction(async (session) => {
     const [lock] = await session.query(TRY_LOCK, [LOCK_ID]);
-    if (lock?.acquired !== true) return { changed: false, unindexedCount: 0, indexedCount: 0 };
+    if (lock?.acquired !== true) return { hasChanged: false, unindexedCount: 0, indexedCount: 0 };
     const { change, progress } = await runAsync(planIndexStep(createIndexSource(session), step));
     if (change !== null) await writeChange(session, change);
     return progress;
@@ -374,21 +376,21 @@ function createIndexSource(session: Session): IndexSource {
       const [row = {}] = await session.query(COUNT_MESSAGES, [getMinIdOfSeq(first), getMinIdOfSeq(past), maxCount]);
       return rows.readInteger(row, 'n');
     },
-    async readMessages(first, past, limit, end) {
+    async readMessages(first, end, limit, side) {
       const messages = [];
-      let [from, to] = [getMinIdOfSeq(first), getMinIdOfSeq(past)];
+      let [from, to] = [getMinIdOfSeq(first), getMinIdOfSeq(end)];
       while (messages.length < limit) {
         const batchSize = Math.min(ROWS_PER_STATEMENT, limit - messages.length);
         const batch = (
-          await session.query(end === 'oldest' ? SELECT_OLDEST : SELECT_NEWEST, [from, to, batchSize])
+          await session.query(side === 'oldest' ? SELECT_OLDEST : SELECT_NEWEST, [from, to, batchSize])
         ).map(toSearchableMessage);
         messages.push(...batch);
         const lastId = batch.at(-1)?.id;
         if (batch.length < batchSize || lastId === undefined) break;
-        if (end === 'oldest') from = getNextId(lastId);
+        if (side === 'oldest') from = getNextId(lastId);
         else to = lastId;
       }
-      return end === 'oldest' ? messages : messages.reverse();
+      return side === 'oldest' ? messages : messages.reverse();
     },
   };
 }

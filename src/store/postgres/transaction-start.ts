@@ -9,7 +9,7 @@ import type { Row, Session, Statement } from './session.ts';
 
 /** A transaction that has begun. */
 export interface BegunTransaction {
-  /** The transaction id; null if `begin` was called with `single`. */
+  /** The transaction id; null if `beginTransaction` was called with `single`. */
   readonly xid: string | null;
   /** The process id of the server connection. */
   readonly pid: number;
@@ -35,7 +35,10 @@ const COMMIT = 'COMMIT';
  * Begins a transaction. If `kind` is `single`, the transaction consists of one statement and needs no transaction id.
  * Resolves after the server has answered every statement that this function sends.
  */
-export async function begin(connection: Connection, kind: 'single' | 'transaction'): Promise<BegunTransaction> {
+export async function beginTransaction(
+  connection: Connection,
+  kind: 'single' | 'transaction',
+): Promise<BegunTransaction> {
   const { pid, history, prologue } = connection;
   if (prologue !== null) {
     const columns = [
@@ -69,7 +72,7 @@ export function createSettingsError(server: string): StoreError {
  * Runs one statement as a transaction by itself. Behind a pooler in transaction mode, BEGIN, the statement and COMMIT
  * are sent together, in one round trip. Calls `onBegun` with the process id of the server connection.
  */
-export async function runSingle(
+export async function runSingleStatement(
   connection: Connection,
   server: string,
   statement: Statement,
@@ -77,7 +80,7 @@ export async function runSingle(
   onBegun: (pid: number) => void,
 ): Promise<readonly Row[]> {
   if (connection.prologue === null) return connection.query(statement, values);
-  const beginPromise = begin(connection, 'single').then((begun) => {
+  const beginPromise = beginTransaction(connection, 'single').then((begun) => {
     onBegun(begun.pid);
     return begun;
   });
@@ -101,7 +104,10 @@ export async function runOnOneServer<T>(
   work: (session: Session) => Promise<T>,
 ): Promise<T> {
   if (connection.prologue === null) return work(connection);
-  const [begun, workResult] = await Promise.allSettled([begin(connection, 'single'), (async () => work(connection))()]);
+  const [begun, workResult] = await Promise.allSettled([
+    beginTransaction(connection, 'single'),
+    (async () => work(connection))(),
+  ]);
   if (begun.status === 'rejected') throw begun.reason;
   if (workResult.status === 'rejected') {
     await connection.runCommand('ROLLBACK');

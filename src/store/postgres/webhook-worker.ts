@@ -222,7 +222,7 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
     claimDeliveries: (limits, owner, leaseUntil, now) =>
       database.transaction(async (transaction) => {
         const examinedRows = await transaction.query(EXAMINE, [limits.after]);
-        const waitingEndpoints = findWaiting(examinedRows, limits, now);
+        const waitingEndpoints = listWaitingEndpoints(examinedRows, limits, now);
         const values = [
           waitingEndpoints.map(({ id }) => id),
           waitingEndpoints.map(({ free }) => free),
@@ -249,9 +249,9 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
       database.transaction((transaction) => settleInTransaction(transaction, batch, now)),
     disableFailingWebhooks: (failedBefore, now, limit) =>
       database.transaction(async (transaction) => {
-        const failing = (await transaction.query(LOCK_FAILING, [failedBefore, limit])).map(toWebhook);
-        for (const webhook of failing) await disableForReason(transaction, webhook, 'failing', now);
-        return failing.map(({ id }) => id);
+        const failingWebhooks = (await transaction.query(LOCK_FAILING, [failedBefore, limit])).map(toWebhook);
+        for (const webhook of failingWebhooks) await disableForReason(transaction, webhook, 'failing', now);
+        return failingWebhooks.map(({ id }) => id);
       }),
     async releaseDeliveryLeases(batch, now) {
       if (batch.length > 0) await database.query(RELEASE_LEASES, [...toLeaseParameters(batch), now]);
@@ -268,7 +268,7 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
 }
 
 /** Returns the enabled endpoints with due deliveries and free slots. */
-function findWaiting(
+function listWaitingEndpoints(
   examined: readonly Row[],
   { freeSlots, defaultFreeSlots }: DeliveryClaimLimits,
   now: number,
@@ -320,9 +320,9 @@ async function settleInTransaction(
   now: number,
 ): Promise<readonly DeliverySettleResult[]> {
   const validRows = await transaction.query(LOCK_LEASES, toLeaseParameters(batch));
-  const byPosition = new Map(validRows.map((row) => [rows.readInteger(row, 'position'), row]));
+  const rowsByPosition = new Map(validRows.map((row) => [rows.readInteger(row, 'position'), row]));
   const validSettlements = batch.flatMap((settlement, index) => {
-    const row = byPosition.get(index + 1);
+    const row = rowsByPosition.get(index + 1);
     return row === undefined ? [] : [{ settlement, row, isTest: row.type === WEBHOOK_TEST_TYPE }];
   });
   if (validSettlements.length === 0) {
@@ -331,7 +331,7 @@ async function settleInTransaction(
     return batch.map(() => ({ kind: 'lost' }));
   }
   const attempts = validSettlements.map(({ row, settlement: { attempt } }) => withAttempt(row, attempt));
-  const [, failing] = await Promise.all([
+  const [, endpointRows] = await Promise.all([
     transaction.query(SETTLE, [
       validSettlements.map(({ settlement }) => settlement.webhookId),
       validSettlements.map(({ settlement }) => settlement.id),
@@ -342,8 +342,8 @@ async function settleInTransaction(
     ]),
     transaction.query(READ_FAILING, [[...new Set(validSettlements.map(({ settlement }) => settlement.webhookId))]]),
   ]);
-  const endpoints = new Map(failing.map((row) => [rows.readInteger(row, 'id'), row]));
-  const disabled = new Map<number, DisabledReason>();
+  const endpoints = new Map(endpointRows.map((row) => [rows.readInteger(row, 'id'), row]));
+  const disabledReasons = new Map<number, DisabledReason>();
   // Endpoints are locked in order of id, and only those that change.
   for (const [id, effect] of collectEffects(validSettlements)) {
     const endpoint = endpoints.get(id);
@@ -353,13 +353,13 @@ async function settleInTransaction(
       await transaction.query(SET_LAST_SUCCESS, [id, now]);
     if (decideFailingSince(since, effect) === since && !effect.isGone) continue;
     const reason = await applyEffect(transaction, id, effect, now);
-    if (reason !== null) disabled.set(id, reason);
+    if (reason !== null) disabledReasons.set(id, reason);
   }
   return batch.map(({ webhookId }, index): DeliverySettleResult => {
-    if (!byPosition.has(index + 1)) return { kind: 'lost' };
-    const reason = disabled.get(webhookId) ?? null;
+    if (!rowsByPosition.has(index + 1)) return { kind: 'lost' };
+    const reason = disabledReasons.get(webhookId) ?? null;
     // Only one settlement of the batch reports that the endpoint was disabled.
-    disabled.delete(webhookId);
+    disabledReasons.delete(webhookId);
     return { kind: 'settled', disabled: reason };
   });
 }

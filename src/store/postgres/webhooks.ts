@@ -341,9 +341,9 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         return [
           {
             webhookId,
-            pending: pendingRow === undefined ? 0 : rows.readInteger(pendingRow, 'pending'),
+            pendingCount: pendingRow === undefined ? 0 : rows.readInteger(pendingRow, 'pending'),
             oldestPendingAt: pendingRow === undefined ? null : rows.readInteger(pendingRow, 'oldest'),
-            failed: failedRow === undefined ? 0 : rows.readInteger(failedRow, 'failed'),
+            failedCount: failedRow === undefined ? 0 : rows.readInteger(failedRow, 'failed'),
           },
         ];
       });

@@ -107,7 +107,7 @@ export interface RecordDecision {
   /**
    * Returns the result of the report. `suppressed` is true if this report added the recipient to the suppression list.
    */
-  readonly answer: (suppressed: boolean) => FeedbackResult;
+  readonly createResult: (suppressed: boolean) => FeedbackResult;
 }
 
 export type FeedbackDecision =
@@ -171,7 +171,7 @@ export function decideFeedback(
         entries: [createHistoryEntry(report, verb, change.detail, failure)],
         reputationState: suppress === 'complaint' ? 'complained' : 'bounced',
         reputationRule: counts && isCounted ? 'if-suppressed' : 'never',
-        answer: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
+        createResult: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
       };
     }
     case 'change': {
@@ -182,7 +182,7 @@ export function decideFeedback(
         entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure)],
         reputationState: newState,
         reputationRule: isCounted && counts ? 'always' : 'never',
-        answer: (suppressed) => ({
+        createResult: (suppressed) => ({
           ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
           ...{ suppressed, detail, failure },
         }),
@@ -195,13 +195,13 @@ export function decideFeedback(
       if (newState === null)
         return {
           ...{ kind: 'record', id, accountId, from, newState, entries: [confirmation], ...uncountedMembers },
-          answer: () => ({ kind: 'confirmed', id, accountId, recipient: to, sender, detail }),
+          createResult: () => ({ kind: 'confirmed', id, accountId, recipient: to, sender, detail }),
         };
       return {
         ...{ kind: 'record', id, accountId, from, ...uncountedMembers },
         newState: requireTransition(from, newState, 'feedback'),
         entries: [createHistoryEntry(report, RECORDED_EVENTS['message.delivered'].verb, detail, null), confirmation],
-        answer: () => ({
+        createResult: () => ({
           ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
           ...{ suppressed: false, detail, failure: null },
         }),

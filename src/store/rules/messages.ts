@@ -132,7 +132,7 @@ export interface PackedSettlement {
   readonly excludedFromReputation: boolean;
   readonly changes: readonly {
     readonly to: State;
-    readonly terminal: boolean;
+    readonly isTerminal: boolean;
     readonly dueAt: number | null;
     readonly at: number;
     readonly verb: string;
@@ -156,7 +156,7 @@ export function packSettlements(batch: readonly Settlement[]): PackedSettlement[
     excludedFromReputation: excludedFromReputation === true,
     changes: changes.map(({ to, dueAt, event, suppress }) => ({
       to,
-      terminal: TERMINAL_STATES.has(to),
+      isTerminal: TERMINAL_STATES.has(to),
       dueAt,
       at: event.at,
       verb: event.verb,

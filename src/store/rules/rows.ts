@@ -239,12 +239,12 @@ export function toLastOutcome(row: Row): LastOutcome {
 /** Returns the members of a found message. `last` has the time of the last entry in its history, or null. */
 export function toFoundMembers(
   row: Row,
-  last: Row,
+  lastEntryRow: Row,
   { state, acceptedAt }: Pick<StoredMessageSummary, 'state' | 'acceptedAt'>,
 ): Pick<FoundMessage, 'attempts' | 'updatedAt' | 'deferred'> {
   return {
     attempts: readIntegerOrNull(row, 'attempts') ?? 0,
-    updatedAt: readIntegerOrNull(last, 'at') ?? acceptedAt,
+    updatedAt: readIntegerOrNull(lastEntryRow, 'at') ?? acceptedAt,
     deferred: state === 'queued' && readIntegerOrNull(row, 'lane') === 1,
   };
 }

@@ -6,7 +6,7 @@
  */
 import { STATES, type State, type StateFilter } from '../../model/message.ts';
 import { getMinIdOfSeq, toSeq } from '../rules/messages.ts';
-import { type MessageSearch, matches, matchesReply, type SearchableMessage } from './query.ts';
+import { type MessageSearch, matchesCriteria, matchesReply, type SearchableMessage } from './query.ts';
 import {
   decodeSeqs,
   findPageRange,
@@ -152,7 +152,8 @@ export function* executeSearch<Message extends SearchableMessage>(
   /** Adds the matching rows to the page. If the page is full, returns the id of its last message. */
   function* collect(rows: readonly Message[]): Coroutine<string | null> {
     const candidates = rows.filter(
-      (message) => (accountIds.length === 0 || accountIds.includes(message.accountId)) && matches(criteria, message),
+      (message) =>
+        (accountIds.length === 0 || accountIds.includes(message.accountId)) && matchesCriteria(criteria, message),
     );
     const texts =
       reply === null || candidates.length === 0

@@ -22,7 +22,7 @@ export interface IndexStep {
 
 export interface IndexProgress {
   /** True if the step changed the index. The next step may then have a different task. */
-  readonly changed: boolean;
+  readonly hasChanged: boolean;
   /** The number of messages up to the horizon that are newer than the index, counted up to a limit. */
   readonly unindexedCount: number;
   /** The number of messages that were newer than the index and that this step has indexed. */
@@ -109,7 +109,7 @@ export function* planIndexStep(
   const indexedCount = task?.kind === 'index-newer' ? (change?.addedSegments[0]?.messageCount ?? 0) : 0;
   return {
     change,
-    progress: { changed: change !== null, unindexedCount: unindexedCount - indexedCount, indexedCount },
+    progress: { hasChanged: change !== null, unindexedCount: unindexedCount - indexedCount, indexedCount },
   };
 
   function* executeTask(task: IndexTask): Coroutine<IndexChange> {

@@ -71,7 +71,7 @@ export function startIndexer({
       });
       if (first) isLoadLow = hasLowLoad(progress, startedAt);
       lastStep = { unindexedCount: progress.unindexedCount, at: startedAt };
-      if (!progress.changed) {
+      if (!progress.hasChanged) {
         idleState = { horizon, at: monotonic() };
         return;
       }

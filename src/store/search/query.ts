@@ -124,7 +124,7 @@ function stripWrapping(word: string): string {
 }
 
 /** Returns true if the message meets every condition. */
-export function matches(criteria: readonly SearchCriterion[], message: SearchableMessage): boolean {
+export function matchesCriteria(criteria: readonly SearchCriterion[], message: SearchableMessage): boolean {
   const texts = new Map<Field, readonly string[]>();
   const getTexts = (field: Field): readonly string[] => {
     const cachedTexts = texts.get(field);

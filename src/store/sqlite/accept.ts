@@ -62,7 +62,7 @@ export function prepareAccept(
     isSuppressed: ({ recipient, accountId }) => readSuppression.get(recipient, accountId) !== undefined,
   };
 
-  function insert(message: NewMessage, state: AcceptedState): void {
+  function insertAcceptedMessage(message: NewMessage, state: AcceptedState): void {
     const seq = toSeq(message.id);
     const at = message.acceptedAt;
     const suppressed = state === 'suppressed';
@@ -99,7 +99,7 @@ export function prepareAccept(
     const usageByAccount = new Map<number, LimitUsage>();
     const results = batch.map((message): AcceptResult => {
       const result = decideAcceptance(message, readUsage(message.accountId, usageByAccount), lookups);
-      if (result.kind === 'accepted') insert(message, result.state);
+      if (result.kind === 'accepted') insertAcceptedMessage(message, result.state);
       return result;
     });
     for (const [id, { volumeUsed, rateUsed, rateWindowAt }] of usageByAccount)

@@ -14,7 +14,7 @@ import type { Audit } from './audit.ts';
 import type { Outbox } from './outbox.ts';
 
 /** The domain changes after a revision of the directory. */
-export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removed'>;
+export type DomainChanges = Pick<DirectoryChanges, 'domains' | 'removedDomains'>;
 
 /** An id that no domain has. The ids of domains begin at 1. */
 const NO_DOMAIN_ID = 0;
@@ -183,7 +183,9 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
       const changedRows = selectChanged.all(revision);
       return {
         domains: changedRows.filter((row) => !rows.readBoolean(row, 'removed')).map(readDomain),
-        removed: changedRows.filter((row) => rows.readBoolean(row, 'removed')).map((row) => rows.readText(row, 'name')),
+        removedDomains: changedRows
+          .filter((row) => rows.readBoolean(row, 'removed'))
+          .map((row) => rows.readText(row, 'name')),
       };
     },
   };

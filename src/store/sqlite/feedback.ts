@@ -185,7 +185,7 @@ export function prepareFeedback(
             : isNewSuppression;
           deltas.add(accountId, from, reputationState, isNewEvidence, at);
         }
-        return decision.answer(isNewSuppression);
+        return decision.createResult(isNewSuppression);
       }
     }
   }
@@ -221,7 +221,7 @@ export function prepareFeedback(
       });
       for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
       return {
-        applied: appliedReports,
+        reports: appliedReports,
         nextDueAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at'),
       };
     },

@@ -44,10 +44,10 @@ export function prepareInboxRules(database: DatabaseSync, audit: Audit) {
       return { kind: 'done', value } as const;
     },
     consumeInboxRules(batch: readonly InboxRuleRequest[], now: number): readonly (InboxRule | null)[] {
-      const { assigned, changed } = assignInboxRules(selectActive.all(now).map(toInboxRule), batch, now);
-      for (const { id, used, lastUse } of changed)
+      const { assignedRules, changedRules } = assignInboxRules(selectActive.all(now).map(toInboxRule), batch, now);
+      for (const { id, used, lastUse } of changedRules)
         updateUse.run(used, lastUse?.messageId ?? null, lastUse?.recipient ?? null, lastUse?.at ?? null, id);
-      return assigned;
+      return assignedRules;
     },
   };
 }

@@ -56,11 +56,11 @@ export function prepareNotifications(database: DatabaseSync) {
       const row = selectCheck.get({ now, interval: intervalMs });
       return row === undefined ? null : toAttentionCheck(row, selectStates.all());
     },
-    recordAttention({ round, now, changed, removed, notification }: AttentionRecord): 'recorded' | 'stale' {
+    recordAttention({ round, now, changedStates, removedKeys, notification }: AttentionRecord): 'recorded' | 'stale' {
       const notified = notification === null ? 0 : 1;
       if (advanceRound.run({ now, notified, round }).changes === 0) return 'stale';
-      for (const state of changed) upsertState.run(getAttentionKey(state.item), formatAttentionState(state));
-      for (const key of removed) deleteState.run(key);
+      for (const state of changedStates) upsertState.run(getAttentionKey(state.item), formatAttentionState(state));
+      for (const key of removedKeys) deleteState.run(key);
       for (const { target, payload } of notification?.deliveries ?? [])
         insertNotification.run(notification?.id ?? '', target, payload, now, now);
       return 'recorded';

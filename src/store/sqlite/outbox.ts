@@ -31,17 +31,17 @@ export function prepareOutbox(database: DatabaseSync) {
   );
   const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
   /** The subscribed types. They are read once per transaction, because another process may change them. */
-  let subscribed: number | null = null;
+  let subscribedTypes: number | null = null;
 
   function isSubscribed(type: WebhookEventType): boolean {
-    subscribed ??= rows.readInteger(selectTypes.get() ?? {}, 'events');
-    return (subscribed & getEventBit(type)) !== 0;
+    subscribedTypes ??= rows.readInteger(selectTypes.get() ?? {}, 'events');
+    return (subscribedTypes & getEventBit(type)) !== 0;
   }
 
   return {
     /** Discards the subscribed types in memory. Called at the start of a transaction and after a change of the types. */
     reset(): void {
-      subscribed = null;
+      subscribedTypes = null;
     },
     /** Records the acceptance of a message. */
     recordAcceptance(messageId: string, accountId: number, state: State): void {

@@ -97,7 +97,7 @@ export function prepareOverview(database: DatabaseSync) {
           authenticated: rows.readInteger(counts, 'authenticated'),
           problems: selectProblemDomains.all(maxItems).map(rows.toDomainProblem),
         },
-        notUnderstood: rows.readInteger(countNotUnderstood.get(now - RECENT_USE_MS) ?? {}, 'n'),
+        notUnderstoodCount: rows.readInteger(countNotUnderstood.get(now - RECENT_USE_MS) ?? {}, 'n'),
         disabledWebhooks: selectDisabledWebhooks.all(maxItems).map(toWebhook),
       };
     },

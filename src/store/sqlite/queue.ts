@@ -41,7 +41,7 @@ interface RemainingLimits {
   messages: number;
   bytes: number;
   /** True until the first message is leased. The first message is leased regardless of its size. */
-  nothingLeased: boolean;
+  isNothingLeased: boolean;
 }
 
 /** The messages of a claim in progress. */
@@ -98,8 +98,8 @@ export function prepareClaim(
     // Rows are read one at a time, so that at most one message beyond the limit is in memory.
     for (const row of selectDue.iterate(lane, account, now, rowLimit)) {
       const bytes = rows.readInteger(row, 'bytes');
-      if (bytes > remaining.bytes && !remaining.nothingLeased) return { found: fittingRows, isFull: true };
-      remaining.nothingLeased = false;
+      if (bytes > remaining.bytes && !remaining.isNothingLeased) return { found: fittingRows, isFull: true };
+      remaining.isNothingLeased = false;
       remaining.bytes -= bytes;
       remaining.messages -= 1;
       fittingRows.push(row);
@@ -119,7 +119,7 @@ export function prepareClaim(
     now: number,
     claimed: ClaimResult,
   ): boolean {
-    if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.nothingLeased)) return true;
+    if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
     let accountsWithMore: number[] = [];
     let lastServedAccount: number | null = null;
     rotation.beginRound();
@@ -155,7 +155,7 @@ export function prepareClaim(
 
   return function claim(limits, lease, now) {
     const claimed: ClaimResult = { messages: [], suppressed: [] };
-    const remaining: RemainingLimits = { messages: limits.maxMessages, bytes: limits.maxBytes, nothingLeased: true };
+    const remaining: RemainingLimits = { messages: limits.maxMessages, bytes: limits.maxBytes, isNothingLeased: true };
     const rowsPerAccount = getRowsPerTurn(limits.maxMessages);
     const [firstLane, secondLane] = lanes;
     lanes.reverse();
@@ -169,7 +169,7 @@ export function prepareClaim(
     let firstLaneHasMore = claimLane(firstLane, rowsPerAccount, firstLaneLimits, lease, now, claimed);
     remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
     remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
-    remaining.nothingLeased = firstLaneLimits.nothingLeased;
+    remaining.isNothingLeased = firstLaneLimits.isNothingLeased;
     const secondLaneHasMore = claimLane(secondLane, rowsPerAccount, remaining, lease, now, claimed);
     // The first lane receives the limits that the second lane did not use.
     if (firstLaneHasMore) firstLaneHasMore = claimLane(firstLane, rowsPerAccount, remaining, lease, now, claimed);
@@ -311,7 +311,7 @@ export function prepareLeaseEnds(
     let accountId = 0;
     let from: State = 'sending';
     for (const change of settlement.changes) {
-      const { to, terminal, dueAt, at, suppress: reason, reference } = change;
+      const { to, isTerminal: terminal, dueAt, at, suppress: reason, reference } = change;
       const endedAt = terminal ? at : null;
       const newState = getStateAfterChange(from, to, isFirst);
       if (isFirst) {

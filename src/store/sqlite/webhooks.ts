@@ -419,7 +419,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
         if (row === undefined && failedCount === 0) return [];
         const pendingCount = row === undefined ? 0 : rows.readInteger(row, 'pending');
         const oldestPendingAt = row === undefined ? null : rows.readInteger(row, 'oldest');
-        return [{ webhookId, pending: pendingCount, oldestPendingAt, failed: failedCount }];
+        return [{ webhookId, pendingCount, oldestPendingAt, failedCount }];
       });
     },
 
@@ -500,20 +500,21 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
         validSettlements.push({ settlement, isTest: row.type === WEBHOOK_TEST_TYPE });
         return true;
       });
-      const disabled = new Map<number, DisabledReason | null>();
-      for (const [id, effect] of collectEffects(validSettlements)) disabled.set(id, applyEffect(id, effect, now));
+      const disabledReasons = new Map<number, DisabledReason | null>();
+      for (const [id, effect] of collectEffects(validSettlements))
+        disabledReasons.set(id, applyEffect(id, effect, now));
       return batch.map(({ webhookId }, index): DeliverySettleResult => {
         if (isSettled[index] !== true) return { kind: 'lost' };
-        const reason = disabled.get(webhookId) ?? null;
+        const reason = disabledReasons.get(webhookId) ?? null;
         // Only one settlement of the batch reports that the endpoint was disabled.
-        disabled.delete(webhookId);
+        disabledReasons.delete(webhookId);
         return { kind: 'settled', disabled: reason };
       });
     },
     disableFailingWebhooks(failedBefore: number, now: number, limit: number): readonly number[] {
-      const failing = selectFailing.all(failedBefore, limit).map(toWebhook);
-      for (const webhook of failing) disableForReason(webhook, 'failing', now);
-      return failing.map(({ id }) => id);
+      const failingWebhooks = selectFailing.all(failedBefore, limit).map(toWebhook);
+      for (const webhook of failingWebhooks) disableForReason(webhook, 'failing', now);
+      return failingWebhooks.map(({ id }) => id);
     },
     releaseDeliveryLeases(batch: readonly LeaseReference[], now: number): void {
       for (const { id, webhookId, owner, lease: number } of batch) releaseLease.run(now, webhookId, id, owner, number);

@@ -68,7 +68,7 @@ async function send(query: string, configurationSet: string | null = null) {
     keys,
     published: keys.map(({ selector }) => selector),
   });
-  domains.apply({ domains: [domain], removed: [] });
+  domains.apply({ domains: [domain], removedDomains: [] });
   const prepare = createPrepare({
     domains,
     ...createSigningParts(settings),

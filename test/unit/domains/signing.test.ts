@@ -42,7 +42,7 @@ function createDomain(name: string, changes: Partial<SendingDomain> = {}): Sendi
 
 function createCache(...domains: SendingDomain[]) {
   const cache = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
-  cache.apply({ domains, removed: [] });
+  cache.apply({ domains, removedDomains: [] });
   return { cache };
 }
 
@@ -98,7 +98,7 @@ test('only the active keys sign messages, RSA first, in the name of the sending 
 
 test('a removed domain is not authenticated', () => {
   const { cache } = createCache(createDomain('example.org'));
-  cache.apply({ domains: [], removed: ['example.org'] });
+  cache.apply({ domains: [], removedDomains: ['example.org'] });
   expect(cache.isAuthenticated(1, 'example.org')).toBe(false);
 });
 
@@ -125,7 +125,7 @@ const UNAUTHENTICATED: SendingDomain = {
 
 function createSender(domain: SendingDomain | null, mustSign: boolean) {
   const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
-  domains.apply({ domains: domain === null ? [] : [domain], removed: [] });
+  domains.apply({ domains: domain === null ? [] : [domain], removedDomains: [] });
   const alarms: string[] = [];
   const prepare = createPrepare({
     domains,
@@ -161,7 +161,7 @@ describe('the envelope sender', () => {
       signer: { sign: async (data) => data },
       onError: () => undefined,
     });
-    const apply = (...changedDomain: SendingDomain[]) => domains.apply({ domains: changedDomain, removed: [] });
+    const apply = (...changedDomain: SendingDomain[]) => domains.apply({ domains: changedDomain, removedDomains: [] });
     return { domains, apply, readSender: async () => (await prepare(MESSAGE)).envelope.from };
   };
 
@@ -175,7 +175,7 @@ describe('the envelope sender', () => {
     apply({ ...AUTHENTICATED, ...createPath(false) });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
     apply({ ...AUTHENTICATED, ...createPath(true) });
-    domains.apply({ domains: [], removed: [AUTHENTICATED.name] });
+    domains.apply({ domains: [], removedDomains: [AUTHENTICATED.name] });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
   });
 
@@ -198,14 +198,14 @@ test('the cache contains the return path of each domain, verified or not, until 
     ...[true, true, false],
   ]);
   const changedDomain = createDomain('example.org', { returnPath: { name: 'c.example.org', isVerified: false } });
-  cache.apply({ domains: [changedDomain], removed: ['example.net'] });
+  cache.apply({ domains: [changedDomain], removedDomains: ['example.net'] });
   expect(['b.example.org', 'c.example.org', 'b.example.net'].map((name) => cache.isReturnPath(name))).toEqual([
     ...[false, true, false],
   ]);
   // One read can contain a return path that moved from one domain to another, in any order.
   cache.apply({
     domains: [createDomain('mail.example.org', { returnPath: changedDomain.returnPath }), createDomain('example.org')],
-    removed: [],
+    removedDomains: [],
   });
   expect(cache.isReturnPath('c.example.org')).toBe(true);
 });

@@ -46,8 +46,8 @@ function createHistory() {
     ) {
       const plan = planAttention({ round: 0, sequence: 0, notifiedAt, states }, { items, incompleteCodes }, now);
       const byKey = new Map(states.map((state) => [getAttentionKey(state.item), state]));
-      for (const state of plan.changed) byKey.set(getAttentionKey(state.item), state);
-      for (const key of plan.removed) byKey.delete(key);
+      for (const state of plan.changedStates) byKey.set(getAttentionKey(state.item), state);
+      for (const key of plan.removedKeys) byKey.delete(key);
       states = [...byKey.values()];
       if (plan.notification !== null) notifiedAt = now;
       return plan.notification;
@@ -63,12 +63,16 @@ test('an item is announced once when it begins and once when it ends', () => {
   expect(history.check(START, [LOCKED_ITEM])).toMatchObject({
     began: [{ ...LOCKED_ITEM, beganAt: START }],
     ended: [],
-    ongoing: 1,
+    ongoingCount: 1,
   });
   for (let minute = 1; minute <= 180; minute += 1)
     expect(history.check(START + minute * MINUTE_MS, [{ ...LOCKED_ITEM, text: `since ${minute} min` }])).toBeNull();
   const end = START + 181 * MINUTE_MS;
-  expect(history.check(end, [])).toMatchObject({ began: [], ended: [{ ...LOCKED_ITEM, endedAt: end }], ongoing: 0 });
+  expect(history.check(end, [])).toMatchObject({
+    began: [],
+    ended: [{ ...LOCKED_ITEM, endedAt: end }],
+    ongoingCount: 0,
+  });
   expect(history.check(end + MINUTE_MS, [])).toBeNull();
   expect(history.states).toEqual([]);
 });

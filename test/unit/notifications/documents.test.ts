@@ -27,7 +27,7 @@ test('the documented body and a built body match the schema in the OpenAPI docum
   const [, example = ''] = /```json\n([\s\S]*?)```/.exec(PAGE) ?? [];
   expect(isValid(JSON.parse(example)), JSON.stringify(isValid.errors)).toBe(true);
   const item = { ...createAttention('domain-failing', 'example.com'), beganAt: AT, endedAt: AT + 1 };
-  const change = { at: AT, began: [{ ...item, endedAt: null }], ended: [item], ongoing: 1 };
+  const change = { at: AT, began: [{ ...item, endedAt: null }], ended: [item], ongoingCount: 1 };
   const body: unknown = JSON.parse(JSON.stringify(buildNotificationPayload(change, null)));
   expect(isValid(body), JSON.stringify(isValid.errors)).toBe(true);
   expect(createApiDocument('1.0.0', '/api/v1')).toContain('"attention.changed"');
@@ -36,7 +36,7 @@ test('the documented body and a built body match the schema in the OpenAPI docum
 test('a mail has a subject of one line, whatever an item contains, and names cause, consequence, remedy, command and page', () => {
   const text = `Account a is locked: \r\nBcc: x@example.com\0 ${'long '.repeat(100)}`;
   const item = { ...createAttention('account-locked', 'a'), text, beganAt: AT, endedAt: null };
-  const mail = buildNotificationMail({ at: AT, began: [item], ended: [], ongoing: 1 }, 'https://mail.example.com');
+  const mail = buildNotificationMail({ at: AT, began: [item], ended: [], ongoingCount: 1 }, 'https://mail.example.com');
   expect(mail.subject).toMatch(/^Postrider: Account a is locked: [^\p{Cc}]*$/u);
   expect(mail.subject.length).toBeLessThan(200);
   expect(mail.text).not.toContain('\r');

@@ -111,8 +111,8 @@ test('if the store does not answer, the exposition omits only the figures of the
 
 test('webhooks have the sum over all endpoints, the oldest age, and at most 100 series of endpoints', async () => {
   const statistics = [
-    { webhookId: 1, pending: 3, oldestPendingAt: 4_000, failed: 1 },
-    { webhookId: 2, pending: 0, oldestPendingAt: null, failed: 2 },
+    { webhookId: 1, pendingCount: 3, oldestPendingAt: 4_000, failedCount: 1 },
+    { webhookId: 2, pendingCount: 0, oldestPendingAt: null, failedCount: 2 },
   ];
   const metrics = createMetrics({
     clock: { now: () => 10_000, after: () => () => undefined },

@@ -33,7 +33,7 @@ async function prepareAsQueue(
   mail: ReturnType<typeof createMessage>,
 ): Promise<string> {
   const domains = new DomainCache({ clock: context.clock, publish: () => undefined });
-  domains.apply({ domains: await store.listDomains(), removed: [] });
+  domains.apply({ domains: await store.listDomains(), removedDomains: [] });
   const prepare = createPrepare({
     ...createSigningParts(context.settings),
     domains,

@@ -37,7 +37,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Overv
       accounts: [],
       keys: [],
       domains: { all: 1, authenticated: 1, problems: [] },
-      notUnderstood: 0,
+      notUnderstoodCount: 0,
       disabledWebhooks: [],
     },
     nodes: [],
@@ -183,7 +183,7 @@ test('nodes past the liveness timeout are reported, and so is a cluster in which
 });
 
 test('feedback is reported only if it is configured, with the number of reports that were not understood', () => {
-  const store = { ...createInput(RELAY).store, notUnderstood: 2 };
+  const store = { ...createInput(RELAY).store, notUnderstoodCount: 2 };
   expect(getHealth(createInput(RELAY, { store }), 'feedback')).toBeUndefined();
   expect(listAttention(createInput(RELAY, { store }))).toEqual([]);
   const feedbackSettings = {

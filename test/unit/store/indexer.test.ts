@@ -28,7 +28,7 @@ function createRig({ isShared = false }: { isShared?: boolean } = {}) {
         if (state.failing) throw new Error('the disk is full');
         const newerCount = state.waiting >= step.minSegmentMessages ? Math.min(state.waiting, 16_000) : 0;
         state.waiting -= newerCount;
-        return { changed: newerCount > 0, unindexedCount: state.waiting, indexedCount: newerCount };
+        return { hasChanged: newerCount > 0, unindexedCount: state.waiting, indexedCount: newerCount };
       },
     },
     reportFailure: (operation, error) => faults.push([operation, error]),

@@ -85,7 +85,7 @@ describe('a report', () => {
       entries: [{ by: 'feedback:smtp', at: NOW, attempt: null }],
     });
     if (decision.kind === 'record')
-      expect(decision.answer(true)).toMatchObject({ kind: 'applied', to: 'bounced', suppressed: true });
+      expect(decision.createResult(true)).toMatchObject({ kind: 'applied', to: 'bounced', suppressed: true });
   });
 
   test('about a message without a key does not count towards reputation', () => {

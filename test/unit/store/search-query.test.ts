@@ -5,7 +5,7 @@ import {
   ALL_FIELDS,
   type Field,
   foldText,
-  matches,
+  matchesCriteria,
   parseSearchText,
   type SearchableMessage,
   splitWords,
@@ -67,7 +67,7 @@ test.each<readonly [string, Partial<SearchableMessage>, boolean]>([
   ['"a@b"@example.com', { to: '"a@b"@example.com' }, true],
   ['!! rita', {}, true],
 ])('the query %s against the message %j returns %s', (text, overrides, expected) => {
-  expect(matches(parseSearchText(text, ALL_FIELDS) ?? [], createMessage(overrides))).toBe(expected);
+  expect(matchesCriteria(parseSearchText(text, ALL_FIELDS) ?? [], createMessage(overrides))).toBe(expected);
 });
 
 test('a search text without letters is distinguished from an empty search text', () => {
@@ -104,7 +104,7 @@ test('every match has a term for each condition, so the index omits nothing', ()
         // The search is built from parts of the message, so that most of its words match.
         const searchText = message[cut.field].slice(cut.begin, cut.begin + cut.size);
         const criteria = parseSearchText(searchText, fields) ?? [];
-        if (!matches(criteria, message)) return;
+        if (!matchesCriteria(criteria, message)) return;
         const terms = listTerms(message);
         for (const criterion of criteria) {
           if (criterion.kind === 'id') continue;
