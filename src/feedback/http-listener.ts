@@ -61,7 +61,7 @@ export interface EventListener {
 /** Creates the listener. The listener accepts connections after `start`. */
 export function createEventListener(parts: EventListenerParts): EventListener {
   const { clock, connections, certificate, routes, publish, onError } = parts;
-  const bodies = createBodyReader();
+  const bodies = createBodyReader(clock, parts.timeLimits?.bodyTimeout);
   const handleRequest = (request: IncomingMessage, response: ServerResponse): void => {
     void answer(request)
       .catch((error: unknown): HttpResponse => {

@@ -9,6 +9,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { Duplex } from 'node:stream';
+import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
 
 /** The maximum total size of all bodies that are being received. */
@@ -16,15 +17,19 @@ const MAX_UNREAD_BYTES = 64 * 1_048_576;
 const MIN_TLS_VERSION = 'TLSv1.2';
 /** Error codes that mean that the client disconnected. */
 const DISCONNECT_CODES: readonly string[] = ['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'];
-/** The time limits of a request, in milliseconds. The names are those of `node:http`. */
+/** The time limits of a request, in milliseconds. The names, except `bodyTimeout`, are those of `node:http`. */
 export interface RequestTimeLimits {
   readonly headersTimeout: number;
+  /** Maximum time from the end of the header fields to the end of the body. The receiver chooses the response. */
+  readonly bodyTimeout: number;
+  /** Maximum time of the whole request. The response is 408. */
   readonly requestTimeout: number;
   readonly connectionsCheckingInterval: number;
 }
 
 export const REQUEST_TIME_LIMITS: RequestTimeLimits = {
   headersTimeout: 10_000,
+  bodyTimeout: 19_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 5_000,
 };
@@ -49,6 +54,8 @@ export type RequestBody =
   | { readonly kind: 'too-large' }
   /** The bodies of all requests together exceed the limit. The remaining body is not read. */
   | { readonly kind: 'busy' }
+  /** The body was not complete when its time limit ended. The remaining body is not read. */
+  | { readonly kind: 'late' }
   /** The client disconnected. */
   | { readonly kind: 'aborted' };
 
@@ -68,7 +75,8 @@ export function createEventServer(
   onBrokenRequest: () => void,
   timeLimits: RequestTimeLimits = REQUEST_TIME_LIMITS,
 ): EventServer {
-  const limits = { ...timeLimits, maxHeaderSize: MAX_HEADER_BYTES };
+  const { bodyTimeout: _bodyTimeout, ...nodeLimits } = timeLimits;
+  const limits = { ...nodeLimits, maxHeaderSize: MAX_HEADER_BYTES };
   const tls =
     certificate === null
       ? null
@@ -106,7 +114,11 @@ export interface BodyReader {
 }
 
 /** Creates the reader of the bodies of one listener. */
-export function createBodyReader(maxUnreadBytes: number = MAX_UNREAD_BYTES): BodyReader {
+export function createBodyReader(
+  clock: Pick<Clock, 'after'>,
+  timeoutMs: number = REQUEST_TIME_LIMITS.bodyTimeout,
+  maxUnreadBytes: number = MAX_UNREAD_BYTES,
+): BodyReader {
   let unreadBytes = 0;
   return {
     read(request, maxBytes) {
@@ -118,10 +130,15 @@ export function createBodyReader(maxUnreadBytes: number = MAX_UNREAD_BYTES): Bod
         const finish = (body: RequestBody) => {
           if (isDone) return;
           isDone = true;
+          cancelTimeout();
           unreadBytes -= length;
           chunks.length = 0;
           resolve(body);
         };
+        const cancelTimeout = clock.after(timeoutMs, () => {
+          request.pause();
+          finish({ kind: 'late' });
+        });
         request.on('data', (chunk: Buffer) => {
           if (isDone) return;
           length += chunk.length;

@@ -113,7 +113,7 @@ export interface EventFormat {
   readonly signsKeyOnly?: true;
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
-  /** The status of the response if the store fails. After this status, the provider sends the events again. */
+  /** The status of the response if the store fails or the body is late. After this status, the provider sends the events again. */
   readonly storeFailureStatus: 429 | 503;
   /** The documented types of events and their meanings. A test reads the sample file of each row. */
   readonly table: readonly EventTableRow[];

@@ -144,7 +144,9 @@ test('a test shows the response of the endpoint literally and without effect', a
 
 test('a replay states the number of deliveries and sends exactly these, and their rows stay in the filtered list', async () => {
   const { id } = await createEndpoint('/replayed', { events: 'message.bounced' });
-  receiver.behave = ({ path }) => ({ status: path === '/replayed' ? 503 : 204 });
+  // Without `Retry-After`, the first retry after 5 s might deliver before the replay.
+  const refusal = { status: 503, headers: { 'retry-after': '3600' } };
+  receiver.behave = ({ path }) => (path === '/replayed' ? refusal : { status: 204 });
   for (let count = 0; count < 3; count += 1)
     await submitAccepted(service.publicUrl, service.key, { to: `bounce+${count}@simulator.postrider.test` });
   await expect

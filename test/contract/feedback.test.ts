@@ -79,7 +79,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return window.kind === 'done' ? window.value : null;
   };
 
-  test('a delay sets the last failure of its message, but does not replace the failure of a bounce', async () => {
+  test('a delay sets the last failure of its message, but no delay, soft bounce or block replaces the failure of a hard bounce', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
     const listByClass = async (failureClass: FailureClass) =>
@@ -91,8 +91,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       failure: { class: 'soft', category: 'greylisted', status: '5.1.1', diagnostic: 'no such user' },
     });
     await recordOne(store, report({ id: message.id }, HARD_BOUNCE));
-    await recordOne(store, report({ id: message.id }, DELAY));
-    expect([await listByClass('soft'), await listByClass('hard')]).toEqual([[], [message.id]]);
+    const soft = { class: 'soft', category: 'mailbox-full' } as const;
+    const block = { class: 'block', category: 'policy' } as const;
+    for (const event of [DELAY, { ...HARD_BOUNCE, failure: soft }, { ...HARD_BOUNCE, failure: block }]) {
+      expect(await recordOne(store, report({ id: message.id }, event))).toMatchObject({ kind: 'recorded' });
+      expect(await Promise.all((['soft', 'block', 'hard'] as const).map(listByClass))).toEqual([[], [], [message.id]]);
+    }
   });
 
   test('a bounce changes only its message, and writes state, history, suppression and reputation in one transaction', async () => {

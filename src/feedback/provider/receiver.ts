@@ -13,6 +13,7 @@ import type { Clock } from '../../clock.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
+import { BROKEN_HTTP_REASON } from '../../model/node.ts';
 import type { Authenticate } from '../../providers/authentication.ts';
 import type { ProviderRequest } from '../../providers/event.ts';
 import type { EventFormat, EventProviderName } from '../../providers/provider.ts';
@@ -89,6 +90,9 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         return refuse('too-large', 413, `the body has more than ${MAX_BODY_BYTES} bytes`);
       case 'busy':
         return refuse('busy', format.storeFailureStatus, 'too many requests are being received; send the events again');
+      case 'late':
+        publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
+        return { status: format.storeFailureStatus, message: 'the body did not arrive in time; send the events again' };
       case 'complete': {
         const completeRequest = { ...headRequest, body: body.bytes };
         if (format.isEndpointTest?.(completeRequest) === true) return TEST_SUCCEEDED;

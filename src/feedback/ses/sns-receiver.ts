@@ -13,6 +13,7 @@ import type { Clock } from '../../clock.ts';
 import type { HttpConnections } from '../../http/connections.ts';
 import type { PublishOf } from '../../model/events.ts';
 import type { FeedbackReport } from '../../model/feedback.ts';
+import { BROKEN_HTTP_REASON } from '../../model/node.ts';
 import type { EventRoute } from '../http-listener.ts';
 import type { BodyReader, HttpResponse } from '../http-server.ts';
 import type { RecordResult } from '../intake.ts';
@@ -45,6 +46,7 @@ export type SnsRefusal =
   | 'sns-old'
   | 'sns-too-large'
   | 'busy'
+  | typeof BROKEN_HTTP_REASON
   | 'sns-certificate'
   | 'not-settled'
   | 'sns-confirmation'
@@ -84,6 +86,9 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
         return { status: 413, message: 'the body exceeds the size limit of SNS', refusal: 'sns-too-large' };
       case 'busy':
         return { status: 503, message: 'too many requests are being received', refusal: 'busy' };
+      case 'late':
+        // SNS does not repeat a notification after 408.
+        return { status: 503, message: 'the body did not arrive in time', refusal: BROKEN_HTTP_REASON };
       case 'complete':
         return request.headers['x-amz-sns-rawmessage'] === 'true'
           ? RAW_DELIVERY

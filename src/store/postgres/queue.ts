@@ -103,7 +103,7 @@ export async function appendEvents(session: Session, events: readonly NewEvent[]
 async function setFailures(session: Session, events: readonly NewEvent[]): Promise<void> {
   const failures = new Map(
     events.flatMap(({ id, verb, state, failure }) =>
-      failure === null || !setsLastFailure(verb, state) ? [] : [[id, failure] as const],
+      failure === null || !setsLastFailure(verb, state, failure.class) ? [] : [[id, failure] as const],
     ),
   );
   if (failures.size === 0) return;

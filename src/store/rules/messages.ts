@@ -9,7 +9,7 @@
 
 import { countMessage, findExceededLimit, getRemainingLimits, type LimitUsage } from '../../model/account.ts';
 import { type Actor, createAuditEntry, type NewAuditEntry, toAuditedMessage } from '../../model/audit.ts';
-import type { RecordedFailure } from '../../model/failure.ts';
+import type { FailureClass, RecordedFailure } from '../../model/failure.ts';
 import type { ReportEntryType } from '../../model/feedback.ts';
 import {
   type AcceptResult,
@@ -106,14 +106,20 @@ export function inheritsFailure(verb: string): boolean {
 }
 
 /**
- * Returns true if the failure of an entry of this type becomes the last failure of the message. `state` is the state after the
- * change. A report of a delay that arrives after the bounce does not replace the failure that ended the message.
+ * Returns true if the failure of an entry of this type becomes the last failure of the message. `state` is the state
+ * after the change. A bounced message keeps the failure that ended it: a later report of a delay, of a soft bounce or of
+ * a block does not replace it. A later report of a hard bounce replaces it, because that report suppresses the recipient.
  */
-export function setsLastFailure(verb: string, state: State): boolean {
-  return verb !== DELAY_VERB || state !== 'bounced';
+export function setsLastFailure(verb: string, state: State, failureClass: FailureClass): boolean {
+  if (state !== 'bounced' || !REPORTS_OF_BOUNCED_MESSAGES.has(verb)) return true;
+  return failureClass === 'hard';
 }
 
-const DELAY_VERB = 'delay-reported' satisfies ReportEntryType;
+const REPORTS_OF_BOUNCED_MESSAGES: ReadonlySet<string> = new Set<ReportEntryType>([
+  'bounce-reported',
+  'soft-bounced',
+  'delay-reported',
+]);
 
 /** Returns the lane that a change requires: 1 if the attempt was deferred, otherwise 0. The stored lane never decreases. */
 export function getLane(verb: string): 0 | 1 {

@@ -421,7 +421,7 @@ export function prepareAppend(
         ? rows.readTextOrNull(selectLastFailure.get(seq) ?? { failure: null }, 'failure')
         : rows.toFailureColumn(failure);
     appendEntry.run(seq, seq, at, verb, by, detail, failureText, attempt);
-    if (failure !== null && setsLastFailure(verb, state))
+    if (failure !== null && setsLastFailure(verb, state, failure.class))
       setFailure.run({ class: failure.class, category: failure.category, seq });
     const type = findEventType(verb);
     if (type !== null) outbox.recordEntry(type, seq, state, suppresses);

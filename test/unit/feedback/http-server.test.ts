@@ -4,10 +4,11 @@ import { createServer } from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { expect, onTestFinished, test } from 'vitest';
-import { createBodyReader, sendResponse } from '../../../src/feedback/http-server.ts';
+import { systemClock } from '../../../src/clock.ts';
+import { createBodyReader, REQUEST_TIME_LIMITS, sendResponse } from '../../../src/feedback/http-server.ts';
 
 test('a body that exceeds the total limit of all requests gets a 503 and a closed connection, and its memory is released', async () => {
-  const bodies = createBodyReader(1_000);
+  const bodies = createBodyReader(systemClock, REQUEST_TIME_LIMITS.bodyTimeout, 1_000);
   const server = createServer((request, response) => {
     void bodies.read(request, 10_000).then(({ kind }) => {
       if (kind !== 'aborted') sendResponse(response, { status: kind === 'busy' ? 503 : 200, message: kind });
