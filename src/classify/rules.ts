@@ -489,6 +489,17 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
+    // The code of Microsoft 365 for a domain that does not exist. Its text contains the word DNS.
+    name: 'recipient’s domain does not exist, by the code of Microsoft 365',
+    stages: MAILBOX_STAGES,
+    codes: [550, 554],
+    enhancedCodes: ['5.4.310'],
+    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'dns*'), ...OTHER_DOMAIN_PHRASES],
+    result: RECIPIENT_UNKNOWN,
+    category: 'domain',
+    samples: ['rcpt 550 5.4.310 DNS domain b.example does not exist [Message=InfoDomainNonexistent]'],
+  },
+  {
     name: 'recipient’s domain accepts no mail',
     stages: MAILBOX_STAGES,
     codes: DOMAIN_CODES,
@@ -874,6 +885,7 @@ export const RULES: readonly ReplyRule[] = [
       'unknown mailbox',
       'unknown or illegal user',
       'invalid recipient',
+      'invalid recipients',
       'invalid mailbox',
       'not a valid mailbox',
       'not a valid recipient',
