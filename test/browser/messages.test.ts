@@ -314,6 +314,21 @@ test('an action on selected messages ends after the current message when the ope
   expect(states.toSorted()).toEqual(['cancelled', 'queued', 'queued']);
 });
 
+test('a test message is sent from the list, and the dialog shows the state of that message', async () => {
+  const { page } = await browsers.openSignedIn(service, '/messages?state=suppressed');
+  await page.getByRole('button', { name: 'Send test', exact: true }).click();
+  const dialog = page.getByRole('dialog', { name: 'Send a test message' });
+  await dialog.getByRole('textbox', { name: 'Recipient' }).fill(toSimulatorAddress('bounce+dialog'));
+  expect(await findSeriousFaults(page)).toEqual([]);
+  await dialog.getByRole('button', { name: 'Send test message' }).click();
+  // A message of another client does not replace the test message in the dialog.
+  await submitMessage('other@example.com', 'Of another client');
+  await dialog.getByRole('status').getByText('bounced', { exact: false }).waitFor();
+  await dialog.getByText(toSimulatorAddress('bounce+dialog')).waitFor();
+  await dialog.getByRole('link', { name: 'Show details' }).click();
+  await page.getByRole('heading', { level: 1, name: 'Hello' }).waitFor();
+});
+
 test('the messages that match the filters are exported as CSV with the session header', async () => {
   await waitForState(await submitMessage('csv@example.com', '=1+1'), 'delivered');
   const { page } = await browsers.openSignedIn(service, '/messages?to=csv%40example.com');

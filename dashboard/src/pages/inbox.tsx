@@ -137,7 +137,7 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
         <div className="stack">
           <EmptyState title="No messages">Messages are captured here and not sent.</EmptyState>
           <Card title="Send a test message">
-            <TestMessage session={session} />
+            <TestMessage session={session} isFirst />
           </Card>
         </div>
       ) : null}

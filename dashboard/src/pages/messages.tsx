@@ -20,6 +20,7 @@ import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 import { formatTime } from '../parts/time';
 import { useRowKeys } from '../parts/use-row-keys';
 import { TestMessage } from '../setup/test-message';
+import { TestMessageButton } from '../setup/test-message-button';
 import type { PageProps } from './index';
 
 export function MessagesPage({ session }: PageProps) {
@@ -63,6 +64,7 @@ export function MessagesPage({ session }: PageProps) {
           <ChangeAllButton filters={filters} />
           <ColumnChooser columns={columns} onChange={setColumns} />
           <ExportButton filters={filters} />
+          <TestMessageButton session={session} />
         </Group>
       </PageHead>
       <SearchForm filters={filters} onChange={change} onClear={clear} />
@@ -184,7 +186,7 @@ function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from
       <div className="stack">
         <EmptyState title="No messages">The first message appears here when it is accepted.</EmptyState>
         <Card title="Send a test message">
-          <TestMessage session={session} />
+          <TestMessage session={session} isFirst />
         </Card>
       </div>
     );

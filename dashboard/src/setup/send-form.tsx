@@ -12,9 +12,11 @@ interface SendFormProps {
   readonly transport: string;
   readonly account: string;
   readonly sender: string;
+  /** Called with the id of an accepted test message. */
+  readonly onAccepted: (id: string) => void;
 }
 
-export function SendForm({ transport, account, sender }: SendFormProps) {
+export function SendForm({ transport, account, sender, onAccepted }: SendFormProps) {
   const [to, setTo] = useState(() => getFirstRecipient(transport));
   const send = useApiMutation(
     () => post<TestOutcome>('/messages/test', { account, to, from: sender, subject: 'Hello', message: 'It works.' }),
@@ -26,7 +28,11 @@ export function SendForm({ transport, account, sender }: SendFormProps) {
     <form
       onSubmit={(event) => {
         event.preventDefault();
-        send.mutate(undefined);
+        send.mutate(undefined, {
+          onSuccess: ({ id }) => {
+            if (id !== null) onAccepted(id);
+          },
+        });
       }}
     >
       <div className="test-message-form">

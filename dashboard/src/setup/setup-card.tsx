@@ -158,7 +158,7 @@ function Instructions({ step: { step, action, command, page }, session }: Pick<R
         </div>
       )}
       {step === 'first-message' ? (
-        <TestMessage session={session} />
+        <TestMessage session={session} isFirst />
       ) : command === null ? null : (
         <Copyable value={command} label="the command" block />
       )}

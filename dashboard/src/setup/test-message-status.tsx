@@ -1,14 +1,21 @@
-/** Waits until a new message is accepted, then links to it. */
+/** Shows the state of a test message, with links to the message. */
 import { Anchor, Group, Loader, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { Link } from 'wouter';
-import type { MessagePage } from '../../../src/operations/messages/schemas.ts';
-import { get } from '../api/client';
+import type { FoundMessage, MessageDetails, MessagePage } from '../../../src/operations/messages/schemas.ts';
+import { get, path } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
 import { StateBadge } from '../parts/state-badge';
 
-export function TestMessageStatus({ captured }: { readonly captured: boolean }) {
+type StatusMessage = Pick<FoundMessage, 'id' | 'to' | 'state' | 'deferred'>;
+
+interface StatusProps {
+  readonly captured: boolean;
+}
+
+/** Waits until a new message is accepted, and then shows its state. */
+export function FirstMessageStatus({ captured }: StatusProps) {
   const initialId = useRef<string | null | undefined>(undefined);
   const refetchInterval = usePollingInterval();
   const newest = useQuery({
@@ -18,6 +25,24 @@ export function TestMessageStatus({ captured }: { readonly captured: boolean }) 
   });
   if (newest.isSuccess && initialId.current === undefined) initialId.current = newest.data?.id ?? null;
   const message = newest.data !== null && newest.data?.id !== initialId.current ? newest.data : undefined;
+  return <Status message={message} captured={captured} />;
+}
+
+/** Shows the state of the message with this id. */
+export function SentMessageStatus({ id, captured }: StatusProps & { readonly id: string }) {
+  const refetchInterval = usePollingInterval();
+  const sent = useQuery({
+    queryKey: ['messages', id, 'test'],
+    queryFn: () => get<MessageDetails>(path`/messages/${id}`),
+    refetchInterval,
+  });
+  const message = sent.data;
+  if (message === undefined) return <Status message={undefined} captured={captured} />;
+  const isDeferred = message.state === 'queued' && message.attempts.at(-1)?.outcome === 'deferred';
+  return <Status message={{ ...message, deferred: isDeferred }} captured={captured} />;
+}
+
+function Status({ message, captured }: StatusProps & { readonly message: StatusMessage | undefined }) {
   return (
     <Group gap="xs" role="status" aria-live="polite">
       {message === undefined ? (

@@ -1,6 +1,6 @@
 /**
- * Submits a test message, with a button or with a curl command that contains an API key, and then shows the state of the
- * message that arrives.
+ * Submits a test message, with a button or with a curl command that contains an API key, and then shows the state of that
+ * message.
  */
 import { Anchor, Button, Group, Loader, NativeSelect, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
@@ -18,15 +18,25 @@ import { Copyable } from '../parts/copyable';
 import { ErrorAlert } from '../parts/page-states';
 import { SendForm } from './send-form';
 import './setup.css';
-import { TestMessageStatus } from './test-message-status';
+import { FirstMessageStatus, SentMessageStatus } from './test-message-status';
 
 /** The account of the first key, which the service creates on an empty database. */
 const FIRST_ACCOUNT = 'default';
 
-export function TestMessage({ session }: { readonly session: Session }) {
+interface TestMessageProps {
+  readonly session: Session;
+  /**
+   * True on an installation without messages: the form also shows the command of a client, and the next accepted message
+   * counts as the test message. Otherwise only a message that the form has sent counts.
+   */
+  readonly isFirst: boolean;
+}
+
+export function TestMessage({ session, isFirst }: TestMessageProps) {
   const { publicUrl, transport } = session;
   const accounts = useAccounts();
   const [chosenAccount, setChosenAccount] = useState<string | null>(null);
+  const [sentId, setSentId] = useState<string | null>(null);
   if (publicUrl === null)
     return (
       <div>
@@ -59,8 +69,16 @@ export function TestMessage({ session }: { readonly session: Session }) {
           onChange={(event) => setChosenAccount(event.currentTarget.value)}
         />
       ) : null}
-      <Submission key={account} session={session} publicUrl={publicUrl} account={account} />
-      <TestMessageStatus captured={transport === 'capture'} />
+      <Submission
+        key={account}
+        session={session}
+        publicUrl={publicUrl}
+        account={account}
+        withCommand={isFirst}
+        onAccepted={setSentId}
+      />
+      {sentId !== null ? <SentMessageStatus key={sentId} id={sentId} captured={transport === 'capture'} /> : null}
+      {sentId === null && isFirst ? <FirstMessageStatus captured={transport === 'capture'} /> : null}
     </div>
   );
 }
@@ -69,9 +87,11 @@ interface SubmissionProps {
   readonly session: Session;
   readonly publicUrl: string;
   readonly account: string;
+  readonly withCommand: boolean;
+  readonly onAccepted: (id: string) => void;
 }
 
-function Submission({ session, publicUrl, account }: SubmissionProps) {
+function Submission({ session, publicUrl, account, withCommand, onAccepted }: SubmissionProps) {
   const { transport, firstKey } = session;
   const sender = useSender(transport, account);
   const create = useMutation({
@@ -90,7 +110,8 @@ function Submission({ session, publicUrl, account }: SubmissionProps) {
     );
   const isFirstKey = account === FIRST_ACCOUNT && firstKey !== null && create.data === undefined;
   const key = create.data?.key ?? (isFirstKey ? firstKey : null);
-  const form = <SendForm transport={transport} account={account} sender={sender} />;
+  const form = <SendForm transport={transport} account={account} sender={sender} onAccepted={onAccepted} />;
+  if (!withCommand) return form;
   if (key === null)
     return (
       <>
