@@ -366,8 +366,8 @@ export function createMetrics({
       if (reportedAt === null) feedbackAge.remove();
       else feedbackAge.set(Math.max(0, clock.now() - reportedAt) / 1000);
       const webhooks = (await readWebhookStatistics?.()) ?? [];
-      pendingWebhookGauge.set(webhooks.reduce((sum, { pending }) => sum + pending, 0));
-      failedWebhookGauge.set(webhooks.reduce((sum, { failed }) => sum + failed, 0));
+      pendingWebhookGauge.set(webhooks.reduce((sum, { pendingCount }) => sum + pendingCount, 0));
+      failedWebhookGauge.set(webhooks.reduce((sum, { failedCount }) => sum + failedCount, 0));
       const pendingSince = webhooks.flatMap(({ oldestPendingAt }) => oldestPendingAt ?? []);
       const oldestPendingAt = pendingSince.reduce((oldest, at) => Math.min(oldest, at), clock.now());
       webhookOldestAge.set((clock.now() - oldestPendingAt) / 1000);
