@@ -13,8 +13,8 @@ import { listFiles, ROOT } from './house/source.ts';
 import { describeExit } from './rig/exit.ts';
 
 interface TestCounts {
-  passed: number;
-  failed: number;
+  passedCount: number;
+  failedCount: number;
 }
 
 interface VitestReport {
@@ -34,11 +34,11 @@ const MODULES = join(ROOT, 'node_modules');
 
 function record(counts: TestCounts, name: string, faults: readonly string[], reason: string | null): void {
   if (faults.length === 0) {
-    counts.passed += 1;
+    counts.passedCount += 1;
     console.log(`  ok    ${name}`);
     return;
   }
-  counts.failed += 1;
+  counts.failedCount += 1;
   console.log(`  FAIL  ${name}`);
   if (reason !== null) console.log(`        because ${reason}`);
   for (const fault of faults) console.log(`        ${fault.replaceAll('\n', '\n        ')}`);
@@ -80,13 +80,13 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
       );
       return;
     }
-    counts.passed += report.numPassedTests;
+    counts.passedCount += report.numPassedTests;
     // Skipped tests and files that could not be loaded count as failed.
     const unloadedFiles = report.testResults.filter(
       (file) => file.status === 'failed' && !file.assertionResults.some((assertion) => assertion.status === 'failed'),
     );
     const failedCount = report.numFailedTests + report.numPendingTests + report.numTodoTests + unloadedFiles.length;
-    counts.failed += failedCount;
+    counts.failedCount += failedCount;
     if (report.numPassedTests === 0) record(counts, 'vitest', ['no test passed'], null);
     else if (failedCount === 0 && vitestRun.status !== 0) {
       record(
@@ -130,7 +130,7 @@ function readReport(path: string): VitestReport | null {
 
 const filters = process.argv.slice(2).filter((argument) => argument !== '--long');
 const isLong = process.argv.includes('--long');
-const counts: TestCounts = { passed: 0, failed: 0 };
+const counts: TestCounts = { passedCount: 0, failedCount: 0 };
 console.log('lint and format');
 record(
   counts,
@@ -147,5 +147,5 @@ const sources = readSources();
 for (const rule of RULES) record(counts, rule.name, rule.check(sources), rule.reason);
 console.log('tests');
 runVitest(counts, filters);
-console.log(`\n${counts.passed} passed, ${counts.failed} failed`);
-process.exitCode = counts.failed > 0 || counts.passed === 0 ? 1 : 0;
+console.log(`\n${counts.passedCount} passed, ${counts.failedCount} failed`);
+process.exitCode = counts.failedCount > 0 || counts.passedCount === 0 ? 1 : 0;

@@ -109,13 +109,13 @@ test('before a change of millions of messages the dialog states that it counted 
   await replaceResponses(page, /\/messages\/count\?/, (route) =>
     route.fulfill({ json: { count: 10_000, isComplete: false } }),
   );
-  let batches = 0;
+  let batchCount = 0;
   let answerBatch = () => undefined as unknown;
   await replaceResponses(page, /\/messages\/change$/, async (route) => {
-    batches += 1;
+    batchCount += 1;
     // The second batch is answered after the stop.
-    if (batches === 2) await new Promise<void>((resolve) => (answerBatch = resolve));
-    await route.fulfill({ json: { done: 500, refused: 0, reasons: [], next: `batch-${batches}` } });
+    if (batchCount === 2) await new Promise<void>((resolve) => (answerBatch = resolve));
+    await route.fulfill({ json: { done: 500, refused: 0, reasons: [], next: `batch-${batchCount}` } });
   });
   await page.getByRole('button', { name: 'Change all…' }).click();
   const dialog = page.getByRole('dialog', { name: 'Change all messages of this filter' });
@@ -124,10 +124,10 @@ test('before a change of millions of messages the dialog states that it counted 
   await dialog.getByRole('button', { name: 'Cancel at least 10,000 messages' }).click();
   await dialog.getByText('Running: 500 done').waitFor();
   await dialog.getByRole('button', { name: 'Stop' }).click();
-  await expect.poll(() => batches).toBe(2);
+  await expect.poll(() => batchCount).toBe(2);
   answerBatch();
   await dialog.getByText('Stopped; completed changes are not undone: 1,000 done.').waitFor();
-  expect(batches).toBe(2);
+  expect(batchCount).toBe(2);
 });
 
 /** Hides the page, as behind another tab or on a sleeping computer, or shows it again. */

@@ -23,40 +23,40 @@ const findHeading = (page: Page, name: string) => page.getByRole('heading', { le
 
 /** Counts the loads of the page from now on. */
 function countLoads(page: Page): () => number {
-  let loads = 0;
-  page.on('load', () => loads++);
-  return () => loads;
+  let loadCount = 0;
+  page.on('load', () => loadCount++);
+  return () => loadCount;
 }
 
 describe('a missing file of the dashboard after an upgrade', () => {
   test('causes one reload of the dashboard, and the page is shown', async () => {
     const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
-    const loads = countLoads(page);
+    const countPageLoads = countLoads(page);
     const restore = await replaceResponses(page, ACCOUNTS, (route) => {
       restore();
       return route.fulfill({ status: 404, body: '{}' });
     });
     await openPage(page, 'Accounts');
     await findHeading(page, 'Accounts').waitFor();
-    expect(loads()).toBe(1);
+    expect(countPageLoads()).toBe(1);
   });
 
   test('that is still missing after the reload is reported in place of the page, and the other pages are shown', async () => {
     const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
-    const loads = countLoads(page);
+    const countPageLoads = countLoads(page);
     const restore = await replaceResponses(page, ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
     await openPage(page, 'Accounts');
     await findHeading(page, 'This page cannot be shown').waitFor();
     await page.getByText('This page belongs to an older version of the service. Reload it.').waitFor();
-    expect(loads()).toBe(1);
+    expect(countPageLoads()).toBe(1);
     expect(await findSeriousFaults(page)).toEqual([]);
     await openPage(page, 'Domains');
     await findHeading(page, 'Domains').waitFor();
     await openPage(page, 'Accounts');
     await findHeading(page, 'This page cannot be shown').waitFor();
-    expect(loads()).toBe(1);
+    expect(countPageLoads()).toBe(1);
     restore();
     await page.getByRole('button', { name: 'Try again' }).click();
     await findHeading(page, 'Accounts').waitFor();
@@ -65,11 +65,11 @@ describe('a missing file of the dashboard after an upgrade', () => {
   test('causes no reload while the service does not answer', async () => {
     const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
-    const loads = countLoads(page);
+    const countPageLoads = countLoads(page);
     await page.route(/.*/, (route) => route.abort());
     await openPage(page, 'Accounts');
     await page.getByText('the service does not answer. Check that it is running.').waitFor();
-    expect(loads()).toBe(0);
+    expect(countPageLoads()).toBe(0);
   });
 });
 

@@ -94,19 +94,19 @@ beforeAll(async () => {
 
 function toCounts({ count, bouncedCount, complainedCount, deliveryMs, confirmationMs }: KeyMessages): MutableKeyCounts {
   const counts = createKeyCounts();
-  const delivered = count - bouncedCount;
+  const deliveredCount = count - bouncedCount;
   Object.assign(counts, {
     accepted: count,
-    delivered,
+    delivered: deliveredCount,
     ended: count,
     bounced: bouncedCount,
     hard: bouncedCount,
     complained: complainedCount,
   });
-  counts.latencies.set(getLatencyBucket(deliveryMs), delivered);
+  counts.latencies.set(getLatencyBucket(deliveryMs), deliveredCount);
   if (confirmationMs !== null) {
-    counts.confirmed = delivered;
-    counts.confirmations.set(getLatencyBucket(confirmationMs), delivered);
+    counts.confirmed = deliveredCount;
+    counts.confirmations.set(getLatencyBucket(confirmationMs), deliveredCount);
   }
   return counts;
 }
@@ -115,10 +115,10 @@ test('the page states which mailbox provider became slower, and shows its figure
   const { page } = await browsers.openSignedIn(service, '/');
   await page.getByRole('link', { name: 'Deliverability' }).click();
   await page.getByRole('heading', { level: 1, name: 'Deliverability' }).waitFor();
-  const changes = page.getByRole('region', { name: 'What changed' });
-  await changes.getByText(/:00 UTC to .*, compared with .*:00 UTC to .*:00 UTC$/).waitFor();
-  await changes.getByText(/Microsoft: the bounce rate rose from 0\.5 % to 10 %/).waitFor();
-  const slowerProviderItem = changes
+  const changeRegion = page.getByRole('region', { name: 'What changed' });
+  await changeRegion.getByText(/:00 UTC to .*, compared with .*:00 UTC to .*:00 UTC$/).waitFor();
+  await changeRegion.getByText(/Microsoft: the bounce rate rose from 0\.5 % to 10 %/).waitFor();
+  const slowerProviderItem = changeRegion
     .getByRole('listitem')
     .filter({ hasText: /Microsoft: the p50 of the delivery time rose/ });
   await slowerProviderItem.waitFor();

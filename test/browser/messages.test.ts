@@ -268,9 +268,9 @@ test('selected messages are cancelled after a confirmation, and an ended message
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));
   const { page, allowFaults } = await browsers.openSignedIn(service, '/messages?q=selected');
   allowFaults(/status of 409/);
-  const boxes = page.getByRole('table').getByRole('checkbox');
-  await expect.poll(() => boxes.count()).toBe(2);
-  for (const box of await boxes.all()) await box.check();
+  const checkboxes = page.getByRole('table').getByRole('checkbox');
+  await expect.poll(() => checkboxes.count()).toBe(2);
+  for (const checkbox of await checkboxes.all()) await checkbox.check();
   await page.getByText('2 messages selected').waitFor();
   await browsers.callApi(service, 'POST', `/messages/${ids[0]}/cancel`);
   await page.getByRole('button', { name: 'Cancel…' }).click();
@@ -284,9 +284,9 @@ test('an action on selected messages ends after the current message when the ope
   const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));
   const { page } = await browsers.openSignedIn(service, '/messages?q=leaving');
-  const boxes = page.getByRole('table').getByRole('checkbox');
-  await expect.poll(() => boxes.count()).toBe(3);
-  for (const box of await boxes.all()) await box.check();
+  const checkboxes = page.getByRole('table').getByRole('checkbox');
+  await expect.poll(() => checkboxes.count()).toBe(3);
+  for (const checkbox of await checkboxes.all()) await checkbox.check();
   const cancelUrls: string[] = [];
   let release = () => undefined as unknown;
   const releasePromise = new Promise<void>((resolve) => {

@@ -2,7 +2,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { STORES } from '../rig/stores.ts';
 
-const hash = (letter: string) => letter.repeat(64);
+const createHash = (letter: string) => letter.repeat(64);
 
 describe.each(STORES)('the $name store', ({ open }) => {
   const createStoreWith = async () => {
@@ -22,7 +22,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       after: JSON.stringify({ expiresAt: 9 }),
     });
     for (const n of [1, 2, 3]) {
-      const token = { name: `ünpaid ${n}`, prefix: 'po_a', hash: hash(String(n)), expiresAt: 9 };
+      const token = { name: `ünpaid ${n}`, prefix: 'po_a', hash: createHash(String(n)), expiresAt: 9 };
       await store.createToken(token, n, { name: 'cli:root', at: n });
     }
     const page = await store.listAudit(null, 2);
@@ -32,23 +32,28 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a token is found by its hash and has a unique name, and a revoked token remains revoked', async () => {
     const store = await createStoreWith();
-    const createResult = await store.createToken({ name: 'ci', prefix: 'po_abc', hash: hash('a'), expiresAt: 50 }, 7);
+    const createResult = await store.createToken(
+      { name: 'ci', prefix: 'po_abc', hash: createHash('a'), expiresAt: 50 },
+      7,
+    );
     expect(createResult).toMatchObject({
       kind: 'done',
       value: { name: 'ci', prefix: 'po_abc', createdAt: 7, expiresAt: 50, revokedAt: null, lastUsedAt: null },
     });
-    expect(await store.createToken({ name: 'ci', prefix: 'po_b', hash: hash('b'), expiresAt: null }, 8)).toEqual({
+    expect(await store.createToken({ name: 'ci', prefix: 'po_b', hash: createHash('b'), expiresAt: null }, 8)).toEqual({
       kind: 'exists',
     });
     const id = createResult.kind === 'done' ? createResult.value.id : 0;
     await store.updateTokenLastUsed(id, 20);
     await store.updateTokenLastUsed(id, 10);
-    expect(await store.findTokens([hash('c'), hash('a')])).toMatchObject([{ id, lastUsedAt: 20 }]);
-    expect(await store.findTokens([hash('c')])).toEqual([]);
+    expect(await store.findTokens([createHash('c'), createHash('a')])).toMatchObject([{ id, lastUsedAt: 20 }]);
+    expect(await store.findTokens([createHash('c')])).toEqual([]);
     expect(await store.revokeToken(id, 30)).toMatchObject({ kind: 'done', value: { revokedAt: 30 } });
     expect(await store.revokeToken(id, 40)).toMatchObject({ kind: 'done', value: { revokedAt: 30 } });
     expect(await store.revokeToken(999, 40)).toEqual({ kind: 'missing' });
-    expect(await store.createToken({ name: 'ci', prefix: 'po_b', hash: hash('b'), expiresAt: null }, 8)).toMatchObject({
+    expect(
+      await store.createToken({ name: 'ci', prefix: 'po_b', hash: createHash('b'), expiresAt: null }, 8),
+    ).toMatchObject({
       kind: 'done',
     });
     expect((await store.listTokens()).map(({ name, revokedAt }) => [name, revokedAt])).toEqual([
@@ -59,12 +64,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('an ended session stays ended until its expiry', async () => {
     const store = await createStoreWith();
-    await store.endSession(hash('a'), 100, 10);
-    await store.endSession(hash('a'), 100, 20);
-    expect([await store.isSessionEnded(hash('a')), await store.isSessionEnded(hash('b'))]).toEqual([true, false]);
-    await store.endSession(hash('b'), 200, 99);
-    expect(await store.isSessionEnded(hash('a'))).toBe(true);
-    await store.endSession(hash('c'), 300, 100);
-    expect([await store.isSessionEnded(hash('a')), await store.isSessionEnded(hash('b'))]).toEqual([false, true]);
+    await store.endSession(createHash('a'), 100, 10);
+    await store.endSession(createHash('a'), 100, 20);
+    expect([await store.isSessionEnded(createHash('a')), await store.isSessionEnded(createHash('b'))]).toEqual([
+      true,
+      false,
+    ]);
+    await store.endSession(createHash('b'), 200, 99);
+    expect(await store.isSessionEnded(createHash('a'))).toBe(true);
+    await store.endSession(createHash('c'), 300, 100);
+    expect([await store.isSessionEnded(createHash('a')), await store.isSessionEnded(createHash('b'))]).toEqual([
+      false,
+      true,
+    ]);
   });
 });

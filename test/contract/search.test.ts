@@ -47,10 +47,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   /** Indexes everything accepted before `until`, in segments of at least this many messages. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
-    let steps = 0;
+    let stepCount = 0;
     while ((await store.indexMessages({ horizon: getMinIdAt(until), minSegmentMessages: 1, now })).hasChanged)
-      steps += 1;
-    return steps;
+      stepCount += 1;
+    return stepCount;
   }
 
   /** Reads all pages of a search. */

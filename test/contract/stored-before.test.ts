@@ -117,8 +117,8 @@ const WRITERS = {
     for (const [table, rows] of Object.entries(tables)) {
       for (const row of rows) {
         const columns = Object.keys(row).map((name) => `"${name}"`);
-        const marks = columns.map(() => '?').join(', ');
-        const insert = database.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${marks})`);
+        const placeholders = columns.map(() => '?').join(', ');
+        const insert = database.prepare(`INSERT INTO ${table} (${columns.join(', ')}) VALUES (${placeholders})`);
         insert.run(...Object.values(row).map((value) => (typeof value === 'boolean' ? Number(value) : value)));
       }
     }
@@ -213,14 +213,14 @@ test.each(STORES)('the $name store delivers messages that an older version has q
   expect(claimResult.messages.map(({ id }) => id).sort()).toEqual(queuedMessages.map(({ id }) => id).sort());
   const event = { at: now, verb: 'delivered', by: lease.owner, detail: '250 ok', failure: null, attempt: null };
   const changes = [{ to: 'delivered', dueAt: null, event, suppress: null }] as const;
-  const ends = claimResult.messages.map(({ id, attempts }) => ({
+  const settlements = claimResult.messages.map(({ id, attempts }) => ({
     id,
     owner: lease.owner,
     attempts,
     changes,
     refundAttempt: false,
   }));
-  expect(await store.settle(ends)).toEqual(ends.map(() => 'settled'));
+  expect(await store.settle(settlements)).toEqual(settlements.map(() => 'settled'));
   const storedMessage = await store.findMessage(message.id);
   expect(storedMessage?.state).toBe('delivered');
   expect(storedMessage?.events.at(-1)).toEqual(event);

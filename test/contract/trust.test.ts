@@ -173,13 +173,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     };
     const knownVersion = await readVersionOf();
     expect((await store.setAccount('default', { volume: 5 }, 1, knownVersion)).kind).toBe('done');
-    const stale = {
+    const staleResult = {
       kind: 'stale',
       value: expect.objectContaining({ limits: { ...NO_LIMITS, volume: 5 }, locked: null }),
     };
-    expect(await store.setAccount('default', { volume: 6 }, 2, knownVersion)).toEqual(stale);
-    expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, knownVersion)).toEqual(stale);
-    expect(await store.lockAccount('default', 'unpaid', 3, knownVersion)).toEqual(stale);
+    expect(await store.setAccount('default', { volume: 6 }, 2, knownVersion)).toEqual(staleResult);
+    expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, knownVersion)).toEqual(staleResult);
+    expect(await store.lockAccount('default', 'unpaid', 3, knownVersion)).toEqual(staleResult);
     // An accepted message does not change the version of the account.
     const readVersion = await readVersionOf();
     await store.accept([createMessage({})]);
@@ -468,19 +468,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a configuration set is stored until it is replaced or removed, and reaches the caches of nodes', async () => {
     const store = await createStoreWith();
-    const seen: (string | null | undefined)[] = [];
-    await store.watchDirectory(({ accounts }) => seen.push(...accounts.map((account) => account.sesConfigurationSet)));
+    const seenConfigurationSets: (string | null | undefined)[] = [];
+    await store.watchDirectory(({ accounts }) =>
+      seenConfigurationSets.push(...accounts.map((account) => account.sesConfigurationSet)),
+    );
     const readSet = async () => (await findAccount(store, 'default'))?.sesConfigurationSet;
     expect(await readSet()).toBeNull();
     const computeVersion = async () => computeAccountVersion((await findAccount(store, 'default')) as Account);
     const versionBefore = await computeVersion();
     await store.setAccount('default', { sesConfigurationSet: 'news' }, 1);
     expect([await readSet(), (await computeVersion()) === versionBefore]).toEqual(['news', false]);
-    await expect.poll(() => seen.at(-1)).toBe('news');
+    await expect.poll(() => seenConfigurationSets.at(-1)).toBe('news');
     await store.setAccount('default', { bounceRate: 0.5 }, 2);
     expect(await readSet()).toBe('news');
     await store.setAccount('default', { sesConfigurationSet: null }, 3);
     expect([await readSet(), await computeVersion()]).not.toContain('news');
-    await expect.poll(() => seen.at(-1)).toBeNull();
+    await expect.poll(() => seenConfigurationSets.at(-1)).toBeNull();
   });
 });

@@ -443,8 +443,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await settle(store, deadNodeDelivery, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
     // A service without other nodes ends the leases of its earlier processes.
     expect(await store.recoverDeliveries({ ...recovery, includeAllLeases: true })).toBe(2);
-    const recovered = await claim(store, now, 'node-a');
-    expect(recovered.map(({ id }) => id).toSorted()).toEqual([deadNodeDelivery.id, liveNodeDelivery.id].toSorted());
+    const recoveredDeliveries = await claim(store, now, 'node-a');
+    expect(recoveredDeliveries.map(({ id }) => id).toSorted()).toEqual(
+      [deadNodeDelivery.id, liveNodeDelivery.id].toSorted(),
+    );
     expect(await settle(store, callerDelivery, { kind: 'delivered' }, now)).toEqual([
       { kind: 'settled', disabled: null },
     ]);

@@ -40,10 +40,10 @@ function prepareDatabasePath(folder: string): string {
 }
 
 describe('the database file', () => {
-  let filled = '';
+  let filledDatabasePath = '';
   beforeAll(() => {
-    filled = prepareDatabasePath(rig.createFolder());
-    const database = openDatabase(filled);
+    filledDatabasePath = prepareDatabasePath(rig.createFolder());
+    const database = openDatabase(filledDatabasePath);
     const { operations, run } = createEngine(database);
     operations.createAccount('default', NO_LIMITS, 1);
     const batch = Array.from({ length: 200 }, () => createMessage({ message: 'x'.repeat(500) }));
@@ -67,7 +67,7 @@ describe('the database file', () => {
     async (cutPosition) => {
       const folder = createTemporaryFolder();
       const path = prepareDatabasePath(folder);
-      copyFileSync(filled, path);
+      copyFileSync(filledDatabasePath, path);
       const fullLength = readFileSync(path).length;
       truncateSync(path, cutPosition > 1 ? cutPosition : Math.floor((fullLength * cutPosition) / 8_192) * 8_192);
       const bytesBefore = readFileSync(path);
@@ -100,7 +100,7 @@ describe('the database file', () => {
 
   test('of a later version is refused and not changed', async () => {
     const folder = createTemporaryFolder();
-    copyFileSync(filled, prepareDatabasePath(folder));
+    copyFileSync(filledDatabasePath, prepareDatabasePath(folder));
     const laterDatabase = new DatabaseSync(prepareDatabasePath(folder));
     laterDatabase.exec('PRAGMA user_version = 99');
     laterDatabase.close();

@@ -26,7 +26,7 @@ import { runCommand, runJsonCommand, startProcess, submit, submitAccepted } from
 
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 
-interface Listed {
+interface ListedMessage {
   readonly id: string;
 }
 
@@ -46,9 +46,9 @@ test('a second service that uses a symbolic link to the file or the folder is re
       expect.stringMatching(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/),
     ]);
   }
-  expect((await runJsonCommand<Listed[]>(folder, ['message', 'list'], createSettings('other/linked.db')))[0]?.id).toBe(
-    id,
-  );
+  expect(
+    (await runJsonCommand<ListedMessage[]>(folder, ['message', 'list'], createSettings('other/linked.db')))[0]?.id,
+  ).toBe(id);
   const { key } = await runJsonCommand<{ key: string }>(
     folder,
     ['key', 'create', 'default'],
@@ -238,7 +238,7 @@ test('after a stop the database contains the content of the deleted log', async 
   expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(500);
   service.kill('SIGTERM');
   expect(await service.exitPromise).toBe(0);
-  const list = await runJsonCommand<Listed[]>(folder, ['message', 'list'], settings);
+  const list = await runJsonCommand<ListedMessage[]>(folder, ['message', 'list'], settings);
   expect(list.map((message) => message.id)).toContain(id);
 });
 

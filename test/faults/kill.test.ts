@@ -28,7 +28,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   await createDisabledWebhook(url === undefined ? { kind: 'sqlite', path: database } : parsePostgresUrl(url));
   const acknowledgedIds = new Set<string>();
   let key = (await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'other'], settings)).key;
-  let repeatable = 0;
+  let repeatableCount = 0;
   for (let round = 0; round < ROUND_COUNT; round += 1) {
     const service = await startProcess(folder, settings);
     key = service.key ?? key;
@@ -56,7 +56,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
     // Only the message in transmission on each connection, and messages whose outcomes are being stored, can be
     // delivered twice.
     expect(unrecordedCount).toBeLessThanOrEqual(CONNECTION_COUNT + MAX_UNRECORDED_LEASE_ENDS);
-    repeatable += unrecordedCount;
+    repeatableCount += unrecordedCount;
   }
   const lastService = await startProcess(folder, settings);
   const listMissing = () => [...acknowledgedIds].filter((id) => !sink.acceptCounts.has(id));
@@ -74,12 +74,13 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   const ids = new Set(storedMessages.map(({ id }) => id));
   expect([...acknowledgedIds].filter((id) => !ids.has(id))).toEqual([]);
   const duplicates = [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
-  expect(duplicates).toBeLessThanOrEqual(repeatable);
+  expect(duplicates).toBeLessThanOrEqual(repeatableCount);
   lastService.kill('SIGTERM');
   expect(await lastService.exitPromise).toBe(0);
-  const { entries, differences } = url === undefined ? compareSqliteEvents(database) : await comparePostgresEvents(url);
+  const { entryCount, differences } =
+    url === undefined ? compareSqliteEvents(database) : await comparePostgresEvents(url);
   expect(differences).toEqual([]);
-  expect(entries).toBeGreaterThanOrEqual(2 * acknowledgedIds.size);
+  expect(entryCount).toBeGreaterThanOrEqual(2 * acknowledgedIds.size);
 });
 
 test('under hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice', async () => {

@@ -121,7 +121,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
   (databaseState, links, expectedAccounts) => {
     // A kill before a step has the same effect as a kill after the previous step.
     test('results in the complete old or new database, or in one line with the remedy', async () => {
-      let refusals = 0;
+      let refusalCount = 0;
       for (let step = 1; ; step += 1) {
         const path = join(createTemporaryFolder(), 'postrider.db');
         DATABASE_STATES[databaseState](path);
@@ -134,7 +134,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
         expect(exitResult).toBe('SIGKILL');
         const foundAccounts = await readAccounts(path).catch((error: Error) => error.message);
         if (typeof foundAccounts === 'string') {
-          refusals += 1;
+          refusalCount += 1;
           // The line names `postrider restore FILE`, or reports the earlier damage of the database.
           expect(foundAccounts).toMatch(/restore/i);
           restoreDatabase(backup, path, new Date());
@@ -158,8 +158,8 @@ describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
         expect(readdirSync(join(path, '..')).filter((name) => /\.restor/.test(name) && !existsSync(path))).toEqual([]);
       }
       if (databaseState !== 'whose log is only in the -wal file' || links === 'no-links')
-        expect(refusals).toBeGreaterThan(0);
-      else expect(refusals).toBe(0);
+        expect(refusalCount).toBeGreaterThan(0);
+      else expect(refusalCount).toBe(0);
     });
   },
 );
@@ -253,9 +253,11 @@ test('at least one of two concurrent restores succeeds, a failed restore prints 
   const folder = createTemporaryFolder();
   mkdirSync(join(folder, 'data'));
   createCrashedDatabase(join(folder, 'data/postrider.db'));
-  const ends = await Promise.all([1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED_SETTINGS)));
-  expect(ends.some(({ code }) => code === 0)).toBe(true);
-  for (const { code, stderr } of ends)
+  const restoreResults = await Promise.all(
+    [1, 2].map(() => runCommand(folder, ['restore', backup], EMBEDDED_SETTINGS)),
+  );
+  expect(restoreResults.some(({ code }) => code === 0)).toBe(true);
+  for (const { code, stderr } of restoreResults)
     if (code !== 0) expect(stderr).toMatch(/^postrider: another service, a restore or a transfer uses [^\n]+\n$/);
   expect(await readAccounts(join(folder, 'data/postrider.db'))).toEqual(NEW_ACCOUNTS);
 });

@@ -24,7 +24,7 @@ test.each([
       settings.POSTRIDER_DATABASE = await createTemporaryDatabase();
       settings.POSTRIDER_SECRET = SECRET;
     }
-    const { states, types, repetitions, ...differences } = await runWebhookTrial({
+    const { states, types, repetitionCount, ...differences } = await runWebhookTrial({
       messageCount: MESSAGE_COUNT,
       settings,
       nodeCount,
@@ -34,7 +34,7 @@ test.each([
       maxAgeMs: 60_000,
       onProgress: (line) => process.stderr.write(`${line}\n`),
     });
-    process.stderr.write(`${JSON.stringify({ store, states, types, repetitions })}\n`);
+    process.stderr.write(`${JSON.stringify({ store, states, types, repetitions: repetitionCount })}\n`);
     expect(differences).toEqual({ missing: [], extra: [], unstable: [] });
     expect(Object.keys(types).toSorted()).toEqual([...MESSAGE_EVENT_TYPES, 'suppression.added'].toSorted());
     expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(MESSAGE_COUNT);

@@ -268,10 +268,15 @@ describe('the examples of the README', () => {
 describe('with the real service', () => {
   test('a message is accepted once per idempotency key, and the second id is the first id', async () => {
     const { client, accountId } = await createClientOf();
-    const first = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
-    expect(first).toMatchObject({ id: expect.stringMatching(UUID), replayed: false, ignoredFields: [], attempts: 1 });
-    const second = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
-    expect(second).toMatchObject({ id: first.id, replayed: true });
+    const firstResult = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
+    expect(firstResult).toMatchObject({
+      id: expect.stringMatching(UUID),
+      replayed: false,
+      ignoredFields: [],
+      attempts: 1,
+    });
+    const secondResult = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
+    expect(secondResult).toMatchObject({ id: firstResult.id, replayed: true });
     const extraFields = { ...MESSAGE, cc: 'bob@example.com', attachments: [] };
     expect(await client.send(extraFields)).toMatchObject({ replayed: false, ignoredFields: ['cc', 'attachments'] });
     expect(await countMessages(accountId)).toBe(2);
@@ -332,10 +337,10 @@ describe('with the real service', () => {
 
   test('a message whose commit fails once is accepted when the request is repeated', async () => {
     const { client, accountId } = await createClientOf();
-    let commits = 0;
+    let commitCount = 0;
     beforeAccept = async () => {
-      commits += 1;
-      if (commits === 1) throw new Error('the disk is full');
+      commitCount += 1;
+      if (commitCount === 1) throw new Error('the disk is full');
     };
     expect(await client.send(MESSAGE)).toMatchObject({ replayed: false, attempts: 2 });
     expect(await countMessages(accountId)).toBe(1);
@@ -346,10 +351,10 @@ describe('with the real service', () => {
     const options = { baseUrl: `http://127.0.0.1:${proxy.port}`, timeoutMs: 60_000 };
     const reset = await createClientOf({}, options);
     // The service commits the message, and its response is lost.
-    let commits = 0;
+    let commitCount = 0;
     beforeAccept = async () => {
-      commits += 1;
-      if (commits === 1) proxy.closeAll();
+      commitCount += 1;
+      if (commitCount === 1) proxy.closeAll();
     };
     expect(await reset.client.send(MESSAGE)).toMatchObject({ replayed: true, attempts: 2 });
     expect(await countMessages(reset.accountId)).toBe(1);
@@ -371,17 +376,21 @@ describe('with the real service', () => {
 
   test('no redirect is followed, and a server that is not Postrider is never a success', async () => {
     const { client: direct, accountId } = await createClientOf();
-    const redirecting = await startOtherServer((_, response) => {
+    const redirectingServer = await startOtherServer((_, response) => {
       response.writeHead(307, { Location: `${baseUrl}/api/v1/send-mail` }).end();
     });
     const { apiKey } = { apiKey: service.firstKey ?? '' };
     const sendTo = (url: string) =>
       catchSendError(library.createClient({ baseUrl: url, apiKey, maxAttempts: 1 }).send(MESSAGE));
-    expect(await sendTo(redirecting)).toMatchObject({ kind: 'unexpected-response', status: 307, mayBeAccepted: true });
-    const page = await startOtherServer((_, response) => {
+    expect(await sendTo(redirectingServer)).toMatchObject({
+      kind: 'unexpected-response',
+      status: 307,
+      mayBeAccepted: true,
+    });
+    const htmlServer = await startOtherServer((_, response) => {
       response.writeHead(201, { 'Content-Type': 'text/html' }).end('<html>Welcome</html>');
     });
-    expect(await sendTo(page)).toMatchObject({ kind: 'unexpected-response', status: 201, mayBeAccepted: true });
+    expect(await sendTo(htmlServer)).toMatchObject({ kind: 'unexpected-response', status: 201, mayBeAccepted: true });
     const truncatingServer = await startOtherServer((_, response) => {
       response.writeHead(201, { 'Content-Type': 'application/json', 'Content-Length': '60' });
       response.write('{"result":', () => response.destroy());

@@ -51,9 +51,9 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
     },
   });
   server.on('error', () => undefined);
-  const listening = server.listen(0, '127.0.0.1');
-  await once(listening, 'listening');
-  const address = listening.address();
+  const listeningServer = server.listen(0, '127.0.0.1');
+  await once(listeningServer, 'listening');
+  const address = listeningServer.address();
   return {
     port: address !== null && typeof address === 'object' ? address.port : 0,
     feedbackReplies,

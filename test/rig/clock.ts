@@ -20,18 +20,18 @@ export function createVirtualClock(startAt: number): VirtualClock {
   let timers: { readonly at: number; readonly run: () => void }[] = [];
 
   const waitForTurns = async () => {
-    for (let turns = 0; turns < TURNS_PER_TIMER; turns += 1) await turn();
+    for (let turnCount = 0; turnCount < TURNS_PER_TIMER; turnCount += 1) await turn();
   };
 
   async function step(limit: number): Promise<boolean> {
-    const next = timers.reduce<(typeof timers)[number] | null>(
+    const nextTimer = timers.reduce<(typeof timers)[number] | null>(
       (first, timer) => (first === null || timer.at < first.at ? timer : first),
       null,
     );
-    if (next === null || next.at > limit) return false;
-    timers = timers.filter((timer) => timer !== next);
-    now = Math.max(now, next.at);
-    next.run();
+    if (nextTimer === null || nextTimer.at > limit) return false;
+    timers = timers.filter((timer) => timer !== nextTimer);
+    now = Math.max(now, nextTimer.at);
+    nextTimer.run();
     await waitForTurns();
     return true;
   }

@@ -39,16 +39,16 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
     sockets.add(socket);
     socket.on('close', () => sockets.delete(socket));
     socket.on('error', () => undefined);
-    let buffered = '';
+    let bufferedText = '';
     let inContent = false;
     socket.write('220 sink\r\n');
     socket.on('data', (chunk) => {
-      buffered += chunk.toString('latin1');
+      bufferedText += chunk.toString('latin1');
       for (;;) {
-        const end = buffered.indexOf(inContent ? '\r\n.\r\n' : '\r\n');
+        const end = bufferedText.indexOf(inContent ? '\r\n.\r\n' : '\r\n');
         if (end < 0) return;
-        const part = buffered.slice(0, end);
-        buffered = buffered.slice(end + (inContent ? 5 : 2));
+        const part = bufferedText.slice(0, end);
+        bufferedText = bufferedText.slice(end + (inContent ? 5 : 2));
         if (inContent) {
           inContent = false;
           count(part);

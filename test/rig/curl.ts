@@ -15,11 +15,14 @@ export function runCurl(text: string): Promise<Answer> {
   let [url, body] = ['', ''];
   for (let position = 0; position < curlArguments.length; position += 1) {
     const argument = curlArguments[position] ?? '';
-    const next = curlArguments[position + 1] ?? '';
+    const nextArgument = curlArguments[position + 1] ?? '';
     if (argument === '-i') continue;
     else if (argument === '-H')
-      headers.append(next.slice(0, next.indexOf(':')), next.slice(next.indexOf(':') + 1).trim());
-    else if (argument === '-d') body = next;
+      headers.append(
+        nextArgument.slice(0, nextArgument.indexOf(':')),
+        nextArgument.slice(nextArgument.indexOf(':') + 1).trim(),
+      );
+    else if (argument === '-d') body = nextArgument;
     else if (argument.startsWith('http://')) {
       url = argument;
       continue;

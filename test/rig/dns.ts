@@ -117,9 +117,9 @@ function respond(protocol: 'udp' | 'tcp', query: Buffer, zone: Zone, queries: st
   }
   const answers: Buffer[] = [];
   let owner = name;
-  for (let hops = 0; hops < MAX_CHAIN; hops += 1) {
+  for (let hopCount = 0; hopCount < MAX_CHAIN; hopCount += 1) {
     const ownerEntry = zone[owner];
-    if (ownerEntry === undefined) return encodeMessage(query, end, hops === 0 ? NXDOMAIN : NOERROR, answers);
+    if (ownerEntry === undefined) return encodeMessage(query, end, hopCount === 0 ? NXDOMAIN : NOERROR, answers);
     for (const data of encodeRecords(ownerEntry, type)) answers.push(encodeRecord(owner, type, data));
     if (ownerEntry.CNAME === undefined || type === 'CNAME') break;
     answers.push(encodeRecord(owner, 'CNAME', encodeName(ownerEntry.CNAME)));

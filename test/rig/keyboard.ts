@@ -47,9 +47,9 @@ export function createKeyboardUser(page: Page): KeyboardUser {
       const target = page.getByRole(role, { name, exact: true });
       // The focus moves only after the element exists.
       await target.first().waitFor();
-      const focused = target.and(page.locator(':focus'));
-      for (let tabs = 0; (await focused.count()) === 0; tabs += 1) {
-        if (tabs === MAX_TAB_PRESSES) throw new Error(`${role} ${name} cannot be reached with Tab`);
+      const focusedTarget = target.and(page.locator(':focus'));
+      for (let tabCount = 0; (await focusedTarget.count()) === 0; tabCount += 1) {
+        if (tabCount === MAX_TAB_PRESSES) throw new Error(`${role} ${name} cannot be reached with Tab`);
         await page.keyboard.press('Tab');
       }
       await expect

@@ -17,7 +17,7 @@ export const MAIL_TARGET: NotificationTarget = {
   ...{ kind: 'mail', text: 'mailto:ops@example.com', address: 'ops@example.com' },
 };
 /** The number of turns of the event loop without a running call after which the notifiers are idle. */
-const IDLE_TURNS = 5;
+const IDLE_TURN_COUNT = 5;
 
 export function createAttention(code: AttentionCode, subject: string | null = null): AttentionItem {
   return { code, subject, level: 'failure', text: `${code} ${subject}`, remedy: 'Correct it', page: '/overview' };
@@ -64,17 +64,17 @@ export function createNotifierRig(
   startAt = NOTIFIER_START,
 ): NotifierRig {
   const clock = createVirtualClock(startAt);
-  let pendingCalls = 0;
+  let pendingCallCount = 0;
   let lastId = 0;
 
   const track = <Args extends readonly unknown[], Result>(call: (...args: Args) => Promise<Result>) => {
     return async (...args: Args): Promise<Result> => {
       if (rig.outage !== null || rig.isStoreFailing) throw new Error('the store cannot commit');
-      pendingCalls += 1;
+      pendingCallCount += 1;
       try {
         return await call(...args);
       } finally {
-        pendingCalls -= 1;
+        pendingCallCount -= 1;
       }
     };
   };
@@ -87,7 +87,12 @@ export function createNotifierRig(
   };
 
   async function waitUntilIdle(): Promise<void> {
-    for (let idleTurns = 0; idleTurns < IDLE_TURNS; idleTurns = pendingCalls === 0 ? idleTurns + 1 : 0) await turn();
+    for (
+      let idleTurnCount = 0;
+      idleTurnCount < IDLE_TURN_COUNT;
+      idleTurnCount = pendingCallCount === 0 ? idleTurnCount + 1 : 0
+    )
+      await turn();
   }
 
   const rig: NotifierRig = {

@@ -40,7 +40,7 @@ export async function createDisabledWebhook(database: Parameters<typeof openStor
 
 export interface EventComparison {
   /** The number of listed history entries. */
-  readonly entries: number;
+  readonly entryCount: number;
   /** Events that are recorded more or less often than once, each as `MESSAGE SEQUENCE TYPE: COUNT`. */
   readonly differences: readonly string[];
 }
@@ -56,7 +56,7 @@ function compareEvents(history: readonly EventRow[], recorded: readonly EventRow
   const counts = new Map(history.map((row) => [toKey(row), 0]));
   for (const row of recorded) counts.set(toKey(row), (counts.get(toKey(row)) ?? 0) + (counts.has(toKey(row)) ? 1 : 2));
   const differences = [...counts].filter(([, count]) => count !== 1).map(([key, count]) => `${key}: ${count}`);
-  return { entries: history.length, differences };
+  return { entryCount: history.length, differences };
 }
 
 /**

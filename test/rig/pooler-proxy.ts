@@ -24,7 +24,7 @@ export async function startPoolerProxy(
   const sockets = new Set<Socket>();
   const server = createServer((clientSocket) => {
     const serverSocket = connect(port, '127.0.0.1');
-    let buffered = Buffer.alloc(0);
+    let bufferedBytes = Buffer.alloc(0);
     let isStarted = false;
     for (const [socket, otherSocket] of [
       [clientSocket, serverSocket],
@@ -43,15 +43,15 @@ export async function startPoolerProxy(
         serverSocket.write(ignoresSet ? removeSetQueries(bytes) : bytes);
         return;
       }
-      buffered = Buffer.concat([buffered, bytes]);
-      if (buffered.length < 8 || buffered.length < buffered.readInt32BE(0)) return;
-      if (buffered.readInt32BE(4) === SSL_REQUEST) {
-        buffered = buffered.subarray(8);
+      bufferedBytes = Buffer.concat([bufferedBytes, bytes]);
+      if (bufferedBytes.length < 8 || bufferedBytes.length < bufferedBytes.readInt32BE(0)) return;
+      if (bufferedBytes.readInt32BE(4) === SSL_REQUEST) {
+        bufferedBytes = bufferedBytes.subarray(8);
         clientSocket.write('N');
         return;
       }
       isStarted = true;
-      const startupParameters = readParameters(buffered);
+      const startupParameters = readParameters(bufferedBytes);
       for (const name of startupParameters.keys()) parameters.add(name);
       if (startupParameters.has('options') && options === 'refuse') {
         clientSocket.end(encodeFatalError('08P01', 'unsupported startup parameter: options'));

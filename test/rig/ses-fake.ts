@@ -45,7 +45,7 @@ export interface SesFake {
   readonly identities: Map<string, Identity>;
   /** Requests so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
-  readonly connections: number;
+  readonly connectionCount: number;
   /** Returns the behavior for a message. The default is `accept`. */
   send: (message: { readonly to: string; readonly count: number }) => SesBehavior;
   account: SesBehavior;
@@ -87,14 +87,14 @@ export async function startSesFake(): Promise<SesFake> {
   const requests: string[] = [];
   const identities = new Map<string, Identity>();
   const suppressionReasons: SesFake['suppressionReasons'] = new Map();
-  let connections = 0;
-  let count = 0;
+  let connectionCount = 0;
+  let messageCount = 0;
   let endpoint = '';
   const server = createServer((request, response) => {
     void handleRequest(request, response).catch(() => response.destroy());
   });
   server.on('connection', () => {
-    connections += 1;
+    connectionCount += 1;
   });
 
   async function handleRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -120,9 +120,9 @@ export async function startSesFake(): Promise<SesFake> {
       const text = `Email address ${address} does not exist on your suppression list.`;
       return createErrorAnswer(404, 'NotFoundException', text);
     }
-    const first = Number(searchParams.get('NextToken') ?? 0);
-    const end = first + Number(searchParams.get('PageSize') ?? 1_000);
-    const summaries = [...suppressionReasons].slice(first, end).map(([address, reason]) => ({
+    const firstIndex = Number(searchParams.get('NextToken') ?? 0);
+    const end = firstIndex + Number(searchParams.get('PageSize') ?? 1_000);
+    const summaries = [...suppressionReasons].slice(firstIndex, end).map(([address, reason]) => ({
       EmailAddress: address,
       Reason: reason,
       LastUpdateTime: 1_795_000_000,
@@ -137,10 +137,10 @@ export async function startSesFake(): Promise<SesFake> {
       Content: { Raw: { Data: string } };
       ConfigurationSetName?: string;
     };
-    count += 1;
+    messageCount += 1;
     const [to = ''] = Destination.ToAddresses;
-    respondAs(fake.send({ to, count }), response, () => {
-      const id = `0102018f${count.toString(16).padStart(8, '0')}-fake-000000`;
+    respondAs(fake.send({ to, count: messageCount }), response, () => {
+      const id = `0102018f${messageCount.toString(16).padStart(8, '0')}-fake-000000`;
       const data = Buffer.from(Content.Raw.Data, 'base64');
       receivedMessages.push({
         id,
@@ -237,8 +237,8 @@ export async function startSesFake(): Promise<SesFake> {
     receivedMessages,
     identities,
     requests,
-    get connections() {
-      return connections;
+    get connectionCount() {
+      return connectionCount;
     },
     send: () => 'accept',
     account: 'accept',

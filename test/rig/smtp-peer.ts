@@ -11,7 +11,7 @@ import type { Certificate } from './smtp-certificate.ts';
 export interface SmtpPeer {
   readonly port: number;
   /** Connections accepted so far. */
-  readonly connections: number;
+  readonly connectionCount: number;
   /** Command lines received so far, on all connections. */
   readonly commands: readonly string[];
   /** Complete messages received so far, without dot-stuffing. */
@@ -193,12 +193,12 @@ export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
   const commands: string[] = [];
   const messages: Buffer[] = [];
   const faults: unknown[] = [];
-  let connections = 0;
+  let connectionCount = 0;
   const server = createServer((socket) => {
-    connections += 1;
+    connectionCount += 1;
     const connection = new PeerConnection(socket, commands, messages);
     openConnections.add(connection);
-    script(connection, connections).catch((error: unknown) => {
+    script(connection, connectionCount).catch((error: unknown) => {
       if (!(error instanceof ConnectionEnded)) faults.push(error);
       connection.destroy();
     });
@@ -208,8 +208,8 @@ export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
   const address = server.address();
   return {
     port: address !== null && typeof address === 'object' ? address.port : 0,
-    get connections() {
-      return connections;
+    get connectionCount() {
+      return connectionCount;
     },
     commands,
     messages,

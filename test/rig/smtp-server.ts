@@ -12,7 +12,7 @@ export interface RealSmtpServer {
   readonly port: number;
   readonly receivedMessages: readonly ReceivedMessage[];
   /** Connections accepted so far. */
-  readonly connections: number;
+  readonly connectionCount: number;
   close(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ export async function startSmtpServer(
   createReply: (message: ReceivedMessage) => string = () => 'queued',
 ): Promise<RealSmtpServer> {
   const receivedMessages: ReceivedMessage[] = [];
-  let connections = 0;
+  let connectionCount = 0;
   const server = new SMTPServer({
     authOptional: true,
     disableReverseLookup: true,
@@ -33,7 +33,7 @@ export async function startSmtpServer(
     logger: false,
     ...options,
     onConnect(_session, callback) {
-      connections += 1;
+      connectionCount += 1;
       callback();
     },
     onData(stream, session, callback) {
@@ -53,14 +53,14 @@ export async function startSmtpServer(
   });
   // Many tests close the connection early. This is not an error.
   server.on('error', () => undefined);
-  const listening = server.listen(0, '127.0.0.1');
-  await once(listening, 'listening');
-  const address = listening.address();
+  const listeningServer = server.listen(0, '127.0.0.1');
+  await once(listeningServer, 'listening');
+  const address = listeningServer.address();
   return {
     port: address !== null && typeof address === 'object' ? address.port : 0,
     receivedMessages,
-    get connections() {
-      return connections;
+    get connectionCount() {
+      return connectionCount;
     },
     close: () => new Promise((resolve) => server.close(() => resolve())),
   };

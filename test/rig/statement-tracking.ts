@@ -69,13 +69,13 @@ export function createStatementTracking(): StatementTracking {
     },
     isDelivered(server, type) {
       if (type === '1') {
-        const next = server.expectedAnswers.shift();
-        return next?.kind !== 'parse' || next.isDelivered;
+        const nextAnswer = server.expectedAnswers.shift();
+        return nextAnswer?.kind !== 'parse' || nextAnswer.isDelivered;
       }
       // After an error the server answers no message before the next Sync.
-      for (let next = type === 'Z' ? server.expectedAnswers.shift() : undefined; next?.kind === 'parse'; ) {
-        if (next.name !== null) server.preparedNames.delete(next.name);
-        next = server.expectedAnswers.shift();
+      for (let nextAnswer = type === 'Z' ? server.expectedAnswers.shift() : undefined; nextAnswer?.kind === 'parse'; ) {
+        if (nextAnswer.name !== null) server.preparedNames.delete(nextAnswer.name);
+        nextAnswer = server.expectedAnswers.shift();
       }
       return true;
     },

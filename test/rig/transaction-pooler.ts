@@ -65,10 +65,12 @@ export async function startTransactionPooler(
   const idleByDatabase = new Map<string, Upstream[]>();
   const waitingByDatabase = new Map<string, Client[]>();
   let switchCount = 0;
-  const tracking = prepared === 'track' ? createStatementTracking() : null;
+  const statementTracking = prepared === 'track' ? createStatementTracking() : null;
 
   function sendToServer(client: Client, upstream: Upstream, message: Buffer): void {
-    const messages = tracking?.translateForServer(upstream.statements, client.statements, message) ?? [message];
+    const messages = statementTracking?.translateForServer(upstream.statements, client.statements, message) ?? [
+      message,
+    ];
     for (const translatedMessage of messages) upstream.socket.write(translatedMessage);
   }
 
@@ -104,8 +106,8 @@ export async function startTransactionPooler(
     if (upstream.client !== null) upstream.client.upstream = null;
     upstream.client = null;
     getList(idleByDatabase, key).push(upstream);
-    const next = getList(waitingByDatabase, key).shift();
-    if (next !== undefined) assignUpstream(key, next);
+    const nextClient = getList(waitingByDatabase, key).shift();
+    if (nextClient !== undefined) assignUpstream(key, nextClient);
   }
 
   function refuseRequest({ socket }: Client, reason: string): void {
@@ -115,22 +117,22 @@ export async function startTransactionPooler(
 
   /** Adds a new server connection, on which the client has just signed in, to the pool. */
   function poolUpstream(key: string, client: Client, upstream: Upstream): void {
-    let buffered: Buffer = Buffer.alloc(0);
+    let bufferedBytes: Buffer = Buffer.alloc(0);
     upstream.socket.removeAllListeners('data');
     upstream.socket.on('data', (bytes: Buffer) => {
-      buffered = Buffer.concat([buffered, bytes]);
+      bufferedBytes = Buffer.concat([bufferedBytes, bytes]);
       for (const [type, message] of takeMessages()) {
         const { client: owner } = upstream;
-        if (tracking?.isDelivered(upstream.statements, type) ?? true) owner?.socket.write(message);
+        if (statementTracking?.isDelivered(upstream.statements, type) ?? true) owner?.socket.write(message);
         if (type !== 'Z' || owner === null) continue;
         owner.pendingReady -= 1;
         if (message.toString('latin1', 5, 6) === 'I' && owner.pendingReady === 0) releaseUpstream(key, upstream);
       }
     });
     function* takeMessages(): Generator<readonly [string, Buffer]> {
-      while (buffered.length >= 5 && buffered.length > buffered.readInt32BE(1)) {
-        const message = buffered.subarray(0, buffered.readInt32BE(1) + 1);
-        buffered = buffered.subarray(message.length);
+      while (bufferedBytes.length >= 5 && bufferedBytes.length > bufferedBytes.readInt32BE(1)) {
+        const message = bufferedBytes.subarray(0, bufferedBytes.readInt32BE(1) + 1);
+        bufferedBytes = bufferedBytes.subarray(message.length);
         yield [message.toString('latin1', 0, 1), message];
       }
     }
@@ -142,8 +144,8 @@ export async function startTransactionPooler(
     client.socket.on('close', () => {
       // The pooler ends the server connection of a client that disconnects within a transaction.
       client.upstream?.socket.destroy();
-      const waiting = getList(waitingByDatabase, key);
-      if (waiting.includes(client)) waiting.splice(waiting.indexOf(client), 1);
+      const waitingList = getList(waitingByDatabase, key);
+      if (waitingList.includes(client)) waitingList.splice(waitingList.indexOf(client), 1);
     });
     releaseUpstream(key, upstream);
   }
@@ -155,7 +157,8 @@ export async function startTransactionPooler(
       return;
     }
     const text = message.toString('utf8', 5, message.length - 1);
-    const reason = unsupportedRequest === 'refuse' ? findUnsupportedStatement(type, text, tracking !== null) : null;
+    const reason =
+      unsupportedRequest === 'refuse' ? findUnsupportedStatement(type, text, statementTracking !== null) : null;
     if (reason !== null) {
       refuseRequest(client, reason);
       return;
@@ -179,20 +182,20 @@ export async function startTransactionPooler(
       pendingReady: 0,
       statements: new Map(),
     };
-    let buffered: Buffer = Buffer.alloc(0);
+    let bufferedBytes: Buffer = Buffer.alloc(0);
     let phase: 'startup' | 'authentication' | 'ready' = 'startup';
     let key = '';
     let signIn: Socket | null = null;
 
     function startUp(): void {
-      if (buffered.length < 8 || buffered.length < buffered.readInt32BE(0)) return;
-      if (buffered.readInt32BE(4) === SSL_REQUEST) {
-        buffered = buffered.subarray(8);
+      if (bufferedBytes.length < 8 || bufferedBytes.length < bufferedBytes.readInt32BE(0)) return;
+      if (bufferedBytes.readInt32BE(4) === SSL_REQUEST) {
+        bufferedBytes = bufferedBytes.subarray(8);
         clientSocket.write('N');
         return;
       }
-      const startup = buffered.subarray(0, buffered.readInt32BE(0));
-      buffered = buffered.subarray(startup.length);
+      const startup = bufferedBytes.subarray(0, bufferedBytes.readInt32BE(0));
+      bufferedBytes = bufferedBytes.subarray(startup.length);
       const parameters = readParameters(startup);
       const refusedParameters = [...parameters.keys()].filter((name) => !ACCEPTED_PARAMETERS.includes(name));
       if (refusedParameters.length > 0) {
@@ -233,16 +236,16 @@ export async function startTransactionPooler(
     }
 
     clientSocket.on('data', (bytes: Buffer) => {
-      buffered = Buffer.concat([buffered, bytes]);
+      bufferedBytes = Buffer.concat([bufferedBytes, bytes]);
       if (phase === 'startup') startUp();
       if (phase === 'authentication') {
-        signIn?.write(buffered);
-        buffered = Buffer.alloc(0);
+        signIn?.write(bufferedBytes);
+        bufferedBytes = Buffer.alloc(0);
         return;
       }
-      while (phase === 'ready' && buffered.length >= 5 && buffered.length > buffered.readInt32BE(1)) {
-        const message = Buffer.from(buffered.subarray(0, buffered.readInt32BE(1) + 1));
-        buffered = buffered.subarray(message.length);
+      while (phase === 'ready' && bufferedBytes.length >= 5 && bufferedBytes.length > bufferedBytes.readInt32BE(1)) {
+        const message = Buffer.from(bufferedBytes.subarray(0, bufferedBytes.readInt32BE(1) + 1));
+        bufferedBytes = bufferedBytes.subarray(message.length);
         handleMessage(key, client, message);
       }
     });

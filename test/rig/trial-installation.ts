@@ -81,7 +81,7 @@ export async function startTrialInstallation(
   const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, allSettings);
   const nodes: (TrialNode | null)[] = [];
   let receiver: ChildProcess | null = null;
-  let turn = 0;
+  let callIndex = 0;
 
   async function startNode(index: number): Promise<void> {
     const node = await startProcess(folder, allSettings);
@@ -103,8 +103,8 @@ export async function startTrialInstallation(
   async function withNode<T>(call: (node: TrialNode) => Promise<T | null>): Promise<T> {
     for (;;) {
       const runningNodes = nodes.filter((node) => node !== null);
-      turn += 1;
-      const node = runningNodes[turn % Math.max(runningNodes.length, 1)];
+      callIndex += 1;
+      const node = runningNodes[callIndex % Math.max(runningNodes.length, 1)];
       // A killed node closes its connections.
       const result = node === undefined ? null : await call(node).catch(() => null);
       if (result !== null) return result;

@@ -52,7 +52,7 @@ export async function startTrialRelay(
     socket.on('close', () => sockets.delete(socket));
     // A killed node resets its connections.
     socket.on('error', () => undefined);
-    let buffered = '';
+    let bufferedText = '';
     let isInContent = false;
     let action: RelayAction = 'reject';
     let [sender, recipient] = ['', ''];
@@ -74,12 +74,12 @@ export async function startTrialRelay(
       }
     };
     socket.on('data', (chunk) => {
-      buffered += chunk.toString('latin1');
+      bufferedText += chunk.toString('latin1');
       for (;;) {
-        const end = buffered.indexOf(isInContent ? '\r\n.\r\n' : '\r\n');
+        const end = bufferedText.indexOf(isInContent ? '\r\n.\r\n' : '\r\n');
         if (end < 0) return;
-        const part = buffered.slice(0, end);
-        buffered = buffered.slice(end + (isInContent ? 5 : 2));
+        const part = bufferedText.slice(0, end);
+        bufferedText = bufferedText.slice(end + (isInContent ? 5 : 2));
         if (!isInContent) {
           readCommand(part);
           continue;

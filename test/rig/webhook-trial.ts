@@ -31,7 +31,7 @@ export interface TrialResult extends TrialDifferences {
   /** The number of received events of each type, without repetitions. */
   readonly types: Readonly<Record<string, number>>;
   /** The number of received requests that repeat an earlier request. */
-  readonly repetitions: number;
+  readonly repetitionCount: number;
 }
 
 const CONCURRENCY = 24;
@@ -59,18 +59,18 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
     const kind = TRIAL_KINDS[index % TRIAL_KINDS.length] ?? 'delivered';
     return { kind, recipient: createTrialRecipient(kind, index), index, id: null, acceptedAt: 0, nextStepAt: 0 };
   });
-  let steps = 0;
+  let stepCount = 0;
   let hasEnded = false;
-  const killing = killProcesses(installation, options, () => ({ steps, isOver: hasEnded }));
+  const killPromise = killProcesses(installation, options, () => ({ steps: stepCount, isOver: hasEnded }));
   await runTasks(tasks, async (task) => {
     const isSubmitted = task.id !== null;
     const isDone = await executeStep(installation, task, maxAgeMs);
-    steps += isDone || !isSubmitted ? 1 : 0;
+    stepCount += isDone || !isSubmitted ? 1 : 0;
     return isDone;
   });
-  onProgress(`all messages reached their goal after ${steps} steps`);
+  onProgress(`all messages reached their goal after ${stepCount} steps`);
   hasEnded = true;
-  await killing;
+  await killPromise;
   const shownMessages = await showAll(installation, tasks);
   const suppressions = await installation.runJson<ShownSuppression[]>('suppression', 'list', 'default');
   await waitForWebhooks(installation, shownMessages, suppressions, onProgress);
@@ -80,7 +80,7 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
     ...compareWithShown(receivedWebhooks, shownMessages, suppressions),
     states: countBy([...shownMessages.values()].map(({ state }) => state)),
     types: countBy([...webhooksById.values()].map(({ body }) => (JSON.parse(body) as { type: string }).type)),
-    repetitions: receivedWebhooks.length - webhooksById.size,
+    repetitionCount: receivedWebhooks.length - webhooksById.size,
   };
 }
 
@@ -224,9 +224,9 @@ async function listUndelivered(installation: TrialInstallation): Promise<string[
       `${ENDPOINT}/deliveries?limit=${PAGE_SIZE}${cursor}`,
     );
     undeliveredIds.push(...page.filter(({ status }) => status !== 'delivered').map(({ id }) => id));
-    const last = page.at(-1);
-    if (last === undefined || page.length < PAGE_SIZE) return undeliveredIds;
-    cursor = `&before=${last.id}`;
+    const lastDelivery = page.at(-1);
+    if (lastDelivery === undefined || page.length < PAGE_SIZE) return undeliveredIds;
+    cursor = `&before=${lastDelivery.id}`;
   }
 }
 

@@ -87,8 +87,11 @@ test('send submits through the unix socket of POSTRIDER_LISTEN or of --url, with
     1,
     expect.stringMatching(/^postrider: no response from unix:[^\n]+\n$/),
   ]);
-  const relative = await runCommand(folder, [...flags, '--url', 'unix:api.sock', '--key', 'pr_unknown']);
-  expect([relative.code, relative.stderr]).toEqual([2, expect.stringMatching(/^postrider: --url: [^\n]+\n$/)]);
+  const relativePathResult = await runCommand(folder, [...flags, '--url', 'unix:api.sock', '--key', 'pr_unknown']);
+  expect([relativePathResult.code, relativePathResult.stderr]).toEqual([
+    2,
+    expect.stringMatching(/^postrider: --url: [^\n]+\n$/),
+  ]);
 });
 
 test('text output in a pipe has no colors, and the content of a message cannot control the terminal', async () => {

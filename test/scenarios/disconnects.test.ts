@@ -184,27 +184,30 @@ test.each([
   const publicPort = getPort(service.publicUrl);
   const payloads = createRequests(`Authorization: ${key}`, '/api/v1/send-mail');
   await disconnectEverywhere({ port: publicPort, tls: secure }, payloads);
-  const hello = { hello: await recordClientHello(), plain: createHttpRequest('GET /') };
-  for (const port of [publicPort, events]) await disconnectEverywhere({ port, tls: false }, hello);
+  const firstBytesByProtocol = { hello: await recordClientHello(), plain: createHttpRequest('GET /') };
+  for (const port of [publicPort, events]) await disconnectEverywhere({ port, tls: false }, firstBytesByProtocol);
   await checkListeners(service, smtp, secure);
 
   const { token } = await runJsonCommand<{ token: string }>(folder, ['token', 'create', 'ci'], settings);
-  const bearer = `Authorization: Bearer ${token}`;
+  const authorizationHeader = `Authorization: Bearer ${token}`;
   const operator = { port: getPort(service.operatorUrl), tls: false };
   if (!secure || IS_LONG_RUN) {
     const csv = 'address\nada@example.com\n';
     const longRequests = {
-      'live updates': createHttpRequest('GET /api/v1/events', [bearer]),
-      download: createHttpRequest('GET /api/v1/accounts/default/suppressions/export', [bearer]),
+      'live updates': createHttpRequest('GET /api/v1/events', [authorizationHeader]),
+      download: createHttpRequest('GET /api/v1/accounts/default/suppressions/export', [authorizationHeader]),
       upload: createHttpRequest(
         'POST /api/v1/accounts/default/suppressions/import',
-        [bearer, 'Content-Type: text/csv', `Content-Length: ${csv.length}`],
+        [authorizationHeader, 'Content-Type: text/csv', `Content-Length: ${csv.length}`],
         csv,
       ),
       metrics: createHttpRequest('GET /metrics'),
       page: createHttpRequest('GET /'),
     };
-    await disconnectEverywhere(operator, { ...createRequests(bearer, '/api/v1/accounts'), ...longRequests });
+    await disconnectEverywhere(operator, {
+      ...createRequests(authorizationHeader, '/api/v1/accounts'),
+      ...longRequests,
+    });
     // The test also disconnects during a response.
     await disconnectEverywhere(operator, longRequests, true);
     await checkListeners(service, smtp, secure);
@@ -213,7 +216,7 @@ test.each([
   await disconnectEverywhere({ port: events, tls: secure }, createRequests('X: y', '/ses'));
   await disconnectEverywhere(
     { port: smtp, tls: false },
-    { smtp: SMTP, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: hello.hello },
+    { smtp: SMTP, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: firstBytesByProtocol.hello },
   );
   await checkListeners(service, smtp, secure);
 

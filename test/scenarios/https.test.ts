@@ -23,15 +23,15 @@ function post(url: string, key: string): Promise<{ status: number; text: string 
     headers: { Authorization: key, 'Content-Type': 'application/json' },
   };
   return new Promise((resolve, reject) => {
-    const outgoing = request(`${url}/api/v1/send-mail`, options, (incoming) => {
+    const outgoingRequest = request(`${url}/api/v1/send-mail`, options, (incoming) => {
       let text = '';
       incoming.on('data', (chunk: Buffer) => {
         text += chunk.toString();
       });
       incoming.on('end', () => resolve({ status: incoming.statusCode ?? 0, text }));
     });
-    outgoing.on('error', reject);
-    outgoing.end(JSON.stringify({ to: 'a@example.com', from: 'b@example.org', subject: 's', message: 'm' }));
+    outgoingRequest.on('error', reject);
+    outgoingRequest.end(JSON.stringify({ to: 'a@example.com', from: 'b@example.org', subject: 's', message: 'm' }));
   });
 }
 

@@ -70,14 +70,14 @@ test('a rule for an unknown mailbox bounces the message and suppresses the recip
       data: { id, state: 'bounced', class: 'hard', category: 'mailbox-unknown', diagnostic: '550 5.1.1 No such user' },
     });
     expect((await show(id)).state).toBe('bounced');
-    const next = await submit('gone@gone.example');
-    await expect.poll(async () => (await show(next)).state).toBe('suppressed');
+    const nextId = await submit('gone@gone.example');
+    await expect.poll(async () => (await show(nextId)).state).toBe('suppressed');
     expect((await listRules())[0]).toMatchObject({
       lastUse: { message: id, recipient: 'gone@gone.example', suppressed: ['default'] },
     });
     await callApi('DELETE', '/accounts/default/suppressions/gone@gone.example');
-    const last = await submit('gone@gone.example');
-    await expect.poll(async () => (await show(last)).state).toBe('delivered');
+    const lastId = await submit('gone@gone.example');
+    await expect.poll(async () => (await show(lastId)).state).toBe('delivered');
   } finally {
     await receiver.close();
   }

@@ -111,8 +111,8 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(shownMessage.ended).toBe(shownMessage.events.at(-1)?.at);
     expect(await listSuppressed()).toContain(`${to} bounce ${id}`);
     const receivedCount = relay.receivedMessages.length;
-    const next = await submitTo(to);
-    expect((await store.findMessage(next))?.state).toBe('suppressed');
+    const nextId = await submitTo(to);
+    expect((await store.findMessage(nextId))?.state).toBe('suppressed');
     expect(relay.receivedMessages).toHaveLength(receivedCount);
   });
 

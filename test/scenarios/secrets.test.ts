@@ -22,13 +22,13 @@ function listFiles(folder: string): string[] {
 }
 
 test('no body, key or password is in the log, in a listing or in a metric, and no unencrypted secret is in a file', async () => {
-  let authenticated = 0;
+  let authenticatedCount = 0;
   const server = await startSmtpServer({
     disabledCommands: ['STARTTLS'],
     allowInsecureAuth: true,
     authOptional: false,
     onAuth(auth, _session, callback) {
-      authenticated += auth.password === RELAY_PASSWORD ? 1 : 0;
+      authenticatedCount += auth.password === RELAY_PASSWORD ? 1 : 0;
       callback(null, { user: 'relay' });
     },
     onRcptTo({ address }, _session, callback) {
@@ -77,7 +77,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   const store = await rig.openStore(folder);
   const findStates = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));
   await expect.poll(findStates).toEqual(['delivered', 'bounced', 'queued', 'bounced']);
-  expect(authenticated).toBeGreaterThan(0);
+  expect(authenticatedCount).toBeGreaterThan(0);
 
   const createBasicHeader = (password: string) => ({
     Authorization: `Basic ${Buffer.from(`op:${password}`).toString('base64')}`,

@@ -18,16 +18,22 @@ interface RequestOutcome {
 function send(url: string, key: string): Promise<RequestOutcome> {
   return new Promise((resolve) => {
     const headers = { Authorization: key, 'Content-Type': 'application/json' };
-    const outgoing = request(`${url}/api/v1/send-mail`, { method: 'POST', agent: false, headers }, (incoming) => {
-      let text = '';
-      const status = incoming.statusCode ?? 0;
-      incoming.on('data', (chunk: Buffer) => {
-        text += chunk.toString();
-      });
-      incoming.on('close', () => resolve({ kind: incoming.complete ? 'answered' : 'truncated', status, text }));
-    });
-    outgoing.on('error', () => resolve({ kind: 'refused', status: 0, text: '' }));
-    outgoing.end(JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' }));
+    const outgoingRequest = request(
+      `${url}/api/v1/send-mail`,
+      { method: 'POST', agent: false, headers },
+      (incoming) => {
+        let text = '';
+        const status = incoming.statusCode ?? 0;
+        incoming.on('data', (chunk: Buffer) => {
+          text += chunk.toString();
+        });
+        incoming.on('close', () => resolve({ kind: incoming.complete ? 'answered' : 'truncated', status, text }));
+      },
+    );
+    outgoingRequest.on('error', () => resolve({ kind: 'refused', status: 0, text: '' }));
+    outgoingRequest.end(
+      JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 's', message: 'm' }),
+    );
   });
 }
 

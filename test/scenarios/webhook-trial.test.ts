@@ -10,7 +10,7 @@ test('a receiver that ignores repeated ids gets each event that message show lis
   const {
     states,
     types,
-    repetitions: _,
+    repetitionCount: _,
     ...differences
   } = await runWebhookTrial({
     messageCount: 300,

@@ -5,13 +5,13 @@ import { createVirtualClock } from '../rig/clock.ts';
 /** Creates a synchronized clock on a simulated machine whose system clock can be set. */
 function createMachine() {
   const realClock = createVirtualClock(1_000_000);
-  let setBy = 0;
-  const base = { ...realClock, now: () => realClock.now() + setBy };
+  let clockOffsetMs = 0;
+  const base = { ...realClock, now: () => realClock.now() + clockOffsetMs };
   return {
     realClock,
     clock: createSynchronizedClock(base, () => realClock.now() - 1_000_000),
     setBy: (ms: number) => {
-      setBy = ms;
+      clockOffsetMs = ms;
     },
   };
 }

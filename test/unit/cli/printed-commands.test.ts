@@ -144,11 +144,11 @@ function findCommandFault(commandText: string): string | null {
     if (option === undefined) return `${command.name()} has no flag ${name}`;
     if (option.required && !word.includes('=')) index += 1;
   }
-  const required = command.registeredArguments.filter((argument) => argument.required).length;
+  const requiredCount = command.registeredArguments.filter((argument) => argument.required).length;
   const maxArguments = command.registeredArguments.some(({ variadic }) => variadic)
     ? Infinity
     : command.registeredArguments.length;
-  if (count < required) return `${command.name()} needs ${required} arguments`;
+  if (count < requiredCount) return `${command.name()} needs ${requiredCount} arguments`;
   if (count > maxArguments) return `${command.name()} accepts at most ${maxArguments} arguments`;
   for (const option of command.options) {
     if (option.mandatory && !remainingWords.some((word) => word === option.long))

@@ -59,8 +59,8 @@ describe('the banner', () => {
 
   it('prints the address for bounces if there is one', () => {
     expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain('Bounces');
-    const listening = { ...START_FACTS, feedback: { smtp: '127.0.0.1:2525', http: null } };
-    expect(formatBanner(listening, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
+    const listeningStart = { ...START_FACTS, feedback: { smtp: '127.0.0.1:2525', http: null } };
+    expect(formatBanner(listeningStart, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
   });
 
   it('states that senders need an authenticated domain only if the settings require one and none exists', () => {
@@ -88,12 +88,12 @@ describe('serve', () => {
 
   /** Starts a service and resolves when its output matches `until` or the process has ended. */
   async function serve(args: readonly string[], until: RegExp, extra: Readonly<Record<string, string>> = {}) {
-    const ports = {
+    const portSettings = {
       POSTRIDER_LISTEN: '127.0.0.1:0',
       POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
       POSTRIDER_LOG: 'silent',
     };
-    const env = { PATH: process.env.PATH ?? '', HOME: folder, ...ports, ...extra };
+    const env = { PATH: process.env.PATH ?? '', HOME: folder, ...portSettings, ...extra };
     const child = spawn(process.execPath, [LAUNCHER, 'serve', ...args], {
       cwd: folder,
       env,

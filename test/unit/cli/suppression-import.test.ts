@@ -19,7 +19,7 @@ async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } 
   const { context } = await createOperationRig();
   const lines: string[] = [];
   let now = context.clock.now();
-  let batches = 0;
+  let batchCount = 0;
   const clock = {
     ...context.machineClock,
     now: () => {
@@ -30,8 +30,8 @@ async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } 
   const store: typeof context.store = {
     ...context.store,
     importSuppressions(...importArgs) {
-      batches += 1;
-      return batches === failsAt
+      batchCount += 1;
+      return batchCount === failsAt
         ? Promise.reject(new StoreError('the disk is full.'))
         : context.store.importSuppressions(...importArgs);
     },

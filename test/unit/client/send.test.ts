@@ -252,13 +252,13 @@ describe('send', () => {
   });
 
   test('reads an endless response only up to its limit', async () => {
-    let chunks = 0;
+    let chunkCount = 0;
     const rig = createRig([
       async () =>
         new Response(
           new ReadableStream<Uint8Array>({
             pull(controller) {
-              chunks += 1;
+              chunkCount += 1;
               controller.enqueue(new Uint8Array(8192).fill(0x20));
             },
           }),
@@ -267,7 +267,7 @@ describe('send', () => {
     ]);
     expect(await catchSendError(rig)).toMatchObject({ kind: 'unexpected-response' });
     expect(rig.requests[0]?.init.signal.aborted).toBe(true);
-    expect(chunks).toBeLessThan(10);
+    expect(chunkCount).toBeLessThan(10);
   });
 
   test('aborts the request after its time limit, even while the body arrives', async () => {
@@ -294,14 +294,18 @@ describe('send', () => {
     });
     expect(unusedRig.requests).toEqual([]);
 
-    const during = new AbortController();
+    const requestController = new AbortController();
     const hangingRig = createRig([
       (init) => {
-        queueMicrotask(() => during.abort(reason));
+        queueMicrotask(() => requestController.abort(reason));
         return neverRespond(init, '');
       },
     ]);
-    const duringError = await catchSendError(hangingRig, { idempotencyKey: 'receipt-1' }, { signal: during.signal });
+    const duringError = await catchSendError(
+      hangingRig,
+      { idempotencyKey: 'receipt-1' },
+      { signal: requestController.signal },
+    );
     expect(duringError).toMatchObject({
       kind: 'aborted',
       cause: reason,
@@ -360,22 +364,26 @@ describe('send', () => {
   });
 
   test('with the system clock, a pause ends after its time, and immediately when the signal is aborted', async () => {
-    let requests = 0;
+    let requestCount = 0;
     const client = createClient({
       baseUrl: 'http://127.0.0.1:1',
       apiKey: KEY,
       random: () => 0,
       fetch: async (url, init) => {
-        requests += 1;
+        requestCount += 1;
         return (
-          requests === 1 ? refuse(500, 'x') : requests === 2 ? refuse(429, 'x', { 'Retry-After': '50' }) : accept()
+          requestCount === 1
+            ? refuse(500, 'x')
+            : requestCount === 2
+              ? refuse(429, 'x', { 'Retry-After': '50' })
+              : accept()
         )(init, url);
       },
     });
     const startedAt = performance.now();
     const abort = new AbortController();
     const sendPromise = client.send(MESSAGE, { signal: abort.signal }).catch((error: unknown) => error);
-    await expect.poll(() => requests).toBe(2);
+    await expect.poll(() => requestCount).toBe(2);
     expect(performance.now() - startedAt).toBeGreaterThan(240);
     abort.abort();
     expect(await sendPromise).toMatchObject({ kind: 'aborted', attempts: 2 });

@@ -57,14 +57,14 @@ describe('verifyWebhook', () => {
   test('reads headers of every kind, in any letter case', async () => {
     const headers = signAs(SECRET);
     const upperCase = Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value] as const);
-    const kinds: WebhookHeaders[] = [
+    const headerForms: WebhookHeaders[] = [
       new Headers(headers),
       new Map(upperCase),
       upperCase,
       Object.fromEntries(upperCase),
       { ...headers, cookie: undefined, 'set-cookie': ['a', 'b'] },
     ];
-    for (const kind of kinds) expect((await verifyWebhook(BODY, kind, SECRET, { now })).id).toBe(ID);
+    for (const kind of headerForms) expect((await verifyWebhook(BODY, kind, SECRET, { now })).id).toBe(ID);
   });
 
   test('accepts what standardwebhooks signs, and refuses it after any change of a byte, header or secret', async () => {

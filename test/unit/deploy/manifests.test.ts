@@ -222,9 +222,9 @@ describe('the manifests for Kubernetes', () => {
         kind === 'Service'
           ? (spec.ports as { targetPort: string }[]).map(({ targetPort }) => targetPort)
           : (spec.ingress as { ports: { port: string }[] }[]).flatMap((rule) => rule.ports.map(({ port }) => port));
-      const selected = listPorts(selector);
-      expect(selected.length, metadata.name).toBeGreaterThan(0);
-      for (const podPorts of selected) expect(podPorts, metadata.name).toEqual(expect.arrayContaining(ports));
+      const selectedPorts = listPorts(selector);
+      expect(selectedPorts.length, metadata.name).toBeGreaterThan(0);
+      for (const podPorts of selectedPorts) expect(podPorts, metadata.name).toEqual(expect.arrayContaining(ports));
     }
   });
 });

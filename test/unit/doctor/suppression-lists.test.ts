@@ -44,8 +44,8 @@ async function compareLists(lists: ListParts) {
         nowMs += requestMs;
         if (lists.failsAtPage !== undefined && pageTimes.length > lists.failsAtPage) return failedResult;
         const first = Number(position ?? 0);
-        const next = first + PAGE_SIZE < provider.length ? String(first + PAGE_SIZE) : null;
-        return { kind: 'done', value: { entries: provider.slice(first, first + PAGE_SIZE), next } };
+        const nextToken = first + PAGE_SIZE < provider.length ? String(first + PAGE_SIZE) : null;
+        return { kind: 'done', value: { entries: provider.slice(first, first + PAGE_SIZE), next: nextToken } };
       },
     },
     usesSmtpInterface: lists.usesSmtpInterface ?? false,

@@ -3,12 +3,12 @@ import { describe, expect, it } from 'vitest';
 import { type AlignmentState, describeAlignment } from '../../../src/domains/alignment.ts';
 
 type CheckedRecord = Parameters<typeof describeAlignment>[1][number];
-type Found = CheckedRecord['found'];
+type FoundStatus = CheckedRecord['found'];
 
 const DOMAIN = { name: 'shop.example.org', returnPath: null, subdomains: false };
 const SETUP = { returnPath: null, replacedBy: null, spf: 'v=spf1 a:mail.example.org ?all' };
 
-const createDkim = (found: Found): CheckedRecord => ({
+const createDkim = (found: FoundStatus): CheckedRecord => ({
   purpose: 'dkim',
   type: 'TXT',
   name: 's._domainkey.shop.example.org',
@@ -16,10 +16,10 @@ const createDkim = (found: Found): CheckedRecord => ({
   observed: [],
   key: { state: 'active', algorithm: 'rsa' },
 });
-const createSpf = (found: Found, name = 'shop.example.org'): CheckedRecord => ({
+const createSpf = (found: FoundStatus, name = 'shop.example.org'): CheckedRecord => ({
   ...{ purpose: 'spf', type: 'TXT', name, found, observed: [], key: null },
 });
-const createDmarc = (found: Found, observed = 'v=DMARC1; p=reject'): CheckedRecord => ({
+const createDmarc = (found: FoundStatus, observed = 'v=DMARC1; p=reject'): CheckedRecord => ({
   ...{ purpose: 'dmarc', type: 'TXT', name: '_dmarc.shop.example.org', found, observed: [observed], key: null },
 });
 
@@ -32,7 +32,7 @@ function listStates(
 }
 
 describe('the alignment of a domain', () => {
-  it.each<[Found, Found, Found, readonly AlignmentState[]]>([
+  it.each<[FoundStatus, FoundStatus, FoundStatus, readonly AlignmentState[]]>([
     ['found', 'found', 'found', ['pass', 'pass', 'pass']],
     ['missing', 'found', 'found', ['fail', 'pass', 'pass']],
     ['found', 'missing', 'found', ['pass', 'fail', 'pass']],

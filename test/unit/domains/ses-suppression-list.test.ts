@@ -23,15 +23,15 @@ test('a list of several pages is read completely, each entry once', async () => 
     fake.suppressionReasons.set(`a${n}@example.com`, n % 2 === 0 ? 'BOUNCE' : 'COMPLAINT');
   const entries = new Map<string, string>();
   let position: string | null = null;
-  let pages = 0;
+  let pageCount = 0;
   do {
     const page = await list.readPage(position);
     if (page.kind === 'failed') throw new Error(page.failure.reason);
     for (const { address, reason } of page.value.entries) entries.set(address, reason);
     position = page.value.next;
-    pages += 1;
+    pageCount += 1;
   } while (position !== null);
-  expect([pages, entries.size]).toEqual([3, 2_001]);
+  expect([pageCount, entries.size]).toEqual([3, 2_001]);
   expect(entries).toEqual(fake.suppressionReasons);
 });
 

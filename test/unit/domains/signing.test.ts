@@ -311,16 +311,16 @@ describe('a signed message', () => {
 
   it('is created without blocking the event loop', async () => {
     const { signer } = createCountingSigner();
-    let iterations = 0;
+    let iterationCount = 0;
     let isSigned = false;
     const iterate = () => {
-      iterations += 1;
+      iterationCount += 1;
       if (!isSigned) setImmediate(iterate);
     };
     setImmediate(iterate);
     await signer.sign(data, bodyAt, keys, AT);
     isSigned = true;
-    expect(iterations).toBeGreaterThan(0);
+    expect(iterationCount).toBeGreaterThan(0);
   });
 });
 

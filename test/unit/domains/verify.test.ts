@@ -309,14 +309,14 @@ describe('a check of many records', () => {
   const rejectLookup = (): Promise<Lookup<never>> => Promise.reject(new Error('unexpected lookup'));
 
   it('keeps their order, and the number of concurrent lookups is limited', async () => {
-    let openLookups = 0;
-    let maxOpenLookups = 0;
+    let openLookupCount = 0;
+    let maxOpenLookupCount = 0;
     const countingResolver: Resolver = {
       async lookUpTxt() {
-        openLookups += 1;
-        maxOpenLookups = Math.max(maxOpenLookups, openLookups);
+        openLookupCount += 1;
+        maxOpenLookupCount = Math.max(maxOpenLookupCount, openLookupCount);
         await new Promise(setImmediate);
-        openLookups -= 1;
+        openLookupCount -= 1;
         return { kind: 'none' };
       },
       lookUpMx: rejectLookup,
@@ -327,7 +327,7 @@ describe('a check of many records', () => {
     const records = Array.from({ length: 50 }, (_, index) => ({ ...DKIM, name: `s${index}._domainkey.example.test` }));
     const checks = await checkRecords(records, countingResolver, 4);
     expect(checks.map((record) => record.name)).toEqual(records.map((record) => record.name));
-    expect(maxOpenLookups).toBe(4);
+    expect(maxOpenLookupCount).toBe(4);
     expect(await checkRecords([], countingResolver)).toEqual([]);
   });
 

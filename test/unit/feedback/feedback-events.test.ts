@@ -13,14 +13,15 @@ const CASES = readdirSync(CORPUS)
   .map((name) => name.slice(0, -'.eml'.length))
   .sort();
 
-interface Expected {
+interface ExpectedEvents {
   readonly source: string;
   readonly events: readonly Readonly<Record<string, unknown>>[];
 }
 
 const readReport = (name: string) => readFileSync(new URL(`${name}.eml`, CORPUS));
 const toCrlf = (bytes: Buffer) => Buffer.from(bytes.toString('latin1').replaceAll('\n', '\r\n'), 'latin1');
-const readExpected = (name: string) => JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS), 'utf8')) as Expected;
+const readExpected = (name: string) =>
+  JSON.parse(readFileSync(new URL(`${name}.json`, CORPUS), 'utf8')) as ExpectedEvents;
 
 /** Moves the evidence of an event to the top level, as in the case files. */
 function flattenEvidence(event: FeedbackEvent): Readonly<Record<string, unknown>> {

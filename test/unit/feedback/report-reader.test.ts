@@ -52,10 +52,10 @@ test('a report that exhausts the memory of the thread is too expensive, and the 
 
 test('waiting reports are bounded in number and bytes, and a further read returns busy at once', async () => {
   const { reader } = createRig();
-  const reads = [reader.read(Buffer.from('spin'))];
-  for (let n = 1; n < MAX_PENDING.jobs; n += 1) reads.push(reader.read(BOUNCE));
+  const readPromises = [reader.read(Buffer.from('spin'))];
+  for (let n = 1; n < MAX_PENDING.jobs; n += 1) readPromises.push(reader.read(BOUNCE));
   expect(await reader.read(BOUNCE)).toEqual({ kind: 'busy' });
-  const settledReads = Promise.allSettled(reads);
+  const settledReads = Promise.allSettled(readPromises);
   await reader.close();
   expect((await settledReads).every(({ status }) => status === 'rejected')).toBe(true);
   await expect(reader.read(BOUNCE)).rejects.toThrow('closed');

@@ -87,7 +87,7 @@ async function startRig(
     publish: () => undefined,
     onPending: () => undefined,
   });
-  let reads = 0;
+  let readCount = 0;
   const onError = (operation: string, error: unknown) => faults.push(`${operation}: ${String(error)}`);
   const reader = createReportReader({
     clock,
@@ -101,7 +101,7 @@ async function startRig(
     clock,
     reader: {
       read(raw) {
-        reads += 1;
+        readCount += 1;
         return (givenReader ?? reader).read(raw);
       },
     },
@@ -130,7 +130,7 @@ async function startRig(
     clients.push(client);
     return client;
   };
-  return { port, openClient, reports, refusals, faults, reads: () => reads, close };
+  return { port, openClient, reports, refusals, faults, reads: () => readCount, close };
 }
 
 describe('accepted recipients', () => {
@@ -235,16 +235,16 @@ describe('the reply 250', () => {
   });
 
   test('a bounce that arrives before the outcome of its message is recorded waits for the outcome', async () => {
-    let tries = 0;
+    let attemptCount = 0;
     const { openClient } = await startRig(async () => {
-      tries += 1;
-      return tries < 3
+      attemptCount += 1;
+      return attemptCount < 3
         ? { kind: 'not-yet' }
         : { kind: 'recorded', id: ID, verb: 'soft-bounced', suppressed: false, failure: null };
     });
     const peer = await openClient();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
-    expect(tries).toBe(3);
+    expect(attemptCount).toBe(3);
   });
 
   test('without a recorded outcome the reply is 451', async () => {
@@ -693,13 +693,13 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
 
   test('after a malformed header the connection is closed without a reply', async () => {
     const { port, refusals } = await startRig(undefined, null, { trustedProxy: PROXY });
-    const malformed = [
+    const malformedHeaders = [
       'EHLO peer.example\r\n',
       'PROXY TCP4 a b c d\r\n',
       createProxyHeaderV2('203.0.113.1', 0x11, undefined, 0x11),
     ];
-    for (const bytes of malformed) expect(await sendAndRead(port, bytes)).toBe('');
-    expect(refusals).toEqual(malformed.map(() => 'proxy-header'));
+    for (const bytes of malformedHeaders) expect(await sendAndRead(port, bytes)).toBe('');
+    expect(refusals).toEqual(malformedHeaders.map(() => 'proxy-header'));
   });
 
   test('the connection is closed if the header does not arrive in time', async () => {

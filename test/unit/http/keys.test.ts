@@ -173,10 +173,10 @@ test('many lookups cause one query per 10 ms with at most 1,000 digests, and eac
 
 test('only one query runs at a time, even if the store is slow', async () => {
   let runningCount = 0;
-  let maxRunning = 0;
+  let maxRunningCount = 0;
   const { clock, queries, startLookup } = createLookups(async () => {
     runningCount += 1;
-    maxRunning = Math.max(maxRunning, runningCount);
+    maxRunningCount = Math.max(maxRunningCount, runningCount);
     await new Promise<void>((resolve) => clock.after(100, resolve));
     runningCount -= 1;
     return NO_KEYS;
@@ -184,7 +184,7 @@ test('only one query runs at a time, even if the store is slow', async () => {
   const lookups = Array.from({ length: 2_500 }, (_, index) => startLookup(`guess-${index}`, 'peer'));
   await clock.advance(1_000);
   expect(lookups.every(({ outcome }) => outcome === 'looked up')).toBe(true);
-  expect([maxRunning, queries.length]).toEqual([1, 4]);
+  expect([maxRunningCount, queries.length]).toEqual([1, 4]);
 });
 
 test('a lookup gets the result of a query that started after the lookup', async () => {

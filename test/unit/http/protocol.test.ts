@@ -185,7 +185,7 @@ describe('slow clients', () => {
     });
     const clients = await Promise.all([1, 2, 3].map(() => openConnection(rig)));
     for (const { socket } of clients) socket.write(incompleteRequest);
-    await waitUntil(() => rig.recordedEvents.authenticatedRequests === 3);
+    await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 3);
     const refusedResponse = await post(rig, MESSAGE);
     expect([refusedResponse.status, refusedResponse.body, refusedResponse.headers.get('retry-after')]).toEqual([
       429,
@@ -207,7 +207,7 @@ describe('slow clients', () => {
     const { socket, received } = await openConnection(rig);
     const fullRequest = createRawRequest(body);
     socket.write(fullRequest.slice(0, -1));
-    await waitUntil(() => rig.recordedEvents.authenticatedRequests === 1);
+    await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
     const firstResponse = post(rig, MESSAGE);
     await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     socket.write(fullRequest.slice(-1));
@@ -250,7 +250,7 @@ describe('slow clients', () => {
     const rig = await startListener({ limits: { maxReadingPerAccount: 1 } });
     const { socket } = await openConnection(rig);
     socket.write(incompleteRequest);
-    await waitUntil(() => rig.recordedEvents.authenticatedRequests === 1);
+    await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
     expect((await post(rig, MESSAGE)).status).toBe(429);
     socket.destroy();
     await postUntil(rig, 201);
@@ -261,7 +261,7 @@ describe('slow clients', () => {
     const { socket, received, isClosed } = await openConnection(rig);
     const fullRequest = createRawRequest(body);
     socket.write(fullRequest.slice(0, -1));
-    await waitUntil(() => rig.recordedEvents.authenticatedRequests === 1);
+    await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
     const drain = rig.listener.drain(60_000);
     await expect(fetch(`${rig.address.url}/healthz`)).rejects.toThrow();
     socket.write(fullRequest.slice(-1));

@@ -61,7 +61,7 @@ export interface RecordedEvents {
   acceptedCount: number;
   replayedCount: number;
   /** The number of requests with a valid key. */
-  authenticatedRequests: number;
+  authenticatedRequestCount: number;
 }
 
 export interface Rig {
@@ -82,7 +82,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     dropReasons: [],
     acceptedCount: 0,
     replayedCount: 0,
-    authenticatedRequests: 0,
+    authenticatedRequestCount: 0,
   };
   const keyCache = new ApiKeyCache({ clock: systemClock, publish: () => undefined });
   keyCache.apply({ revision: 1, accounts: [createAccount()], keys: [createApiKey(KEY)] });
@@ -135,7 +135,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
     publish,
     ...changes,
     loadSignal: () => {
-      recordedEvents.authenticatedRequests += 1;
+      recordedEvents.authenticatedRequestCount += 1;
       return changes.loadSignal?.() ?? { isOverloaded: false };
     },
     submit: (message) => {

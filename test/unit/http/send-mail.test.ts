@@ -599,7 +599,7 @@ describe('a key that is not in the cache', () => {
       const rig = await startListener({ findKeys: () => Promise.resolve(results[n] ?? foundKeys) });
       const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
       expect([response.status, response.body]).toEqual([401, createErrorBody(message)]);
-      expect(rig.recordedEvents.authenticatedRequests).toBe(0);
+      expect(rig.recordedEvents.authenticatedRequestCount).toBe(0);
     }
   });
 
@@ -614,10 +614,10 @@ describe('a key that is not in the cache', () => {
   });
 
   test('causes no query if the header is absent, empty, repeated or longer than any key', async () => {
-    let queries = 0;
+    let queryCount = 0;
     const rig = await startListener({
       findKeys: () => {
-        queries += 1;
+        queryCount += 1;
         return Promise.resolve(foundKeys);
       },
     });
@@ -629,15 +629,15 @@ describe('a key that is not in the cache', () => {
       createRawRequest(body, [`Authorization: ${NEW_KEY}`]),
     ];
     for (const text of requests) expect(parseRawResponse(await sendRaw(rig, text)).status).toBe(401);
-    expect(queries).toBe(0);
+    expect(queryCount).toBe(0);
   });
 
   test('an unknown key is counted as refused even if the client disconnects', async () => {
     const response = Promise.withResolvers<typeof foundKeys>();
-    let queries = 0;
+    let queryCount = 0;
     const rig = await startListener({
       findKeys: () => {
-        queries += 1;
+        queryCount += 1;
         return response.promise;
       },
     });
@@ -648,7 +648,7 @@ describe('a key that is not in the cache', () => {
       body: '{}',
       signal: abortController.signal,
     }).catch(() => 'gone');
-    await waitUntil(() => queries === 1);
+    await waitUntil(() => queryCount === 1);
     abortController.abort();
     expect(await abortedResponse).toBe('gone');
     response.resolve({ revision: 0, accounts: [], keys: [] });
@@ -658,11 +658,11 @@ describe('a key that is not in the cache', () => {
 
   test('a drain waits for a request whose key is being looked up', async () => {
     const response = Promise.withResolvers<typeof foundKeys>();
-    let queries = 0;
+    let queryCount = 0;
     const delays: number[] = [];
     const rig = await startListener({
       findKeys: () => {
-        queries += 1;
+        queryCount += 1;
         return response.promise;
       },
       clock: {
@@ -674,7 +674,7 @@ describe('a key that is not in the cache', () => {
       },
     });
     const pendingResponse = post(rig, MESSAGE, { Authorization: NEW_KEY });
-    await waitUntil(() => queries === 1);
+    await waitUntil(() => queryCount === 1);
     delays.length = 0;
     const drain = rig.listener.drain(60_000);
     // Without pending requests, the listener would immediately set a shorter timeout to close its connections.

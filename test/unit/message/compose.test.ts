@@ -200,9 +200,9 @@ describe('a composed message', () => {
   });
 
   it('of one mebibyte is decoded to the submitted message', () => {
-    for (const unit of ['a', ' ', '\n', '=', 'é', '😀', '.\r\n', 'ab ', '<p>']) {
+    for (const repeatedText of ['a', ' ', '\n', '=', 'é', '😀', '.\r\n', 'ab ', '<p>']) {
       for (const prefix of ['', '<html>']) {
-        const longMessage = prefix + unit.repeat((1024 * 1024) / unit.length);
+        const longMessage = prefix + repeatedText.repeat((1024 * 1024) / repeatedText.length);
         const { plain, html } = decodeParts(compose({ ...baseMessage, message: longMessage }).data);
         expect((html ?? plain) === withCrlf(longMessage)).toBe(true);
       }
@@ -331,8 +331,8 @@ describe('the transfer encoding', () => {
 
   it('is decoded to the same text at any size, and consecutive texts do not mix', () => {
     for (const size of [1, 1000, 16_383, 16_384, 16_385, 50_000, 200_000]) {
-      for (const unit of ['a', 'é', '用', '😀', 'x\n']) {
-        const text = unit.repeat(size / unit.length);
+      for (const repeatedText of ['a', 'é', '用', '😀', 'x\n']) {
+        const text = repeatedText.repeat(size / repeatedText.length);
         const firstText = encodeText(text);
         encodeText('z'.repeat(20_000));
         const body = firstText.bytes.toString('latin1');

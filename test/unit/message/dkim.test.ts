@@ -70,8 +70,8 @@ function createDkimRecord({ algorithm, key }: TestKey): string {
   return `v=DKIM1; k=${algorithm}; p=${octets.toString('base64')}`;
 }
 
-function createSignatureField(signable: SignableMessage, key: TestKey, at: number): string {
-  const input = createSignatureInput(signable, key, at);
+function createSignatureField(signableMessage: SignableMessage, key: TestKey, at: number): string {
+  const input = createSignatureInput(signableMessage, key, at);
   return formatSignatureField(input, sign(key.algorithm === 'rsa' ? 'sha256' : null, input.bytes, key.key));
 }
 
@@ -80,9 +80,9 @@ function signMessage(
   keys: readonly TestKey[] = testKeys,
   excludedName?: ReadonlySet<string>,
 ): Buffer {
-  const signable = prepareSignable(data, bodyAt, excludedName);
+  const signableMessage = prepareSignable(data, bodyAt, excludedName);
   return prependSignatures(
-    keys.map((key) => createSignatureField(signable, key, ACCEPTED_AT)),
+    keys.map((key) => createSignatureField(signableMessage, key, ACCEPTED_AT)),
     data,
   );
 }
@@ -219,7 +219,7 @@ describe('a signature', () => {
           const fields = splitFields(data.toString('latin1'))
             .reverse()
             .filter((field) => list.some((name) => name.toLowerCase() === field.name));
-          const signable: SignableMessage = {
+          const signableMessage: SignableMessage = {
             header: {
               names: fields.map((field) => field.text.slice(0, field.text.indexOf(':'))),
               text: fields.map((field) => `${relaxFieldLiterally(field.text)}\r\n`).join(''),
@@ -239,7 +239,7 @@ describe('a signature', () => {
                 },
               ],
             } as unknown as Parameters<typeof dkimSign>[1]);
-            expect(createSignatureField(signable, { ...key, domain, selector }, signedAt)).toBe(
+            expect(createSignatureField(signableMessage, { ...key, domain, selector }, signedAt)).toBe(
               mailauthResult.signatures,
             );
           }
@@ -290,16 +290,16 @@ describe('a signature', () => {
     for (const excludedName of exclusions) {
       for (const header of headers) {
         const data = Buffer.from(header + body);
-        const signable = prepareSignable(data, data.indexOf('\r\n\r\n') + 4, excludedName);
-        expect(createSignatureField(signable, reusedKey, ACCEPTED_AT)).toBe(
-          createSignatureField(signable, { ...rsaKey }, ACCEPTED_AT),
+        const signableMessage = prepareSignable(data, data.indexOf('\r\n\r\n') + 4, excludedName);
+        expect(createSignatureField(signableMessage, reusedKey, ACCEPTED_AT)).toBe(
+          createSignatureField(signableMessage, { ...rsaKey }, ACCEPTED_AT),
         );
         const withUnsignedField = prepareSignable(
           Buffer.from(`X-One: 1\r\n${header}${body}`),
           data.indexOf('\r\n\r\n') + 14,
           excludedName,
         );
-        expect(withUnsignedField).toEqual(signable);
+        expect(withUnsignedField).toEqual(signableMessage);
       }
     }
   });

@@ -127,9 +127,9 @@ describe('addresses', () => {
   it('are read from the header by another parser with the same value as in the envelope', async () => {
     // postal-mime misreads quoted strings that contain both angle brackets and escapes. The header is correct for these
     // strings too.
-    const readable = addressText.filter((text) => !(/[<>]/.test(text) && text.includes('\\')));
+    const readableAddress = addressText.filter((text) => !(/[<>]/.test(text) && text.includes('\\')));
     await fc.assert(
-      fc.asyncProperty(readable, readable, async (from, to) => {
+      fc.asyncProperty(readableAddress, readableAddress, async (from, to) => {
         const message = {
           id: '01890a5d-ac96-774b-bcce-b302099a8057',
           from,

@@ -166,8 +166,8 @@ describe('a rotation', () => {
     createDkimKey({ selector: 'newa', createdAt: 5000, activatedAt: null }),
     createDkimKey({ selector: 'newe', algorithm: 'ed25519', createdAt: 5000, activatedAt: null }),
   ];
-  const beginning = beginRotation(authenticatedDomain, newKeys);
-  const rotatingDomain = { ...authenticatedDomain, keys: beginning.kind === 'staged' ? beginning.keys : [] };
+  const rotationStart = beginRotation(authenticatedDomain, newKeys);
+  const rotatingDomain = { ...authenticatedDomain, keys: rotationStart.kind === 'staged' ? rotationStart.keys : [] };
   const listSelectors = (keys: SendingDomain['keys']) => keys.map((key) => `${key.selector} ${key.state}`);
 
   it('uses the old keys until the record of the new key is found', () => {

@@ -86,13 +86,13 @@ describe.each(STORES)('over the $name store', ({ open }) => {
 
   test('a notification whose node was killed during the attempt is delivered by another node, with the same id and body', async () => {
     const { rig } = await createRig();
-    const killed = rig.startNode('a');
+    const killedNode = rig.startNode('a');
     rig.answer = ({ node }) => (node === 'a' ? new Promise<TargetResult>(() => undefined) : DELIVERED);
     rig.items = [LOCKED];
     await rig.advance(2_000);
     expect(rig.attempts.map(({ node }) => node)).toEqual(['a']);
     // A killed process waits for no attempt.
-    void killed.stop(0);
+    void killedNode.stop(0);
     rig.startNode('b');
     await rig.advance(2 * MINUTE_MS);
     const [first, second] = rig.attempts;

@@ -131,8 +131,10 @@ test('for any events with many keys, the sum of every series and span equals the
       }
       await Promise.all([rig.counter.stop(), rig.traffic.stop()]);
       const trafficRows = [...rig.trafficRows.values()].filter(({ spanMs }) => spanMs === SPANS_MS[1]);
-      const compared = TRAFFIC_COUNTS.filter((name) => (DELIVERABILITY_COUNTS as readonly string[]).includes(name));
-      const expected = compared
+      const comparedCounts = TRAFFIC_COUNTS.filter((name) =>
+        (DELIVERABILITY_COUNTS as readonly string[]).includes(name),
+      );
+      const expected = comparedCounts
         .filter((name) => name !== 'ended')
         .map((name) => [name, trafficRows.reduce((sum, row) => sum + row[name], 0)] as const);
       for (const series of SERIES) {

@@ -81,18 +81,18 @@ test('concurrent scrapes share one exposition, and a later scrape is current', a
 });
 
 test('scrapes query the store at most once per second', async () => {
-  let queries = 0;
+  let queryCount = 0;
   const { metrics, clock } = createTestMetrics(() => {
-    queries += 1;
+    queryCount += 1;
     return Promise.resolve(FIGURES);
   });
   await Promise.all([metrics.scrape(), metrics.scrape(), metrics.scrape()]);
   clock.at += 999;
   await metrics.scrape();
-  expect(queries).toBe(1);
+  expect(queryCount).toBe(1);
   clock.at += 1;
   await metrics.scrape();
-  expect(queries).toBe(2);
+  expect(queryCount).toBe(2);
 });
 
 test('if the store does not answer, the exposition omits only the figures of the queue', async () => {

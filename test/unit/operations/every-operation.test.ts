@@ -132,7 +132,7 @@ describe('the document of the operator API', () => {
       expect(description.operationId).toBe(operation.id);
       const body = description.requestBody?.content['application/json'].schema;
       const bodyMembers = Object.keys(body?.properties ?? {});
-      const required = [
+      const requiredMembers = [
         ...description.parameters.filter((one) => one.required).map(({ name }) => name),
         ...(body?.required ?? []),
       ];
@@ -140,7 +140,7 @@ describe('the document of the operator API', () => {
         (name) => !Object.hasOwn(presetMembers, name),
       );
       expect([...description.parameters.map(({ name }) => name), ...bodyMembers].sort()).toEqual([...members].sort());
-      expect(required.sort()).toEqual(members.filter((name) => isRequired(operation.input, name)).sort());
+      expect(requiredMembers.sort()).toEqual(members.filter((name) => isRequired(operation.input, name)).sort());
       expect(description.parameters.filter((one) => one.in === 'path').map(({ name }) => name)).toEqual(
         listPathParameters(path),
       );

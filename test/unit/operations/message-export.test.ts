@@ -23,13 +23,13 @@ test('a cell that a spreadsheet would evaluate begins with an apostrophe, and ce
 test('an export ends at its limit and states where it ended, and reads one page at a time', async () => {
   const rig = await createOperationRig();
   await rig.store.accept(Array.from({ length: 2_100 }, (_, index) => createMessage({ acceptedAt: rig.now + index })));
-  let reads = 0;
+  let readCount = 0;
   const context = {
     ...rig.context,
     store: {
       ...rig.context.store,
       searchMessages: (...args: Parameters<typeof rig.store.searchMessages>) => {
-        reads += 1;
+        readCount += 1;
         return rig.store.searchMessages(...args);
       },
     },
@@ -38,7 +38,7 @@ test('an export ends at its limit and states where it ended, and reads one page 
   if (!download.ok) throw new Error(download.error.message);
   const pages = download.value[Symbol.asyncIterator]();
   expect((await pages.next()).value).toHaveLength(1_000);
-  expect(reads).toBe(1);
+  expect(readCount).toBe(1);
   expect((await pages.next()).value).toHaveLength(500);
   expect((await pages.next()).value).toEqual([{ notice: expect.stringContaining('1,500 messages') }]);
   expect((await pages.next()).done).toBe(true);

@@ -88,10 +88,10 @@ describe('the smallest file that needs much memory is refused at its limit', () 
   it.each([' \n', '"\r"\r', '@\n', 'x@example.com\n'])(
     'the event loop runs other work while rows of %j are read, whether the rows are valid or not',
     async (row) => {
-      let otherWorkRuns = 0;
+      let otherWorkRunCount = 0;
       let isReading = true;
       const count = (): void => {
-        otherWorkRuns += 1;
+        otherWorkRunCount += 1;
         if (isReading) setImmediate(count);
       };
       setImmediate(count);
@@ -101,7 +101,7 @@ describe('the smallest file that needs much memory is refused at its limit', () 
         now: NOW,
       }));
       isReading = false;
-      expect(otherWorkRuns).toBeGreaterThan(90);
+      expect(otherWorkRunCount).toBeGreaterThan(90);
     },
   );
 

@@ -59,9 +59,9 @@ describe('each sample is recognized and has the expected rows', () => {
     const text = readSample(name).toString('utf8');
     const expected = readExpected(name);
     for (const variant of [text, text.replaceAll('\n', '\r\n')]) {
-      const marked = `\ufeff${variant}`;
-      const bigEndian = Buffer.from(marked, 'utf16le').swap16();
-      for (const bytes of [Buffer.from(marked), Buffer.from(marked, 'utf16le'), bigEndian]) {
+      const markedText = `\ufeff${variant}`;
+      const bigEndian = Buffer.from(markedText, 'utf16le').swap16();
+      for (const bytes of [Buffer.from(markedText), Buffer.from(markedText, 'utf16le'), bigEndian]) {
         expect(toExpected(await readList(bytes, 33))).toEqual(expected);
       }
     }

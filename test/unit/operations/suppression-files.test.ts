@@ -98,12 +98,12 @@ test('an import that is killed between two batches has one entry with the counts
   const rig = await createOperationRig();
   const thirdBatch = Promise.withResolvers<void>();
   const testEnded = Promise.withResolvers<never>();
-  let batches = 0;
+  let batchCount = 0;
   // Simulates the end of the process: the batch never returns, and no later code runs.
   const blockingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
-      batches += 1;
-      if (batches < 3) return rig.context.store.importSuppressions(list, entries, step);
+      batchCount += 1;
+      if (batchCount < 3) return rig.context.store.importSuppressions(list, entries, step);
       thirdBatch.resolve();
       return testEnded.promise;
     },
@@ -120,11 +120,11 @@ test('an import that is killed between two batches has one entry with the counts
 
 test('after a store error, the audit log entry of the import has `stopped` and the counts of the added rows', async () => {
   const rig = await createOperationRig();
-  let batches = 0;
+  let batchCount = 0;
   const failingStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
-      batches += 1;
-      return batches === 2
+      batchCount += 1;
+      return batchCount === 2
         ? Promise.reject(new StoreError('the disk is full.'))
         : rig.context.store.importSuppressions(list, entries, step);
     },
@@ -219,12 +219,12 @@ test('a temporary folder without space is a conflict with its remedy, and no add
 
 test('a shutdown ends an import between two batches, and waits for its audit log entry', async () => {
   const rig = await createOperationRig();
-  let batches = 0;
+  let batchCount = 0;
   const secondBatch = Promise.withResolvers<void>();
   const slowStore: Partial<OperatorStore> = {
     importSuppressions(list, entries, step) {
-      batches += 1;
-      if (batches === 2) secondBatch.resolve();
+      batchCount += 1;
+      if (batchCount === 2) secondBatch.resolve();
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
@@ -284,17 +284,17 @@ const listNodes = () => Promise.resolve([NODE]);
 
 test('batches are large and without pauses while no message is accepted, and small while messages are accepted', async () => {
   let now = 0;
-  let newest = 'a';
-  let pauses = 0;
+  let newestId = 'a';
+  let pauseCount = 0;
   const clock: Clock = {
     now: () => now,
     after: (_, run) => {
-      pauses += 1;
+      pauseCount += 1;
       run();
       return () => undefined;
     },
   };
-  const scheduler = createImportScheduler({ findNewestId: () => Promise.resolve(newest), listNodes }, clock);
+  const scheduler = createImportScheduler({ findNewestId: () => Promise.resolve(newestId), listNodes }, clock);
   const batchResults: (readonly [number, number])[] = [];
   for (const [at, id] of [
     [0, 'a'],
@@ -306,9 +306,9 @@ test('batches are large and without pauses while no message is accepted, and sma
     [2_200, 'b'],
   ] as const) {
     now = at;
-    newest = id;
+    newestId = id;
     await scheduler.runBatch(() => Promise.resolve());
-    batchResults.push([scheduler.getMaxBatchRows(), pauses]);
+    batchResults.push([scheduler.getMaxBatchRows(), pauseCount]);
   }
   expect(batchResults).toEqual([
     [500, 1],
@@ -323,7 +323,7 @@ test('batches are large and without pauses while no message is accepted, and sma
 
 test('while it is unknown whether messages are accepted, batches are small', async () => {
   let now = 1_000_000;
-  let newest = () => Promise.reject<string | null>(new Error('the disk is full.'));
+  let findNewest = () => Promise.reject<string | null>(new Error('the disk is full.'));
   const clock: Clock = {
     now: () => now,
     after: (_, run) => {
@@ -331,14 +331,14 @@ test('while it is unknown whether messages are accepted, batches are small', asy
       return () => undefined;
     },
   };
-  const scheduler = createImportScheduler({ findNewestId: () => newest(), listNodes }, clock);
+  const scheduler = createImportScheduler({ findNewestId: () => findNewest(), listNodes }, clock);
   const readBatchRowsAfter = async (ms: number) => {
     now += ms;
     expect(await scheduler.runBatch(() => Promise.resolve('added'))).toBe('added');
     return scheduler.getMaxBatchRows();
   };
   expect([await readBatchRowsAfter(0), await readBatchRowsAfter(5_000)]).toEqual([500, 500]);
-  newest = () => Promise.resolve(null);
+  findNewest = () => Promise.resolve(null);
   expect([await readBatchRowsAfter(10), await readBatchRowsAfter(999), await readBatchRowsAfter(1)]).toEqual([
     500, 500, 5_000,
   ]);
@@ -347,10 +347,10 @@ test('while it is unknown whether messages are accepted, batches are small', asy
 test('the batches of concurrent imports run one at a time, even after a failed batch', async () => {
   const scheduler = createImportScheduler({ findNewestId: () => Promise.resolve('a'), listNodes }, systemClock);
   let runningCount = 0;
-  let maxConcurrent = 0;
+  let maxConcurrentBatches = 0;
   const add = async () => {
     runningCount += 1;
-    maxConcurrent = Math.max(maxConcurrent, runningCount);
+    maxConcurrentBatches = Math.max(maxConcurrentBatches, runningCount);
     await new Promise(setImmediate);
     runningCount -= 1;
   };
@@ -358,7 +358,7 @@ test('the batches of concurrent imports run one at a time, even after a failed b
   const otherBatches = [scheduler.runBatch(add), scheduler.runBatch(add), scheduler.runBatch(add)];
   await expect(failedBatch).rejects.toThrow('the disk is full.');
   await Promise.all(otherBatches);
-  expect(maxConcurrent).toBe(1);
+  expect(maxConcurrentBatches).toBe(1);
 });
 
 test('a shutdown ends a pause, and no pause begins after the shutdown', async () => {

@@ -121,15 +121,15 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
     const { promise, resolve, reject } = Promise.withResolvers<Awaited<ReturnType<typeof sendRequest>>>();
     const method = body === undefined ? 'GET' : 'POST';
     const json = body === undefined ? {} : { 'Content-Type': 'application/json' };
-    const outgoing = request(
+    const outgoingRequest = request(
       { host: '127.0.0.1', port, path, method, localAddress: from, agent: false, headers: { ...json, ...headers } },
       (response) => {
         response.resume();
         response.on('end', () => resolve({ status: response.statusCode ?? 0, headers: response.headers }));
       },
     );
-    outgoing.on('error', reject);
-    outgoing.end(body === undefined ? undefined : JSON.stringify(body));
+    outgoingRequest.on('error', reject);
+    outgoingRequest.end(body === undefined ? undefined : JSON.stringify(body));
     return promise;
   }
   return {

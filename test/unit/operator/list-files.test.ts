@@ -36,16 +36,16 @@ test('HEAD of an export has no body and reads at most one page of the list', asy
     'acme',
     Array.from({ length: 5_001 }, (_, index) => createEntry(index)),
   );
-  let pagesRead = 0;
+  let readPageCount = 0;
   const app = createApp(rig, {
     listSuppressions(...args) {
-      pagesRead += 1;
+      readPageCount += 1;
       return rig.store.listSuppressions(...args);
     },
   });
   const request = async (method: 'GET' | 'HEAD') => {
     const { statusCode, headers, body } = await app.inject({ method, url: EXPORT });
-    return [statusCode, headers['content-type'], headers['content-length'], body.split('\n').length, pagesRead];
+    return [statusCode, headers['content-type'], headers['content-length'], body.split('\n').length, readPageCount];
   };
   expect(await request('HEAD')).toEqual([200, 'text/csv; charset=utf-8', undefined, 1, 1]);
   expect(await request('GET')).toEqual([200, 'text/csv; charset=utf-8', undefined, 5_003, 3]);

@@ -75,13 +75,13 @@ export function sendRequest(
   for (let n = 0; n < hostHeaderCount; n += 1) lines.push('Host', host);
   const { promise, resolve, reject } = Promise.withResolvers<ReceivedResponse>();
   const requestOptions = { hostname, port, method, path: target, headers: lines, agent: false };
-  const outgoing = request(
+  const outgoingRequest = request(
     localAddress === undefined ? requestOptions : { ...requestOptions, localAddress },
     (answer) => {
       let receivedText = '';
       const end = () => {
         resolve({ status: answer.statusCode ?? 0, headers: answer.headers, text: receivedText });
-        outgoing.destroy();
+        outgoingRequest.destroy();
       };
       answer.setEncoding('utf8');
       answer.on('data', (chunk: string) => {
@@ -92,8 +92,8 @@ export function sendRequest(
       answer.on('end', end);
     },
   );
-  outgoing.on('error', reject);
-  outgoing.end(text);
+  outgoingRequest.on('error', reject);
+  outgoingRequest.end(text);
   return promise;
 }
 

@@ -129,9 +129,9 @@ describe('the events of Mailtrap', () => {
   it('an event without an id has a digest as key, which does not depend on the batch', () => {
     const { event_id: _, ...member } = getEvent('bounce.json');
     const singleKey = read(JSON.stringify({ events: [member] })).events[0]?.key;
-    const second = read(JSON.stringify({ events: [getEvent('spam.json'), member] })).events[1]?.key;
+    const secondKey = read(JSON.stringify({ events: [getEvent('spam.json'), member] })).events[1]?.key;
     expect(singleKey).toMatch(/^[0-9a-f]{64}$/);
-    expect(second).toBe(singleKey);
+    expect(secondKey).toBe(singleKey);
   });
 
   it('an event without custom variables keeps the reference', () => {

@@ -611,13 +611,13 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
   ] as const) {
     const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
     for (let n = 0; n < 3; n += 1) breaker.recordOutcome(createDeferral('transport'), START);
-    let answers = 0;
+    let answerCount = 0;
     const rig = createQueueRig({
       parts: { breaker, policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },
       respond: async (_message, beforeCompletion) => {
-        answers += 1;
-        if (markCount || answers > 1) await beforeCompletion?.();
-        return answers === 1 ? new Promise(() => undefined) : createAttempt();
+        answerCount += 1;
+        if (markCount || answerCount > 1) await beforeCompletion?.();
+        return answerCount === 1 ? new Promise(() => undefined) : createAttempt();
       },
     });
     const [hangingMessage, laterMessage] = [

@@ -72,14 +72,14 @@ test('no probe starts after stop', async () => {
 
 test('a clock that is set back does not prevent a probe', async () => {
   let now = 1_000_000;
-  let probes = 0;
+  let probeCount = 0;
   const probe = async () => {
-    probes += 1;
+    probeCount += 1;
   };
   const health = watchHealth({ probe }, { now: () => now, after: () => () => undefined });
   now -= 500_000;
   health.findFault();
-  expect(probes).toBe(1);
+  expect(probeCount).toBe(1);
 });
 
 test('no probe starts while commits succeed', async () => {

@@ -34,17 +34,17 @@ async function openInterceptedStore(
       pool.transaction((transaction) => {
         // Statements run one after another, so that `beforeStatement` is called after all earlier statements have
         // completed.
-        let previous: Promise<unknown> = Promise.resolve();
+        let previousStatement: Promise<unknown> = Promise.resolve();
         return work({
           // The slot differs from those of the store's connections, because `beforeStatement` waits for the store.
           slot: transaction.slot + 10_000,
           query(statement, values) {
             names.push(statement.name);
-            const result = previous
+            const result = previousStatement
               .catch(() => undefined)
               .then(() => beforeStatement(statement, store))
               .then(() => transaction.query(statement, values));
-            previous = result;
+            previousStatement = result;
             return result;
           },
         });

@@ -70,15 +70,15 @@ describe('a transaction', () => {
     await runStatement(url, 'INSERT INTO t VALUES (1), (2)');
     const pool = createPoolFor(url);
     const update: Statement = { name: 'test_update', text: 'UPDATE t SET n = n WHERE n = $1' };
-    let arrived = 0;
+    let arrivedCount = 0;
     const bothArrived = Promise.withResolvers<void>();
     let attemptCount = 0;
     const insertInOrder = (firstNumber: number, secondNumber: number, addedNumber: number) =>
       pool.transaction(async (transaction) => {
         attemptCount += 1;
         await transaction.query(update, [firstNumber]);
-        arrived += 1;
-        if (arrived === 2) bothArrived.resolve();
+        arrivedCount += 1;
+        if (arrivedCount === 2) bothArrived.resolve();
         await bothArrived.promise;
         await transaction.query(update, [secondNumber]);
         await transaction.query(INSERT, [addedNumber]);
@@ -144,13 +144,13 @@ describe('a transaction', () => {
     const url = await createDatabase();
     const proxy = await startCommitProxy(getPort(url));
     const pool = createPoolFor(replacePort(url, proxy.port));
-    let rounds = 0;
+    let roundCount = 0;
     proxy.dropCommit();
     await pool.transaction(async (transaction) => {
-      rounds += 1;
-      await transaction.query(INSERT, [rounds]);
+      roundCount += 1;
+      await transaction.query(INSERT, [roundCount]);
     });
-    expect([rounds, proxy.getFaultCount()]).toEqual([2, 1]);
+    expect([roundCount, proxy.getFaultCount()]).toEqual([2, 1]);
     expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 2 }]);
   });
 });

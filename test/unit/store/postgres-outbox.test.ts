@@ -59,11 +59,11 @@ test('nodes that move events at the same time move each event once', async () =>
   await store?.accept(Array.from({ length: 90 }, () => createMessage()));
   const seeds = ['a', 'b', 'c'].map((digit) => digit.repeat(16));
   const moveAll = async (node: Store, seed: string) => {
-    let deliveries = 0;
+    let deliveryCount = 0;
     for (let now = Date.now(); ; now += 1) {
       const step = await node.fanOutEvents(now, seed, 10, 0);
-      deliveries += step.deliveries;
-      if (step.events === 0) return deliveries;
+      deliveryCount += step.deliveries;
+      if (step.events === 0) return deliveryCount;
     }
   };
   const movedCounts = await Promise.all(nodes.map((node, index) => moveAll(node, seeds[index] ?? '')));

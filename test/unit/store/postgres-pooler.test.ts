@@ -62,10 +62,10 @@ test('every transaction and every single statement sets the parameters that dura
     transaction_read_only: 'off',
     plan_cache_mode: 'force_generic_plan',
   };
-  const reads = Array.from({ length: 8 }, (_, at) =>
+  const readPromises = Array.from({ length: 8 }, (_, at) =>
     at % 2 === 0 ? pool.query(read, []) : pool.transaction((transaction) => transaction.query(read, [])),
   );
-  expect(await Promise.all(reads)).toEqual(reads.map(() => [expected]));
+  expect(await Promise.all(readPromises)).toEqual(readPromises.map(() => [expected]));
   expect(await pool.query(read, [])).toEqual([expected]);
   expect(pooler.getSwitchCount()).toBeGreaterThan(0);
   expect(pooler.refusedRequests).toEqual([]);

@@ -174,10 +174,11 @@ describe('a token bucket', () => {
   });
 
   test('reports when the next token is available', () => {
-    const emptied = takeTokens(null, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW);
-    expect(emptied.answer).toEqual({ granted: 1, remaining: 0, nextTokenMs: 500 });
+    const emptiedBucket = takeTokens(null, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW);
+    expect(emptiedBucket.answer).toEqual({ granted: 1, remaining: 0, nextTokenMs: 500 });
     expect(
-      takeTokens(emptied.bucket, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW + 500).answer.granted,
+      takeTokens(emptiedBucket.bucket, { accountId: 1, perSecond: 2, burst: 1, requested: 1 }, NOW + 500).answer
+        .granted,
     ).toBe(1);
   });
 });

@@ -78,12 +78,12 @@ describe('a rule of the inbox', () => {
 
   test('with the answer unanswered marks the lease first, and defers the message if the mark fails', async () => {
     const { transport } = createRig({ kind: 'unanswered' });
-    let marks = 0;
+    let markCount = 0;
     const mark = async () => {
-      marks += 1;
+      markCount += 1;
     };
     expect((await transport.attempt(createOutgoingMessage(), mark)).outcome.kind).toBe('unanswered');
-    expect(marks).toBe(1);
+    expect(markCount).toBe(1);
     const failedMark = () => Promise.reject(new Error('the lease was lost'));
     expect((await transport.attempt(createOutgoingMessage(), failedMark)).outcome.kind).toBe('deferred');
   });

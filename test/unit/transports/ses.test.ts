@@ -77,7 +77,7 @@ describe('a message', () => {
     for (let n = 0; n < 20; n += 1) await transport.attempt(createOutgoingMessage(`Subject: ${n}\r\n\r\n`), null);
     expect(fake.receivedMessages).toHaveLength(20);
     // There is one connection for the messages and one for the account request.
-    expect(fake.connections).toBeLessThanOrEqual(2);
+    expect(fake.connectionCount).toBeLessThanOrEqual(2);
   });
 });
 

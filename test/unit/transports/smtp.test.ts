@@ -91,8 +91,8 @@ describe.each([
   });
 
   test('550 at rcpt bounces the message, with or without an enhanced code', async () => {
-    const enhanced = await startPair(respondTo('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
-    expect((await enhanced.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
+    const enhancedPair = await startPair(respondTo('RCPT', ['550-5.1.1 No such', '550 5.1.1 person'], extensions));
+    expect((await enhancedPair.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
       kind: 'bounced',
       suppress: true,
       reply: { enhanced: '5.1.1', text: 'No such person' },
@@ -117,7 +117,7 @@ describe.each([
     });
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('bounced');
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
-    expect(peer.connections).toBe(1);
+    expect(peer.connectionCount).toBe(1);
   });
 });
 
@@ -153,7 +153,7 @@ describe('pipelining', () => {
       suppress: true,
     });
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
-    expect(peer.connections).toBe(1);
+    expect(peer.connectionCount).toBe(1);
   });
 
   test('the refusal of MAIL is the outcome, not the 503 that follows from it', async () => {
@@ -194,11 +194,11 @@ describe('a connection that fails', () => {
     ['data', 4],
   ] as const)('to a server that does not answer at %s ends after a minute', async (stage, commands) => {
     const clock = createVirtualClock(0);
-    let connected = false;
+    let isConnected = false;
     const connect = (host: string, port: number): Socket => {
       const socket = connectTcp({ host, port });
       return socket.once('connect', () => {
-        connected = true;
+        isConnected = true;
       });
     };
     const { peer, transport } = await startPair(
@@ -217,7 +217,7 @@ describe('a connection that fails', () => {
       { clock, connect },
     );
     const runningAttempt = transport.attempt(createOutgoingMessage(), null);
-    await expect.poll(() => connected && peer.commands.length === commands).toBe(true);
+    await expect.poll(() => isConnected && peer.commands.length === commands).toBe(true);
     await clock.advance(59_000);
     await clock.advance(2_000);
     const { outcome, tookMs } = await runningAttempt;
@@ -375,7 +375,7 @@ describe('connections', () => {
     onTestFinished(() => transport.close(1_000));
     await Promise.all(Array.from({ length: 12 }, () => transport.attempt(createOutgoingMessage(), null)));
     expect(server.receivedMessages).toHaveLength(12);
-    expect(server.connections).toBe(1);
+    expect(server.connectionCount).toBe(1);
   });
 
   test('the number of connections never exceeds the setting', async () => {
@@ -388,7 +388,7 @@ describe('connections', () => {
     );
     await Promise.all(Array.from({ length: 20 }, () => transport.attempt(createOutgoingMessage(), null)));
     expect(peer.messages).toHaveLength(20);
-    expect(peer.connections).toBe(3);
+    expect(peer.connectionCount).toBe(3);
   });
 
   test('a connection ends with QUIT after its maximum number of messages', async () => {
@@ -402,7 +402,7 @@ describe('connections', () => {
     );
     for (let n = 0; n < 7; n += 1)
       expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
-    expect(peer.connections).toBe(3);
+    expect(peer.connectionCount).toBe(3);
     expect(peer.commands.filter((line) => line === 'QUIT')).toHaveLength(2);
   });
 
@@ -416,7 +416,7 @@ describe('connections', () => {
     );
     for (let n = 0; n < 6; n += 1)
       expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
-    expect(peer.connections).toBe(2);
+    expect(peer.connectionCount).toBe(2);
     expect(peer.commands.filter((line) => line === 'QUIT')).toHaveLength(1);
   });
 
@@ -474,7 +474,7 @@ describe('connections', () => {
       });
       expect(secondAttempt.outcome.kind).toBe('delivered');
       expect(callCount).toBe(1);
-      expect(peer.connections).toBe(2);
+      expect(peer.connectionCount).toBe(2);
       expect(peer.messages.filter((received) => received.equals(message.data))).toHaveLength(1);
     },
   );
@@ -496,7 +496,7 @@ describe('connections', () => {
     await expect.poll(() => peer.commands.filter((line) => line === 'DATA').length).toBe(2);
     await clock.advance(61_000);
     expect((await runningAttempt).outcome.kind).toBe('delivered');
-    expect(peer.connections).toBe(2);
+    expect(peer.connectionCount).toBe(2);
     expect(peer.messages).toHaveLength(2);
   });
 
@@ -529,7 +529,7 @@ describe('connections', () => {
     });
     for (let n = 1; n < 4; n += 1) {
       expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
-      expect(peer.connections).toBe(n);
+      expect(peer.connectionCount).toBe(n);
     }
   });
 
@@ -543,7 +543,7 @@ describe('connections', () => {
       kind: 'deferred',
       reply: { stage: 'mail' },
     });
-    expect(peer.connections).toBe(1);
+    expect(peer.connectionCount).toBe(1);
   });
 
   test('the transcript of a message on a reused connection contains only the lines of that message', async () => {
@@ -703,7 +703,7 @@ describe('TLS', () => {
 
     const secret = await startPair(runBrokenScript, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
     expect((await secret.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({ kind: 'deferred' });
-    expect(secret.peer.connections).toBe(1);
+    expect(secret.peer.connectionCount).toBe(1);
   });
 
   test('discards clear text that is injected after the answer to STARTTLS', async () => {
@@ -899,7 +899,7 @@ describe('the bytes sent', () => {
         expect(outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
       }
     }
-    expect(peer.connections).toBe(0);
+    expect(peer.connectionCount).toBe(0);
     expect(() => createLoopbackTransport(1, { name: `me${character}MAIL` })).toThrow('EHLO name');
     expect(() => createLoopbackTransport(1, { auth: { user: `u${character}`, pass: 'p' } })).toThrow('user');
     expect(() => createLoopbackTransport(1, { auth: { user: 'u', pass: `p${character}` } })).toThrow('password');
@@ -919,7 +919,7 @@ describe('the bytes sent', () => {
         'deferred',
       );
     }
-    expect(peer.connections).toBe(0);
+    expect(peer.connectionCount).toBe(0);
     expect(() => createLoopbackTransport(1, { name: 'two words' })).toThrow('EHLO name');
   });
 });

@@ -83,9 +83,9 @@ describe.each([
     const deadId = await createWebhook(store, DEAD_URL);
     await createWebhook(store, 'https://192.31.196.7/healthy');
     await addPending(deadId, PENDING_COUNT);
-    let deadAttempts = 0;
-    const delivered = new Set<string>();
-    let claims = 0;
+    let deadAttemptCount = 0;
+    const deliveredIds = new Set<string>();
+    let claimCount = 0;
     const worker = startWebhookWorker({
       ...{ node: 'node-a', clock: systemClock, random: Math.random, publish: () => undefined },
       createSeed: () => randomBytes(8).toString('hex'),
@@ -93,7 +93,7 @@ describe.each([
       store: {
         ...store,
         claimDeliveries(...args) {
-          claims += 1;
+          claimCount += 1;
           return store.claimDeliveries(...args);
         },
       },
@@ -102,10 +102,10 @@ describe.each([
       openSecret: () => KEY,
       async attempt({ url, body }) {
         if (url === DEAD_URL) {
-          deadAttempts += 1;
+          deadAttemptCount += 1;
           return { durationMs: 1, status: null, error: 'connection refused', body: null, retryAfterMs: null };
         }
-        delivered.add((JSON.parse(Buffer.from(body).toString()) as { data: { id: string } }).data.id);
+        deliveredIds.add((JSON.parse(Buffer.from(body).toString()) as { data: { id: string } }).data.id);
         return { durationMs: 1, status: 200, error: null, body: '', retryAfterMs: null };
       },
     });
@@ -114,10 +114,10 @@ describe.each([
       const message = createMessage();
       await store.accept([message]);
       worker.wake();
-      await expect.poll(() => delivered.has(message.id), { interval: 1, timeout: 20_000 }).toBe(true);
+      await expect.poll(() => deliveredIds.has(message.id), { interval: 1, timeout: 20_000 }).toBe(true);
     }
     // The attempts to the refusing endpoint become less frequent, so that its backlog does not load the store.
-    expect(deadAttempts).toBeLessThan(MESSAGE_COUNT);
-    expect(claims).toBeLessThan(20 * MESSAGE_COUNT);
+    expect(deadAttemptCount).toBeLessThan(MESSAGE_COUNT);
+    expect(claimCount).toBeLessThan(20 * MESSAGE_COUNT);
   }, 240_000);
 });

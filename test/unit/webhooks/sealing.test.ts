@@ -13,9 +13,9 @@ it('a sealed signing secret is decrypted, and another key cannot decrypt it', ()
 
 it('the cache returns the key of each secret, even of a rotated secret and of more secrets than its maximum', () => {
   const key = randomBytes(32);
-  let loads = 0;
+  let loadCount = 0;
   const openKey = createSigningKeyCache(() => {
-    loads += 1;
+    loadCount += 1;
     return key;
   });
   const secrets = Array.from({ length: 1_030 }, () => createSigningSecret(randomBytes));
@@ -24,7 +24,7 @@ it('the cache returns the key of each secret, even of a rotated secret and of mo
     for (const [index, secret] of secrets.entries())
       expect(openKey(sealedSecrets[index] ?? '').equals(createSigningKey(secret)), `${round} ${index}`).toBe(true);
   expect(openKey(sealedSecrets[0] ?? '')).toBe(openKey(sealedSecrets[0] ?? ''));
-  expect(loads).toBe(1);
+  expect(loadCount).toBe(1);
 });
 
 it('the cache stores no failure: the secret is decrypted when the secret of the installation is restored', () => {

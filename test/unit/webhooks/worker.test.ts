@@ -76,7 +76,7 @@ function createRig(
   const releasedIds: string[] = [];
   const recoveries: DeliveryRecovery[] = [];
   const orphans: LeasedDelivery[] = [];
-  let fanOuts = 0;
+  let fanOutCount = 0;
   let nextId = 1;
   const add = (webhookId: number, members: Partial<LeasedDelivery> & { readonly dueAt?: number } = {}) => {
     const id = `0190000${String(nextId++).padStart(4, '0')}`;
@@ -122,7 +122,7 @@ function createRig(
       getRetentionStart: () => 0,
       store: {
         async fanOutEvents() {
-          fanOuts += 1;
+          fanOutCount += 1;
           return { events: options.eventsPerRun ?? 0, deliveries: 0, hasMore: false };
         },
         async claimDeliveries(limits) {
@@ -159,7 +159,7 @@ function createRig(
     await whenDrained;
   };
   const state = { requests, settlements, events, released: releasedIds, recoveries, due, claims };
-  return { clock, add, start, stop, ...state, fanOutCount: () => fanOuts };
+  return { clock, add, start, stop, ...state, fanOutCount: () => fanOutCount };
 }
 
 describe('the worker', () => {
@@ -475,11 +475,11 @@ describe('the worker', () => {
   });
 
   it('repeats the record of a result until the store accepts it, and occupies the slot until then', async () => {
-    let failures = 0;
+    let failureCount = 0;
     const rig = createRig({
       async settle() {
-        failures += 1;
-        if (failures <= 3) throw new Error('the store does not result');
+        failureCount += 1;
+        if (failureCount <= 3) throw new Error('the store does not result');
         return { kind: 'settled', disabled: null };
       },
     });

@@ -14,7 +14,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
   const path = join(createTemporaryFolder(), 'value');
   writeFileSync(path, content);
   const clock = createVirtualClock(0);
-  const applied: TransportSetting[] = [];
+  const appliedTransports: TransportSetting[] = [];
   const secrets: unknown[] = [];
   const lines: string[] = [];
   const stop = watchSecretFiles({
@@ -22,7 +22,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
     clock,
     intervalMs: INTERVAL_MS,
     applyTransport: (setting) => {
-      if (restartReason === null) applied.push(setting);
+      if (restartReason === null) appliedTransports.push(setting);
       return restartReason;
     },
     applyEventSecrets: (provider, texts) => {
@@ -37,7 +37,7 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
     writeFileSync(path, text);
     await waitForChecks();
   };
-  return { path, applied, secrets, lines, stop, pass: waitForChecks, change };
+  return { path, applied: appliedTransports, secrets, lines, stop, pass: waitForChecks, change };
 }
 
 test('a changed transport is applied once, and nothing is applied without a change', async () => {

@@ -65,7 +65,7 @@ const readCounts = (receiver: ReceiverRig): Record<string, number> =>
 describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input from %s', (name, row) => {
   let folder = '';
   let store: Store;
-  let tests = 0;
+  let testCount = 0;
   // The tests share a store, because creating a store takes longer than a test. Each test has recipients of its own.
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'postrider-test-'));
@@ -89,7 +89,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
   const createMember = (id: string, recipient: string) => readMember(name, createBounce(id, recipient));
 
   async function createRig() {
-    const domain = `test${++tests}.example.net`;
+    const domain = `test${++testCount}.example.net`;
     const sender = row.createSender();
     const receiver = await startReceiver(name, sender.secret, store);
     const createRequest = (body: Buffer, at?: number) => sender.createRequest(body, receiver.publicUrl, at);
@@ -104,15 +104,15 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
       const recipients = [`a@${domain}`, `b@${domain}`, `c@${domain}`];
       const ids = await Promise.all(recipients.map((to) => storeDelivered(store, to)));
-      const victim = await storeDelivered(store, `victim@${domain}`);
+      const victimMessage = await storeDelivered(store, `victim@${domain}`);
       const [a, b, c] = ids.map((id, at) => createMember(id, recipients[at] ?? ''));
-      const brokenMembers = [...BROKEN_VALUES, removeType(name, createMember(victim, `victim@${domain}`))];
+      const brokenMembers = [...BROKEN_VALUES, removeType(name, createMember(victimMessage, `victim@${domain}`))];
       const members = [
         brokenMembers[0],
         a,
         ...brokenMembers.slice(1, 4),
         b,
-        createMember(victim, `other@${domain}`),
+        createMember(victimMessage, `other@${domain}`),
         createMember(createMessage().id, `victim@${domain}`),
         ...brokenMembers.slice(4),
         c,
@@ -124,7 +124,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       for (const body of [members.toReversed(), [a, a, b], [c], [a]].map(create))
         expect(await post(createRequest(body))).toBe(200);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
-      expect(await readVerbs(store, victim)).toEqual(DELIVERED_VERBS);
+      expect(await readVerbs(store, victimMessage)).toEqual(DELIVERED_VERBS);
       expect(await listSuppressed(domain)).toEqual(recipients);
       expect(await countNewBounces()).toBe(recipients.length);
     });

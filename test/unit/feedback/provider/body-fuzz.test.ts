@@ -44,8 +44,8 @@ function replaceValue(body: Buffer, position: number, value: string): Buffer {
 /** Inserts members at the beginning of the object that `position` selects. */
 function insertMember(body: Buffer, position: number, member: string): Buffer {
   const text = body.toString('latin1');
-  const starts = [...text.matchAll(/\{/g)];
-  const found = starts[position % Math.max(starts.length, 1)];
+  const objectStarts = [...text.matchAll(/\{/g)];
+  const found = objectStarts[position % Math.max(objectStarts.length, 1)];
   if (found === undefined) return body;
   return Buffer.from(`${text.slice(0, found.index + 1)}${member},${text.slice(found.index + 1)}`, 'latin1');
 }
@@ -189,8 +189,12 @@ describe('a request with changed bytes', () => {
       // The endpoint still reads the unchanged event.
       reports.length = 0;
       const { headers, body } = signedRequest;
-      const last = await fetch(receiver.url, { method: 'POST', headers: { ...headers }, body: new Uint8Array(body) });
-      expect([last.status, reports.length]).toEqual([200, 1]);
+      const lastResponse = await fetch(receiver.url, {
+        method: 'POST',
+        headers: { ...headers },
+        body: new Uint8Array(body),
+      });
+      expect([lastResponse.status, reports.length]).toEqual([200, 1]);
     },
   );
 });

@@ -68,12 +68,12 @@ test('the event loop runs while the thread reads a body of 10 MB', async () => {
   const { reader } = createReader();
   await reader.read(createRequest(formatEvents(1)), CONTEXT, null);
   const request = createRequest(`[${'{"a":1},'.repeat(1_200_000).slice(0, -1)}]`);
-  let ticks = 0;
+  let tickCount = 0;
   const timer = setInterval(() => {
-    ticks += 1;
+    tickCount += 1;
   }, 5);
   const result = await reader.read(request, CONTEXT, null);
   clearInterval(timer);
   expect(result.kind).toBe('read');
-  expect(ticks).toBeGreaterThan(5);
+  expect(tickCount).toBeGreaterThan(5);
 });

@@ -80,7 +80,7 @@ test('at most the given number of parts is recorded at the same time, in their o
 test('a part that fails is recorded report by report, and only the failed reports are failures', async () => {
   const events: ServiceEvent[] = [];
   const fullDiskError = new StoreError('the disk is full');
-  let pendingReports = 0;
+  let pendingReportCount = 0;
   const { recordParts } = createPackedIntake({
     store: {
       recordPackedFeedback: (part) =>
@@ -94,13 +94,13 @@ test('a part that fails is recorded report by report, and only the failed report
         : Promise.resolve(digest === 'foreign' ? 'unmatched' : 'recorded'),
     publish: (event) => void events.push(event),
     onPending: () => {
-      pendingReports += 1;
+      pendingReportCount += 1;
     },
     maxConcurrentParts: 1,
   });
   const parts = [createPart('good', 'bad', 'foreign'), createPart('1', '2', '3')];
   expect(await recordParts(parts, ORIGIN)).toEqual({ recorded: 3, unmatched: 2, failures: [fullDiskError] });
-  expect(pendingReports).toBe(1);
+  expect(pendingReportCount).toBe(1);
   expect(events).toEqual([
     { type: 'report.unrelated', at: ORIGIN.at, source: 'sparkpost' },
     { type: 'report.repeated', at: ORIGIN.at },

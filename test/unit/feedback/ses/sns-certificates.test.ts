@@ -45,10 +45,10 @@ describe('a certificate', () => {
   });
 
   test('of an issuer that only has the name of a trusted root is refused', async () => {
-    const impostor = await createAuthority('Test Root');
-    const leaf = await impostor.issueCertificate();
+    const impostorRoot = await createAuthority('Test Root');
+    const leaf = await impostorRoot.issueCertificate();
     expect((await postWithCertificate(leaf.cert, leaf.key)).status).toBe(403);
-    expect((await postWithCertificate(`${leaf.cert}\n${impostor.cert}`, leaf.key)).status).toBe(403);
+    expect((await postWithCertificate(`${leaf.cert}\n${impostorRoot.cert}`, leaf.key)).status).toBe(403);
   });
 
   test('of an issuer that is not a certificate authority is refused', async () => {
@@ -144,12 +144,12 @@ describe('a certificate', () => {
   });
 
   test('is fetched with bounded concurrency', async () => {
-    let maxConcurrent = 0;
+    let maxConcurrentFetches = 0;
     let fetchesInProgress = 0;
     const wait = Promise.withResolvers<void>();
     const get = (async () => {
       fetchesInProgress += 1;
-      maxConcurrent = Math.max(maxConcurrent, fetchesInProgress);
+      maxConcurrentFetches = Math.max(maxConcurrentFetches, fetchesInProgress);
       await wait.promise;
       fetchesInProgress -= 1;
       return new Response('', { status: 404 });
@@ -166,7 +166,7 @@ describe('a certificate', () => {
     await expect.poll(() => refusals.length).toBe(22);
     wait.resolve();
     await Promise.all(responses);
-    expect(maxConcurrent).toBe(8);
+    expect(maxConcurrentFetches).toBe(8);
     expect(refusals.filter((reason) => reason === 'sns-certificate')).toHaveLength(22);
   });
 
@@ -193,11 +193,15 @@ describe('the issuer of a certificate without its chain', () => {
   const readCertificate = (name: string) => readFileSync(join(import.meta.dirname, '../../../corpus/sns-chain', name));
   const createCertificates = (get: (url: string) => Response) => {
     const requestedUrls: string[] = [];
-    const fetching = (async (input: URL | string) => {
+    const fetchCertificate = (async (input: URL | string) => {
       requestedUrls.push(String(input));
       return get(String(input));
     }) as typeof fetch;
-    const parts = { fetch: fetching, getRoots: () => [readCertificate('root.pem').toString()], now: systemClock.now };
+    const parts = {
+      fetch: fetchCertificate,
+      getRoots: () => [readCertificate('root.pem').toString()],
+      now: systemClock.now,
+    };
     return {
       requested: requestedUrls,
       getCertificate: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)),

@@ -137,15 +137,15 @@ describe('a subscription', () => {
   });
 
   test('is not confirmed over a redirect', async () => {
-    const outgoing: (string | undefined)[] = [];
+    const requestedPaths: (string | undefined)[] = [];
     const fetchFromServer = await createServerFetch((incoming, response) => {
-      outgoing.push(incoming.url);
+      requestedPaths.push(incoming.url);
       if (incoming.url === new URL(CERT_URL).pathname) response.end(signer.cert);
       else response.writeHead(302, { location: '/elsewhere' }).end();
     });
     const { post } = await createRig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
-    expect(outgoing).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
+    expect(requestedPaths).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
   });
 
   test('that cannot be confirmed now gets a 503', async () => {
@@ -164,12 +164,12 @@ describe('a subscription', () => {
 describe('another client', () => {
   test('that disconnects during a request is neither logged nor recorded', async () => {
     const { url, post, refusals, faults, reports } = await createRig();
-    const outgoing = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
-    outgoing.on('error', () => undefined);
-    outgoing.write(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())).slice(0, 100));
-    await once(outgoing, 'socket');
-    await new Promise<void>((resolve) => outgoing.write('x', () => resolve()));
-    outgoing.destroy();
+    const outgoingRequest = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
+    outgoingRequest.on('error', () => undefined);
+    outgoingRequest.write(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())).slice(0, 100));
+    await once(outgoingRequest, 'socket');
+    await new Promise<void>((resolve) => outgoingRequest.write('x', () => resolve()));
+    outgoingRequest.destroy();
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(200);
     expect([faults, refusals, reports.length]).toEqual([[], [], 1]);
   });
@@ -220,13 +220,13 @@ describe('another client', () => {
   test('with a body above the limit of SNS is refused before the body is complete', async () => {
     const { url, refusals } = await createRig();
     const status = await new Promise<number | undefined>((resolve, reject) => {
-      const outgoing = request(`${url}/ses`, { method: 'POST' }, (response) => {
+      const outgoingRequest = request(`${url}/ses`, { method: 'POST' }, (response) => {
         response.resume();
         resolve(response.statusCode);
-        outgoing.destroy();
+        outgoingRequest.destroy();
       });
-      outgoing.on('error', reject);
-      outgoing.write('x'.repeat(300_000));
+      outgoingRequest.on('error', reject);
+      outgoingRequest.write('x'.repeat(300_000));
     });
     expect(status).toBe(413);
     expect(refusals).toEqual(['sns-too-large']);
@@ -242,14 +242,14 @@ test('HTTPS uses the configured certificate, and the renewed certificate after i
   const post = () =>
     new Promise<[number | undefined, string | undefined]>((resolve, reject) => {
       const options = { host: '127.0.0.1', servername: 'localhost', port, path: '/ses', method: 'POST', agent: false };
-      const outgoing = requestTls({ ...options, ca: root.cert }, (response) => {
+      const outgoingRequest = requestTls({ ...options, ca: root.cert }, (response) => {
         const { socket } = response;
         const serial = socket instanceof TLSSocket ? socket.getPeerCertificate().serialNumber : undefined;
         response.resume();
         response.on('end', () => resolve([response.statusCode, serial]));
       });
-      outgoing.on('error', reject);
-      outgoing.end(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())));
+      outgoingRequest.on('error', reject);
+      outgoingRequest.end(JSON.stringify(createSnsMessage(signer.key, createBounceNotification())));
     });
   const getSerialNumber = ({ cert }: Authority) => new X509Certificate(cert).serialNumber;
   expect(await post()).toEqual([200, getSerialNumber(firstCertificate)]);
