@@ -32,7 +32,7 @@ interface VitestReport {
 
 const MODULES = join(ROOT, 'node_modules');
 
-function record(counts: TestCounts, name: string, faults: readonly string[], reason: string | null): void {
+function recordResult(counts: TestCounts, name: string, faults: readonly string[], reason: string | null): void {
   if (faults.length === 0) {
     counts.passedCount += 1;
     console.log(`  ok    ${name}`);
@@ -72,7 +72,7 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
     });
     const report = readReport(outputFile);
     if (report === null) {
-      record(
+      recordResult(
         counts,
         'vitest',
         [`Vitest ${describeExit(vitestRun.status ?? vitestRun.signal)} and wrote no report`],
@@ -87,9 +87,9 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
     );
     const failedCount = report.numFailedTests + report.numPendingTests + report.numTodoTests + unloadedFiles.length;
     counts.failedCount += failedCount;
-    if (report.numPassedTests === 0) record(counts, 'vitest', ['no test passed'], null);
+    if (report.numPassedTests === 0) recordResult(counts, 'vitest', ['no test passed'], null);
     else if (failedCount === 0 && vitestRun.status !== 0) {
-      record(
+      recordResult(
         counts,
         'vitest',
         [`Vitest ${describeExit(vitestRun.status ?? vitestRun.signal)}`],
@@ -132,19 +132,19 @@ const filters = process.argv.slice(2).filter((argument) => argument !== '--long'
 const isLong = process.argv.includes('--long');
 const counts: TestCounts = { passedCount: 0, failedCount: 0 };
 console.log('lint and format');
-record(
+recordResult(
   counts,
   'biome',
   runTool('@biomejs/biome/bin/biome', ['check', '--error-on-warnings', '--max-diagnostics=50']),
   null,
 );
 console.log('types');
-record(counts, 'tsc', runTool('typescript/bin/tsc', ['-p', '.']), null);
-record(counts, 'tsc of the dashboard', runTool('typescript/bin/tsc', ['-p', 'dashboard']), null);
-record(counts, 'tsc of the client library', runTool('typescript/bin/tsc', ['-p', 'clients/typescript']), null);
+recordResult(counts, 'tsc', runTool('typescript/bin/tsc', ['-p', '.']), null);
+recordResult(counts, 'tsc of the dashboard', runTool('typescript/bin/tsc', ['-p', 'dashboard']), null);
+recordResult(counts, 'tsc of the client library', runTool('typescript/bin/tsc', ['-p', 'clients/typescript']), null);
 console.log('house rules');
 const sources = readSources();
-for (const rule of RULES) record(counts, rule.name, rule.check(sources), rule.reason);
+for (const rule of RULES) recordResult(counts, rule.name, rule.check(sources), rule.reason);
 console.log('tests');
 runVitest(counts, filters);
 console.log(`\n${counts.passedCount} passed, ${counts.failedCount} failed`);

@@ -204,15 +204,15 @@ describe('the package', () => {
       }
     `;
     symlinkSync(join(ROOT, 'node_modules/@types'), join(installation.folder, 'node_modules/@types'));
-    expect(compile(program, ['es2024'], ['node'])).toEqual({ output: '', status: 0 });
-    expect(compile(program, ['es2024', 'webworker'], [])).toEqual({ output: '', status: 0 });
+    expect(compileProgram(program, ['es2024'], ['node'])).toEqual({ output: '', status: 0 });
+    expect(compileProgram(program, ['es2024', 'webworker'], [])).toEqual({ output: '', status: 0 });
     const wrongProgram = program.replace("message: 'd'", "message: 'd', cc: 'e'");
-    expect(compile(wrongProgram, ['es2024', 'webworker'], []).output).toContain('TS2353');
+    expect(compileProgram(wrongProgram, ['es2024', 'webworker'], []).output).toContain('TS2353');
   });
 });
 
 /** Compiles a program in the folder of the installation. Returns the output and the exit code of the compiler. */
-function compile(program: string, lib: readonly string[], types: readonly string[]) {
+function compileProgram(program: string, lib: readonly string[], types: readonly string[]) {
   const { folder } = installation;
   writeFileSync(join(folder, 'program.ts'), program);
   const compilerOptions = { module: 'nodenext', target: 'es2024', lib, strict: true, noEmit: true, types };

@@ -110,14 +110,14 @@ describe('the npm package', () => {
       const service: RunningService = await startService(settings);
       export const url: string | null = service.publicUrl;
     `;
-    expect(compile(program)).toEqual({ output: '', status: 0 });
+    expect(compileProgram(program)).toEqual({ output: '', status: 0 });
     const unknownName = "import { startService } from 'postrider'; void startService({ LISTEN: '127.0.0.1:0' });";
-    expect(compile(unknownName).output).toContain('TS2353');
+    expect(compileProgram(unknownName).output).toContain('TS2353');
   });
 });
 
 /** Compiles a program in the folder of the installation. Returns the output and the exit code of the compiler. */
-function compile(program: string): { readonly output: string; readonly status: number | null } {
+function compileProgram(program: string): { readonly output: string; readonly status: number | null } {
   writeFileSync(join(folder, 'program.ts'), program);
   const compilerOptions = { module: 'nodenext', target: 'es2024', strict: true, noEmit: true, types: [] };
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['program.ts'] }));

@@ -45,7 +45,7 @@ const MAX_BIND_ATTEMPTS = 20;
 export async function startDns(zone: Zone = {}): Promise<FakeDns> {
   const queries: string[] = [];
   const sockets = new Set<TcpSocket>();
-  const answer = (protocol: 'udp' | 'tcp', query: Buffer) => respond(protocol, query, zone, queries);
+  const answer = (protocol: 'udp' | 'tcp', query: Buffer) => createResponse(protocol, query, zone, queries);
   const { udp, tcp, port } = await bindBothSockets();
   udp.on('message', (query, { address, port: to }) => {
     const reply = answer('udp', query);
@@ -96,7 +96,7 @@ async function bindBothSockets(): Promise<{ udp: UdpSocket; tcp: Server; port: n
   }
 }
 
-function respond(protocol: 'udp' | 'tcp', query: Buffer, zone: Zone, queries: string[]): Buffer | null {
+function createResponse(protocol: 'udp' | 'tcp', query: Buffer, zone: Zone, queries: string[]): Buffer | null {
   const { name, type, end } = readQuestion(query);
   queries.push(`${protocol} ${type} ${name}`);
   const entry = zone[name];

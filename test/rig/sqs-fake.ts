@@ -83,7 +83,7 @@ export async function startSqsFake(): Promise<SqsFake> {
   async function handleRequest(target: string, body: Record<string, unknown>, response: ServerResponse) {
     if (failure.count > 0) {
       failure = { ...failure, count: failure.count - 1 };
-      return respond(
+      return sendResponse(
         response,
         { __type: 'com.amazonaws.sqs#InternalError', message: 'internal error' },
         failure.status,
@@ -92,24 +92,24 @@ export async function startSqsFake(): Promise<SqsFake> {
     const entries = (body.Entries ?? []) as { Id: string; ReceiptHandle: string; VisibilityTimeout?: number }[];
     switch (target) {
       case 'ReceiveMessage':
-        return receive(body as { MaxNumberOfMessages: number; WaitTimeSeconds: number }, response);
+        return receiveMessages(body as { MaxNumberOfMessages: number; WaitTimeSeconds: number }, response);
       case 'DeleteMessageBatch':
         if (remainingLostDeletions > 0) remainingLostDeletions -= 1;
         else for (const { ReceiptHandle } of entries) messages.delete(Number(ReceiptHandle.split('-')[0]));
-        return respond(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
+        return sendResponse(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
       case 'ChangeMessageVisibilityBatch':
         for (const { ReceiptHandle, VisibilityTimeout = 0 } of entries) {
           visibilityTimeoutsS.push(VisibilityTimeout);
           const message = messages.get(Number(ReceiptHandle.split('-')[0]));
           if (message !== undefined) message.visibleAt = Date.now() + VisibilityTimeout * 1_000;
         }
-        return respond(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
+        return sendResponse(response, { Successful: entries.map(({ Id }) => ({ Id })), Failed: [] });
       default:
-        return respond(response, { __type: 'UnknownOperation' }, 400);
+        return sendResponse(response, { __type: 'UnknownOperation' }, 400);
     }
   }
 
-  async function receive(
+  async function receiveMessages(
     {
       MaxNumberOfMessages: maxMessages,
       WaitTimeSeconds: waitS,
@@ -132,7 +132,7 @@ export async function startSqsFake(): Promise<SqsFake> {
         }
         polling -= 1;
         if (visibleMessages.length === 0 && !response.destroyed) emptyAnswers += 1;
-        return respond(response, { Messages: visibleMessages.map(composeMessage) });
+        return sendResponse(response, { Messages: visibleMessages.map(composeMessage) });
       }
       await new Promise<void>((resolve) => {
         const end = () => {
@@ -157,7 +157,7 @@ export async function startSqsFake(): Promise<SqsFake> {
     };
   }
 
-  function respond(response: ServerResponse, body: unknown, status = 200) {
+  function sendResponse(response: ServerResponse, body: unknown, status = 200) {
     response.writeHead(status, { 'content-type': 'application/x-amz-json-1.0' }).end(JSON.stringify(body));
   }
 

@@ -15,7 +15,7 @@ async function renewCertificate(folder: string, name: string): Promise<void> {
   writeFileSync(join(folder, 'key.pem'), key, { mode: 0o600 });
 }
 
-function post(url: string, key: string): Promise<{ status: number; text: string }> {
+function postMessage(url: string, key: string): Promise<{ status: number; text: string }> {
   const options = {
     method: 'POST',
     agent: false,
@@ -50,13 +50,13 @@ test('the public listener uses HTTPS, `serve` prints a matching curl command, an
   await renewCertificate(folder, 'first.example');
   const service = await rig.serveWithBanner(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });
   expect(service.banner).toMatch(/curl -ik https:\/\/127\.0\.0\.1:\d+\/api\/v1\/send-mail /);
-  const answer = await post(service.publicUrl, service.key);
+  const answer = await postMessage(service.publicUrl, service.key);
   expect(answer.status).toBe(201);
   readMessageId(answer.text);
   await expect(fetch(service.publicUrl.replace('https:', 'http:'))).rejects.toThrow();
   expect(await readCommonName(service.publicUrl)).toBe('first.example');
   await renewCertificate(folder, 'second.example');
   await expect.poll(() => readCommonName(service.publicUrl), { interval: 100 }).toBe('second.example');
-  expect((await post(service.publicUrl, service.key)).status).toBe(201);
+  expect((await postMessage(service.publicUrl, service.key)).status).toBe(201);
   expect(await service.stop()).toBe(0);
 });

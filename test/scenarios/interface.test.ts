@@ -51,7 +51,7 @@ interface Request {
   readonly body?: unknown;
 }
 
-function send(at: RunningService, request: Request): Promise<Answer> {
+function sendTo(at: RunningService, request: Request): Promise<Answer> {
   const {
     method = 'POST',
     path = '/api/v1/send-mail',
@@ -205,7 +205,7 @@ describe('refusals', () => {
   test.each(REFUSED_REQUESTS)(
     'a refused request receives the specified status and message: %s',
     async (_case, request, status, message) => {
-      const answer = await send(service, request);
+      const answer = await sendTo(service, request);
       expect([answer.status, answer.text]).toEqual([status, JSON.stringify({ result: 'error', message })]);
       expect(answer.headers.get('content-type')).toBe('application/json');
       expect([answer.headers.get('server'), answer.headers.get('x-powered-by')]).toEqual([null, null]);
@@ -214,12 +214,12 @@ describe('refusals', () => {
   );
 
   test.each(['Bearer', 'bearer', 'Basic', 'ApiKey'])('a key after the scheme word %s is refused', async (scheme) => {
-    const answer = await send(service, { key: `${scheme} ${service.key}` });
+    const answer = await sendTo(service, { key: `${scheme} ${service.key}` });
     expect([answer.status, answer.text]).toEqual([401, `{"result":"error","message":"${INVALID_KEY}"}`]);
   });
 
   test('a sender whose domain is not authenticated is forbidden, with the reason in a header', async () => {
-    const answer = await send(relay, {});
+    const answer = await sendTo(relay, {});
     expect([answer.status, answer.text, answer.headers.get('postrider-reason')]).toEqual([
       403,
       '{"result":"error","message":"Invalid tokens or rate limit exceeded"}',
@@ -229,7 +229,7 @@ describe('refusals', () => {
 
   test('no refused request stores a message', async () => {
     const messagesBefore = await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000']);
-    await Promise.all(REFUSED_REQUESTS.map(([, request]) => send(service, request)));
+    await Promise.all(REFUSED_REQUESTS.map(([, request]) => sendTo(service, request)));
     expect(await runJsonCommand<unknown[]>(folder, ['message', 'list', '--limit', '1000'])).toEqual(messagesBefore);
   });
 });
@@ -248,7 +248,7 @@ const ACCEPTED_REQUESTS: readonly (readonly [what: string, request: Request])[] 
 ];
 
 test.each(ACCEPTED_REQUESTS)('a request with %s is accepted', async (_case, request) => {
-  const answer = await send(service, request);
+  const answer = await sendTo(service, request);
   expect([answer.status, answer.headers.get('content-type')]).toEqual([201, 'application/json']);
   readMessageId(answer.text);
   expect([answer.headers.get('server'), answer.headers.get('ratelimit')]).toEqual([null, null]);

@@ -31,7 +31,7 @@ async function createAccount(name: string, ...limits: string[]): Promise<NewKey>
   return runJson<NewKey>('key', 'create', name);
 }
 
-async function post(key: string, headers: Record<string, string> = {}, overrides = {}): Promise<Answer> {
+async function postMessage(key: string, headers: Record<string, string> = {}, overrides = {}): Promise<Answer> {
   const response = await submit(
     service.publicUrl,
     key,
@@ -42,7 +42,7 @@ async function post(key: string, headers: Record<string, string> = {}, overrides
 }
 
 const postConcurrently = (key: string) =>
-  Promise.all(Array.from({ length: CONCURRENT_REQUEST_COUNT }, () => post(key)));
+  Promise.all(Array.from({ length: CONCURRENT_REQUEST_COUNT }, () => postMessage(key)));
 
 /**
  * Runs a command and waits until requests receive the expected response. Resolves to the time since the end of the
@@ -56,7 +56,7 @@ async function waitForChange(
   await runJson(...args);
   const startedAt = performance.now();
   const readAnswer = async () => {
-    const { status, text, headers } = await post(key);
+    const { status, text, headers } = await postMessage(key);
     return [status, status === 201 ? null : (headers.get('postrider-reason') ?? JSON.parse(text).message)];
   };
   await expect.poll(readAnswer, { interval: 20 }).toEqual(expected);
@@ -69,7 +69,7 @@ const UNKNOWN_KEY_ANSWER = [401, 'Invalid API key'] as const;
 test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused requests do not count', async () => {
   const { key } = await createAccount('volume', '--volume', '37');
   const invalidAnswers = await Promise.all(
-    [{ to: 'unknown' }, { subject: '' }, { message: 'a\0' }].map((overrides) => post(key, {}, overrides)),
+    [{ to: 'unknown' }, { subject: '' }, { message: 'a\0' }].map((overrides) => postMessage(key, {}, overrides)),
   );
   expect(invalidAnswers.map(({ status }) => status)).toEqual([400, 400, 400]);
   const answers = await postConcurrently(key);
@@ -129,7 +129,7 @@ test('a key that automation imports from standard input is valid as soon as the 
   const { key } = generateApiKey(randomBytes);
   const importKey = (input: string) => runCommand(folder, ['key', 'import', 'brought'], {}, input);
   expect(await importKey(key)).toMatchObject({ code: 0, stderr: '' });
-  expect((await post(key)).status).toBe(201);
+  expect((await postMessage(key)).status).toBe(201);
   const secondImport = await importKey(`${key}\n`);
   expect(secondImport).toMatchObject({ code: 1, stdout: '' });
   expect(secondImport.stderr).toMatch(/^postrider: [^\n]*already stored[^\n]*\n$/);
@@ -143,9 +143,9 @@ test('a key that automation imports from standard input is valid as soon as the 
 
 test('a new key of a new account is valid as soon as the command has returned, in fifty of fifty cases', async () => {
   const createdKey = await createAccount('new');
-  expect((await post(createdKey.key)).status).toBe(201);
+  expect((await postMessage(createdKey.key)).status).toBe(201);
   const rotatedKey = await runJson<NewKey>('key', 'rotate', createdKey.id, '--grace', '1m');
-  expect((await post(rotatedKey.key)).status).toBe(201);
+  expect((await postMessage(rotatedKey.key)).status).toBe(201);
   // The commands run in this process.
   const store = await rig.openStore(folder);
   const statuses: number[] = [];
@@ -156,9 +156,9 @@ test('a new key of a new account is valid as soon as the command has returned, i
     const noLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
     await store.createAccount(name, noLimits, now);
     // Concurrent requests with unknown keys do not delay a valid key.
-    const unknownKeyRequests = Array.from({ length: 20 }, () => post(generateApiKey(randomBytes).key));
+    const unknownKeyRequests = Array.from({ length: 20 }, () => postMessage(generateApiKey(randomBytes).key));
     await store.createKey(name, { name, prefix, hash, expiresAt: null }, now);
-    statuses.push((await post(key)).status);
+    statuses.push((await postMessage(key)).status);
     expect((await Promise.all(unknownKeyRequests)).map(({ status }) => status)).toEqual(
       unknownKeyRequests.map(() => 401),
     );
@@ -175,10 +175,10 @@ test('a key that is created after its account was unlocked is valid immediately'
     const now = Date.now();
     await store.lockAccount('unlocked', 'test', now);
     await store.createKey('unlocked', { name: 'l', ...keyWhileLocked, expiresAt: null }, now);
-    expect(JSON.parse((await post(keyWhileLocked.key)).text)).toMatchObject({ message: 'Account locked' });
+    expect(JSON.parse((await postMessage(keyWhileLocked.key)).text)).toMatchObject({ message: 'Account locked' });
     await store.unlockAccount('unlocked', now);
     await store.createKey('unlocked', { name: 'u', ...keyAfterUnlock, expiresAt: null }, now);
-    expect((await post(keyAfterUnlock.key)).status).toBe(201);
+    expect((await postMessage(keyAfterUnlock.key)).status).toBe(201);
   }
 });
 
@@ -201,24 +201,24 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
   await expect.poll(measureMaxDelayMs).toBeLessThan(1_000);
   const graceEndsAt = Date.now() + 2_000;
   const rotatedKey = await runJson<NewKey>('key', 'rotate', createdKey.id, '--grace', '2s');
-  expect((await post(rotatedKey.key)).status).toBe(201);
-  const oldKeyAnswer = await post(createdKey.key);
+  expect((await postMessage(rotatedKey.key)).status).toBe(201);
+  const oldKeyAnswer = await postMessage(createdKey.key);
   if (Date.now() < graceEndsAt) expect(oldKeyAnswer.status).toBe(201);
-  await expect.poll(async () => (await post(createdKey.key)).status, { interval: 20 }).toBe(401);
-  expect((await post(rotatedKey.key)).status).toBe(201);
+  await expect.poll(async () => (await postMessage(createdKey.key)).status, { interval: 20 }).toBe(401);
+  expect((await postMessage(rotatedKey.key)).status).toBe(201);
   await waitForChange(rotatedKey.key, UNKNOWN_KEY_ANSWER, 'key', 'revoke', rotatedKey.id);
   const briefExpiresAt = Date.now() + 2_000;
   const briefKey = await runJson<NewKey>('key', 'create', 'keys', '--expires', '2s');
-  const briefAnswer = await post(briefKey.key);
+  const briefAnswer = await postMessage(briefKey.key);
   if (Date.now() < briefExpiresAt) expect(briefAnswer.status).toBe(201);
-  await expect.poll(async () => (await post(briefKey.key)).status, { interval: 20 }).toBe(401);
+  await expect.poll(async () => (await postMessage(briefKey.key)).status, { interval: 20 }).toBe(401);
   const states = (await runJson<{ id: string; state: string }[]>('key', 'list', 'keys')).map(({ state }) => state);
   expect(states).toEqual(['expired', 'revoked', 'expired']);
 });
 
 test('queued messages of a locked account wait until it is unlocked', async () => {
   const { key } = await createAccount('held');
-  const answer = await post(key, {}, { to: 'defer@simulator.postrider.test' });
+  const answer = await postMessage(key, {}, { to: 'defer@simulator.postrider.test' });
   const id = (JSON.parse(answer.text) as { result: { id: string } }).result.id;
   const store = await rig.openStore(folder);
   const countAttempts = async () => (await store.findMessage(id))?.attempts;
@@ -248,7 +248,7 @@ test('changes that commands make to accounts and keys while the service is stopp
     2,
   ]);
   service = await rig.serve(folder);
-  expect((await post(createdKey.key)).status).toBe(201);
-  expect((await post(createdKey.key)).status).toBe(403);
-  expect((await post(revokedKey.key)).status).toBe(401);
+  expect((await postMessage(createdKey.key)).status).toBe(201);
+  expect((await postMessage(createdKey.key)).status).toBe(403);
+  expect((await postMessage(revokedKey.key)).status).toBe(401);
 });

@@ -30,7 +30,7 @@ const post = (path: string, body: object) =>
   });
 
 /** Uploads a file. Resolves to the parsed lines of the response. */
-async function upload(list: string, body: string | Uint8Array, headers: Record<string, string> = {}, query = '') {
+async function uploadList(list: string, body: string | Uint8Array, headers: Record<string, string> = {}, query = '') {
   const response = await fetch(getUrl(`/accounts/${encodeURIComponent(list)}/suppressions/import${query}`), {
     method: 'POST',
     headers: { ...createBearerHeader(), 'Content-Type': 'text/csv', ...headers },
@@ -56,7 +56,7 @@ const searchSuppressions = async (list: string, query: string) =>
 
 test('a suppression list can be searched by address and by domain, in pages', async () => {
   const list = await createAccount('searched');
-  await upload(list, 'ada@example.com\nadam@example.org\nbob@example.com\nzoe@münchen.example\n');
+  await uploadList(list, 'ada@example.com\nadam@example.org\nbob@example.com\nzoe@münchen.example\n');
   const searchAddresses = async (query: string) =>
     (await searchSuppressions(list, query)).suppressions.map(({ address }) => address);
   expect(await searchAddresses('search=AD')).toEqual(['ada@example.com', 'adam@example.org']);
@@ -105,7 +105,7 @@ describe('imports', () => {
   test('an import of a large file reports its progress and its result, and an export contains the same addresses', async () => {
     const list = await createAccount('large');
     const rows = Array.from({ length: 60_000 }, (_, n) => `user${n}@large.example,bounce,2026-01-02T03:04:05.000Z,\n`);
-    const { status, type, lines } = await upload(list, `address,reason,at,source\n${rows.join('')}nonsense,,,\n`);
+    const { status, type, lines } = await uploadList(list, `address,reason,at,source\n${rows.join('')}nonsense,,,\n`);
     expect([status, type]).toEqual([200, 'application/x-ndjson; charset=utf-8']);
     const progress = lines.slice(0, -1) as { read: number; bytes: number; total: number }[];
     expect(progress.length).toBeGreaterThan(1);
@@ -123,7 +123,7 @@ describe('imports', () => {
       format: null,
       dryRun: false,
     });
-    const repeatedImport = await upload(list, rows.slice(0, 10).join(''));
+    const repeatedImport = await uploadList(list, rows.slice(0, 10).join(''));
     expect(repeatedImport.lines.at(-1)).toMatchObject({ added: 0, known: 10 });
     const response = await fetch(getUrl(`/accounts/${list}/suppressions/export`), { headers: createBearerHeader() });
     expect(response.headers.get('content-type')).toBe('text/csv; charset=utf-8');
@@ -133,7 +133,7 @@ describe('imports', () => {
       ['address,reason,at,source', ...rows.map((row) => row.trim()), ''].sort(),
     );
     const copy = await createAccount('copy');
-    expect((await upload(copy, exportedText)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
+    expect((await uploadList(copy, exportedText)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
     expect(await get('/audit?limit=4')).toMatchObject([
       { actor: 'token:ci', action: 'suppression.import', target: 'copy', after: { added: 60_000 } },
       { action: 'account.create' },
@@ -163,10 +163,10 @@ describe('imports', () => {
         { reason: 'complaint', count: 1 },
       ],
     };
-    const dryRun = await upload(list, body, headers, '?dryRun=true');
+    const dryRun = await uploadList(list, body, headers, '?dryRun=true');
     expect(dryRun.lines).toMatchObject([{ ...counts, added: 0, dryRun: true }]);
     expect((await searchSuppressions(list, '')).suppressions).toEqual([]);
-    expect((await upload(list, body, headers)).lines.at(-1)).toMatchObject({ ...counts, added: 2, dryRun: false });
+    expect((await uploadList(list, body, headers)).lines.at(-1)).toMatchObject({ ...counts, added: 2, dryRun: false });
     expect((await searchSuppressions(list, '')).suppressions).toMatchObject([
       { address: 'ada@example.com', reason: 'bounce', at: '2026-10-07T08:12:03.412Z' },
       { address: 'bob@example.com', reason: 'complaint' },
@@ -175,7 +175,7 @@ describe('imports', () => {
 
   test('an import uses the given reason for rows without a reason', async () => {
     const list = await createAccount('reasons');
-    await upload(list, 'ada@example.com\nbob@example.com,bounce\n', {}, '?reason=complaint');
+    await uploadList(list, 'ada@example.com\nbob@example.com,bounce\n', {}, '?reason=complaint');
     expect((await searchSuppressions(list, '')).suppressions).toMatchObject([
       { reason: 'complaint' },
       { reason: 'bounce' },
@@ -193,7 +193,7 @@ describe('imports', () => {
   ])(
     'an import of a file with %s content is refused with one line, and no row is added',
     async (_, body, status, message) => {
-      const answer = await upload('default', body);
+      const answer = await uploadList('default', body);
       expect([answer.status, answer.lines]).toEqual([
         status,
         [{ result: 'error', code: expect.any(String), message: expect.stringMatching(message) }],
@@ -271,7 +271,7 @@ describe('imports', () => {
       return socket.once('data', (chunk: Buffer) => refusedResponse.resolve(chunk.toString()));
     });
     expect(await refusedResponse.promise).toMatch(/^HTTP\/1\.1 429 /);
-    expect((await upload(list, 'bob@example.com\n')).lines).toEqual([
+    expect((await uploadList(list, 'bob@example.com\n')).lines).toEqual([
       {
         result: 'error',
         code: 'rate-limited',
@@ -279,7 +279,7 @@ describe('imports', () => {
       },
     ]);
     for (const socket of sockets) socket.destroy();
-    await expect.poll(async () => (await upload(list, 'bob@example.com\n')).status).toBe(200);
+    await expect.poll(async () => (await uploadList(list, 'bob@example.com\n')).status).toBe(200);
   });
 
   test('the audit log contains the number of rows of an import that a shutdown ended, and a repeated import adds the missing rows', async () => {
@@ -331,7 +331,7 @@ describe('imports', () => {
       });
       socket.on('close', () => resolve());
     });
-    expect((await upload(list, 'bob@example.com\n')).lines.at(-1)).toMatchObject({ added: 1 });
+    expect((await uploadList(list, 'bob@example.com\n')).lines.at(-1)).toMatchObject({ added: 1 });
     expect((await searchSuppressions(list, '')).suppressions.map(({ address }) => address)).toEqual([
       'bob@example.com',
     ]);

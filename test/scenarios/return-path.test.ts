@@ -78,7 +78,7 @@ const waitForState = (id: string, state: string) =>
 
 let sentCount = 0;
 /** Sends a message of the domain and returns its id and the message as the relay received it. */
-async function send(domain: string): Promise<{ readonly id: string; readonly received: ReceivedMessage }> {
+async function sendMessage(domain: string): Promise<{ readonly id: string; readonly received: ReceivedMessage }> {
   const to = `recipient.${sentCount++}@example.net`;
   const id = await submitAccepted(getPublicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}`, to });
   const findMessage = () => relay.receivedMessages.find((message) => message.to.includes(to));
@@ -86,7 +86,7 @@ async function send(domain: string): Promise<{ readonly id: string; readonly rec
   return { id, received: findMessage() as ReceivedMessage };
 }
 
-const readReturnPath = async (domain: string) => (await send(domain)).received.from.split('@')[1];
+const readReturnPath = async (domain: string) => (await sendMessage(domain)).received.from.split('@')[1];
 
 /**
  * Returns the result of mailauth in the role of a server that receives the message from the relay. The DKIM signatures
@@ -116,7 +116,7 @@ test('SPF is aligned for domains of both accounts with their own return paths, a
   for (const domain of DOMAINS) {
     const trySubmit = () => submit(getPublicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}` });
     await expect.poll(async () => (await trySubmit()).status).toBe(201);
-    const { received } = await send(domain);
+    const { received } = await sendMessage(domain);
     expect(received.from).toMatch(/^b-[a-z2-7]{45}@bounces\.host\.example$/);
     expect(await authenticateMessage(received)).toEqual({
       spf: 'pass',
@@ -144,14 +144,14 @@ test('SPF is aligned for domains of both accounts with their own return paths, a
     });
     // The change is effective on every node within one second.
     await expect.poll(() => readReturnPath(domain), { timeout: 1_000, interval: 50 }).toBe(name);
-    expect(await authenticateMessage((await send(domain)).received)).toEqual({
+    expect(await authenticateMessage((await sendMessage(domain)).received)).toEqual({
       ...{ spf: 'pass', spfDomain: name, alignedDomain: name, dmarc: 'pass' },
     });
   }
 });
 
 test('a bounce to the return path of a domain ends its message as bounced and suppresses the recipient in its account', async () => {
-  const { id, received } = await send('two.example');
+  const { id, received } = await sendMessage('two.example');
   const [to = ''] = received.to;
   await waitForState(id, 'delivered');
   const client = await connectToListener();
@@ -204,7 +204,7 @@ test('after the MX record of a return path is removed, messages use the default,
 });
 
 test('late bounces are accepted after the return path was removed, and its role mailboxes no longer exist', async () => {
-  const { id, received } = await send('two.example');
+  const { id, received } = await sendMessage('two.example');
   const [to = ''] = received.to;
   expect(received.from).toMatch(/@bounces\.two\.example$/);
   await waitForState(id, 'delivered');

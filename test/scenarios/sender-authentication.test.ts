@@ -54,7 +54,7 @@ const send = (to: string, key = service.key) => submitAccepted(service.publicUrl
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
 const readState = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
-function publish({ records }: DomainAnswer): void {
+function publishRecords({ records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     if (type === 'TXT') dns.zone[name] = { ...dns.zone[name], TXT: [value] };
     const [priority, exchange] = value.split(' ');
@@ -79,7 +79,7 @@ test('a sender is accepted only after the records of its domain were found in DN
   const failedVerify = await runCommand(folder, ['domain', 'verify', 'example.org', '--json'], settings);
   expect([failedVerify.code, (JSON.parse(failedVerify.stdout) as DomainAnswer).status]).toEqual([1, 'pending']);
   expect((await submit(service.publicUrl, service.key, { from })).status).toBe(403);
-  publish(addedDomain);
+  publishRecords(addedDomain);
   const verifiedDomain = await runJson<DomainAnswer>('domain', 'verify', 'example.org');
   expect([verifiedDomain.status, new Set(verifiedDomain.records.map(({ found }) => found))]).toEqual([
     'authenticated',
@@ -139,7 +139,7 @@ test('after a rotation, messages are signed with the new keys only after their r
       .sort();
   };
   expect((await readSelectors('early@example.com')).every((name) => selectorsBefore.includes(name))).toBe(true);
-  publish(rotatedDomain);
+  publishRecords(rotatedDomain);
   await runJson<DomainAnswer>('domain', 'verify', 'example.org');
   await expect
     .poll(() => readSelectors(`late.${Math.random()}@example.com`))
@@ -150,7 +150,7 @@ test('many bounces lock only their account, with the reason, until an operator u
   await runJson('account', 'create', 'storm');
   const { key } = await runJson<{ key: string }>('key', 'create', 'storm');
   const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');
-  publish(addedDomain);
+  publishRecords(addedDomain);
   expect((await runJson<DomainAnswer>('domain', 'verify', 'storm.example.net')).status).toBe('authenticated');
   const submitFromDomain = (to: string) => submit(service.publicUrl, key, { from: 'a@storm.example.net', to });
   await expect.poll(async () => (await submitFromDomain('fine@example.com')).status).toBe(201);

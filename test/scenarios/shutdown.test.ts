@@ -15,7 +15,7 @@ interface RequestOutcome {
 }
 
 /** Sends one request over a new connection, because the service may close an idle connection. */
-function send(url: string, key: string): Promise<RequestOutcome> {
+function sendRequest(url: string, key: string): Promise<RequestOutcome> {
   return new Promise((resolve) => {
     const headers = { Authorization: key, 'Content-Type': 'application/json' };
     const outgoingRequest = request(
@@ -44,7 +44,7 @@ test('requests in progress at SIGTERM get a complete response, and no message wi
   let isStopped = false;
   const submitRepeatedly = async () => {
     while (!isStopped) {
-      const outcome = await send(service.publicUrl, service.key);
+      const outcome = await sendRequest(service.publicUrl, service.key);
       outcomes.push(outcome);
       if (outcome.kind === 'refused') return;
     }

@@ -27,7 +27,7 @@ function createEnvironment(extraSettings: Readonly<Record<string, string>>): Rec
   return { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...extraSettings };
 }
 
-function run(
+function runProgram(
   folder: string,
   args: readonly string[],
   extraSettings: Readonly<Record<string, string>> = {},
@@ -49,7 +49,7 @@ function run(
 }
 
 async function runJson(folder: string, args: readonly string[]): Promise<unknown> {
-  const { code, stdout, stderr } = await run(folder, [...args, '--json']);
+  const { code, stdout, stderr } = await runProgram(folder, [...args, '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   return JSON.parse(stdout);
 }
@@ -151,7 +151,7 @@ async function createStore(folder: string): Promise<void> {
 describe('accounts and keys', () => {
   it('an account is created, changed, locked and unlocked, and its limits are printed', () =>
     runInFolder(async (folder) => {
-      const createResult = await run(folder, [
+      const createResult = await runProgram(folder, [
         'account',
         'create',
         'acme',
@@ -204,9 +204,9 @@ describe('accounts and keys', () => {
       });
       expect(await runJson(folder, ['account', 'list'])).toMatchObject([{ name: 'acme', state: 'locked' }]);
       expect(await runJson(folder, ['account', 'unlock', 'acme'])).toMatchObject({ state: 'active', reason: null });
-      expectFailure(await run(folder, ['account', 'create', 'acme']), 1, 'account "acme" already exists');
+      expectFailure(await runProgram(folder, ['account', 'create', 'acme']), 1, 'account "acme" already exists');
       expectFailure(
-        await run(folder, ['account', 'lock', 'unknown', '--reason', 'x']),
+        await runProgram(folder, ['account', 'lock', 'unknown', '--reason', 'x']),
         1,
         'there is no account "unknown"',
       );
@@ -221,7 +221,7 @@ describe('accounts and keys', () => {
         key: expect.stringMatching(/^pr_[A-Za-z0-9_-]{43}$/),
       });
       const { id, key } = createdKey as { id: string; key: string };
-      const listResult = await run(folder, ['key', 'list', 'acme', '--json']);
+      const listResult = await runProgram(folder, ['key', 'list', 'acme', '--json']);
       expect(listResult.stdout).not.toContain(key);
       expect(JSON.parse(listResult.stdout)).toMatchObject([
         { id, account: 'acme', name: 'web', prefix: key.slice(0, 10), state: 'active' },
@@ -237,8 +237,8 @@ describe('accounts and keys', () => {
         { id, state: 'revoked' },
         { state: 'active', name: 'web' },
       ]);
-      expectFailure(await run(folder, ['key', 'create', 'unknown']), 1, 'there is no account "unknown"');
-      expectFailure(await run(folder, ['key', 'revoke', 'key_999']), 1, 'there is no valid key key_999');
+      expectFailure(await runProgram(folder, ['key', 'create', 'unknown']), 1, 'there is no account "unknown"');
+      expectFailure(await runProgram(folder, ['key', 'revoke', 'key_999']), 1, 'there is no valid key key_999');
     }));
 });
 
@@ -265,7 +265,11 @@ describe('messages', () => {
     ]);
     expect(await runJson(folder, ['message', 'list', '--limit', '1'])).toHaveLength(1);
     expect(await runJson(folder, ['message', 'list', '--since', '2031-01-01'])).toEqual([]);
-    expectFailure(await run(folder, ['message', 'list', '--account', 'unknown']), 1, 'there is no account "unknown"');
+    expectFailure(
+      await runProgram(folder, ['message', 'list', '--account', 'unknown']),
+      1,
+      'there is no account "unknown"',
+    );
   });
 
   it('the content of a message cannot control the terminal', async () => {
@@ -274,7 +278,7 @@ describe('messages', () => {
       ['message', 'show', MESSAGE_ID],
       ['message', 'explain', MESSAGE_ID],
     ]) {
-      const { code, stdout } = await run(folder, args);
+      const { code, stdout } = await runProgram(folder, args);
       expect(code).toBe(0);
       expect(stdout).not.toMatch(/[\u202e]|\p{Cc}(?<!\n)/u);
     }
@@ -300,37 +304,37 @@ describe('messages', () => {
         { sequence: 1, type: 'bounced', by: 'node-1' },
       ],
     });
-    const showResult = await run(folder, ['message', 'show', MESSAGE_ID.toUpperCase()]);
+    const showResult = await runProgram(folder, ['message', 'show', MESSAGE_ID.toUpperCase()]);
     expect(showResult.stdout).toContain('C: RCPT TO:<bob@example.com>');
   });
 
   it('source writes the raw source of a message with its line ends, or only its header fields', async () => {
     const { source, signature } = (await runJson(folder, ['message', 'source', MESSAGE_ID])) as Record<string, string>;
     expect([source?.endsWith('\r\n'), source?.includes('\r\n\r\nbody'), signature]).toEqual([true, true, 'none']);
-    expect((await run(folder, ['message', 'source', MESSAGE_ID])).stdout).toBe(source);
-    const { stdout } = await run(folder, ['message', 'source', MESSAGE_ID, '--headers-only']);
+    expect((await runProgram(folder, ['message', 'source', MESSAGE_ID])).stdout).toBe(source);
+    const { stdout } = await runProgram(folder, ['message', 'source', MESSAGE_ID, '--headers-only']);
     expect(source?.startsWith(`${stdout}\r\n`)).toBe(true);
   });
 
   it('show prints the time of each line of a transcript that has times', async () => {
-    const { stdout } = await run(folder, ['message', 'show', MESSAGE_ID]);
+    const { stdout } = await runProgram(folder, ['message', 'show', MESSAGE_ID]);
     expect(stdout).toMatch(/^ {4} +\+4 ms {2}C: RCPT TO:<bob@example\.com>$/m);
   });
 
   it('explain prints the reason of the state', async () => {
-    const { stdout } = await run(folder, ['message', 'explain', MESSAGE_ID]);
+    const { stdout } = await runProgram(folder, ['message', 'explain', MESSAGE_ID]);
     expect(stdout).toContain('is bounced: the next hop permanently refused it');
     expect(stdout).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
   });
 
   it('a queued message can be retried and cancelled, and a message in a terminal state cannot', async () => {
     expectFailure(
-      await run(folder, ['message', 'retry', MESSAGE_ID]),
+      await runProgram(folder, ['message', 'retry', MESSAGE_ID]),
       1,
       'is bounced; only queued and uncertain messages can be retried',
     );
     expectFailure(
-      await run(folder, ['message', 'cancel', MESSAGE_ID]),
+      await runProgram(folder, ['message', 'cancel', MESSAGE_ID]),
       1,
       'is bounced; only queued and uncertain messages can be cancelled',
     );
@@ -338,7 +342,7 @@ describe('messages', () => {
     expect(await runJson(folder, ['message', 'cancel', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'cancelled' });
     expect(await runJson(folder, ['message', 'show', OTHER_ID])).toMatchObject({ state: 'cancelled' });
     const unknownId = MESSAGE_ID.replace('0199', '0198');
-    expectFailure(await run(folder, ['message', 'show', unknownId]), 1, `there is no message ${unknownId}`);
+    expectFailure(await runProgram(folder, ['message', 'show', unknownId]), 1, `there is no message ${unknownId}`);
   });
 });
 
@@ -372,7 +376,7 @@ describe('wrong usage', () => {
       '--url: "ftp://x" is not a URL',
     ],
   ])('the command %j fails with one line and exit code 2', (args, errorText) =>
-    runInFolder(async (folder) => expectFailure(await run(folder, args), 2, errorText)),
+    runInFolder(async (folder) => expectFailure(await runProgram(folder, args), 2, errorText)),
   );
 });
 
@@ -384,7 +388,7 @@ describe('settings', () => {
         'POSTRIDER_TRANSPORT=smtp://u:hunter2hunter2@relay.example\nPOSTRIDER_LISTEN=127.0.0.1:1\n',
       );
       const extraSettings = { POSTRIDER_LISTEN: '127.0.0.1:2', POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2' };
-      const machine = await run(folder, ['config', '--json'], extraSettings);
+      const machine = await runProgram(folder, ['config', '--json'], extraSettings);
       expect(machine.stdout).not.toContain('hunter2');
       const settings: unknown = JSON.parse(machine.stdout);
       expect(settings).toContainEqual({ name: 'POSTRIDER_LISTEN', value: '127.0.0.1:2', source: 'environment' });
@@ -393,7 +397,7 @@ describe('settings', () => {
         value: 'smtp://u:********@relay.example',
         source: '.env',
       });
-      const textOutput = await run(folder, ['config'], extraSettings);
+      const textOutput = await runProgram(folder, ['config'], extraSettings);
       expect(textOutput.stdout).not.toContain('hunter2');
       expect(textOutput.stdout).toMatch(/POSTRIDER_MAX_AGE +24h +default/);
     }));
@@ -405,9 +409,9 @@ describe('settings', () => {
   ])('an invalid setting stops `%s` with one line and exit code %i', (command, code) =>
     runInFolder(async (folder) => {
       const args = command.split(' ');
-      expectFailure(await run(folder, args, { POSTRIDER_LISTN: 'x' }), code, 'did you mean POSTRIDER_LISTEN?');
+      expectFailure(await runProgram(folder, args, { POSTRIDER_LISTN: 'x' }), code, 'did you mean POSTRIDER_LISTEN?');
       writeFileSync(join(folder, '.env'), 'A=1\nwhat is this\n');
-      expectFailure(await run(folder, args), code, '.env line 2: the line is not NAME=value');
+      expectFailure(await runProgram(folder, args), code, '.env line 2: the line is not NAME=value');
     }),
   );
 
@@ -415,7 +419,7 @@ describe('settings', () => {
     runInFolder(async (folder) => {
       writeFileSync(join(folder, 'broken.db'), 'this is not a database '.repeat(500));
       const extraSettings = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
-      expectFailure(await run(folder, ['account', 'list'], extraSettings), 1, 'broken.db');
+      expectFailure(await runProgram(folder, ['account', 'list'], extraSettings), 1, 'broken.db');
     }));
 });
 
@@ -454,7 +458,7 @@ describe('send', () => {
   it('submits the four fields with the raw key and prints the id', () =>
     runInFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      const sendResult = await run(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
+      const sendResult = await runProgram(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
       expect(sendResult).toEqual({ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' });
       expect(receivedRequest).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
       expect(JSON.parse(receivedRequest.body)).toEqual({
@@ -470,44 +474,44 @@ describe('send', () => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
       const urlFlags = [...flags, '--url', url];
       const acceptedResult = { code: 0, stdout: `accepted ${MESSAGE_ID}\n`, stderr: '' };
-      expect(await run(folder, [...urlFlags, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(acceptedResult);
+      expect(await runProgram(folder, [...urlFlags, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(acceptedResult);
       expect(receivedRequest.key).toBe('pr_input');
-      expect(await run(folder, urlFlags, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(acceptedResult);
+      expect(await runProgram(folder, urlFlags, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(acceptedResult);
       expect(receivedRequest.key).toBe('pr_environment');
       writeFileSync(join(folder, '.env'), 'POSTRIDER_API_KEY=pr_file\n');
-      expect(await run(folder, urlFlags)).toEqual(acceptedResult);
+      expect(await runProgram(folder, urlFlags)).toEqual(acceptedResult);
       expect(receivedRequest.key).toBe('pr_file');
-      expect(await run(folder, [...urlFlags, '--key', 'pr_flag'])).toEqual(acceptedResult);
+      expect(await runProgram(folder, [...urlFlags, '--key', 'pr_flag'])).toEqual(acceptedResult);
       expect(receivedRequest.key).toBe('pr_flag');
-      expectFailure(await run(folder, [...urlFlags, '--key', '-']), 2, 'standard input has no line');
+      expectFailure(await runProgram(folder, [...urlFlags, '--key', '-']), 2, 'standard input has no line');
       expectFailure(
-        await run(folder, urlFlags, { POSTRIDER_API_KEY: 'no key' }),
+        await runProgram(folder, urlFlags, { POSTRIDER_API_KEY: 'no key' }),
         2,
         'POSTRIDER_API_KEY is not an API key',
       );
       // --account takes precedence over POSTRIDER_API_KEY.
-      expectFailure(await run(folder, [...urlFlags, '--account', 'unknown'], {}), 1, 'there is no database');
+      expectFailure(await runProgram(folder, [...urlFlags, '--account', 'unknown'], {}), 1, 'there is no database');
     }));
 
   it('POSTRIDER_API_KEY is not a setting: other commands ignore it and never print it', () =>
     runInFolder(async (folder) => {
-      const config = await run(folder, ['config', '--json'], { POSTRIDER_API_KEY: 'pr_environment' });
+      const config = await runProgram(folder, ['config', '--json'], { POSTRIDER_API_KEY: 'pr_environment' });
       expect([config.code, config.stderr, config.stdout.includes('API_KEY')]).toEqual([0, '', false]);
       expect(config.stdout).not.toContain('pr_environment');
-      expect((await run(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
+      expect((await runProgram(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
     }));
 
   it('has a help text that describes how to pass a secret without the command line', () =>
     runInFolder(async (folder) => {
       for (const command of ['send', 'migrate-store']) {
-        const { stdout } = await run(folder, [command, '--help']);
+        const { stdout } = await runProgram(folder, [command, '--help']);
         expect(stdout.replaceAll(/\s+/g, ' ')).toContain('- reads it from standard input');
       }
     }));
 
   it('the help text of a flag that disables a function states this effect', () =>
     runInFolder(async (folder) => {
-      const { stdout } = await run(folder, ['domain', 'add', '--help']);
+      const { stdout } = await runProgram(folder, ['domain', 'add', '--help']);
       expect(stdout).toMatch(/--no-ed25519\s+Create no Ed25519 key/);
     }));
 
@@ -515,11 +519,11 @@ describe('send', () => {
     runInFolder(async (folder) => {
       const body = JSON.stringify({ result: 'error', message: 'Invalid tokens or rate limit exceeded' });
       answer = { status: 403, headers: { 'Postrider-Reason': 'volume-exhausted' }, body };
-      const refusedResult = await run(folder, [...flags, '--key', 'pr_k', '--url', url]);
+      const refusedResult = await runProgram(folder, [...flags, '--key', 'pr_k', '--url', url]);
       expectFailure(refusedResult, 1, '403 Invalid tokens or rate limit exceeded (volume-exhausted)');
       answer = { status: 200, headers: {}, body: '<html>some other server</html>' };
       expectFailure(
-        await run(folder, [...flags, '--key', 'pr_k', '--url', url]),
+        await runProgram(folder, [...flags, '--key', 'pr_k', '--url', url]),
         1,
         'the response is not from Postrider',
       );
@@ -527,13 +531,13 @@ describe('send', () => {
 
   it('creates a key for the account if no key is given, retries until the service accepts the key, and revokes the key', () =>
     runInFolder(async (folder) => {
-      await run(folder, ['account', 'create', 'shop']);
-      const missingAccount = await run(folder, [...flags, '--url', url]);
+      await runProgram(folder, ['account', 'create', 'shop']);
+      const missingAccount = await runProgram(folder, [...flags, '--url', url]);
       expectFailure(missingAccount, 1, 'there is no account "default"');
       const body = JSON.stringify({ result: 'error', message: 'Invalid API key' });
       answer = { status: 401, headers: {}, body };
       receivedRequest = { path: '', key: '', body: '' };
-      const pendingSend = run(folder, [...flags, '--url', url, '--account', 'shop', '--json']);
+      const pendingSend = runProgram(folder, [...flags, '--url', url, '--account', 'shop', '--json']);
       await expect.poll(() => receivedRequest.key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
       const [listedKey] = (await runJson(folder, ['key', 'list', 'shop'])) as Record<string, string>[];
       expect(listedKey).toMatchObject({
@@ -549,10 +553,10 @@ describe('send', () => {
 
   it('revokes the temporary key also when the service does not respond or refuses the request', () =>
     runInFolder(async (folder) => {
-      await run(folder, ['account', 'create', 'default']);
-      expectFailure(await run(folder, [...flags, '--url', 'http://127.0.0.1:1']), 1, 'no response from');
+      await runProgram(folder, ['account', 'create', 'default']);
+      expectFailure(await runProgram(folder, [...flags, '--url', 'http://127.0.0.1:1']), 1, 'no response from');
       answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Account locked' }) };
-      expectFailure(await run(folder, [...flags, '--url', url]), 1, '401 Account locked');
+      expectFailure(await runProgram(folder, [...flags, '--url', url]), 1, '401 Account locked');
       expect(await runJson(folder, ['key', 'list', 'default'])).toMatchObject([
         { state: 'revoked' },
         { state: 'revoked' },
@@ -562,7 +566,7 @@ describe('send', () => {
   it('without a key and without a database, fails with one line that contains the remedy, and creates no database', () =>
     runInFolder(async (folder) => {
       expectFailure(
-        await run(folder, [...flags, '--url', url]),
+        await runProgram(folder, [...flags, '--url', url]),
         1,
         'postrider.db" in which a key can be created; give --key',
       );
@@ -571,16 +575,16 @@ describe('send', () => {
 
   it('the error states that the service uses another database', () =>
     runInFolder(async (folder) => {
-      await run(folder, ['account', 'create', 'default']);
+      await runProgram(folder, ['account', 'create', 'default']);
       answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Invalid API key' }) };
-      expectFailure(await run(folder, [...flags, '--url', url]), 1, 'so it uses another database; give --key');
+      expectFailure(await runProgram(folder, [...flags, '--url', url]), 1, 'so it uses another database; give --key');
     }));
 
   it('without a running service, fails with one line that contains the remedy and the address from POSTRIDER_LISTEN', () =>
     runInFolder(async (folder) => {
       const extraSettings = { POSTRIDER_LISTEN: '127.0.0.1:1' };
       expectFailure(
-        await run(folder, [...flags, '--key', 'pr_k'], extraSettings),
+        await runProgram(folder, [...flags, '--key', 'pr_k'], extraSettings),
         1,
         'no response from http://127.0.0.1:1',
       );
@@ -592,7 +596,7 @@ describe('send', () => {
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as AddressInfo;
-      const refusedResult = await run(folder, [...flags, '--key', 'pr_k', '--url', `https://127.0.0.1:${port}`]);
+      const refusedResult = await runProgram(folder, [...flags, '--key', 'pr_k', '--url', `https://127.0.0.1:${port}`]);
       server.close();
       expectFailure(refusedResult, 1, `the certificate of https://127.0.0.1:${port} is not accepted`);
     }));

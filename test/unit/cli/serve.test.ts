@@ -87,7 +87,7 @@ describe('serve', () => {
   });
 
   /** Starts a service and resolves when its output matches `until` or the process has ended. */
-  async function serve(args: readonly string[], until: RegExp, extra: Readonly<Record<string, string>> = {}) {
+  async function startServe(args: readonly string[], until: RegExp, extra: Readonly<Record<string, string>> = {}) {
     const portSettings = {
       POSTRIDER_LISTEN: '127.0.0.1:0',
       POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
@@ -126,12 +126,12 @@ describe('serve', () => {
   }
 
   it('a start on a new store prints a valid key; SIGTERM ends it with 0; the next start prints no key', async () => {
-    const firstStart = await serve([], / -d '/);
+    const firstStart = await startServe([], / -d '/);
     const key = /pr_[A-Za-z0-9_-]{43}/.exec(firstStart.output.stdout)?.[0] ?? '';
     expect((await post(firstStart.output.stdout, key)).status).toBe(201);
     firstStart.child.kill('SIGTERM');
     expect(await firstStart.ended).toBe(0);
-    const secondStart = await serve([], /key create/);
+    const secondStart = await startServe([], /key create/);
     expect(secondStart.output.stdout).not.toContain('pr_');
     expect((await post(secondStart.output.stdout, key)).status).toBe(201);
     secondStart.child.kill('SIGINT');
@@ -139,7 +139,7 @@ describe('serve', () => {
   });
 
   it('with --no-key, a start on a new store creates the account `default` and no key, and the dashboard shows none', async () => {
-    const { child, output, ended: exit } = await serve(['--no-key', '--json'], /\n/);
+    const { child, output, ended: exit } = await startServe(['--no-key', '--json'], /\n/);
     const startObject = JSON.parse(output.stdout) as { operatorUrl: string; signIn: string; key: string | null };
     expect(startObject.key).toBeNull();
     const headers = { ...(await signInByLink(startObject.signIn)) };
@@ -181,7 +181,7 @@ describe('serve', () => {
         child,
         output,
         ended: exit,
-      } = await serve(['--json'], /"event":"message\.delivered".*\n/s, lateListenSettings);
+      } = await startServe(['--json'], /"event":"message\.delivered".*\n/s, lateListenSettings);
       const [firstLine = ''] = output.stdout.split('\n');
       expect(JSON.parse(firstLine)).toMatchObject({
         publicUrl: expect.stringMatching(/^http:/),
@@ -199,7 +199,7 @@ describe('serve', () => {
       await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
       const address = portHolder.address();
       const port = typeof address === 'object' ? address?.port : 0;
-      const { output, ended: exit } = await serve(['--json'], /never/, {
+      const { output, ended: exit } = await startServe(['--json'], /never/, {
         ...lateListenSettings,
         POSTRIDER_LISTEN: `127.0.0.1:${port}`,
       });
@@ -211,7 +211,7 @@ describe('serve', () => {
   });
 
   it('two signals of one Ctrl-C, as under npm, stop the service normally', async () => {
-    const { child, ended: exit } = await serve([], / -d '/);
+    const { child, ended: exit } = await startServe([], / -d '/);
     child.kill('SIGINT');
     child.kill('SIGTERM');
     child.kill('SIGINT');
@@ -219,9 +219,9 @@ describe('serve', () => {
   });
 
   it('a second serve on the same store ends with one line, and the first continues', async () => {
-    const firstStart = await serve(['--json'], /\n/);
+    const firstStart = await startServe(['--json'], /\n/);
     const printedStart = JSON.parse(firstStart.output.stdout) as { publicUrl: string; key: string };
-    const secondStart = await serve([], /curl/);
+    const secondStart = await startServe([], /curl/);
     expect(await secondStart.ended).toBe(1);
     expect(secondStart.output.stderr).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
     expect((await post(`${printedStart.publicUrl}/api/v1/send-mail`, printedStart.key)).status).toBe(201);
@@ -234,7 +234,7 @@ describe('serve', () => {
     await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
     const address = portHolder.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
-    const serveRun = await serve([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
+    const serveRun = await startServe([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
     expect(await serveRun.ended).toBe(1);
     expect(serveRun.output.stderr).toMatch(/^postrider: [^\n]+\n$/);
     expect(serveRun.output.stderr).toContain(`127.0.0.1:${port}`);

@@ -41,7 +41,7 @@ afterAll(() => relay.close());
  * Sends the message with one active key. `query` are the parameters of the transport URL. `configurationSet` is the one of the
  * account.
  */
-async function send(query: string, configurationSet: string | null = null) {
+async function sendMessage(query: string, configurationSet: string | null = null) {
   const folder = createTemporaryFolder();
   const settings = loadSettings(
     {
@@ -103,7 +103,7 @@ const listExtensionFields = (fields: readonly string[]) => fields.filter((field)
 test.each(PROVIDERS.flatMap(({ name, relay: profile }) => (profile === null ? [] : [[name, profile] as const])))(
   'a message to the relay of %s has exactly its metadata header fields, and its signature is valid',
   async (name, profile) => {
-    const { outcome, fields, signatures } = await send(`?provider=${name}`);
+    const { outcome, fields, signatures } = await sendMessage(`?provider=${name}`);
     expect(outcome.kind).toBe('delivered');
     expect(listExtensionFields(fields)).toEqual(
       profile.metadata(MESSAGE.id, {}).map((field) => `${field.name}: ${field.value}`),
@@ -121,17 +121,17 @@ test.each(PROVIDERS.flatMap(({ name, relay: profile }) => (profile === null ? []
 );
 
 test('a message to a relay without a known provider has no metadata header fields', async () => {
-  expect(listExtensionFields((await send('')).fields)).toEqual([]);
+  expect(listExtensionFields((await sendMessage('')).fields)).toEqual([]);
 });
 
 test('the parameters of the relay are header fields', async () => {
-  expect((await send('?provider=postmark&stream=receipts')).fields).toContain('X-PM-Message-Stream: receipts');
-  expect((await send('?provider=ses&configuration-set=news')).fields).toContain('X-SES-CONFIGURATION-SET: news');
+  expect((await sendMessage('?provider=postmark&stream=receipts')).fields).toContain('X-PM-Message-Stream: receipts');
+  expect((await sendMessage('?provider=ses&configuration-set=news')).fields).toContain('X-SES-CONFIGURATION-SET: news');
 });
 
 test('the configuration set of the account takes precedence over the one of the transport, and only Amazon SES receives it', async () => {
   const listSets = async (query: string) =>
-    (await send(query, 'account-set')).fields.filter((field) => /configuration-set/i.test(field));
+    (await sendMessage(query, 'account-set')).fields.filter((field) => /configuration-set/i.test(field));
   expect(await listSets('?provider=ses&configuration-set=news')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);
   expect(await listSets('?provider=ses')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);
   expect(await listSets('?provider=postmark')).toEqual([]);
@@ -139,7 +139,7 @@ test('the configuration set of the account takes precedence over the one of the 
 });
 
 test('the fields are composed before the message is signed', async () => {
-  const { fields } = await send('?provider=postmark');
+  const { fields } = await sendMessage('?provider=postmark');
   const names = fields.map((field) => field.slice(0, field.indexOf(':')).toLowerCase());
   expect(names[0]).toBe('dkim-signature');
   expect(names.indexOf('x-pm-metadata-postrider-id')).toBeGreaterThan(names.indexOf('message-id'));

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { parseJson } from '../../../src/http/protocol.ts';
 import { ErrorResponse, MailCreated, MailRequest } from '../../../src/http/schema.ts';
 import { validateSubmission } from '../../../src/model/submission.ts';
-import { MESSAGE, post, type Rig, startRig } from './rig.ts';
+import { MESSAGE, postBody, type Rig, startRig } from './rig.ts';
 
 interface RepeatedText {
   readonly before: string;
@@ -65,7 +65,7 @@ describe('a JSON body', () => {
   test.each(CASES.map((jsonCase): [string, JsonCase] => [jsonCase.name, jsonCase]))(
     'gets the documented response in the case: %s',
     async (_name, jsonCase) => {
-      const response = await post(rig, toBytes(jsonCase));
+      const response = await postBody(rig, toBytes(jsonCase));
       if (jsonCase.expect === null) expect(response.status).toBe(201);
       else expect([response.status, response.body]).toEqual([400, { result: 'error', message: jsonCase.expect }]);
     },
@@ -100,7 +100,7 @@ describe('an arbitrary body', () => {
   test('causes status 201 or 400 with a body that matches the schema, never status 500', async () => {
     await fc.assert(
       fc.asyncProperty(bodies, async (bytes) => {
-        const response = await post(rig, bytes);
+        const response = await postBody(rig, bytes);
         expect([201, 400]).toContain(response.status);
         expect((response.status === 201 ? isCreated : isError)(response.body)).toBe(true);
         expect(response.headers.get('content-type')).toBe('application/json');

@@ -10,7 +10,7 @@ import {
   KEY,
   MESSAGE,
   parseRawResponse,
-  post,
+  postBody,
   type Rig,
   sendRaw,
   startRig,
@@ -186,14 +186,15 @@ describe('slow clients', () => {
     const clients = await Promise.all([1, 2, 3].map(() => openConnection(rig)));
     for (const { socket } of clients) socket.write(incompleteRequest);
     await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 3);
-    const refusedResponse = await post(rig, MESSAGE);
+    const refusedResponse = await postBody(rig, MESSAGE);
     expect([refusedResponse.status, refusedResponse.body, refusedResponse.headers.get('retry-after')]).toEqual([
       429,
       createErrorBody('Too many requests'),
       '1',
     ]);
     expect(rig.recordedEvents.refusals).toEqual(['too-many-bodies']);
-    for (let i = 0; i < 20; i += 1) expect((await post(rig, MESSAGE, { Authorization: OTHER_KEY })).status).toBe(201);
+    for (let i = 0; i < 20; i += 1)
+      expect((await postBody(rig, MESSAGE, { Authorization: OTHER_KEY })).status).toBe(201);
     clients[0]?.socket.destroy();
     await postUntil(rig, 201);
   });
@@ -208,7 +209,7 @@ describe('slow clients', () => {
     const fullRequest = createRawRequest(body);
     socket.write(fullRequest.slice(0, -1));
     await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
-    const firstResponse = post(rig, MESSAGE);
+    const firstResponse = postBody(rig, MESSAGE);
     await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     socket.write(fullRequest.slice(-1));
     await waitUntil(() => received() !== '');
@@ -230,17 +231,17 @@ describe('slow clients', () => {
     });
     const largeMessage = { ...MESSAGE, message: 'x'.repeat(3_000) };
     const createAuthorization = (id: number) => ({ Authorization: id === 1 ? KEY : `${OTHER_KEY.slice(0, -1)}${id}` });
-    const firstResponse = post(rig, largeMessage);
+    const firstResponse = postBody(rig, largeMessage);
     await waitUntil(() => pendingCommits.length === 1);
     // The limit of one account is half of the total limit.
-    expect((await post(rig, largeMessage)).status).toBe(429);
-    const secondResponse = post(rig, largeMessage, createAuthorization(2));
+    expect((await postBody(rig, largeMessage)).status).toBe(429);
+    const secondResponse = postBody(rig, largeMessage, createAuthorization(2));
     await waitUntil(() => pendingCommits.length === 2);
-    expect((await post(rig, largeMessage, createAuthorization(3))).status).toBe(429);
+    expect((await postBody(rig, largeMessage, createAuthorization(3))).status).toBe(429);
     expect(rig.recordedEvents.refusals).toEqual(['too-many-bodies', 'overloaded']);
     for (const response of pendingCommits.splice(0)) response();
     expect([(await firstResponse).status, (await secondResponse).status]).toEqual([201, 201]);
-    const thirdResponse = post(rig, largeMessage, createAuthorization(3));
+    const thirdResponse = postBody(rig, largeMessage, createAuthorization(3));
     await waitUntil(() => pendingCommits.length === 1);
     pendingCommits[0]?.();
     expect((await thirdResponse).status).toBe(201);
@@ -251,7 +252,7 @@ describe('slow clients', () => {
     const { socket } = await openConnection(rig);
     socket.write(incompleteRequest);
     await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
-    expect((await post(rig, MESSAGE)).status).toBe(429);
+    expect((await postBody(rig, MESSAGE)).status).toBe(429);
     socket.destroy();
     await postUntil(rig, 201);
   });
@@ -271,7 +272,7 @@ describe('slow clients', () => {
   });
 
   async function postUntil(rig: Rig, status: number): Promise<void> {
-    while ((await post(rig, MESSAGE)).status !== status);
+    while ((await postBody(rig, MESSAGE)).status !== status);
   }
 });
 

@@ -155,7 +155,7 @@ export interface ReceivedResponse {
 }
 
 /** Posts a body to the operation. An object is sent as JSON. */
-export async function post(
+export async function postBody(
   rig: Rig,
   body: string | Buffer | object,
   headers: Record<string, string> = {},

@@ -12,7 +12,7 @@ import {
   MESSAGE,
   NO_LIMITS,
   parseRawResponse,
-  post,
+  postBody,
   type Rig,
   sendRaw,
   startRig,
@@ -59,7 +59,7 @@ const SMTP: ListenerOptions['settings']['transport'] = {
 describe('201', () => {
   test('has exactly result.id, a lower-case UUIDv7, and no banner', async () => {
     const rig = await startListener();
-    const response = await post(rig, { ...MESSAGE, unknown: { member: 1 } });
+    const response = await postBody(rig, { ...MESSAGE, unknown: { member: 1 } });
     expect(response.status).toBe(201);
     expect(response.text).toBe(`{"result":{"id":"${rig.recordedEvents.submittedMessages[0]?.id}"}}`);
     expect(response.text).toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}/);
@@ -73,21 +73,21 @@ describe('201', () => {
   test('lists the ignored members, also for a replay, and no other response lists them', async () => {
     const rig = await startListener();
     const body = { cc: 'x', ...MESSAGE, attachments: [], 'prix €': 1 };
-    expect((await post(rig, body)).headers.get('postrider-ignored-fields')).toBe('cc, attachments');
-    expect((await post(rig, { ...MESSAGE, 'prix €': 1 })).headers.get('postrider-ignored-fields')).toBeNull();
-    expect((await post(rig, MESSAGE)).headers.get('postrider-ignored-fields')).toBeNull();
-    expect((await post(rig, { ...body, to: 'x' })).headers.get('postrider-ignored-fields')).toBeNull();
+    expect((await postBody(rig, body)).headers.get('postrider-ignored-fields')).toBe('cc, attachments');
+    expect((await postBody(rig, { ...MESSAGE, 'prix €': 1 })).headers.get('postrider-ignored-fields')).toBeNull();
+    expect((await postBody(rig, MESSAGE)).headers.get('postrider-ignored-fields')).toBeNull();
+    expect((await postBody(rig, { ...body, to: 'x' })).headers.get('postrider-ignored-fields')).toBeNull();
     expect(rig.recordedEvents.ignored).toEqual([3, 1]);
     const replayingListener = await startListener(
       withSubmitResult({ kind: 'replayed', id: '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21' }),
     );
-    const replayedResponse = await post(replayingListener, body, { 'Idempotency-Key': 'k' });
+    const replayedResponse = await postBody(replayingListener, body, { 'Idempotency-Key': 'k' });
     expect(replayedResponse.headers.get('idempotency-replayed')).toBe('true');
     expect(replayedResponse.headers.get('postrider-ignored-fields')).toBe('cc, attachments');
     const fullListener = await startListener(
       withSubmitResult({ kind: 'refused', reason: 'volume-exhausted', limits: { rate: null } }),
     );
-    expect((await post(fullListener, body)).headers.get('postrider-ignored-fields')).toBeNull();
+    expect((await postBody(fullListener, body)).headers.get('postrider-ignored-fields')).toBeNull();
     expect([replayingListener.recordedEvents.ignored, fullListener.recordedEvents.ignored]).toEqual([[3], []]);
   });
 
@@ -95,7 +95,7 @@ describe('201', () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     let isAnswered = false;
-    const response = post(rig, MESSAGE).finally(() => {
+    const response = postBody(rig, MESSAGE).finally(() => {
       isAnswered = true;
     });
     await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
@@ -108,7 +108,7 @@ describe('201', () => {
   test('submits the four fields unchanged, with account, key and canonical recipient', async () => {
     const rig = await startListener();
     const mail = { to: 'Ada@EXAMPLE.com', from: 'shop@example.org', subject: 'Grüße 👋', message: 'a\r\nb\u2028c' };
-    await post(rig, mail);
+    await postBody(rig, mail);
     expect(rig.recordedEvents.submittedMessages[0]).toMatchObject({
       ...mail,
       accountId: 1,
@@ -121,9 +121,9 @@ describe('201', () => {
   test('is sent for a query, an absolute target, a chunked body, content type parameters and HTTP/1.0', async () => {
     const rig = await startListener();
     const body = JSON.stringify(MESSAGE);
-    expect((await post(rig, MESSAGE, {}, '/api/v1/send-mail?a=1&b[__proto__]=2')).status).toBe(201);
-    expect((await post(rig, MESSAGE, { 'Content-Type': 'Application/JSON ; charset=utf-8' })).status).toBe(201);
-    expect((await post(rig, MESSAGE, { 'Content-Encoding': 'identity' })).status).toBe(201);
+    expect((await postBody(rig, MESSAGE, {}, '/api/v1/send-mail?a=1&b[__proto__]=2')).status).toBe(201);
+    expect((await postBody(rig, MESSAGE, { 'Content-Type': 'Application/JSON ; charset=utf-8' })).status).toBe(201);
+    expect((await postBody(rig, MESSAGE, { 'Content-Encoding': 'identity' })).status).toBe(201);
     expect(
       parseRawResponse(await sendRaw(rig, createRawRequest(body, [], `http://localhost/api/v1/send-mail`))).status,
     ).toBe(201);
@@ -174,20 +174,20 @@ describe('401', () => {
   test('a revocation, an expiry and a lock apply from the next request', async () => {
     const rig = await startListener();
     const now = Date.now();
-    expect((await post(rig, MESSAGE)).status).toBe(201);
+    expect((await postBody(rig, MESSAGE)).status).toBe(201);
     rig.keyCache.apply({ revision: 2, accounts: [createAccount({ locked: { reason: 'spam', at: now } })], keys: [] });
-    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Account locked') });
+    expect(await postBody(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Account locked') });
     rig.keyCache.apply({ revision: 3, accounts: [createAccount()], keys: [createApiKey(KEY, { revokedAt: now - 1 })] });
-    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
+    expect(await postBody(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
     rig.keyCache.apply({ revision: 4, accounts: [], keys: [createApiKey(KEY, { expiresAt: now - 1 })] });
-    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
+    expect(await postBody(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Invalid API key') });
     rig.keyCache.apply({ revision: 5, accounts: [], keys: [createApiKey(KEY, { expiresAt: now + 60_000 })] });
-    expect((await post(rig, MESSAGE)).status).toBe(201);
+    expect((await postBody(rig, MESSAGE)).status).toBe(201);
   });
 
   test('if the store reports a locked account, the message is `Account locked`', async () => {
     const rig = await startListener(withSubmitResult({ kind: 'locked' }));
-    expect(await post(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Account locked') });
+    expect(await postBody(rig, MESSAGE)).toMatchObject({ status: 401, body: createErrorBody('Account locked') });
   });
 
   test('is sent instead of 100 Continue for an invalid key; a valid key gets 100 Continue', async () => {
@@ -266,7 +266,7 @@ describe('400', () => {
     ],
   ])('is the response to %s, with one error message', async (_label, body, message) => {
     const rig = await startListener();
-    const response = await post(rig, body);
+    const response = await postBody(rig, body);
     expect([response.status, response.body, response.headers.get('content-type')]).toEqual([
       400,
       createErrorBody(message),
@@ -300,7 +300,7 @@ describe('400', () => {
 
   test('is the response to a compressed body', async () => {
     const rig = await startListener();
-    const response = await post(rig, MESSAGE, { 'Content-Encoding': 'gzip' });
+    const response = await postBody(rig, MESSAGE, { 'Content-Encoding': 'gzip' });
     expect(response).toMatchObject({ status: 400, body: createErrorBody('Content-Encoding must be identity') });
   });
 
@@ -311,8 +311,8 @@ describe('400', () => {
       message: 'x'.repeat(1000 - JSON.stringify({ ...MESSAGE, message: '' }).length),
     });
     expect(largestBody).toHaveLength(1000);
-    expect((await post(rig, largestBody)).status).toBe(201);
-    const oversizedResponse = await post(rig, `${largestBody} `);
+    expect((await postBody(rig, largestBody)).status).toBe(201);
+    const oversizedResponse = await postBody(rig, `${largestBody} `);
     expect([oversizedResponse.status, oversizedResponse.body]).toEqual([
       400,
       createErrorBody('Request body too large'),
@@ -333,7 +333,7 @@ describe('400', () => {
     const rig = await startListener();
     const body = 'x'.repeat(60_000);
     for (let i = 0; i < 20; i += 1) {
-      expect((await post(rig, body, { Authorization: 'wrong' })).body).toEqual(createErrorBody('Invalid API key'));
+      expect((await postBody(rig, body, { Authorization: 'wrong' })).body).toEqual(createErrorBody('Invalid API key'));
     }
   });
 });
@@ -377,7 +377,7 @@ describe('403', () => {
     async (reason) => {
       const rate = { limit: 10, periodMs: 3_600_000, remaining: 0, resetMs: 1_234_001 };
       const rig = await startListener(withSubmitResult({ kind: 'refused', reason, limits: { rate } }));
-      const response = await post(rig, MESSAGE);
+      const response = await postBody(rig, MESSAGE);
       expect([response.status, response.body]).toEqual([403, createErrorBody('Invalid tokens or rate limit exceeded')]);
       expect(response.headers.get('postrider-reason')).toBe(reason);
       expect(response.headers.get('retry-after')).toBe(reason === 'rate-limit-exceeded' ? '1235' : null);
@@ -393,17 +393,17 @@ describe('403', () => {
       ...withSettings({ senders: 'authenticated', transport: SMTP }),
       domains,
     });
-    const refusedResponse = await post(strictListener, MESSAGE);
+    const refusedResponse = await postBody(strictListener, MESSAGE);
     expect([refusedResponse.status, refusedResponse.body]).toEqual([
       403,
       createErrorBody('Invalid tokens or rate limit exceeded'),
     ]);
     expect(refusedResponse.headers.get('postrider-reason')).toBe('sender-not-authenticated');
-    expect((await post(strictListener, { ...MESSAGE, from: 'a@Bücher.example' })).status).toBe(201);
+    expect((await postBody(strictListener, { ...MESSAGE, from: 'a@Bücher.example' })).status).toBe(201);
     const anyListener = await startListener({ ...withSettings({ senders: 'any', transport: SMTP }), domains });
-    expect((await post(anyListener, MESSAGE)).status).toBe(201);
+    expect((await postBody(anyListener, MESSAGE)).status).toBe(201);
     const captureListener = await startListener({ ...withSettings({ senders: 'authenticated' }), domains });
-    expect((await post(captureListener, MESSAGE)).status).toBe(201);
+    expect((await postBody(captureListener, MESSAGE)).status).toBe(201);
   });
 });
 
@@ -416,22 +416,22 @@ describe('429', () => {
       accounts: [createAccount({ limits: { ...NO_LIMITS, throttle: { perSecond: 2, burst: 3 } } })],
       keys: [],
     });
-    const firstResponse = await post(rig, MESSAGE);
+    const firstResponse = await postBody(rig, MESSAGE);
     expect(firstResponse.headers.get('ratelimit-policy')).toBe('"throttle";q=3;w=2');
     expect(firstResponse.headers.get('ratelimit')).toBe('"throttle";r=2;t=1');
     const statuses = await Promise.all(
-      [1, 2, 3, 4, 5].map(() => post(rig, MESSAGE).then((response) => response.status)),
+      [1, 2, 3, 4, 5].map(() => postBody(rig, MESSAGE).then((response) => response.status)),
     );
     expect(statuses.sort()).toEqual([201, 201, 429, 429, 429]);
-    const excessResponse = await post(rig, MESSAGE);
+    const excessResponse = await postBody(rig, MESSAGE);
     expect(excessResponse.body).toEqual(createErrorBody('Too many requests'));
     expect(excessResponse.headers.get('retry-after')).toBe('1');
     expect(excessResponse.headers.get('ratelimit')).toBe('"throttle";r=0;t=1');
     now += 500;
-    expect((await post(rig, MESSAGE)).status).toBe(201);
-    expect((await post(rig, MESSAGE)).status).toBe(429);
+    expect((await postBody(rig, MESSAGE)).status).toBe(201);
+    expect((await postBody(rig, MESSAGE)).status).toBe(429);
     rig.keyCache.apply({ revision: 3, accounts: [createAccount()], keys: [] });
-    expect((await post(rig, MESSAGE)).status).toBe(201);
+    expect((await postBody(rig, MESSAGE)).status).toBe(201);
   });
 
   test('a 201 has the headers of both limits', async () => {
@@ -442,7 +442,7 @@ describe('429', () => {
       accounts: [createAccount({ limits: { ...NO_LIMITS, throttle: { perSecond: 50, burst: 200 } } })],
       keys: [],
     });
-    const response = await post(rig, MESSAGE);
+    const response = await postBody(rig, MESSAGE);
     expect(response.headers.get('ratelimit-policy')).toBe('"throttle";q=200;w=4, "rate";q=1000;w=3600');
     expect(response.headers.get('ratelimit')).toBe('"throttle";r=199;t=1, "rate";r=999;t=3600');
   });
@@ -455,21 +455,21 @@ describe('429', () => {
       limits: { maxInFlight: 2 },
       submit: () => new Promise((resolve) => pendingSubmits.push(resolve)),
     });
-    expect((await post(rig, MESSAGE, { Authorization: 'wrong' })).status).toBe(401);
-    const shedResponse = await post(rig, MESSAGE);
+    expect((await postBody(rig, MESSAGE, { Authorization: 'wrong' })).status).toBe(401);
+    const shedResponse = await postBody(rig, MESSAGE);
     expect([shedResponse.status, shedResponse.body, shedResponse.headers.get('retry-after')]).toEqual([
       429,
       createErrorBody('Too many requests'),
       '3',
     ]);
     isOverloaded = false;
-    const firstResponses = [post(rig, MESSAGE), post(rig, MESSAGE)];
+    const firstResponses = [postBody(rig, MESSAGE), postBody(rig, MESSAGE)];
     await waitUntil(() => pendingSubmits.length === 2);
-    const excessResponse = await post(rig, MESSAGE);
+    const excessResponse = await postBody(rig, MESSAGE);
     expect([excessResponse.status, excessResponse.headers.get('retry-after')]).toEqual([429, '1']);
     for (const response of pendingSubmits.splice(0)) response(ACCEPTED);
     expect((await Promise.all(firstResponses)).map((response) => response.status)).toEqual([201, 201]);
-    const nextResponse = post(rig, MESSAGE);
+    const nextResponse = postBody(rig, MESSAGE);
     await waitUntil(() => pendingSubmits.length === 1);
     pendingSubmits[0]?.(ACCEPTED);
     expect((await nextResponse).status).toBe(201);
@@ -479,7 +479,7 @@ describe('429', () => {
 describe('500', () => {
   test('a store that cannot commit causes a 500 with Retry-After and without internal details', async () => {
     const rig = await startListener({ submit: () => Promise.reject(new Error('disk /var/secret is full')) });
-    const response = await post(rig, MESSAGE);
+    const response = await postBody(rig, MESSAGE);
     expect([response.status, response.body]).toEqual([500, createErrorBody('Internal server error')]);
     expect(Number(response.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
     expect(String(rig.recordedEvents.errors[0])).toContain('disk');
@@ -492,24 +492,24 @@ describe('500', () => {
         throw new Error('inside');
       },
     });
-    expect(await post(rig, MESSAGE)).toMatchObject({
+    expect(await postBody(rig, MESSAGE)).toMatchObject({
       status: 500,
       text: '{"result":"error","message":"Internal server error"}',
     });
-    expect((await post(rig, {})).status).toBe(400);
+    expect((await postBody(rig, {})).status).toBe(400);
   });
 });
 
 describe('Idempotency-Key', () => {
   test('is stored with a fingerprint of only the four fields', async () => {
     const rig = await startListener();
-    await post(rig, MESSAGE, { 'Idempotency-Key': 'order-1' });
-    await post(
+    await postBody(rig, MESSAGE, { 'Idempotency-Key': 'order-1' });
+    await postBody(
       rig,
       { extra: 1, message: MESSAGE.message, subject: MESSAGE.subject, from: MESSAGE.from, to: MESSAGE.to },
       { 'Idempotency-Key': 'order-1' },
     );
-    await post(rig, { ...MESSAGE, subject: `${MESSAGE.subject} ` }, { 'Idempotency-Key': 'order-1' });
+    await postBody(rig, { ...MESSAGE, subject: `${MESSAGE.subject} ` }, { 'Idempotency-Key': 'order-1' });
     const [firstIdempotency, secondIdempotency, thirdIdempotency] = rig.recordedEvents.submittedMessages.map(
       (mail) => mail.idempotency,
     );
@@ -536,7 +536,7 @@ describe('Idempotency-Key', () => {
   test('a replay returns the original id and the header Idempotency-Replayed', async () => {
     const id = '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21';
     const rig = await startListener(withSubmitResult({ kind: 'replayed', id }));
-    const response = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
+    const response = await postBody(rig, MESSAGE, { 'Idempotency-Key': 'a' });
     expect([response.status, response.body]).toEqual([201, { result: { id } }]);
     expect(response.headers.get('idempotency-replayed')).toBe('true');
     expect(rig.recordedEvents.replayedCount).toBe(1);
@@ -544,7 +544,7 @@ describe('Idempotency-Key', () => {
 
   test('the same key with another payload causes a 400', async () => {
     const rig = await startListener(withSubmitResult({ kind: 'idempotency-conflict' }));
-    const response = await post(rig, MESSAGE, { 'Idempotency-Key': 'a' });
+    const response = await postBody(rig, MESSAGE, { 'Idempotency-Key': 'a' });
     expect(response).toMatchObject({
       status: 400,
       body: createErrorBody('Idempotency-Key was already used with another payload'),
@@ -581,7 +581,7 @@ describe('a key that is not in the cache', () => {
         return Promise.resolve(foundKeys);
       },
     });
-    for (let n = 0; n < 2; n += 1) expect((await post(rig, MESSAGE, { Authorization: NEW_KEY })).status).toBe(201);
+    for (let n = 0; n < 2; n += 1) expect((await postBody(rig, MESSAGE, { Authorization: NEW_KEY })).status).toBe(201);
     expect(queries).toEqual([[createApiKey(NEW_KEY).hash]]);
     expect(rig.recordedEvents.submittedMessages.map(({ keyId, accountId }) => [keyId, accountId])).toEqual([
       [2, 2],
@@ -597,7 +597,7 @@ describe('a key that is not in the cache', () => {
     ];
     for (const [n, message] of ['Invalid API key', 'Invalid API key', 'Account locked'].entries()) {
       const rig = await startListener({ findKeys: () => Promise.resolve(results[n] ?? foundKeys) });
-      const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
+      const response = await postBody(rig, MESSAGE, { Authorization: NEW_KEY });
       expect([response.status, response.body]).toEqual([401, createErrorBody(message)]);
       expect(rig.recordedEvents.authenticatedRequestCount).toBe(0);
     }
@@ -605,12 +605,12 @@ describe('a key that is not in the cache', () => {
 
   test('causes a 500 and a published error if the store does not respond', async () => {
     const rig = await startListener({ findKeys: () => Promise.reject(new Error('the store does not respond')) });
-    const response = await post(rig, MESSAGE, { Authorization: NEW_KEY });
+    const response = await postBody(rig, MESSAGE, { Authorization: NEW_KEY });
     expect([response.status, response.body]).toEqual([500, createErrorBody('Internal server error')]);
     expect(rig.recordedEvents.errors).toHaveLength(1);
     expect(rig.recordedEvents.refusals).toEqual(['internal-error']);
     // Cached keys remain valid.
-    expect((await post(rig, MESSAGE)).status).toBe(201);
+    expect((await postBody(rig, MESSAGE)).status).toBe(201);
   });
 
   test('causes no query if the header is absent, empty, repeated or longer than any key', async () => {
@@ -673,7 +673,7 @@ describe('a key that is not in the cache', () => {
         },
       },
     });
-    const pendingResponse = post(rig, MESSAGE, { Authorization: NEW_KEY });
+    const pendingResponse = postBody(rig, MESSAGE, { Authorization: NEW_KEY });
     await waitUntil(() => queryCount === 1);
     delays.length = 0;
     const drain = rig.listener.drain(60_000);

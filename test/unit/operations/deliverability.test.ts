@@ -64,7 +64,7 @@ async function createRigWithFigures() {
 
 test('the rows and `other` add up to the total, and are compared with the previous period', async () => {
   const rig = await createRigWithFigures();
-  const result = await rig.performOk(showDeliverability, { by: 'provider', limit: '1' });
+  const result = await rig.performSuccessfully(showDeliverability, { by: 'provider', limit: '1' });
   expect(result.rows).toMatchObject([
     {
       ...{ key: 'google', name: 'Google', accepted: 1_000, bounceRate: 0.1, complaintRate: 4 / 900 },
@@ -76,22 +76,25 @@ test('the rows and `other` add up to the total, and are compared with the previo
   expect(result.total).toMatchObject({ accepted: 1_207, previous: { accepted: 1_210 } });
   expect(result.points).toHaveLength(24);
   expect(result.points.at(-1)).toMatchObject({ accepted: 1_207 });
-  const google = await rig.performOk(showDeliverability, { by: 'provider', key: 'google' });
+  const google = await rig.performSuccessfully(showDeliverability, { by: 'provider', key: 'google' });
   expect(google.points.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(1_000);
 });
 
 test('a filter by account or sending domain selects the stored pairs, and `other` contains the remainder of the account', async () => {
   const rig = await createRigWithFigures();
-  const accountResult = await rig.performOk(showDeliverability, { by: 'provider', account: 'acme' });
+  const accountResult = await rig.performSuccessfully(showDeliverability, { by: 'provider', account: 'acme' });
   expect(accountResult.rows).toMatchObject([{ key: 'google', accepted: 250 }]);
   expect([accountResult.other.accepted, accountResult.total.accepted, accountResult.points.at(-1)?.accepted]).toEqual([
     50, 300, 300,
   ]);
-  const domainResult = await rig.performOk(showDeliverability, { by: 'provider', sendingDomain: 'SHOP.example' });
+  const domainResult = await rig.performSuccessfully(showDeliverability, {
+    by: 'provider',
+    sendingDomain: 'SHOP.example',
+  });
   expect(domainResult.rows).toMatchObject([{ key: 'yahoo', accepted: 25 }]);
-  const byDomain = await rig.performOk(showDeliverability, { by: 'sending-domain' });
+  const byDomain = await rig.performSuccessfully(showDeliverability, { by: 'sending-domain' });
   expect(byDomain.rows).toMatchObject([{ key: 'shop.example', accepted: 25 }]);
-  const byAccount = await rig.performOk(showDeliverability, { by: 'account' });
+  const byAccount = await rig.performSuccessfully(showDeliverability, { by: 'account' });
   expect(byAccount.rows).toMatchObject([
     { key: 'account 9999', accepted: 800, lockThresholds: null },
     { key: 'acme', accepted: 300, lockThresholds: { bounceRate: 0.1, complaintRate: 0.0015 } },
@@ -108,7 +111,7 @@ test('an unknown account and a sending domain without the grouping by provider a
 
 test('the command prints the rows, the total and the changes', async () => {
   const rig = await createRigWithFigures();
-  const text = formatDeliverability(await rig.performOk(showDeliverability, { by: 'provider' }));
+  const text = formatDeliverability(await rig.performSuccessfully(showDeliverability, { by: 'provider' }));
   expect(text).toMatch(/^MAILBOX PROVIDER +ACCEPTED/);
   expect(text).toMatch(/\nGoogle +1000 +1000/);
   expect(text).toMatch(
@@ -116,7 +119,9 @@ test('the command prints the rows, the total and the changes', async () => {
   );
   expect(text).toMatch(/\nworse +Google: the bounce rate rose from 1 % to 10 %\.\n/);
   const emptyRig = await createOperationRig();
-  expect(formatDeliverability(await emptyRig.performOk(showDeliverability, {}))).toContain('No significant change');
+  expect(formatDeliverability(await emptyRig.performSuccessfully(showDeliverability, {}))).toContain(
+    'No significant change',
+  );
 });
 
 describe('changes', () => {
@@ -161,12 +166,15 @@ test('the filter by mailbox provider selects messages by the stored domains, in 
     { domain: 'yahoo.example', provider: 'yahoo', lookedUpAt: 2 },
   ]);
   const search = async (mailboxProvider: string) =>
-    (await rig.performOk(searchMessages, { mailboxProvider })).messages.map(({ to }) => to).sort();
+    (await rig.performSuccessfully(searchMessages, { mailboxProvider })).messages.map(({ to }) => to).sort();
   expect(await search('google')).toEqual(recipients.slice(0, 2));
   expect(await search('google,yahoo')).toEqual(recipients.slice(0, 3));
   expect(await search('simulator')).toEqual(recipients.slice(3));
   expect(await search('apple')).toEqual([]);
-  expect(await rig.performOk(countMessages, { mailboxProvider: 'yahoo' })).toEqual({ count: 1, isComplete: true });
+  expect(await rig.performSuccessfully(countMessages, { mailboxProvider: 'yahoo' })).toEqual({
+    count: 1,
+    isComplete: true,
+  });
   expect(await rig.perform(searchMessages, { mailboxProvider: 'gogle' })).toMatchObject({
     error: { code: 'invalid', field: 'mailboxProvider' },
   });

@@ -19,7 +19,7 @@ describe('doctor', () => {
     const lines: string[] = [];
     const context = { ...rig.context, showProgress: (line: string) => void lines.push(line) };
     const performResult = await perform(runDoctor, {}, context);
-    const findings = await rig.performOk(runDoctor, {});
+    const findings = await rig.performSuccessfully(runDoctor, {});
     expect(performResult).toMatchObject({ ok: true, warnings: [] });
     expect(findings.map(({ check }) => check)).toEqual([
       'database',
@@ -92,7 +92,7 @@ describe('doctor', () => {
     await recordHeartbeat('a', 600_000, 'postmark-unauthenticated');
     await recordHeartbeat('b', 600_000, 'postmark-broken');
     await recordHeartbeat('dead', -1, 'postmark-broken');
-    const finding = (await rig.performOk(runDoctor, {})).find(({ check }) => check === 'events postmark');
+    const finding = (await rig.performSuccessfully(runDoctor, {})).find(({ check }) => check === 'events postmark');
     expect(finding).toMatchObject({
       result: 'warning',
       detail: expect.stringContaining('4 requests were refused since the start (unauthenticated 2, broken 2)'),
@@ -106,15 +106,15 @@ describe('doctor', () => {
     onTestFinished(() => ses.close());
     const rig = await createOperationRig({ POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}` });
     for (const address of ['both@example.com', 'here@example.com'])
-      await rig.performOk(addSuppression, { account: 'acme', address, reason: 'bounce' });
+      await rig.performSuccessfully(addSuppression, { account: 'acme', address, reason: 'bounce' });
     ses.suppressionReasons.set('both@example.com', 'BOUNCE').set('there@example.com', 'COMPLAINT');
-    const finding = (await rig.performOk(runDoctor, {})).find(({ check }) => check === 'suppression lists');
+    const finding = (await rig.performSuccessfully(runDoctor, {})).find(({ check }) => check === 'suppression lists');
     expect(finding).toMatchObject({
       result: 'warning',
       detail: expect.stringMatching(/SES: there@example\.com; 1 .+ Postrider: here@example\.com \(acme\)$/),
     });
     ses.suppressionList = createErrorAnswer(403, 'AccessDeniedException', 'no');
-    expect(await rig.performOk(runDoctor, {})).toContainEqual(
+    expect(await rig.performSuccessfully(runDoctor, {})).toContainEqual(
       expect.objectContaining({
         check: 'suppression lists',
         remedy: expect.stringContaining('ses:ListSuppressedDestinations'),
@@ -143,17 +143,17 @@ describe('doctor', () => {
 describe('the feedback test', () => {
   test('returns a finding for a transport or an account without feedback', async () => {
     const rig = await createOperationRig();
-    const [capturedFinding] = await rig.performOk(testFeedbackLoop, {});
+    const [capturedFinding] = await rig.performSuccessfully(testFeedbackLoop, {});
     expect(capturedFinding).toMatchObject({ check: 'loop', result: 'failure' });
     const relayRig = await createOperationRig({
       POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     });
-    expect(await relayRig.performOk(testFeedbackLoop, { account: 'unknown' })).toMatchObject([
+    expect(await relayRig.performSuccessfully(testFeedbackLoop, { account: 'unknown' })).toMatchObject([
       { detail: expect.stringContaining('there is no account "unknown"') },
     ]);
-    expect(await relayRig.performOk(testFeedbackLoop, {})).toMatchObject([
+    expect(await relayRig.performSuccessfully(testFeedbackLoop, {})).toMatchObject([
       { detail: 'no account has an authenticated domain to send from' },
     ]);
   });
@@ -170,7 +170,7 @@ describe('the feedback test', () => {
 
 test('the settings are shown with their sources and without secrets', async () => {
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://user:secret-word@relay.example.com' });
-  const settings = await rig.performOk(showConfig, {});
+  const settings = await rig.performSuccessfully(showConfig, {});
   expect(settings.find(({ name }) => name === 'POSTRIDER_TRANSPORT')).toMatchObject({ source: 'environment' });
   expect(JSON.stringify(settings)).not.toContain('secret-word');
 });

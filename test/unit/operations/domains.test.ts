@@ -28,32 +28,36 @@ function publishRecords({ zone }: FakeDns, { records }: DomainDetails): void {
 
 test('a domain is added, verified, rotated, changed and removed, and each change is in the audit log once', async () => {
   const { rig, dns } = await withDns();
-  const addedDomain = await rig.performOk(addDomain, { account: 'acme', domain: 'Example.ORG.', subdomains: true });
+  const addedDomain = await rig.performSuccessfully(addDomain, {
+    account: 'acme',
+    domain: 'Example.ORG.',
+    subdomains: true,
+  });
   expect(addedDomain).toMatchObject({ domain, account: 'acme', status: 'pending', subdomains: true, sends: false });
   expect(addedDomain.keys.map(({ algorithm, state }) => [algorithm, state])).toEqual([
     ['rsa', 'active'],
     ['ed25519', 'active'],
   ]);
   publishRecords(dns, addedDomain);
-  const verifiedDomain = await rig.performOk(verifyDomain, { domain });
+  const verifiedDomain = await rig.performSuccessfully(verifyDomain, { domain });
   expect(verifiedDomain).toMatchObject({ status: 'authenticated', change: 'authenticated', fault: null, sends: true });
-  const rotatedDomain = await rig.performOk(rotateDomain, { domain });
+  const rotatedDomain = await rig.performSuccessfully(rotateDomain, { domain });
   expect([rotatedDomain.keys.length, rotatedDomain.removedRecords]).toEqual([4, []]);
-  const cancelledRotation = await rig.performOk(rotateDomain, { domain, cancel: true });
+  const cancelledRotation = await rig.performSuccessfully(rotateDomain, { domain, cancel: true });
   const stagedNames = rotatedDomain.records.filter(({ key }) => key === 'staged').map(({ name }) => name);
   expect([cancelledRotation.keys.length, cancelledRotation.removedRecords]).toEqual([2, stagedNames]);
-  expect(await rig.performOk(setDomain, { domain, subdomains: false })).toMatchObject({ subdomains: false });
-  const shownDomain = await rig.performOk(showDomain, { domain });
-  expect(await rig.performOk(listDomains, {})).toEqual([shownDomain]);
+  expect(await rig.performSuccessfully(setDomain, { domain, subdomains: false })).toMatchObject({ subdomains: false });
+  const shownDomain = await rig.performSuccessfully(showDomain, { domain });
+  expect(await rig.performSuccessfully(listDomains, {})).toEqual([shownDomain]);
   expect(shownDomain.records.map(({ found }) => found)).toEqual(['found', 'found', 'found', 'found']);
   const dkim = addedDomain.records.filter(({ purpose }) => purpose === 'dkim').map(({ name }) => name);
-  expect(await rig.performOk(removeDomain, { domain })).toMatchObject({
+  expect(await rig.performSuccessfully(removeDomain, { domain })).toMatchObject({
     status: 'removed',
     removedRecords: dkim,
     keepRecordsUntil: null,
     remainingIdentity: null,
   });
-  expect(await rig.performOk(listDomains, {})).toEqual([]);
+  expect(await rig.performSuccessfully(listDomains, {})).toEqual([]);
   expect(await rig.listAudit()).toEqual(
     ['add', 'update', 'update', 'update', 'set', 'remove'].map((verb) => `cli:tester domain.${verb} ${domain}`),
   );
@@ -61,16 +65,16 @@ test('a domain is added, verified, rotated, changed and removed, and each change
 
 test('a domain without records has a fault with the number of missing records, and a domain with lost records has the end of its grace period', async () => {
   const { rig, dns } = await withDns();
-  const addedDomain = await rig.performOk(addDomain, { account: 'acme', domain });
-  expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
+  const addedDomain = await rig.performSuccessfully(addDomain, { account: 'acme', domain });
+  expect(await rig.performSuccessfully(verifyDomain, { domain })).toMatchObject({
     status: 'pending',
     change: null,
     fault: expect.stringContaining('4 missing of 4 records'),
   });
   publishRecords(dns, addedDomain);
-  await rig.performOk(verifyDomain, { domain });
+  await rig.performSuccessfully(verifyDomain, { domain });
   for (const { name } of addedDomain.records) delete dns.zone[name];
-  expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
+  expect(await rig.performSuccessfully(verifyDomain, { domain })).toMatchObject({
     status: 'failing',
     change: 'lost',
     sends: true,
@@ -90,8 +94,8 @@ describe('a return path', () => {
     const dns = await startDns();
     onTestFinished(() => dns.close());
     const rig = await createOperationRig({ ...LISTENER, POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
-    await rig.performOk(addDomain, { account: 'acme', domain });
-    const changedDomain = await rig.performOk(setDomain, { domain, returnPath: 'Bounces.example.org' });
+    await rig.performSuccessfully(addDomain, { account: 'acme', domain });
+    const changedDomain = await rig.performSuccessfully(setDomain, { domain, returnPath: 'Bounces.example.org' });
     expect(changedDomain).toMatchObject({ subdomains: false, returnPath: { name, state: 'unverified' } });
     expect(changedDomain.records.filter((record) => record.name === name)).toMatchObject([
       { purpose: 'spf', type: 'TXT', value: 'v=spf1 a:mail.host.example ?all', found: 'unknown' },
@@ -100,15 +104,17 @@ describe('a return path', () => {
     publishRecords(dns, changedDomain);
     dns.zone[name] = { TXT: ['v=spf1 a:mail.host.example ?all'], MX: [[10, 'bounces.host.example']] };
     dns.zone['bounces.host.example'] = { A: ['192.0.2.25'] };
-    expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
+    expect(await rig.performSuccessfully(verifyDomain, { domain })).toMatchObject({
       ...{ status: 'authenticated', returnPath: { name, state: 'used' }, returnPathChange: 'verified', fault: null },
     });
-    expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({ returnPathChange: null });
+    expect(await rig.performSuccessfully(verifyDomain, { domain })).toMatchObject({ returnPathChange: null });
     dns.zone[name] = { TXT: ['v=spf1 a:mail.host.example ?all'] };
-    expect(await rig.performOk(verifyDomain, { domain })).toMatchObject({
+    expect(await rig.performSuccessfully(verifyDomain, { domain })).toMatchObject({
       ...{ status: 'authenticated', returnPath: { state: 'unverified' }, returnPathChange: 'lost' },
     });
-    expect(await rig.performOk(setDomain, { domain, returnPath: 'none' })).toMatchObject({ returnPath: null });
+    expect(await rig.performSuccessfully(setDomain, { domain, returnPath: 'none' })).toMatchObject({
+      returnPath: null,
+    });
     expect(await rig.listAudit()).toEqual(
       ['add', 'set', 'update', 'update', 'set'].map((verb) => `cli:tester domain.${verb} ${domain}`),
     );
@@ -116,8 +122,8 @@ describe('a return path', () => {
 
   test('is refused with a reason if bounces would be lost, SPF would not align or the name is in use', async () => {
     const rig = await createOperationRig(LISTENER);
-    await rig.performOk(addDomain, { account: 'acme', domain });
-    await rig.performOk(addDomain, { account: 'acme', domain: 'shop.example.org' });
+    await rig.performSuccessfully(addDomain, { account: 'acme', domain });
+    await rig.performSuccessfully(addDomain, { account: 'acme', domain: 'shop.example.org' });
     const getFault = async (input: Readonly<Record<string, unknown>>, { perform: run } = rig) => {
       const performResult = (await run(setDomain, { domain, ...input })) as {
         readonly error?: { readonly code: string; readonly field: string | null; readonly message: string };
@@ -132,7 +138,7 @@ describe('a return path', () => {
     expect(await getFault({ domain: 'unknown.example', returnPath: 'b.unknown.example' })).toEqual([
       ...['not-found', 'domain'],
     ]);
-    await rig.performOk(setDomain, { domain, returnPath: name });
+    await rig.performSuccessfully(setDomain, { domain, returnPath: name });
     expect(await getFault({ domain: 'shop.example.org', returnPath: name })).toEqual(['conflict', 'returnPath']);
     expect(await rig.perform(addDomain, { account: 'acme', domain: name })).toMatchObject({
       error: { code: 'conflict', field: 'domain' },
@@ -140,20 +146,22 @@ describe('a return path', () => {
     const { POSTRIDER_FEEDBACK_LISTEN: _listen, ...withoutListener } = LISTENER;
     for (const settings of [withoutListener, { POSTRIDER_TRANSPORT: LISTENER.POSTRIDER_TRANSPORT }]) {
       const otherRig = await createOperationRig(settings);
-      await otherRig.performOk(addDomain, { account: 'acme', domain });
+      await otherRig.performSuccessfully(addDomain, { account: 'acme', domain });
       expect(await getFault({ returnPath: name }, otherRig)).toEqual(['conflict', 'returnPath']);
-      expect(await otherRig.performOk(setDomain, { domain, returnPath: 'none' })).toMatchObject({ returnPath: null });
+      expect(await otherRig.performSuccessfully(setDomain, { domain, returnPath: 'none' })).toMatchObject({
+        returnPath: null,
+      });
     }
   });
 
   test('has no records, and a warning, with a provider that replaces the envelope sender', async () => {
     const rig = await createOperationRig({ ...LISTENER, POSTRIDER_TRANSPORT: 'smtp://smtp.postmarkapp.com' });
-    await rig.performOk(addDomain, { account: 'acme', domain });
+    await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     expect(await rig.perform(setDomain, { domain, returnPath: name })).toMatchObject({
       ok: true,
       warnings: [{ code: 'return-path-replaced', message: expect.stringContaining('Postmark replaces') }],
     });
-    const domainDetails = await rig.performOk(showDomain, { domain });
+    const domainDetails = await rig.performSuccessfully(showDomain, { domain });
     expect(domainDetails.returnPath).toMatchObject({ name, state: 'replaced' });
     // The provider sends from its own domain, so the domain needs no SPF record.
     expect(domainDetails.records.map(({ purpose }) => purpose)).toEqual(['dkim', 'dkim', 'dmarc']);
@@ -189,22 +197,22 @@ describe('an operation that fails has a code and changes nothing', () => {
     expect(await getFault({ easyDkim: true })).toEqual(['invalid', 'easyDkim']);
     expect(await getFault({ account: 'unknown' })).toEqual(['not-found', 'account']);
     expect(await rig.listAudit()).toEqual([]);
-    await rig.performOk(addDomain, { account: 'acme', domain, ed25519: false });
+    await rig.performSuccessfully(addDomain, { account: 'acme', domain, ed25519: false });
     expect(await getFault({})).toEqual(['conflict', 'domain']);
     expect(await rig.listAudit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 
   test('a rotation during a rotation, and a cancellation without one, are conflicts', async () => {
     const rig = await createOperationRig();
-    await rig.performOk(addDomain, { account: 'acme', domain });
+    await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     expect(await rig.perform(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
-    await rig.performOk(rotateDomain, { domain });
+    await rig.performSuccessfully(rotateDomain, { domain });
     expect(await rig.perform(rotateDomain, { domain })).toMatchObject({ error: { code: 'conflict' } });
   });
 
   test('a concurrent change of a domain is a conflict for a check and a rotation, and for no other operation', async () => {
     const { rig } = await withDns();
-    await rig.performOk(addDomain, { account: 'acme', domain });
+    await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     const { store } = rig.context;
     let subdomains = false;
     const findDomain: typeof store.findDomain = async (name) => {
@@ -233,7 +241,7 @@ describe('an operation that fails has a code and changes nothing', () => {
 
   test('a lost secret is a conflict with its remedy, and no key is created with another secret', async () => {
     const rig = await createOperationRig();
-    await rig.performOk(addDomain, { account: 'acme', domain });
+    await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     rmSync(join(rig.folder, 'secret'));
     const conflict = { error: { code: 'conflict', message: expect.stringContaining('restore it from a backup') } };
     expect(await rig.perform(addDomain, { account: 'acme', domain: 'example.net' })).toMatchObject(conflict);
@@ -259,7 +267,7 @@ describe('with Amazon SES', () => {
     });
     const addResult = await rig.perform(addDomain, { account: 'acme', domain, easyDkim: true });
     expect(addResult).toMatchObject({ ok: true, warnings: [{ code: 'provider-key' }] });
-    expect(await rig.performOk(removeDomain, { domain })).toMatchObject({ remainingIdentity: domain });
+    expect(await rig.performSuccessfully(removeDomain, { domain })).toMatchObject({ remainingIdentity: domain });
     const unreachableProvider = await createOperationRig({
       POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1',
     });

@@ -201,12 +201,13 @@ describe('every operation', () => {
       const dns = await startDns();
       onTestFinished(() => dns.close());
       const rig = await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
-      for (const [before, rawInput] of example.precedingOperations ?? []) await rig.performOk(before, rawInput);
+      for (const [before, rawInput] of example.precedingOperations ?? [])
+        await rig.performSuccessfully(before, rawInput);
       await example.prepare?.(rig, dns);
       const writtenEntries = await rig.listAudit();
       if ('uploadType' in operation) await rig.upload(operation, example.input, example.file ?? '');
       else if ('downloadType' in operation) expect(await rig.download(operation, example.input)).not.toEqual([]);
-      else await rig.performOk(operation, example.input);
+      else await rig.performSuccessfully(operation, example.input);
       const entries = (await rig.listAudit()).slice(writtenEntries.length);
       expect(entries).toEqual((example.audit ?? []).map((entry) => `cli:tester ${entry}`));
       expect(entries.length > 0).toBe(operation.makesChange);

@@ -101,7 +101,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
     input: { domain: 'example.org' },
     precedingOperations: [[addDomain, DOMAIN]],
     async prepare(rig, { zone }) {
-      const { records } = await rig.performOk(showDomain, { domain: 'example.org' });
+      const { records } = await rig.performSuccessfully(showDomain, { domain: 'example.org' });
       for (const { name, value } of records) zone[name] = { TXT: [value] };
     },
     audit: ['domain.update example.org'],

@@ -30,7 +30,7 @@ describe('a rule of the inbox', () => {
   ])('%o is refused because of %s', async (input, field) => {
     const rig = await createOperationRig();
     expect(await rig.perform(addInboxRule, input)).toMatchObject({ ok: false, error: { code: 'invalid', field } });
-    expect(await rig.performOk(listInboxRules, {})).toEqual([]);
+    expect(await rig.performSuccessfully(listInboxRules, {})).toEqual([]);
   });
 
   test.each([
@@ -54,7 +54,7 @@ describe('a rule of the inbox', () => {
     [{ answer: 'unanswered' }, { outcome: 'unanswered', suppresses: false }],
   ])('with %o announces the effect %o', async (input, effect) => {
     const rig = await createOperationRig();
-    expect(await rig.performOk(addInboxRule, { match: ' @Example.COM', ...input })).toMatchObject({
+    expect(await rig.performSuccessfully(addInboxRule, { match: ' @Example.COM', ...input })).toMatchObject({
       ...{ match: 'example.com', effect, status: 'active', times: 1, used: 0, lastUse: null },
       expires: '2030-01-02T00:00:00.000Z',
     });
@@ -62,11 +62,11 @@ describe('a rule of the inbox', () => {
 
   test('names the suppression lists of the last recipient', async () => {
     const rig = await createOperationRig();
-    await rig.performOk(addInboxRule, { match: 'Ada@example.com', code: 550, enhanced: '5.1.1' });
+    await rig.performSuccessfully(addInboxRule, { match: 'Ada@example.com', code: 550, enhanced: '5.1.1' });
     const request = { messageId: createMessageIdAt(rig.now), recipient: 'ada@example.com', domain: 'example.com' };
     await rig.store.consumeInboxRules([request], rig.now);
-    await rig.performOk(addSuppression, { account: 'acme', address: 'ada@example.com', reason: 'bounce' });
-    expect(await rig.performOk(listInboxRules, {})).toMatchObject([
+    await rig.performSuccessfully(addSuppression, { account: 'acme', address: 'ada@example.com', reason: 'bounce' });
+    expect(await rig.performSuccessfully(listInboxRules, {})).toMatchObject([
       {
         status: 'used',
         used: 1,
@@ -84,8 +84,8 @@ describe('a rule of the inbox', () => {
     });
     const answer = { kind: 'disconnect' } as const;
     await rig.store.addInboxRule({ match: 'example.com', answer, times: 1, expiresAt: rig.now + 1 }, rig.now);
-    expect(await rig.performOk(listInboxRules, {})).toHaveLength(1);
-    expect(await rig.performOk(removeInboxRule, { id: 1 })).toEqual({ id: 1, match: 'example.com' });
+    expect(await rig.performSuccessfully(listInboxRules, {})).toHaveLength(1);
+    expect(await rig.performSuccessfully(removeInboxRule, { id: 1 })).toEqual({ id: 1, match: 'example.com' });
     expect(await rig.perform(removeInboxRule, { id: 1 })).toMatchObject({ ok: false, error: { code: 'not-found' } });
   });
 });

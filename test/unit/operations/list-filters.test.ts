@@ -23,7 +23,7 @@ async function createRigWithEntries() {
     createEntry('d@example.com', 'bounce', null, 20),
   ]);
   const list = async (input: object) => {
-    const { suppressions, next } = await rig.performOk(listSuppressions, { account: 'acme', ...input });
+    const { suppressions, next } = await rig.performSuccessfully(listSuppressions, { account: 'acme', ...input });
     return [...suppressions.map(({ address }) => address.slice(0, 1)), ...(next === null ? [] : [`next ${next}`])];
   };
   return { rig, list };
@@ -72,11 +72,11 @@ test('a filter that matches nothing examines a limited number of rows, and state
 
 test('the audit log is filtered by action, actor and target', async () => {
   const rig = await createOperationRig();
-  await rig.performOk(createAccount, { name: 'shop' });
-  await rig.performOk(lockAccount, { account: 'shop', reason: 'unpaid' });
-  await rig.performOk(lockAccount, { account: 'acme', reason: 'unpaid' });
+  await rig.performSuccessfully(createAccount, { name: 'shop' });
+  await rig.performSuccessfully(lockAccount, { account: 'shop', reason: 'unpaid' });
+  await rig.performSuccessfully(lockAccount, { account: 'acme', reason: 'unpaid' });
   const list = async (input: Readonly<Record<string, unknown>>) =>
-    (await rig.performOk(listAudit, input)).map(({ action, target }) => `${action} ${target}`);
+    (await rig.performSuccessfully(listAudit, input)).map(({ action, target }) => `${action} ${target}`);
   const [lockOfAcme, lockOfShop, creation] = ['account.lock acme', 'account.lock shop', 'account.create shop'];
   expect(await list({ action: 'account' })).toEqual([lockOfAcme, lockOfShop, creation]);
   expect(await list({ action: 'account.lock,key', target: 'SHO' })).toEqual([lockOfShop]);

@@ -18,8 +18,8 @@ async function withSignedDomain(environment: Readonly<Record<string, string>> = 
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const rig = await createOperationRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...environment });
-  publishRecords(dns, await rig.performOk(addDomain, { account: 'acme', domain: DOMAIN }));
-  await rig.performOk(verifyDomain, { domain: DOMAIN });
+  publishRecords(dns, await rig.performSuccessfully(addDomain, { account: 'acme', domain: DOMAIN }));
+  await rig.performSuccessfully(verifyDomain, { domain: DOMAIN });
   return { rig, dns };
 }
 
@@ -51,7 +51,7 @@ test.each([
   const { rig } = await withSignedDomain({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
   const mail = createMessage({ message });
   await rig.store.accept([mail]);
-  const source = await rig.performOk(showMessageSource, { id: mail.id });
+  const source = await rig.performSuccessfully(showMessageSource, { id: mail.id });
   expect(source.source).toBe(await prepareAsQueue(rig, mail));
   expect(source).toMatchObject({ signature: 'same-keys', bytes: Buffer.byteLength(source.source), replacedFields: [] });
   expect(source.source).toContain(`d=${DOMAIN};`);
@@ -61,8 +61,8 @@ test('headersOnly returns the header fields of the source, and the size of the w
   const { rig } = await withSignedDomain();
   const mail = createMessage({ message: HTML });
   await rig.store.accept([mail]);
-  const whole = await rig.performOk(showMessageSource, { id: mail.id });
-  const { source, bytes } = await rig.performOk(showMessageSource, { id: mail.id, headersOnly: true });
+  const whole = await rig.performSuccessfully(showMessageSource, { id: mail.id });
+  const { source, bytes } = await rig.performSuccessfully(showMessageSource, { id: mail.id, headersOnly: true });
   expect(whole.source.startsWith(`${source}\r\n--=_`)).toBe(true);
   expect([source.endsWith('\r\n'), source.includes('\r\n\r\n'), bytes]).toEqual([true, false, whole.bytes]);
 });
@@ -85,12 +85,12 @@ test('a key that was activated after the last attempt is reported, because the s
       refundAttempt: false,
     },
   ]);
-  const sourceBefore = await rig.performOk(showMessageSource, { id: mail.id });
+  const sourceBefore = await rig.performSuccessfully(showMessageSource, { id: mail.id });
   rig.now += 3_600_000;
-  publishRecords(dns, await rig.performOk(rotateDomain, { domain: DOMAIN }));
+  publishRecords(dns, await rig.performSuccessfully(rotateDomain, { domain: DOMAIN }));
   rig.now += 30 * 86_400_000;
-  await rig.performOk(verifyDomain, { domain: DOMAIN });
-  const sourceAfter = await rig.performOk(showMessageSource, { id: mail.id });
+  await rig.performSuccessfully(verifyDomain, { domain: DOMAIN });
+  const sourceAfter = await rig.performSuccessfully(showMessageSource, { id: mail.id });
   expect([sourceBefore.signature, sourceAfter.signature]).toEqual(['same-keys', 'other-keys']);
   expect(sourceAfter.source).not.toBe(sourceBefore.source);
 });
@@ -99,7 +99,7 @@ test('a message whose domain has no key has an unsigned source', async () => {
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1' });
   const mail = createMessage();
   await rig.store.accept([mail]);
-  const { source, signature, replacedFields } = await rig.performOk(showMessageSource, { id: mail.id });
+  const { source, signature, replacedFields } = await rig.performSuccessfully(showMessageSource, { id: mail.id });
   expect([signature, source.includes('DKIM-Signature'), replacedFields]).toEqual([
     'none',
     false,

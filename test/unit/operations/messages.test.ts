@@ -12,8 +12,8 @@ test('a retry and a cancellation are published after their commit, and only if t
   const mail = createMessage();
   await rig.store.accept([mail]);
   const at = rig.now;
-  await rig.performOk(retryMessage, { id: mail.id });
-  await rig.performOk(cancelMessage, { id: mail.id });
+  await rig.performSuccessfully(retryMessage, { id: mail.id });
+  await rig.performSuccessfully(cancelMessage, { id: mail.id });
   expect(await rig.perform(retryMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
   expect(await rig.perform(cancelMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
   expect(await rig.perform(cancelMessage, { id: createMessage().id })).toMatchObject({ error: { code: 'not-found' } });
@@ -29,8 +29,8 @@ test('a resend is refused in one line while the message has not ended, and is pu
   await rig.store.accept([mail]);
   expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
   expect(await rig.perform(resendMessage, { id: createMessage().id })).toMatchObject({ error: { code: 'not-found' } });
-  await rig.performOk(cancelMessage, { id: mail.id });
-  const resentMessage = await rig.performOk(resendMessage, { id: mail.id });
+  await rig.performSuccessfully(cancelMessage, { id: mail.id });
+  const resentMessage = await rig.performSuccessfully(resendMessage, { id: mail.id });
   expect(resentMessage).toMatchObject({ resendOf: mail.id, state: 'queued' });
   expect(rig.events.at(-1)).toMatchObject({
     type: 'message.accepted',
@@ -38,12 +38,15 @@ test('a resend is refused in one line while the message has not ended, and is pu
     state: 'queued',
     keyId: mail.keyId,
   });
-  expect(await rig.performOk(showMessage, { id: resentMessage.id })).toMatchObject({ resendOf: mail.id, resentAs: [] });
-  expect(await rig.performOk(showMessage, { id: mail.id })).toMatchObject({
+  expect(await rig.performSuccessfully(showMessage, { id: resentMessage.id })).toMatchObject({
+    resendOf: mail.id,
+    resentAs: [],
+  });
+  expect(await rig.performSuccessfully(showMessage, { id: mail.id })).toMatchObject({
     resendOf: null,
     resentAs: [resentMessage.id],
   });
-  const { explanation } = await rig.performOk(explainMessage, { id: resentMessage.id });
+  const { explanation } = await rig.performSuccessfully(explainMessage, { id: resentMessage.id });
   expect(explanation.join(' ')).toContain(mail.id);
 });
 
@@ -51,7 +54,7 @@ test('a resend needs an authenticated domain of the sender', async () => {
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
   const mail = createMessage({ from: 'shop@mail.example.org' });
   await rig.store.accept([mail]);
-  await rig.performOk(cancelMessage, { id: mail.id });
+  await rig.performSuccessfully(cancelMessage, { id: mail.id });
   expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({
     error: { code: 'conflict', message: expect.stringContaining('is not authenticated') },
   });

@@ -47,7 +47,7 @@ export interface OperationRig {
     rawInput: Readonly<Record<string, unknown>>,
   ): Promise<OperationResult<Static<R>>>;
   /** Performs an operation like `perform` and returns its value. Fails if the result is an error. */
-  performOk<I extends TObject, R extends TSchema>(
+  performSuccessfully<I extends TObject, R extends TSchema>(
     operation: Operation<I, R, ServiceContext>,
     rawInput: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
@@ -102,7 +102,7 @@ export async function createOperationRig(environment: Readonly<Record<string, st
       }
       return performResult;
     },
-    async performOk(operation, rawInput) {
+    async performSuccessfully(operation, rawInput) {
       const performResult = await rig.perform(operation, rawInput);
       if (!performResult.ok) throw new Error(performResult.error.message);
       return performResult.value;

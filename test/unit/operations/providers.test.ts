@@ -10,7 +10,7 @@ test('the list shows the relay in use, the URL to register, and that no event ha
     POSTRIDER_FEEDBACK_URL: 'https://feedback.example.com',
     POSTRIDER_EVENTS_POSTMARK: 'hook:secret-of-the-hook',
   });
-  const list = await rig.performOk(listProviders, {});
+  const list = await rig.performSuccessfully(listProviders, {});
   expect(JSON.stringify(list)).not.toMatch(/password|secret-of-the-hook/);
   expect(list.transport).toEqual({ kind: 'smtp', host: 'smtp.postmarkapp.com:587', provider: 'Postmark' });
   expect(list.providers.filter(({ events }) => events !== null)).toMatchObject([
@@ -31,7 +31,7 @@ test('the list shows the relay in use, the URL to register, and that no event ha
 
 test('without a provider the list shows the transport, and no provider is in use', async () => {
   const rig = await createOperationRig({});
-  const list = await rig.performOk(listProviders, {});
+  const list = await rig.performSuccessfully(listProviders, {});
   expect(list.transport).toEqual({ kind: 'capture', host: null, provider: null });
   expect(list.feedbackUrl).toBe(null);
   expect(list.providers.length).toBeGreaterThan(10);

@@ -25,7 +25,7 @@ function listStates({ steps }: Setup): Readonly<Record<string, SetupStep['state'
 }
 
 async function showStep(rig: OperationRig, name: SetupStep['step']): Promise<SetupStep> {
-  const { steps } = await rig.performOk(showSetup, {});
+  const { steps } = await rig.performSuccessfully(showSetup, {});
   const found = steps.find(({ step }) => step === name);
   if (found === undefined) throw new Error(`there is no step ${name}`);
   return found;
@@ -33,7 +33,7 @@ async function showStep(rig: OperationRig, name: SetupStep['step']): Promise<Set
 
 test('with capture: an empty installation needs a message and a provider, and neither a domain nor feedback', async () => {
   const { rig } = await createRig({});
-  const setup = await rig.performOk(showSetup, {});
+  const setup = await rig.performSuccessfully(showSetup, {});
   expect([setup.isComplete, setup.openCount]).toEqual([false, 2]);
   expect(listStates(setup)).toEqual({
     'first-message': 'open',
@@ -49,7 +49,7 @@ test('with capture: an empty installation needs a message and a provider, and ne
 
 test('with a relay the domain, its records and the feedback listener are open until each of them exists', async () => {
   const { rig, dns } = await createRig(RELAY);
-  expect(listStates(await rig.performOk(showSetup, {}))).toMatchObject({
+  expect(listStates(await rig.performSuccessfully(showSetup, {}))).toMatchObject({
     'first-message': 'open',
     provider: 'done',
     domain: 'open',
@@ -61,7 +61,7 @@ test('with a relay the domain, its records and the feedback listener are open un
   expect((await showStep(rig, 'domain')).command).toBe('postrider domain add acme example.com');
 
   const domain = 'shop.example';
-  const { records } = await rig.performOk(addDomain, { account: 'acme', domain });
+  const { records } = await rig.performSuccessfully(addDomain, { account: 'acme', domain });
   expect(await showStep(rig, 'domain')).toMatchObject({ state: 'done' });
   expect(await showStep(rig, 'records')).toMatchObject({
     state: 'open',
@@ -70,7 +70,7 @@ test('with a relay the domain, its records and the feedback listener are open un
   });
 
   for (const { name, value } of records) dns.zone[name] = { TXT: [value] };
-  await rig.performOk(verifyDomain, { domain });
+  await rig.performSuccessfully(verifyDomain, { domain });
   expect(await showStep(rig, 'records')).toMatchObject({ state: 'done' });
   expect((await showStep(rig, 'first-message')).command).toContain(`--from hello@${domain}`);
 });
@@ -120,7 +120,7 @@ test('with a provider the feedback step names the missing settings, and is done 
     },
   ]);
   expect(await showStep(rig, 'feedback')).toMatchObject({ state: 'done', command: null });
-  expect(JSON.stringify(await rig.performOk(showSetup, {}))).not.toMatch(/password|secret-of-the-hook/);
+  expect(JSON.stringify(await rig.performSuccessfully(showSetup, {}))).not.toMatch(/password|secret-of-the-hook/);
 });
 
 test('with POSTRIDER_SENDERS=any a domain is optional, so the checklist is complete without a domain', async () => {
@@ -131,15 +131,15 @@ test('with POSTRIDER_SENDERS=any a domain is optional, so the checklist is compl
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net',
   });
   await rig.store.accept([createMessage({ acceptedAt: rig.now - 1 })]);
-  const setup = await rig.performOk(showSetup, {});
+  const setup = await rig.performSuccessfully(showSetup, {});
   expect(listStates(setup)).toMatchObject({ domain: 'optional', records: 'not-needed', webhook: 'optional' });
   expect([setup.isComplete, setup.openCount]).toEqual([true, 0]);
 });
 
 test('the webhook step is done while an endpoint is enabled', async () => {
   const { rig } = await createRig({});
-  const { id } = await rig.performOk(createWebhook, ENDPOINT);
+  const { id } = await rig.performSuccessfully(createWebhook, ENDPOINT);
   expect(await showStep(rig, 'webhook')).toMatchObject({ state: 'done' });
-  await rig.performOk(disableWebhook, { id });
+  await rig.performSuccessfully(disableWebhook, { id });
   expect(await showStep(rig, 'webhook')).toMatchObject({ state: 'optional', detail: 'Every endpoint is disabled.' });
 });

@@ -24,7 +24,7 @@ async function startFixture(getTransport = ({ endpoint }: SesFake) => `ses://eu-
 describe('the removal with the provider', () => {
   test('removes the address from both lists, and one audit log entry states both', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     fake.suppressionReasons.set(ENTRY.address, 'BOUNCE').set('other@example.com', 'BOUNCE');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
     expect([await isListed(), [...fake.suppressionReasons.keys()]]).toEqual([false, ['other@example.com']]);
@@ -35,7 +35,7 @@ describe('the removal with the provider', () => {
 
   test('an address that only one of the lists contains is removed, with an audit log entry', async () => {
     const { fake, rig, remove } = await startFixture();
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
     fake.suppressionReasons.set(ENTRY.address, 'COMPLAINT');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: false, provider: 'removed' } });
@@ -54,7 +54,7 @@ describe('the removal with the provider', () => {
 
   test('if the provider fails, the address stays on both lists, and a repetition completes the removal', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
     fake.suppressionList = 'disconnect';
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'unavailable' } });
@@ -66,7 +66,7 @@ describe('the removal with the provider', () => {
 
   test('if the store fails after the provider, a repetition completes the removal with its audit log entry', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
     const { store } = rig.context;
     const failure = vi.spyOn(store, 'removeSuppression').mockImplementationOnce(async () => {
@@ -82,7 +82,7 @@ describe('the removal with the provider', () => {
 
   test('without `provider: true`, the list of the provider is not read or changed', async () => {
     const { fake, rig, remove } = await startFixture();
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
     expect(await remove({ provider: false })).toMatchObject({ ok: true, value: { removed: true, provider: null } });
     expect([fake.requests, fake.suppressionReasons.size]).toEqual([[], 1]);
@@ -98,7 +98,7 @@ describe('the removal with the provider', () => {
 
   test('a missing permission is a conflict that names the permission', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     fake.suppressionList = createErrorAnswer(403, 'AccessDeniedException', 'User is not authorized');
     const result = await remove();
     expect(result).toMatchObject({ ok: false, error: { code: 'conflict' } });
@@ -108,7 +108,7 @@ describe('the removal with the provider', () => {
 
   test('another transport than Amazon SES is a conflict', async () => {
     const { rig, remove, isListed } = await startFixture(() => 'smtp://smtp.postmarkapp.com:587');
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict', field: 'provider' } });
     expect(await isListed()).toBe(true);
   });
@@ -120,7 +120,7 @@ describe('the SMTP interface of Amazon SES', () => {
   test('with credentials of the API, the address is removed from both lists', async () => {
     const { fake, rig, remove } = await startFixture(() => RELAY);
     vi.stubEnv('AWS_ENDPOINT_URL_SESV2', fake.endpoint);
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'removed' } });
     expect(fake.suppressionReasons.size).toBe(0);
@@ -130,7 +130,7 @@ describe('the SMTP interface of Amazon SES', () => {
     for (const name of ['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY']) vi.stubEnv(name, undefined);
     for (const name of ['HOME', 'AWS_SHARED_CREDENTIALS_FILE', 'AWS_CONFIG_FILE']) vi.stubEnv(name, '/nonexistent');
     const { rig, remove, isListed } = await startFixture(() => RELAY);
-    await rig.performOk(addSuppression, ENTRY);
+    await rig.performSuccessfully(addSuppression, ENTRY);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict' } });
     expect(await isListed()).toBe(true);
   });

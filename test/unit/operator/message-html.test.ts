@@ -10,7 +10,7 @@ const ID = '0192a3b4-c5d6-7e8f-9012-345678900001';
 const HTML = '<html><script>alert(1)</script><a href="https://evil.example/" target="_self">x</a></html>';
 
 /** Requests the HTML of a message with this body. `undefined`: no message has the id. */
-async function request(
+async function requestHtml(
   body: string | null | undefined,
   {
     headers = {},
@@ -30,7 +30,7 @@ async function request(
 }
 
 test('HTML is served to a frame with a policy that forbids scripts, resources and navigation', async () => {
-  const response = await request(HTML, { headers: { 'Sec-Fetch-Dest': 'iframe' } });
+  const response = await requestHtml(HTML, { headers: { 'Sec-Fetch-Dest': 'iframe' } });
   expect(response.statusCode).toBe(200);
   expect(response.headers).toMatchObject({
     'content-type': 'text/html; charset=utf-8',
@@ -42,7 +42,7 @@ test('HTML is served to a frame with a policy that forbids scripts, resources an
 });
 
 test('a browser that opens the HTML outside a frame receives the source as text', async () => {
-  const response = await request(HTML, { headers: { 'Sec-Fetch-Dest': 'document' } });
+  const response = await requestHtml(HTML, { headers: { 'Sec-Fetch-Dest': 'document' } });
   expect(response.headers).toMatchObject({
     'content-type': 'text/plain; charset=utf-8',
     'content-security-policy': "default-src 'none'; sandbox",
@@ -52,12 +52,12 @@ test('a browser that opens the HTML outside a frame receives the source as text'
 
 test('a message without HTML, with an erased body, or with an unknown id has no HTML', async () => {
   for (const body of ['Thank you.', '<p>no html</p>', null, undefined])
-    expect([body, (await request(body)).statusCode]).toEqual([body, 404]);
-  expect((await request(HTML, { id: 'x' })).statusCode).toBe(400);
+    expect([body, (await requestHtml(body)).statusCode]).toEqual([body, 404]);
+  expect((await requestHtml(HTML, { id: 'x' })).statusCode).toBe(400);
 });
 
 test('a request without authentication receives no content, and a store that does not respond is a 503', async () => {
-  const response = await request(HTML, { signedIn: false });
+  const response = await requestHtml(HTML, { signedIn: false });
   expect([response.statusCode, response.body.includes('alert')]).toEqual([401, false]);
   const app = Fastify();
   addMessageHtml(

@@ -25,7 +25,7 @@ function readSample(provider: Provider, name: string): Buffer {
   return readFileSync(join(ROOT, provider.name, 'samples', name));
 }
 
-function read(provider: Provider, name: string, body: Buffer): ReadResult {
+function readBody(provider: Provider, name: string, body: Buffer): ReadResult {
   if (provider.events === null) throw new Error(`${provider.name} has no events`);
   return provider.events.read(createRequest(name, body));
 }
@@ -112,7 +112,7 @@ for (const provider of PROVIDERS) {
   if (events !== null) {
     describe(`events of ${provider.title}`, () => {
       it.each(events.table)('a sample of “$type” means $meaning', ({ meaning, sample }) => {
-        const result = read(provider, sample, readSample(provider, sample));
+        const result = readBody(provider, sample, readSample(provider, sample));
         if (result.kind !== 'events') throw new Error(result.reason);
         expect(result.broken).toBe(0);
         if (meaning === 'ignored') {
@@ -133,7 +133,7 @@ for (const provider of PROVIDERS) {
 
       it('the events of different samples have different keys, and two readings of one sample have the same keys', () => {
         const keys = events.table.flatMap(({ sample }) => {
-          const [first, second] = [0, 1].map(() => read(provider, sample, readSample(provider, sample)));
+          const [first, second] = [0, 1].map(() => readBody(provider, sample, readSample(provider, sample)));
           expect(first).toEqual(second);
           return first?.kind === 'events' ? first.events.map(({ key }) => key) : [];
         });
@@ -143,7 +143,7 @@ for (const provider of PROVIDERS) {
       it('a damaged sample never throws and never names another recipient', () => {
         for (const { sample } of events.table) {
           for (const changedBody of listDamagedBodies(sample, readSample(provider, sample))) {
-            const result = read(provider, sample, changedBody);
+            const result = readBody(provider, sample, changedBody);
             if (result.kind !== 'events') continue;
             for (const { recipient, messageId, fact } of result.events) {
               expect(fact.kind).toBeTypeOf('string');
@@ -156,7 +156,7 @@ for (const provider of PROVIDERS) {
 
       it('an array of one element is read as its element', () => {
         const readFacts = (sample: string, body: Buffer) => {
-          const result = read(provider, sample, body);
+          const result = readBody(provider, sample, body);
           if (result.kind !== 'events') return result;
           return { ...result, events: result.events.map(({ key: _, ...members }) => members) };
         };
@@ -178,7 +178,7 @@ for (const provider of PROVIDERS) {
         for (const { sample } of events.table.filter((row) => !isField(row.sample)))
           for (const recipient of recipients)
             for (const changedBody of changeJson(sample, readSample(provider, sample), replaceRecipient(recipient))) {
-              const result = read(provider, sample, changedBody);
+              const result = readBody(provider, sample, changedBody);
               const found = result.kind === 'events' ? result.events : [];
               for (const event of found) expect(event.recipient, changedBody.toString()).toBe(UNREADABLE_RECIPIENT);
             }
@@ -189,7 +189,7 @@ for (const provider of PROVIDERS) {
         for (const { sample } of events.table) {
           for (const member of [`"nested":${nestedArrays}`, '"__proto__":{"toString":1}']) {
             const changedBody = insertMember(sample, readSample(provider, sample), member);
-            expect(read(provider, sample, changedBody).kind).toMatch(/^(?:events|broken)$/);
+            expect(readBody(provider, sample, changedBody).kind).toMatch(/^(?:events|broken)$/);
           }
         }
       });
@@ -204,7 +204,7 @@ for (const provider of PROVIDERS) {
         ['UTF-16', Buffer.from('{"event":"bounce"}', 'utf16le')],
       ])('%s is read without an event and without an exception', (_name, body) => {
         for (const { sample } of events.table.slice(0, 1)) {
-          const result = read(provider, sample, Buffer.from(body));
+          const result = readBody(provider, sample, Buffer.from(body));
           expect(result.kind === 'broken' || result.events.length === 0).toBe(true);
         }
       });

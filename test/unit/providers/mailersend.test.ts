@@ -22,12 +22,12 @@ function createAuthenticate(...secrets: string[]): Authenticate {
 
 const sign = (secret: string, body: string): string => createHmac('sha256', secret).update(body, 'utf8').digest('hex');
 
-function post(signature: string | undefined, body = BODY): ProviderRequest {
+function createRequest(signature: string | undefined, body = BODY): ProviderRequest {
   return { method: 'POST', headers: { signature }, body: Buffer.from(body), url: null };
 }
 
-function read(body: object): ProviderEvent | undefined {
-  const result = events?.read(post(undefined, JSON.stringify(body)));
+function readEvent(body: object): ProviderEvent | undefined {
+  const result = events?.read(createRequest(undefined, JSON.stringify(body)));
   if (result?.kind !== 'events') throw new Error(result?.reason);
   return result.events[0];
 }
@@ -36,21 +36,23 @@ describe('the signature of MailerSend', () => {
   const authenticate = createAuthenticate(SECRET);
 
   it('is accepted in lower case and in upper case', () => {
-    expect(authenticate(post(sign(SECRET, BODY)), 0)).toEqual({ kind: 'authenticated' });
-    expect(authenticate(post(sign(SECRET, BODY).toUpperCase()), 0).kind).toBe('authenticated');
+    expect(authenticate(createRequest(sign(SECRET, BODY)), 0)).toEqual({ kind: 'authenticated' });
+    expect(authenticate(createRequest(sign(SECRET, BODY).toUpperCase()), 0).kind).toBe('authenticated');
   });
 
   it('is accepted by the second of two secrets', () => {
-    expect(createAuthenticate('signing-secret-002', SECRET)(post(sign(SECRET, BODY)), 0).kind).toBe('authenticated');
+    expect(createAuthenticate('signing-secret-002', SECRET)(createRequest(sign(SECRET, BODY)), 0).kind).toBe(
+      'authenticated',
+    );
   });
 
   it.each<[string, ProviderRequest]>([
-    ['another secret', post(sign('signing-secret-002', BODY))],
-    ['a changed body', post(sign(SECRET, BODY), BODY.replace('sent', 'hard_bounced'))],
-    ['a body with other white space', post(sign(SECRET, BODY), `${BODY} `)],
-    ['no signature', post(undefined)],
-    ['an empty signature', post('')],
-    ['the public secret of the test', post(sign(TEST_SECRET, BODY))],
+    ['another secret', createRequest(sign('signing-secret-002', BODY))],
+    ['a changed body', createRequest(sign(SECRET, BODY), BODY.replace('sent', 'hard_bounced'))],
+    ['a body with other white space', createRequest(sign(SECRET, BODY), `${BODY} `)],
+    ['no signature', createRequest(undefined)],
+    ['an empty signature', createRequest('')],
+    ['the public secret of the test', createRequest(sign(TEST_SECRET, BODY))],
   ])('is refused with %s', (_name, request) => {
     expect(authenticate(request, 0).kind).toBe('refused');
   });
@@ -58,16 +60,16 @@ describe('the signature of MailerSend', () => {
 
 describe('the test of the URL by MailerSend', () => {
   it('is recognized by its type and the public secret', () => {
-    expect(events.isEndpointTest?.(post(sign(TEST_SECRET, TEST_BODY), TEST_BODY))).toBe(true);
+    expect(events.isEndpointTest?.(createRequest(sign(TEST_SECRET, TEST_BODY), TEST_BODY))).toBe(true);
   });
 
   const largeBody = TEST_BODY.replace('ping', 'x'.repeat(5_000));
   it.each<[string, ProviderRequest]>([
-    ['another secret', post(sign(SECRET, TEST_BODY), TEST_BODY)],
-    ['another type', post(sign(TEST_SECRET, BODY))],
-    ['a body that is not JSON', post(sign(TEST_SECRET, 'x'), 'x')],
-    ['a large body', post(sign(TEST_SECRET, largeBody), largeBody)],
-    ['no signature', post(undefined, TEST_BODY)],
+    ['another secret', createRequest(sign(SECRET, TEST_BODY), TEST_BODY)],
+    ['another type', createRequest(sign(TEST_SECRET, BODY))],
+    ['a body that is not JSON', createRequest(sign(TEST_SECRET, 'x'), 'x')],
+    ['a large body', createRequest(sign(TEST_SECRET, largeBody), largeBody)],
+    ['no signature', createRequest(undefined, TEST_BODY)],
   ])('is not recognized with %s', (_name, request) => {
     expect(events.isEndpointTest?.(request)).toBe(false);
   });
@@ -77,28 +79,30 @@ describe('an event of MailerSend', () => {
   const data = { id: 'e1', message_id: 'm1', recipient: 'recipient@example.com', meta: [] };
 
   it('has the same key in a repeated webhook, and types with one id have different keys', () => {
-    expect(read({ type: 'activity.delivered', webhook_id: 'w1', data })?.key).toBe('activity.delivered/e1');
-    expect(read({ type: 'activity.delivered', webhook_id: 'w2', data })?.key).toBe('activity.delivered/e1');
-    expect(read({ type: 'activity.deferred', data })?.key).toBe('activity.deferred/e1');
+    expect(readEvent({ type: 'activity.delivered', webhook_id: 'w1', data })?.key).toBe('activity.delivered/e1');
+    expect(readEvent({ type: 'activity.delivered', webhook_id: 'w2', data })?.key).toBe('activity.delivered/e1');
+    expect(readEvent({ type: 'activity.deferred', data })?.key).toBe('activity.deferred/e1');
   });
 
   it('without an id has a digest as key', () => {
-    expect(read({ type: 'activity.delivered', data: { ...data, id: undefined } })?.key).toMatch(/^[0-9a-f]{64}$/);
+    expect(readEvent({ type: 'activity.delivered', data: { ...data, id: undefined } })?.key).toMatch(/^[0-9a-f]{64}$/);
   });
 
   it('of version 2.0 has the recipient in data.recipient, else in data.email', () => {
-    expect(read({ type: 'activity.delivered', data: { ...data, email: 'other@example.com' } })).toMatchObject({
+    expect(readEvent({ type: 'activity.delivered', data: { ...data, email: 'other@example.com' } })).toMatchObject({
       reference: 'm1',
       recipient: 'recipient@example.com',
     });
     const email = 'recipient@example.com';
-    expect(read({ type: 'activity.delivered', data: { ...data, recipient: undefined, email } })?.recipient).toBe(email);
+    expect(readEvent({ type: 'activity.delivered', data: { ...data, recipient: undefined, email } })?.recipient).toBe(
+      email,
+    );
   });
 
   it('of version 1.0 has message and recipient in data.email, and its time in data.created_at', () => {
     const email = { message: { id: 'm1' }, recipient: { email: 'recipient@example.com' } };
     expect(
-      read({
+      readEvent({
         type: 'activity.hard_bounced',
         created_at: '2026-11-05T16:40:00.000000Z',
         data: { id: 'e1', created_at: '2026-11-05T16:33:54.506000Z', email, morph: { reason: 'Host not found' } },
@@ -120,13 +124,13 @@ describe('an event of MailerSend', () => {
     [[], null],
     [null, null],
   ])('with the meta %j has the diagnosis %j', (meta, diagnostic) => {
-    expect(read({ type: 'activity.soft_bounced', data: { ...data, meta } })?.fact.diagnosis.diagnostic).toBe(
+    expect(readEvent({ type: 'activity.soft_bounced', data: { ...data, meta } })?.fact.diagnosis.diagnostic).toBe(
       diagnostic,
     );
   });
 
   it.each([[[]], [{ data }], [{ type: 'activity.delivered' }]])('%j is broken', (body) => {
-    expect(events?.read(post(undefined, JSON.stringify(body))).kind).toBe('broken');
+    expect(events?.read(createRequest(undefined, JSON.stringify(body))).kind).toBe('broken');
   });
 });
 

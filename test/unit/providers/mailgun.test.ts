@@ -28,7 +28,7 @@ function formatSeconds(at: number): string {
   return String(Math.floor(at / 1000));
 }
 
-function sign(key = KEY, at = NOW, token = TOKEN): Signature & Record<string, string> {
+function createSignature(key = KEY, at = NOW, token = TOKEN): Signature & Record<string, string> {
   const timestamp = formatSeconds(at);
   return { timestamp, token, signature: createHmac('sha256', key).update(`${timestamp}${token}`).digest('hex') };
 }
@@ -61,7 +61,7 @@ function createAuthenticate(...secrets: string[]): Authenticate {
   return parseResult.secret;
 }
 
-function read(request: ProviderRequest): Extract<ReadResult, { kind: 'events' }> {
+function readEvents(request: ProviderRequest): Extract<ReadResult, { kind: 'events' }> {
   const result = format?.read(request);
   if (result?.kind !== 'events') throw new Error(result?.reason);
   return result;
@@ -75,7 +75,7 @@ function getOnlyEvent({ events }: Extract<ReadResult, { kind: 'events' }>): Prov
 
 function readOne(members: Record<string, unknown>): ProviderEvent {
   const event = { recipient: RECIPIENT, 'user-variables': { 'postrider-id': MESSAGE_ID }, ...members };
-  return getOnlyEvent(read(createJsonRequest(sign(), event)));
+  return getOnlyEvent(readEvents(createJsonRequest(createSignature(), event)));
 }
 
 function getMeaning({ fact }: ProviderEvent): EventMeaning {
@@ -90,7 +90,10 @@ const LEGACY_FIELDS: Fields = [
   ['postrider-id', MESSAGE_ID],
 ];
 
-function signFields(fields: Fields = LEGACY_FIELDS, signature: Readonly<Record<string, string>> = sign()): Fields {
+function signFields(
+  fields: Fields = LEGACY_FIELDS,
+  signature: Readonly<Record<string, string>> = createSignature(),
+): Fields {
   return [...fields, ...Object.entries(signature).map(([name, value]) => [name, String(value)] as const)];
 }
 
@@ -98,21 +101,24 @@ describe('authentication of Mailgun', () => {
   const authenticate = createAuthenticate(KEY);
 
   it.each<[string, ProviderRequest]>([
-    ['a JSON body', createJsonRequest(sign())],
-    ['a timestamp as a number', createJsonRequest({ ...sign(), timestamp: Number(formatSeconds(NOW)) })],
+    ['a JSON body', createJsonRequest(createSignature())],
+    ['a timestamp as a number', createJsonRequest({ ...createSignature(), timestamp: Number(formatSeconds(NOW)) })],
     ['a form', createFormRequest(signFields())],
     ['a form in parts', createMultipartRequest(signFields())],
-    ['a signature in upper case', createJsonRequest({ ...sign(), signature: String(sign().signature).toUpperCase() })],
+    [
+      'a signature in upper case',
+      createJsonRequest({ ...createSignature(), signature: String(createSignature().signature).toUpperCase() }),
+    ],
     [
       'the signature of the parent account',
-      createJsonRequest({ ...sign(OTHER_KEY), 'parent-signature': sign().signature }),
+      createJsonRequest({ ...createSignature(OTHER_KEY), 'parent-signature': createSignature().signature }),
     ],
   ])('a request with %s is authenticated', (_name, request) => {
     expect(authenticate(request, NOW)).toEqual({ kind: 'authenticated' });
   });
 
   it.each([KEY, OTHER_KEY])('each of two keys authenticates', (key) => {
-    expect(createAuthenticate(OTHER_KEY, KEY)(createJsonRequest(sign(key)), NOW).kind).toBe('authenticated');
+    expect(createAuthenticate(OTHER_KEY, KEY)(createJsonRequest(createSignature(key)), NOW).kind).toBe('authenticated');
   });
 
   it('a variable with the name of a signature field does not replace the signature field at the end of the form', () => {
@@ -121,27 +127,30 @@ describe('authentication of Mailgun', () => {
   });
 
   it.each<[string, ProviderRequest]>([
-    ['a signature of another key', createJsonRequest(sign(OTHER_KEY))],
-    ['another token', createJsonRequest({ ...sign(), token: '8'.repeat(50) })],
-    ['another timestamp', createJsonRequest({ ...sign(), timestamp: formatSeconds(NOW + 1000) })],
-    ['no signature', createJsonRequest({ ...sign(), signature: undefined })],
-    ['an empty signature', createJsonRequest({ ...sign(), signature: '' })],
-    ['no token', createJsonRequest({ ...sign(), token: undefined })],
-    ['an empty token', createJsonRequest({ ...sign(KEY, NOW, ''), token: '' })],
-    ['no timestamp', createJsonRequest({ ...sign(), timestamp: undefined })],
-    ['a signature member that is an array', createJsonRequest([sign()])],
+    ['a signature of another key', createJsonRequest(createSignature(OTHER_KEY))],
+    ['another token', createJsonRequest({ ...createSignature(), token: '8'.repeat(50) })],
+    ['another timestamp', createJsonRequest({ ...createSignature(), timestamp: formatSeconds(NOW + 1000) })],
+    ['no signature', createJsonRequest({ ...createSignature(), signature: undefined })],
+    ['an empty signature', createJsonRequest({ ...createSignature(), signature: '' })],
+    ['no token', createJsonRequest({ ...createSignature(), token: undefined })],
+    ['an empty token', createJsonRequest({ ...createSignature(KEY, NOW, ''), token: '' })],
+    ['no timestamp', createJsonRequest({ ...createSignature(), timestamp: undefined })],
+    ['a signature member that is an array', createJsonRequest([createSignature()])],
     ['no signature object', createRequest('{"event-data":{"event":"delivered"}}')],
     ['a body that is not JSON', createRequest('{"signature":')],
     ['a form without a signature', createFormRequest(LEGACY_FIELDS)],
     ['a form with a boundary that does not occur', createRequest('x', 'multipart/form-data; boundary=y')],
     ['a form without a boundary', createRequest('x', 'multipart/form-data')],
-    ['more than 1 MiB of JSON', createJsonRequest(sign(), { event: 'delivered', padding: 'x'.repeat(1024 * 1024) })],
+    [
+      'more than 1 MiB of JSON',
+      createJsonRequest(createSignature(), { event: 'delivered', padding: 'x'.repeat(1024 * 1024) }),
+    ],
   ])('a request with %s is refused', (_name, request) => {
     expect(authenticate(request, NOW).kind).toBe('refused');
   });
 
   it('a digit that is moved from the timestamp to the token does not produce another token with a valid signature', () => {
-    const { timestamp, token, signature } = sign();
+    const { timestamp, token, signature } = createSignature();
     for (const length of [8, 9, 11, 12]) {
       const content = `${timestamp}${token}`;
       const movedSignature = { timestamp: content.slice(0, length), token: content.slice(length), signature };
@@ -155,7 +164,7 @@ describe('authentication of Mailgun', () => {
     [-DAY_MS, 'authenticated'],
     [-DAY_MS - 1000, 'refused'],
   ])('a request that is %i ms old is %s', (ageMs, kind) => {
-    expect(authenticate(createJsonRequest(sign(KEY, NOW - ageMs)), NOW).kind).toBe(kind);
+    expect(authenticate(createJsonRequest(createSignature(KEY, NOW - ageMs)), NOW).kind).toBe(kind);
   });
 });
 
@@ -191,7 +200,7 @@ describe('events of Mailgun', () => {
     ['an event of an unknown type', { event: 'constructor' }],
     ['event data that is not an object', [{ event: 'delivered' }]],
   ])('the token of a request with %s is recorded', (_name, event) => {
-    const result = read(createJsonRequest(sign(), event));
+    const result = readEvents(createJsonRequest(createSignature(), event));
     expect(result).toMatchObject({ events: [], recordedKeys: [TOKEN] });
     expect(result.ignored + result.broken).toBe(1);
   });
@@ -203,7 +212,7 @@ describe('events of Mailgun', () => {
         ['recipient', RECIPIENT],
       ]),
     );
-    expect(read(request)).toMatchObject({ events: [], ignored: 1, recordedKeys: [TOKEN] });
+    expect(readEvents(request)).toMatchObject({ events: [], ignored: 1, recordedKeys: [TOKEN] });
   });
 
   const permanentFailure = { event: 'failed', severity: 'permanent' };
@@ -266,7 +275,7 @@ describe('legacy webhooks of Mailgun', () => {
     ['a form', createFormRequest],
     ['a form in parts', createMultipartRequest],
   ])('%s has the reply, message and recipient, and the token as its key', (_name, create) => {
-    expect(getOnlyEvent(read(create(signFields())))).toEqual({
+    expect(getOnlyEvent(readEvents(create(signFields())))).toEqual({
       type: 'bounced',
       key: TOKEN,
       messageId: MESSAGE_ID,
@@ -284,12 +293,12 @@ describe('legacy webhooks of Mailgun', () => {
   it('a file in a form is skipped', () => {
     const file =
       '--b0und\r\nContent-Disposition: form-data; name="recipient"; filename="recipient"\r\nContent-Type: message/rfc822\r\n\r\nother@example.com\r\n';
-    expect(getOnlyEvent(read(createMultipartRequest(signFields(), file))).recipient).toBe(RECIPIENT);
+    expect(getOnlyEvent(readEvents(createMultipartRequest(signFields(), file))).recipient).toBe(RECIPIENT);
   });
 
   it('a variable with the name of an event field does not replace the event field at the beginning of the form', () => {
     const fields: Fields = [...LEGACY_FIELDS, ['recipient', 'other@example.com'], ['event', 'delivered']];
-    expect(getOnlyEvent(read(createFormRequest(signFields(fields))))).toMatchObject({
+    expect(getOnlyEvent(readEvents(createFormRequest(signFields(fields))))).toMatchObject({
       type: 'bounced',
       recipient: RECIPIENT,
     });
@@ -306,7 +315,7 @@ describe('legacy webhooks of Mailgun', () => {
     ['message-id', [['message-id', `${MESSAGE_ID}@a.example`]]],
   ])('an event names its message by %s', (_name, fields) => {
     const event: Fields = [['event', 'complained'], ['recipient', RECIPIENT], ...fields];
-    expect(getOnlyEvent(read(createFormRequest(signFields(event)))).messageId).toBe(MESSAGE_ID);
+    expect(getOnlyEvent(readEvents(createFormRequest(signFields(event)))).messageId).toBe(MESSAGE_ID);
   });
 
   it.each([
@@ -323,7 +332,7 @@ describe('legacy webhooks of Mailgun', () => {
       ['recipient', RECIPIENT],
       ['message-headers', headers],
     ];
-    expect(getOnlyEvent(read(createFormRequest(signFields(fields)))).messageId).toBeNull();
+    expect(getOnlyEvent(readEvents(createFormRequest(signFields(fields)))).messageId).toBeNull();
   });
 
   it.each<[string, string, EventMeaning]>([
@@ -339,7 +348,7 @@ describe('legacy webhooks of Mailgun', () => {
       ['reason', reason],
       ['code', code],
     ];
-    expect(getMeaning(getOnlyEvent(read(createFormRequest(signFields(fields)))))).toBe(meaning);
+    expect(getMeaning(getOnlyEvent(readEvents(createFormRequest(signFields(fields)))))).toBe(meaning);
   });
 
   it('a damaged form never throws and never names another recipient or message', () => {

@@ -24,7 +24,7 @@ function createRequest(body: Buffer, headers: ProviderRequest['headers'] = {}): 
   return { method: 'POST', headers, body, url: null };
 }
 
-function sign(secret: string, body: Buffer): string {
+function computeSignature(secret: string, body: Buffer): string {
   return createHmac('sha256', secret).update(body).digest('hex');
 }
 
@@ -34,7 +34,7 @@ function authenticate(body: Buffer, headers: ProviderRequest['headers'], secrets
   return parseResult.secret(createRequest(body, headers), 0).kind;
 }
 
-function read(body: string | Buffer): Extract<ReadResult, { kind: 'events' }> {
+function readEvents(body: string | Buffer): Extract<ReadResult, { kind: 'events' }> {
   const result = MAILTRAP_EVENTS.read(createRequest(Buffer.from(body)));
   if (result.kind !== 'events') throw new Error(result.reason);
   return result;
@@ -44,13 +44,13 @@ describe('the signature of Mailtrap', () => {
   const body = readSample('bounce.json');
 
   it.each(SECRETS)('the signature of each secret is accepted', (secret) => {
-    expect(authenticate(body, { 'mailtrap-signature': sign(secret, body) })).toBe('authenticated');
+    expect(authenticate(body, { 'mailtrap-signature': computeSignature(secret, body) })).toBe('authenticated');
   });
 
   it.each([
-    ['of a wrong secret', sign('another-secret-0', body)],
-    ['of another body', sign(SECRETS[0], readSample('delivery.json'))],
-    ['in upper case', sign(SECRETS[0], body).toUpperCase()],
+    ['of a wrong secret', computeSignature('another-secret-0', body)],
+    ['of another body', computeSignature(SECRETS[0], readSample('delivery.json'))],
+    ['in upper case', computeSignature(SECRETS[0], body).toUpperCase()],
     ['that is empty', ''],
     ['that is not hexadecimal', 'no signature'],
   ])('a signature %s is refused', (_name, signature) => {
@@ -62,14 +62,14 @@ describe('the signature of Mailtrap', () => {
   });
 
   it('a signature of a secret that is not set is refused', () => {
-    const headers = { 'mailtrap-signature': sign(SECRETS[1], body) };
+    const headers = { 'mailtrap-signature': computeSignature(SECRETS[1], body) };
     expect(authenticate(body, headers, [SECRETS[0]])).toBe('refused');
   });
 });
 
 describe('the events of Mailtrap', () => {
   it('an event has the key, the reference and the time of the provider', () => {
-    expect(read(readSample('bounce.json')).events).toEqual([
+    expect(readEvents(readSample('bounce.json')).events).toEqual([
       {
         type: 'bounce',
         key: 'bede7236-2284-43d6-a953-1fdcafd0f001',
@@ -93,50 +93,50 @@ describe('the events of Mailtrap', () => {
   it('JSON Lines have the same events as the array', () => {
     const members = ['bounce.json', 'delivery.json', 'open.json'].map(getEvent);
     const lines = members.map((member) => JSON.stringify(member));
-    const expected = read(JSON.stringify({ events: members }));
+    const expected = readEvents(JSON.stringify({ events: members }));
     expect(expected).toMatchObject({ ignored: 1, broken: 0 });
-    expect(read(lines.join('\n'))).toEqual(expected);
-    expect(read(`${lines.join('\r\n')}\r\n\r\n`)).toEqual(expected);
+    expect(readEvents(lines.join('\n'))).toEqual(expected);
+    expect(readEvents(`${lines.join('\r\n')}\r\n\r\n`)).toEqual(expected);
   });
 
   it('a single line of JSON Lines is one event', () => {
-    expect(read(`${JSON.stringify(getEvent('spam.json'))}\n`).events).toHaveLength(1);
+    expect(readEvents(`${JSON.stringify(getEvent('spam.json'))}\n`).events).toHaveLength(1);
   });
 
   it('an event that is not in an array is read', () => {
-    expect(read(JSON.stringify({ events: getEvent('spam.json') })).events).toHaveLength(1);
-    expect(read(JSON.stringify([getEvent('spam.json')])).events).toHaveLength(1);
+    expect(readEvents(JSON.stringify({ events: getEvent('spam.json') })).events).toHaveLength(1);
+    expect(readEvents(JSON.stringify([getEvent('spam.json')])).events).toHaveLength(1);
   });
 
   it('a broken member is counted and does not affect the others', () => {
     const goodEvent = getEvent('bounce.json');
-    expect(read(JSON.stringify({ events: [goodEvent, null, 7, { timestamp: 1 }, goodEvent] }))).toMatchObject({
+    expect(readEvents(JSON.stringify({ events: [goodEvent, null, 7, { timestamp: 1 }, goodEvent] }))).toMatchObject({
       broken: 3,
       ignored: 0,
     });
-    const lines = read(`${JSON.stringify(goodEvent)}\n{"event":"bou\n${JSON.stringify(goodEvent)}\n`);
+    const lines = readEvents(`${JSON.stringify(goodEvent)}\n{"event":"bou\n${JSON.stringify(goodEvent)}\n`);
     expect(lines.events).toHaveLength(2);
     expect(lines.broken).toBe(1);
   });
 
   it('numbers and texts are interchangeable', () => {
     const changedEvent = { ...getEvent('soft-bounce.json'), timestamp: '1728669700', response_code: '451' };
-    const [event] = read(JSON.stringify({ events: [changedEvent] })).events;
+    const [event] = readEvents(JSON.stringify({ events: [changedEvent] })).events;
     expect(event).toMatchObject({ at: 1_728_669_700_000 });
     expect(event?.fact.diagnosis.diagnostic).toBe('451 4.7.1 Temporary error, please retry');
   });
 
   it('an event without an id has a digest as key, which does not depend on the batch', () => {
     const { event_id: _, ...member } = getEvent('bounce.json');
-    const singleKey = read(JSON.stringify({ events: [member] })).events[0]?.key;
-    const secondKey = read(JSON.stringify({ events: [getEvent('spam.json'), member] })).events[1]?.key;
+    const singleKey = readEvents(JSON.stringify({ events: [member] })).events[0]?.key;
+    const secondKey = readEvents(JSON.stringify({ events: [getEvent('spam.json'), member] })).events[1]?.key;
     expect(singleKey).toMatch(/^[0-9a-f]{64}$/);
     expect(secondKey).toBe(singleKey);
   });
 
   it('an event without custom variables keeps the reference', () => {
     const { custom_variables: _, ...member } = getEvent('bounce.json');
-    expect(read(JSON.stringify({ events: [member] })).events[0]).toMatchObject({
+    expect(readEvents(JSON.stringify({ events: [member] })).events[0]).toMatchObject({
       messageId: null,
       reference: '1df37d17-0286-4d8b-8edf-bc4ec5be86e6',
     });
@@ -154,7 +154,7 @@ describe('the events of Mailtrap', () => {
     [undefined, 'hard'],
   ])('a bounce of the category %s has the class %s', (category, failureClass) => {
     const member = { ...getEvent('bounce.json'), bounce_category: category };
-    expect(read(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({ failureClass });
+    expect(readEvents(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({ failureClass });
   });
 
   it.each([
@@ -166,7 +166,7 @@ describe('the events of Mailtrap', () => {
     [undefined, 'unknown'],
   ])('the rejection “%s” has the reason %s', (text, reason) => {
     const member = { ...getEvent('reject.json'), reason: text };
-    expect(read(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({
+    expect(readEvents(JSON.stringify({ events: [member] })).events[0]?.fact).toMatchObject({
       kind: 'provider-suppressed',
       reason,
     });
@@ -175,8 +175,8 @@ describe('the events of Mailtrap', () => {
   it('1,000 events of one body are read in their order', () => {
     const members = Array.from({ length: 1_000 }, (_, at) => ({ ...getEvent('delivery.json'), event_id: `e-${at}` }));
     const expected = members.map(({ event_id }) => event_id);
-    expect(read(JSON.stringify({ events: members })).events.map(({ key }) => key)).toEqual(expected);
-    expect(read(members.map((member) => JSON.stringify(member)).join('\n')).events.map(({ key }) => key)).toEqual(
+    expect(readEvents(JSON.stringify({ events: members })).events.map(({ key }) => key)).toEqual(expected);
+    expect(readEvents(members.map((member) => JSON.stringify(member)).join('\n')).events.map(({ key }) => key)).toEqual(
       expected,
     );
   });
@@ -189,7 +189,7 @@ describe('the events of Mailtrap', () => {
   );
 
   it('an empty list has no events', () => {
-    expect(read('{"events":[]}')).toEqual({ kind: 'events', events: [], ignored: 0, broken: 0 });
+    expect(readEvents('{"events":[]}')).toEqual({ kind: 'events', events: [], ignored: 0, broken: 0 });
   });
 });
 
@@ -211,13 +211,13 @@ describe('the relay profile of Mailtrap', () => {
 
 it('JSON Lines with more than 100 broken lines are not read', () => {
   const line = JSON.stringify(getEvent('bounce.json'));
-  const read = (brokenLines: number) =>
+  const readEvents = (brokenLines: number) =>
     MAILTRAP_EVENTS.read({
       method: 'POST',
       headers: {},
       url: null,
       body: Buffer.from(`${line}\n${'{\n'.repeat(brokenLines)}`),
     });
-  expect(read(100)).toMatchObject({ kind: 'events', events: [{}], broken: 100 });
-  expect(read(101)).toMatchObject({ kind: 'broken' });
+  expect(readEvents(100)).toMatchObject({ kind: 'events', events: [{}], broken: 100 });
+  expect(readEvents(101)).toMatchObject({ kind: 'broken' });
 });

@@ -20,7 +20,7 @@ function createAuthenticate(...keys: string[]): Authenticate {
 }
 
 /** Signs the URL and the fields. The fields must be in the order of their names. */
-function sign(key: string, url: string, fields: readonly [string, string][]): string {
+function computeSignature(key: string, url: string, fields: readonly [string, string][]): string {
   return createHmac('sha1', key)
     .update(url + fields.flat().join(''), 'utf8')
     .digest('base64');
@@ -31,7 +31,7 @@ interface PostParts {
   readonly url?: string | null;
 }
 
-function post(
+function createRequest(
   fields: readonly [string, string][],
   { signature, url = URL_OF_ENDPOINT }: PostParts = {},
 ): ProviderRequest {
@@ -40,10 +40,10 @@ function post(
 }
 
 const FIELDS: readonly [string, string][] = [['mandrill_events', EVENTS]];
-const SIGNATURE = sign(KEY, URL_OF_ENDPOINT, FIELDS);
+const SIGNATURE = computeSignature(KEY, URL_OF_ENDPOINT, FIELDS);
 
-function read(value: unknown): ReadResult {
-  const result = events?.read(post([['mandrill_events', JSON.stringify(value)]]));
+function readBatch(value: unknown): ReadResult {
+  const result = events?.read(createRequest([['mandrill_events', JSON.stringify(value)]]));
   if (result === undefined) throw new Error('Mandrill has no events');
   return result;
 }
@@ -61,41 +61,44 @@ describe('the signature of Mandrill', () => {
     'of another length is refused before the form is parsed (%#)',
     (signature) => {
       const fields = Array.from({ length: 2_000 }, (): [string, string] => ['a', 'b']);
-      const result = createAuthenticate(KEY)(post(fields, { signature }), 0);
+      const result = createAuthenticate(KEY)(createRequest(fields, { signature }), 0);
       expect(result).toMatchObject({ kind: 'refused', reason: expect.stringContaining('HMAC-SHA1') });
     },
   );
 
   it('is accepted', () => {
-    expect(authenticate(post(FIELDS, { signature: SIGNATURE }), 0)).toEqual({ kind: 'authenticated' });
+    expect(authenticate(createRequest(FIELDS, { signature: SIGNATURE }), 0)).toEqual({ kind: 'authenticated' });
   });
 
   it('covers the fields in the order of their names', () => {
     const sortedFields: readonly [string, string][] = [['a', '1'], ...FIELDS, ['z', 'ä']];
-    const signature = sign(KEY, URL_OF_ENDPOINT, sortedFields);
-    expect(authenticate(post(sortedFields.toReversed(), { signature }), 0).kind).toBe('authenticated');
+    const signature = computeSignature(KEY, URL_OF_ENDPOINT, sortedFields);
+    expect(authenticate(createRequest(sortedFields.toReversed(), { signature }), 0).kind).toBe('authenticated');
   });
 
   it('is accepted by the second of two keys', () => {
-    expect(createAuthenticate('webhook-key-002', KEY)(post(FIELDS, { signature: SIGNATURE }), 0).kind).toBe(
+    expect(createAuthenticate('webhook-key-002', KEY)(createRequest(FIELDS, { signature: SIGNATURE }), 0).kind).toBe(
       'authenticated',
     );
   });
 
   it.each<[string, ProviderRequest]>([
-    ['another key', post(FIELDS, { signature: sign('webhook-key-002', URL_OF_ENDPOINT, FIELDS) })],
-    ['changed events', post([['mandrill_events', '[]']], { signature: SIGNATURE })],
-    ['a further field', post([...FIELDS, ['x', 'y']], { signature: SIGNATURE })],
-    ['another URL', post(FIELDS, { signature: SIGNATURE, url: `${URL_OF_ENDPOINT}/` })],
-    ['no signature', post(FIELDS)],
-    ['an empty signature', post(FIELDS, { signature: '' })],
-    ['the public key of the test', post(FIELDS, { signature: sign('test-webhook', URL_OF_ENDPOINT, FIELDS) })],
+    ['another key', createRequest(FIELDS, { signature: computeSignature('webhook-key-002', URL_OF_ENDPOINT, FIELDS) })],
+    ['changed events', createRequest([['mandrill_events', '[]']], { signature: SIGNATURE })],
+    ['a further field', createRequest([...FIELDS, ['x', 'y']], { signature: SIGNATURE })],
+    ['another URL', createRequest(FIELDS, { signature: SIGNATURE, url: `${URL_OF_ENDPOINT}/` })],
+    ['no signature', createRequest(FIELDS)],
+    ['an empty signature', createRequest(FIELDS, { signature: '' })],
+    [
+      'the public key of the test',
+      createRequest(FIELDS, { signature: computeSignature('test-webhook', URL_OF_ENDPOINT, FIELDS) }),
+    ],
   ])('is refused with %s', (_name, request) => {
     expect(authenticate(request, 0).kind).toBe('refused');
   });
 
   it('is refused without POSTRIDER_FEEDBACK_URL, and the reason names the setting', () => {
-    expect(authenticate(post(FIELDS, { signature: SIGNATURE, url: null }), 0)).toEqual({
+    expect(authenticate(createRequest(FIELDS, { signature: SIGNATURE, url: null }), 0)).toEqual({
       kind: 'refused',
       reason: expect.stringContaining('POSTRIDER_FEEDBACK_URL'),
     });
@@ -103,7 +106,7 @@ describe('the signature of Mandrill', () => {
 
   it('is refused with too many fields', () => {
     const body = Buffer.from('a=b&'.repeat(2_000_000));
-    const request = { ...post(FIELDS, { signature: SIGNATURE }), body };
+    const request = { ...createRequest(FIELDS, { signature: SIGNATURE }), body };
     expect(authenticate(request, 0).kind).toBe('refused');
     expect(events?.read(request).kind).toBe('broken');
   });
@@ -111,7 +114,10 @@ describe('the signature of Mandrill', () => {
 
 describe('the test of the URL by Mandrill', () => {
   const createTest = (key: string, text: string, url: string | null = URL_OF_ENDPOINT) =>
-    post([['mandrill_events', text]], { signature: sign(key, url ?? '', [['mandrill_events', text]]), url });
+    createRequest([['mandrill_events', text]], {
+      signature: computeSignature(key, url ?? '', [['mandrill_events', text]]),
+      url,
+    });
 
   it('is recognized by its empty list and the public key', () => {
     expect(events.isEndpointTest?.(createTest('test-webhook', '[]'))).toBe(true);
@@ -122,7 +128,7 @@ describe('the test of the URL by Mandrill', () => {
     ['events', createTest('test-webhook', EVENTS)],
     ['a large body', createTest('test-webhook', `[${' '.repeat(5_000)}]`)],
     ['no URL', createTest('test-webhook', '[]', null)],
-    ['no signature', post([['mandrill_events', '[]']])],
+    ['no signature', createRequest([['mandrill_events', '[]']])],
   ])('is not recognized with %s', (_name, request) => {
     expect(events.isEndpointTest?.(request)).toBe(false);
   });
@@ -130,7 +136,14 @@ describe('the test of the URL by Mandrill', () => {
 
 describe('a batch of Mandrill', () => {
   it('keeps its other events if one is not an event', () => {
-    const result = read([createBounce('a'), 7, createBounce('b'), { event: 'spam' }, {}, { event: 'open', msg: {} }]);
+    const result = readBatch([
+      createBounce('a'),
+      7,
+      createBounce('b'),
+      { event: 'spam' },
+      {},
+      { event: 'open', msg: {} },
+    ]);
     expect(result).toMatchObject({
       kind: 'events',
       events: [{ recipient: 'a@example.com' }, { recipient: 'b@example.com' }],
@@ -141,7 +154,7 @@ describe('a batch of Mandrill', () => {
 
   it('of 1,000 events is read completely, and an event has the same key in another order', () => {
     const batch = Array.from({ length: 1_000 }, (_, index) => createBounce(`r${index}`));
-    const [first, second] = [batch, batch.toReversed()].map(read);
+    const [first, second] = [batch, batch.toReversed()].map(readBatch);
     if (first?.kind !== 'events' || second?.kind !== 'events') throw new Error('the batch is broken');
     expect(new Set(first.events.map(({ key }) => key)).size).toBe(1_000);
     expect(second.events.map(({ key }) => key)).toEqual(first.events.map(({ key }) => key).toReversed());
@@ -153,7 +166,7 @@ describe('a batch of Mandrill', () => {
       { diag: '250 OK', destination_ip: '192.0.2.2' },
     ];
     expect(
-      read([{ event: 'delivered', ts: '1762360434.5', msg: { email: 'a@example.com', smtp_events } }]),
+      readBatch([{ event: 'delivered', ts: '1762360434.5', msg: { email: 'a@example.com', smtp_events } }]),
     ).toMatchObject({
       events: [
         {
@@ -166,10 +179,10 @@ describe('a batch of Mandrill', () => {
   });
 
   it.each([['[['], ['{}'], ['7'], ['null']])('%s is broken', (text) => {
-    expect(events?.read(post([['mandrill_events', text]])).kind).toBe('broken');
+    expect(events?.read(createRequest([['mandrill_events', text]])).kind).toBe('broken');
   });
 
   it('without the field is broken', () => {
-    expect(events?.read(post([['events', '[]']])).kind).toBe('broken');
+    expect(events?.read(createRequest([['events', '[]']])).kind).toBe('broken');
   });
 });

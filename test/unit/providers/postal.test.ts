@@ -29,7 +29,7 @@ function getBody(name: string): Record<string, Record<string, unknown>> {
   return JSON.parse(readSample(name).toString());
 }
 
-function sign(key: KeyObject, algorithm: 'RSA-SHA1' | 'RSA-SHA256', body: Buffer): string {
+function computeSignature(key: KeyObject, algorithm: 'RSA-SHA1' | 'RSA-SHA256', body: Buffer): string {
   return createSign(algorithm).update(body).sign(key, 'base64');
 }
 
@@ -43,7 +43,7 @@ function authenticate(body: Buffer, headers: ProviderRequest['headers'], keys: r
   return parseResult.secret(createRequest(body, headers), 0).kind;
 }
 
-function read(value: unknown): Extract<ReadResult, { kind: 'events' }> {
+function readEvents(value: unknown): Extract<ReadResult, { kind: 'events' }> {
   const result = POSTAL_EVENTS.read(createRequest(Buffer.from(JSON.stringify(value))));
   if (result.kind !== 'events') throw new Error(result.reason);
   return result;
@@ -56,29 +56,34 @@ describe('the signature of Postal', () => {
     ['first', FIRST_KEY.privateKey],
     ['second', SECOND_KEY.privateKey],
   ])('the SHA-256 signature of the %s key is accepted', (_name, key) => {
-    expect(authenticate(body, { 'x-postal-signature-256': sign(key, 'RSA-SHA256', body) })).toBe('authenticated');
+    expect(authenticate(body, { 'x-postal-signature-256': computeSignature(key, 'RSA-SHA256', body) })).toBe(
+      'authenticated',
+    );
   });
 
   it('the SHA-1 signature is accepted if the other is absent', () => {
-    expect(authenticate(body, { 'x-postal-signature': sign(FIRST_KEY.privateKey, 'RSA-SHA1', body) })).toBe(
+    expect(authenticate(body, { 'x-postal-signature': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA1', body) })).toBe(
       'authenticated',
     );
   });
 
   it('a valid SHA-1 signature does not replace an invalid SHA-256 signature', () => {
     const headers = {
-      'x-postal-signature': sign(FIRST_KEY.privateKey, 'RSA-SHA1', body),
-      'x-postal-signature-256': sign(OTHER_KEY.privateKey, 'RSA-SHA256', body),
+      'x-postal-signature': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA1', body),
+      'x-postal-signature-256': computeSignature(OTHER_KEY.privateKey, 'RSA-SHA256', body),
     };
     expect(authenticate(body, headers)).toBe('refused');
     expect(authenticate(body, { ...headers, 'x-postal-signature-256': '' })).toBe('refused');
   });
 
   it.each([
-    ['of another key', { 'x-postal-signature-256': sign(OTHER_KEY.privateKey, 'RSA-SHA256', body) }],
-    ['of another body', { 'x-postal-signature-256': sign(FIRST_KEY.privateKey, 'RSA-SHA256', Buffer.from('{}')) }],
-    ['of another digest', { 'x-postal-signature-256': sign(FIRST_KEY.privateKey, 'RSA-SHA1', body) }],
-    ['in the other header field', { 'x-postal-signature': sign(FIRST_KEY.privateKey, 'RSA-SHA256', body) }],
+    ['of another key', { 'x-postal-signature-256': computeSignature(OTHER_KEY.privateKey, 'RSA-SHA256', body) }],
+    [
+      'of another body',
+      { 'x-postal-signature-256': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA256', Buffer.from('{}')) },
+    ],
+    ['of another digest', { 'x-postal-signature-256': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA1', body) }],
+    ['in the other header field', { 'x-postal-signature': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA256', body) }],
     ['that is not base64', { 'x-postal-signature-256': '!' }],
     ['that is absent', {}],
   ])('a signature %s is refused', (_name, headers) => {
@@ -86,7 +91,7 @@ describe('the signature of Postal', () => {
   });
 
   it('a signature of a key that is not set is refused', () => {
-    const headers = { 'x-postal-signature-256': sign(SECOND_KEY.privateKey, 'RSA-SHA256', body) };
+    const headers = { 'x-postal-signature-256': computeSignature(SECOND_KEY.privateKey, 'RSA-SHA256', body) };
     expect(authenticate(body, headers, KEYS.slice(0, 1))).toBe('refused');
   });
 
@@ -101,7 +106,7 @@ describe('the signature of Postal', () => {
 
 describe('the events of Postal', () => {
   it('an event has the key, the time and the Message-ID of the message', () => {
-    expect(read(getBody('message-delivery-failed.json')).events).toEqual([
+    expect(readEvents(getBody('message-delivery-failed.json')).events).toEqual([
       {
         type: 'MessageDeliveryFailed',
         key: '62498fda-ffc5-42f9-b23e-cea5274c5003',
@@ -125,7 +130,7 @@ describe('the events of Postal', () => {
   it('a failure without a reply has the description of Postal as diagnosis', () => {
     const body = getBody('message-delivery-failed.json');
     const changedBody = { ...body, payload: { ...body.payload, output: '', details: 'No MX records' } };
-    expect(read(changedBody).events[0]?.fact.diagnosis.diagnostic).toBe('No MX records');
+    expect(readEvents(changedBody).events[0]?.fact.diagnosis.diagnostic).toBe('No MX records');
   });
 
   it.each([
@@ -135,13 +140,13 @@ describe('the events of Postal', () => {
     ['message-held.json', 'MessageHeld'],
     ['message-bounced.json', 'MessageBounced'],
   ])('the bare payload of %s is read as %s, as the documentation shows it', (sample, type) => {
-    const [bare] = read(getBody(sample).payload).events;
-    const [whole] = read(getBody(sample)).events;
+    const [bare] = readEvents(getBody(sample).payload).events;
+    const [whole] = readEvents(getBody(sample)).events;
     expect(bare).toMatchObject({ type, fact: whole?.fact, recipient: whole?.recipient });
   });
 
   it('a bounce message is about the original message', () => {
-    const [event] = read(getBody('message-bounced.json')).events;
+    const [event] = readEvents(getBody('message-bounced.json')).events;
     expect(event).toMatchObject({ messageId: MESSAGE_ID, recipient: 'recipient@example.com' });
     expect(event?.fact).toMatchObject({ kind: 'bounce', failureClass: 'soft' });
   });
@@ -153,7 +158,7 @@ describe('the events of Postal', () => {
   ])('an entry of the suppression list because of “%s” has the reason %s', (text, reason) => {
     const body = getBody('message-held-suppression.json');
     const details = `Recipient (recipient@example.com) is on the suppression list (reason: ${text})`;
-    expect(read({ ...body, payload: { ...body.payload, details } }).events[0]?.fact).toMatchObject({
+    expect(readEvents({ ...body, payload: { ...body.payload, details } }).events[0]?.fact).toMatchObject({
       kind: 'provider-suppressed',
       reason,
     });
@@ -162,19 +167,19 @@ describe('the events of Postal', () => {
   it('a message of another program is ignored', () => {
     const body = getBody('message-delivery-failed.json');
     const message = { ...Object(body.payload?.message), message_id: '5817a64332f44_4ec93ff59e79d154565eb@app.mail' };
-    expect(read({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
+    expect(readEvents({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
   });
 
   it('an incoming message is ignored, even if its Message-ID has the form of Postrider', () => {
     const body = getBody('message-delivery-failed.json');
     const message = { ...Object(body.payload?.message), direction: 'incoming' };
-    expect(read({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
+    expect(readEvents({ ...body, payload: { ...body.payload, message } })).toMatchObject({ events: [], ignored: 1 });
   });
 
   it('an event without a uuid has a digest as key', () => {
     const { uuid: _, ...body } = getBody('message-sent.json');
-    expect(read(body).events[0]?.key).toMatch(/^[0-9a-f]{64}$/);
-    expect(read(body)).toEqual(read(body));
+    expect(readEvents(body).events[0]?.key).toMatch(/^[0-9a-f]{64}$/);
+    expect(readEvents(body)).toEqual(readEvents(body));
   });
 
   it.each([['[]'], ['{}'], ['{"payload":{}}'], ['{"payload":{"status":"toString"}}'], ['"x"']])(

@@ -20,17 +20,17 @@ function createAuthenticate(...keys: Buffer[]): Authenticate {
   return parseResult.secret;
 }
 
-function sign(key: Buffer, seconds: number, body = BODY, id = 'msg_1'): Record<string, string> {
+function createSignedHeaders(key: Buffer, seconds: number, body = BODY, id = 'msg_1'): Record<string, string> {
   const signature = createHmac('sha256', key).update(`${id}.${seconds}.`).update(body).digest('base64');
   return { 'svix-id': id, 'svix-timestamp': String(seconds), 'svix-signature': `v1,${signature}` };
 }
 
-function post(headers: ProviderRequest['headers'], body = BODY): ProviderRequest {
+function createRequest(headers: ProviderRequest['headers'], body = BODY): ProviderRequest {
   return { method: 'POST', headers, body, url: null };
 }
 
-function read(body: unknown, headers: ProviderRequest['headers'] = {}): Extract<ReadResult, { kind: 'events' }> {
-  const result = events?.read(post(headers, Buffer.from(JSON.stringify(body))));
+function readEvents(body: unknown, headers: ProviderRequest['headers'] = {}): Extract<ReadResult, { kind: 'events' }> {
+  const result = events?.read(createRequest(headers, Buffer.from(JSON.stringify(body))));
   if (result?.kind !== 'events') throw new Error(result?.reason);
   return result;
 }
@@ -46,38 +46,46 @@ describe('the signature of Resend', () => {
   const authenticate = createAuthenticate(KEY);
 
   it('is accepted', () => {
-    expect(authenticate(post(sign(KEY, seconds)), NOW)).toEqual({ kind: 'authenticated' });
+    expect(authenticate(createRequest(createSignedHeaders(KEY, seconds)), NOW)).toEqual({ kind: 'authenticated' });
   });
 
   it('is accepted if one signature of the list is right', () => {
-    const rightHeaders = sign(KEY, seconds);
+    const rightHeaders = createSignedHeaders(KEY, seconds);
     const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${rightHeaders['svix-signature']} v2,x`;
-    expect(authenticate(post({ ...rightHeaders, 'svix-signature': list }), NOW).kind).toBe('authenticated');
+    expect(authenticate(createRequest({ ...rightHeaders, 'svix-signature': list }), NOW).kind).toBe('authenticated');
   });
 
   it('is accepted by the second of two secrets', () => {
-    expect(createAuthenticate(OTHER_KEY, KEY)(post(sign(KEY, seconds)), NOW).kind).toBe('authenticated');
+    expect(createAuthenticate(OTHER_KEY, KEY)(createRequest(createSignedHeaders(KEY, seconds)), NOW).kind).toBe(
+      'authenticated',
+    );
   });
 
   it.each([-300, 300])('is accepted %i s from the clock', (difference) => {
-    expect(authenticate(post(sign(KEY, seconds + difference)), NOW).kind).toBe('authenticated');
+    expect(authenticate(createRequest(createSignedHeaders(KEY, seconds + difference)), NOW).kind).toBe('authenticated');
   });
 
   it.each<[string, ProviderRequest]>([
-    ['another secret', post(sign(OTHER_KEY, seconds))],
-    ['a changed body', post(sign(KEY, seconds), Buffer.from('{"type":"email.bounced"}'))],
-    ['a changed id', post({ ...sign(KEY, seconds), 'svix-id': 'msg_2' })],
-    ['a changed timestamp', post({ ...sign(KEY, seconds), 'svix-timestamp': String(seconds + 1) })],
-    ['a timestamp that is 301 s old', post(sign(KEY, seconds - 301))],
-    ['a timestamp that is 301 s ahead', post(sign(KEY, seconds + 301))],
+    ['another secret', createRequest(createSignedHeaders(OTHER_KEY, seconds))],
+    ['a changed body', createRequest(createSignedHeaders(KEY, seconds), Buffer.from('{"type":"email.bounced"}'))],
+    ['a changed id', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-id': 'msg_2' })],
+    [
+      'a changed timestamp',
+      createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-timestamp': String(seconds + 1) }),
+    ],
+    ['a timestamp that is 301 s old', createRequest(createSignedHeaders(KEY, seconds - 301))],
+    ['a timestamp that is 301 s ahead', createRequest(createSignedHeaders(KEY, seconds + 301))],
     [
       'another version',
-      post({ ...sign(KEY, seconds), 'svix-signature': sign(KEY, seconds)['svix-signature']?.replace('v1', 'v2') }),
+      createRequest({
+        ...createSignedHeaders(KEY, seconds),
+        'svix-signature': createSignedHeaders(KEY, seconds)['svix-signature']?.replace('v1', 'v2'),
+      }),
     ],
-    ['an empty signature', post({ ...sign(KEY, seconds), 'svix-signature': '' })],
-    ['no id', post({ ...sign(KEY, seconds), 'svix-id': undefined })],
-    ['no timestamp', post({ ...sign(KEY, seconds), 'svix-timestamp': undefined })],
-    ['no signature', post({ ...sign(KEY, seconds), 'svix-signature': undefined })],
+    ['an empty signature', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-signature': '' })],
+    ['no id', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-id': undefined })],
+    ['no timestamp', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-timestamp': undefined })],
+    ['no signature', createRequest({ ...createSignedHeaders(KEY, seconds), 'svix-signature': undefined })],
   ])('is refused with %s', (_name, request) => {
     expect(authenticate(request, NOW).kind).toBe('refused');
   });
@@ -85,7 +93,7 @@ describe('the signature of Resend', () => {
   it('is refused with a timestamp that is not a number', () => {
     const signature = createHmac('sha256', KEY).update('msg_1.now.').update(BODY).digest('base64');
     const headers = { 'svix-id': 'msg_1', 'svix-timestamp': 'now', 'svix-signature': `v1,${signature}` };
-    expect(authenticate(post(headers), NOW).kind).toBe('refused');
+    expect(authenticate(createRequest(headers), NOW).kind).toBe('refused');
   });
 
   it.each(['abcdefghijklmnopqrstuvwxyz', 'whsec_', 'whsec_!!!!', 'whsec_c2hvcnQ='])('%s is not a secret', (text) => {
@@ -95,13 +103,15 @@ describe('the signature of Resend', () => {
 
 describe('an event of Resend', () => {
   it('is identified by svix-id, and a repeated webhook has the same key', () => {
-    const [first, second] = [1, 2].map((seconds) => read(bounce({}), sign(KEY, seconds, BODY, 'msg_7')).events[0]?.key);
+    const [first, second] = [1, 2].map(
+      (seconds) => readEvents(bounce({}), createSignedHeaders(KEY, seconds, BODY, 'msg_7')).events[0]?.key,
+    );
     expect(first).toBe('msg_7');
     expect(second).toBe(first);
   });
 
   it('has the message id from the header field, otherwise from the Message-ID, otherwise only the reference', () => {
-    const getId = (data: object) => read(bounce(data)).events[0];
+    const getId = (data: object) => readEvents(bounce(data)).events[0];
     const otherId = '01990000-0000-7000-8000-000000000002';
     expect(getId({ message_id: `<${otherId}@example.org>` })?.messageId).toBe(ID);
     expect(getId({ headers: undefined, message_id: `<${otherId}@example.org>` })?.messageId).toBe(otherId);
@@ -114,29 +124,29 @@ describe('an event of Resend', () => {
   });
 
   it('names the recipient as text too, and an event with several recipients is ignored', () => {
-    expect(read(bounce({ to: 'recipient@example.com' })).events[0]?.recipient).toBe('recipient@example.com');
-    expect(read(bounce({ to: ['recipient@example.com', 'other@example.com'] }))).toMatchObject({
+    expect(readEvents(bounce({ to: 'recipient@example.com' })).events[0]?.recipient).toBe('recipient@example.com');
+    expect(readEvents(bounce({ to: ['recipient@example.com', 'other@example.com'] }))).toMatchObject({
       events: [],
       ignored: 1,
     });
   });
 
   it('uses the reply of the receiving server as the diagnosis, or the description if there is no reply', () => {
-    const getDiagnostic = (data: object) => read(bounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
+    const getDiagnostic = (data: object) => readEvents(bounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
     expect(getDiagnostic({ diagnosticCode: ['smtp; 550 5.1.1 no'], message: 'm' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: 'smtp; 550 5.1.1 no' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: [], message: 'm' })).toBe('m');
   });
 
   it('with an unknown class is classified by its text', () => {
-    expect(read(bounce({ bounce: { type: 'Other', message: 'm' } })).events[0]?.fact).toMatchObject({
+    expect(readEvents(bounce({ bounce: { type: 'Other', message: 'm' } })).events[0]?.fact).toMatchObject({
       failureClass: 'by-text',
     });
-    expect(read(bounce({})).events[0]?.fact).toMatchObject({ failureClass: 'by-text' });
+    expect(readEvents(bounce({})).events[0]?.fact).toMatchObject({ failureClass: 'by-text' });
   });
 
   it('has the time of the event and not of the message', () => {
-    expect(read(bounce({ created_at: '2020-01-01T00:00:00Z' })).events[0]?.at).toBe(
+    expect(readEvents(bounce({ created_at: '2020-01-01T00:00:00Z' })).events[0]?.at).toBe(
       Date.UTC(2026, 10, 5, 16, 33, 54, 126),
     );
   });
@@ -144,7 +154,7 @@ describe('an event of Resend', () => {
   it.each([[[]], [{ data: {} }], [{ type: 'email.bounced' }], [{ type: 'email.bounced', data: [] }]])(
     '%j is broken',
     (body) => {
-      expect(events?.read(post({}, Buffer.from(JSON.stringify(body)))).kind).toBe('broken');
+      expect(events?.read(createRequest({}, Buffer.from(JSON.stringify(body)))).kind).toBe('broken');
     },
   );
 });

@@ -23,7 +23,7 @@ function formatSeconds(at: number): string {
   return String(Math.floor(at / 1000));
 }
 
-function sign(body: string, { privateKey }: KeyPair, at = NOW): ProviderRequest {
+function createSignedRequest(body: string, { privateKey }: KeyPair, at = NOW): ProviderRequest {
   const timestamp = formatSeconds(at);
   const signature = createSign('sha256').update(timestamp).update(body).sign(privateKey, 'base64');
   return createRequest(body, { [SIGNATURE]: signature, [TIMESTAMP]: timestamp });
@@ -42,7 +42,7 @@ function createAuthenticate(...secrets: string[]): Authenticate {
   return parseResult.secret;
 }
 
-function read(value: unknown): Extract<ReadResult, { kind: 'events' }> {
+function readEvents(value: unknown): Extract<ReadResult, { kind: 'events' }> {
   const result = format?.read(createRequest(JSON.stringify(value)));
   if (result?.kind !== 'events') throw new Error(result?.reason);
   return result;
@@ -56,7 +56,7 @@ function readOne(members: Record<string, unknown>): ProviderEvent {
     'postrider-id': MESSAGE_ID,
     ...members,
   };
-  const { events } = read([event]);
+  const { events } = readEvents([event]);
   expect(events).toHaveLength(1);
   const [first] = events;
   if (first === undefined) throw new Error('no event');
@@ -72,22 +72,24 @@ describe('authentication of SendGrid', () => {
   const authenticate = createAuthenticate(getSecret(KEYS));
 
   it('a request with a valid signature is authenticated', () => {
-    expect(authenticate(sign(body, KEYS), NOW).kind).toBe('authenticated');
+    expect(authenticate(createSignedRequest(body, KEYS), NOW).kind).toBe('authenticated');
   });
 
   it('line ends and non-ASCII bytes of the body are part of the signed content', () => {
     const formattedBody = '[\r\n{"event":"delivered","reason":"größe"}]\r\n';
-    expect(authenticate(sign(formattedBody, KEYS), NOW).kind).toBe('authenticated');
+    expect(authenticate(createSignedRequest(formattedBody, KEYS), NOW).kind).toBe('authenticated');
   });
 
   it.each([0, 1])('each of two keys authenticates', (at) => {
     const authenticateBothKeys = createAuthenticate(getSecret(OTHER_KEYS), getSecret(KEYS));
-    expect(authenticateBothKeys(sign(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe('authenticated');
+    expect(authenticateBothKeys(createSignedRequest(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe(
+      'authenticated',
+    );
   });
 
-  const signedRequest = sign(body, KEYS);
+  const signedRequest = createSignedRequest(body, KEYS);
   it.each<[string, ProviderRequest]>([
-    ['a signature of another key', sign(body, OTHER_KEYS)],
+    ['a signature of another key', createSignedRequest(body, OTHER_KEYS)],
     ['a changed body', { ...signedRequest, body: Buffer.from(body.replace('delivered', 'dropped')) }],
     ['an empty body', { ...signedRequest, body: Buffer.alloc(0) }],
     [
@@ -116,7 +118,7 @@ describe('authentication of SendGrid', () => {
     [25 * HOUR_MS + 1000, 'refused'],
     [-25 * HOUR_MS - 1000, 'refused'],
   ])('a request that is %i ms old is %s', (ageMs, kind) => {
-    expect(authenticate(sign(body, KEYS, NOW - ageMs), NOW).kind).toBe(kind);
+    expect(authenticate(createSignedRequest(body, KEYS, NOW - ageMs), NOW).kind).toBe(kind);
   });
 
   it.each([
@@ -205,8 +207,8 @@ describe('events of SendGrid', () => {
     'an event with %s has the same key in another batch, and a different event has a different key',
     (_name, members) => {
       const event = { email: RECIPIENT, event: 'deferred', attempt: '1', ...members };
-      const [first] = read([event]).events;
-      const [second, third] = read([{ ...event, attempt: '2' }, event]).events;
+      const [first] = readEvents([event]).events;
+      const [second, third] = readEvents([{ ...event, attempt: '2' }, event]).events;
       expect(third?.key).toBe(first?.key);
       expect(second?.key).not.toBe(first?.key);
     },
@@ -214,13 +216,13 @@ describe('events of SendGrid', () => {
 
   it('a batch with broken members keeps the others', () => {
     const event = { email: RECIPIENT, event: 'delivered', 'postrider-id': MESSAGE_ID };
-    const result = read([null, event, 'text', [event], {}, { event: '' }, { event: 'open' }, event]);
+    const result = readEvents([null, event, 'text', [event], {}, { event: '' }, { event: 'open' }, event]);
     expect(result).toMatchObject({ broken: 5, ignored: 1 });
     expect(result.events).toHaveLength(2);
   });
 
   it('an empty array has no events', () => {
-    expect(read([])).toMatchObject({ events: [], ignored: 0, broken: 0 });
+    expect(readEvents([])).toMatchObject({ events: [], ignored: 0, broken: 0 });
   });
 
   it('a batch of 1,000 events is read in its order', () => {
@@ -228,7 +230,7 @@ describe('events of SendGrid', () => {
       ...{ email: `r${at}@example.com`, event: at % 2 === 0 ? 'delivered' : 'bounce', type: 'bounce' },
       ...{ sg_event_id: `event-${at}`, 'postrider-id': MESSAGE_ID, timestamp: 1_794_242_034 + at },
     }));
-    const { events } = read(batch);
+    const { events } = readEvents(batch);
     expect(events.map(({ recipient }) => recipient)).toEqual(batch.map(({ email }) => email));
     expect(new Set(events.map(({ key }) => key)).size).toBe(1_000);
   });

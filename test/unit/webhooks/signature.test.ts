@@ -15,19 +15,19 @@ const BODY = JSON.stringify({
   data: { to: 'é@x.test' },
 });
 
-function sign(secrets: readonly string[], body = BODY, at = Date.now()) {
+function signBody(secrets: readonly string[], body = BODY, at = Date.now()) {
   return { ...signWebhook('01890a5d-ac96-774b-bcce-b302099a8057', at, Buffer.from(body), secrets) };
 }
 
 describe('a signature', () => {
   it('is verified by standardwebhooks with the secret of the endpoint', () => {
     const secret = createSigningSecret(randomBytes);
-    expect(new Webhook(secret).verify(BODY, sign([secret]))).toEqual(JSON.parse(BODY));
+    expect(new Webhook(secret).verify(BODY, signBody([secret]))).toEqual(JSON.parse(BODY));
   });
 
   it('is verified with the current and with the previous secret during a rotation', () => {
     const [current, previous] = [createSigningSecret(randomBytes), createSigningSecret(randomBytes)];
-    const headers = sign([current, previous]);
+    const headers = signBody([current, previous]);
     expect(headers['webhook-signature'].split(' ')).toHaveLength(2);
     for (const secret of [current, previous]) expect(new Webhook(secret).verify(BODY, headers)).toBeTruthy();
   });
@@ -36,25 +36,25 @@ describe('a signature', () => {
     const secret = createSigningSecret(randomBytes);
     const at = Date.now();
     const id = '01890a5d-ac96-774b-bcce-b302099a8057';
-    expect(signWebhook(id, at, Buffer.from(BODY), [createSigningKey(secret)])).toEqual(sign([secret], BODY, at));
+    expect(signWebhook(id, at, Buffer.from(BODY), [createSigningKey(secret)])).toEqual(signBody([secret], BODY, at));
     expect(() => createSigningKey('whsec_short')).toThrow();
   });
 
   it('is refused with another secret, another body, another id and another time', () => {
     const secret = createSigningSecret(randomBytes);
-    const headers = sign([secret]);
+    const headers = signBody([secret]);
     expect(() => new Webhook(createSigningSecret(randomBytes)).verify(BODY, headers)).toThrow();
     expect(() => new Webhook(secret).verify(`${BODY} `, headers)).toThrow();
     expect(() => new Webhook(secret).verify(BODY, { ...headers, 'webhook-id': 'other' })).toThrow();
     const laterTimestamp = String(Number(headers['webhook-timestamp']) + 1);
     expect(() => new Webhook(secret).verify(BODY, { ...headers, 'webhook-timestamp': laterTimestamp })).toThrow();
-    expect(() => new Webhook(secret).verify(BODY, sign([secret], BODY, Date.now() - 3_600_000))).toThrow();
+    expect(() => new Webhook(secret).verify(BODY, signBody([secret], BODY, Date.now() - 3_600_000))).toThrow();
   });
 
   it('is not made without a secret, with an invalid secret, or for an id with a full stop', () => {
     const secret = createSigningSecret(randomBytes);
-    expect(() => sign([])).toThrow();
-    expect(() => sign(['whsec_short'])).toThrow();
+    expect(() => signBody([])).toThrow();
+    expect(() => signBody(['whsec_short'])).toThrow();
     expect(() => signWebhook('a.b', 0, Buffer.from(BODY), [secret])).toThrow();
   });
 });

@@ -13,7 +13,7 @@ import { createConnections } from '../../../rig/connections.ts';
 import type { EventRequest } from '../../../rig/provider-events.ts';
 import { startReceiver } from '../../../rig/provider-receiver.ts';
 
-async function send(to: string, method: string, request?: EventRequest): Promise<number> {
+async function sendRequest(to: string, method: string, request?: EventRequest): Promise<number> {
   const body = request === undefined ? null : new Uint8Array(request.body);
   const response = await fetch(to, { method, headers: { ...request?.headers }, body });
   await response.arrayBuffer();
@@ -50,31 +50,31 @@ describe.each([
     const rightRequest = createTest(url);
     const wrongRequest = createTest(`${url}/other`);
     const changedRequest = { ...rightRequest, body: Buffer.concat([rightRequest.body, Buffer.from(' ')]) };
-    expect(await send(to, 'HEAD')).toBe(200);
-    expect(await send(to, 'POST', rightRequest)).toBe(200);
-    expect(await send(to, 'POST', changedRequest)).toBe(404);
-    if (name === 'mandrill') expect(await send(to, 'POST', wrongRequest)).toBe(404);
-    expect(await send(to, 'POST', { headers: {}, body: Buffer.alloc(100_000) })).toBe(404);
-    expect(await send(to, 'PUT', rightRequest)).toBe(404);
+    expect(await sendRequest(to, 'HEAD')).toBe(200);
+    expect(await sendRequest(to, 'POST', rightRequest)).toBe(200);
+    expect(await sendRequest(to, 'POST', changedRequest)).toBe(404);
+    if (name === 'mandrill') expect(await sendRequest(to, 'POST', wrongRequest)).toBe(404);
+    expect(await sendRequest(to, 'POST', { headers: {}, body: Buffer.alloc(100_000) })).toBe(404);
+    expect(await sendRequest(to, 'PUT', rightRequest)).toBe(404);
   });
 
   test('is not counted, but a request below /events that gets 404 is counted', async () => {
     const refusals: string[] = [];
     const to = await startTestRoute(refusals);
-    expect(await send(to, 'POST', createTest(url))).toBe(200);
-    expect(await send(new URL('/favicon.ico', to).href, 'GET')).toBe(404);
+    expect(await sendRequest(to, 'POST', createTest(url))).toBe(200);
+    expect(await sendRequest(new URL('/favicon.ico', to).href, 'GET')).toBe(404);
     expect(refusals).toEqual([]);
-    expect(await send(to, 'PUT', createTest(url))).toBe(404);
-    expect(await send(new URL('/events/other', to).href, 'POST', createTest(url))).toBe(404);
+    expect(await sendRequest(to, 'PUT', createTest(url))).toBe(404);
+    expect(await sendRequest(new URL('/events/other', to).href, 'POST', createTest(url))).toBe(404);
     expect(refusals).toEqual(['events-not-found', 'events-not-found']);
   });
 
   test('gets 200 with a secret and records nothing', async () => {
     const recordFeedback = () => Promise.reject(new Error('nothing may be recorded'));
     const receiver = await startReceiver(name, 'a secret of the provider', { recordFeedback });
-    expect(await send(receiver.url, 'POST', createTest(receiver.publicUrl))).toBe(200);
+    expect(await sendRequest(receiver.url, 'POST', createTest(receiver.publicUrl))).toBe(200);
     expect([receiver.events, receiver.faults]).toEqual([[], []]);
-    expect(await send(receiver.url, 'POST', { headers: {}, body: Buffer.from('{}') })).toBe(401);
+    expect(await sendRequest(receiver.url, 'POST', { headers: {}, body: Buffer.from('{}') })).toBe(401);
   });
 });
 
