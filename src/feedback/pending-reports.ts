@@ -53,8 +53,8 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
   async function run(): Promise<number> {
     const now = clock.now();
     try {
-      const { reports: applied, nextDueAt } = await store.applyPendingReports(now, MAX_REPORTS_PER_RUN);
-      for (const { report, result } of applied) {
+      const { reports, nextDueAt } = await store.applyPendingReports(now, MAX_REPORTS_PER_RUN);
+      for (const { report, result } of reports) {
         if (result.kind === 'not-yet') continue;
         for (const event of createReportEvents(result, report)) publish(event);
       }

@@ -121,17 +121,17 @@ const CACHED_PREFIXES = new WeakMap<SignatureIdentity, SignaturePrefix>();
 const MAX_COLUMNS = 75;
 
 /**
- * Prepares a message for signing. The message has CRLF line ends, and its body begins at `bodyAt`. `excluded` contains
- * the lower-case names of fields that the next hop replaces, which would invalidate a signature over them. From is
- * always signed (RFC 6376 section 5.4).
+ * Prepares a message for signing. The message has CRLF line ends, and its body begins at `bodyAt`. `excludedNames`
+ * contains the lower-case names of fields that the next hop replaces, which would invalidate a signature over them.
+ * From is always signed (RFC 6376 section 5.4).
  */
 export function prepareSignable(
   data: Buffer,
   bodyAt: number,
-  excluded: ReadonlySet<string> = NO_FIELDS,
+  excludedNames: ReadonlySet<string> = NO_FIELDS,
 ): SignableMessage {
   const header = data.toString('latin1', 0, bodyAt);
-  return { header: selectSignedHeader(splitFields(header), excluded), bodyHash: computeBodyHash(data, bodyAt) };
+  return { header: selectSignedHeader(splitFields(header), excludedNames), bodyHash: computeBodyHash(data, bodyAt) };
 }
 
 /**

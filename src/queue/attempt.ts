@@ -106,16 +106,16 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   async function run(message: LeasedMessage): Promise<AttemptResult> {
     const startedAt = clock.now();
     const startedMonotonicMs = clock.monotonic();
-    let outgoing: OutgoingMessage;
+    let outgoingMessage: OutgoingMessage;
     try {
-      outgoing = await parts.prepare(message);
+      outgoingMessage = await parts.prepare(message);
     } catch (error) {
       return { kind: 'attempted', attempt: createFaultAttempt(error, startedAt, startedMonotonicMs) };
     }
     // A local answer contacts no next hop, so neither the concurrency of the transport nor the circuit breaker limits
     // it.
     if (hasLocalAnswer(transport, message)) {
-      return { kind: 'attempted', attempt: (await transmit(message, outgoing)).attempt };
+      return { kind: 'attempted', attempt: (await transmit(message, outgoingMessage)).attempt };
     }
     // The message is prepared before `acquireSlot`, so that messages are signed while all slots are in use.
     if (!(await acquireSlot())) return NOT_ATTEMPTED;
@@ -125,7 +125,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
       const mayReceive = parts.mayReceive(message);
       if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;
       if (!breaker.allowsAttempt(clock.now())) return CIRCUIT_OPEN;
-      const { kind, attempt } = await transmit(message, outgoing);
+      const { kind, attempt } = await transmit(message, outgoingMessage);
       if (kind === 'answered') breaker.recordOutcome(attempt.outcome, clock.now());
       else breaker.releaseProbe(clock.now());
       return { kind: 'attempted', attempt };

@@ -496,7 +496,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await fanOut(store, now, keptSince);
     const claimedDeliveries = await claim(store);
     expect(listTypes(claimedDeliveries).toSorted()).toEqual(['message.accepted', 'message.cancelled']);
-    expect(await store.readWebhookStatistics()).toMatchObject([{ webhookId: id, pending: 2 }]);
+    expect(await store.readWebhookStatistics()).toMatchObject([{ webhookId: id, pendingCount: 2 }]);
     expect(await fanOut(store, now, keptSince)).toEqual({ events: 0, deliveries: 0 });
   });
 

@@ -180,7 +180,7 @@ export async function acceptInTransaction(
   mayBeStored: boolean,
 ): Promise<readonly AcceptResult[]> {
   const context = await readContext(transaction, batch, mayBeStored);
-  const accepted: AcceptedMessage[] = [];
+  const acceptedMessages: AcceptedMessage[] = [];
   const lookups: AcceptanceLookups = {
     findByIdempotencyKey(message) {
       const earlierMessage = context.idempotencyKeys.get(`${message.accountId} ${message.idempotency?.key}`);
@@ -202,7 +202,7 @@ export async function acceptInTransaction(
       return toStoredResult(storedRow, getRemainingLimits(counts, message.acceptedAt));
     const decision = decideAcceptance(message, counts, lookups);
     if (decision.kind !== 'accepted') return decision;
-    accepted.push({ ...message, state: decision.state });
+    acceptedMessages.push({ ...message, state: decision.state });
     const { accountId, idempotency, id, acceptedAt: at } = message;
     if (idempotency !== null)
       context.idempotencyKeys.set(`${accountId} ${idempotency.key}`, { id, fingerprint: idempotency.fingerprint, at });
@@ -210,9 +210,9 @@ export async function acceptInTransaction(
   });
   // A result that depends on rows of another transaction requires a durable commit. A transaction without writes must
   // force this commit.
-  const isDurable = accepted.length > 0 || !results.some(({ kind }) => KINDS_WITH_STORED_MESSAGE.has(kind));
+  const isDurable = acceptedMessages.length > 0 || !results.some(({ kind }) => KINDS_WITH_STORED_MESSAGE.has(kind));
   await Promise.all([
-    writeAccepted(transaction, accepted, context),
+    writeAccepted(transaction, acceptedMessages, context),
     isDurable ? undefined : forceDurableCommit(transaction),
   ]);
   return results;

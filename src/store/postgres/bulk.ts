@@ -38,10 +38,10 @@ export function prepareBulk(
           if (step.action === 'resend') await requireStandby(transaction);
           const outcomes: BulkOutcome[] = [];
           for (const target of step.targets) outcomes.push(await changeMessage(transaction, step, target, now));
-          const done = outcomes.filter(({ kind }) => kind === 'done').length;
-          const refused = outcomes.length - done + step.refused;
-          const entry = await writeRun(transaction, actor, step, { done, refused });
-          if (done === 0) await forceDurableCommit(transaction);
+          const doneCount = outcomes.filter(({ kind }) => kind === 'done').length;
+          const refusedCount = outcomes.length - doneCount + step.refused;
+          const entry = await writeRun(transaction, actor, step, { done: doneCount, refused: refusedCount });
+          if (doneCount === 0) await forceDurableCommit(transaction);
           return { outcomes, entry };
         },
         (session, { outcomes }) =>

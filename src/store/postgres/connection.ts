@@ -191,11 +191,14 @@ async function connectTo(
   );
   try {
     await client.connect();
-    const required = getRequiredSettings(statementTimeoutMs);
+    const requiredSettings = getRequiredSettings(statementTimeoutMs);
     const appliedSettings =
       setting.pooler === 'transaction'
-        ? await readPooledServer(client, { setting, required, host })
-        : { prologue: null, ...(await applySettings(client, { operatorSettings, required, host, database })) };
+        ? await readPooledServer(client, { setting, required: requiredSettings, host })
+        : {
+            prologue: null,
+            ...(await applySettings(client, { operatorSettings, required: requiredSettings, host, database })),
+          };
     // PostgreSQL sends the process id of the server connection. A pooler sends a number that the pooler has generated.
     const processId = (client as unknown as { readonly processID: number | null }).processID ?? appliedSettings.pid;
     return wrapClient(client, endSignal.promise, setting, {
@@ -317,11 +320,11 @@ async function applySettings(
   if (readResult.status === 'rejected') throw readResult.reason;
   if (row.recovering === true) throw new StoreError(describeReadOnlyReplica(server));
   if (row.read_only === 'on') throw new StoreError(describeReadOnlyDefault(server));
-  const expected = othersResult.value?.rows[0] ?? {};
+  const expectedValues = othersResult.value?.rows[0] ?? {};
   for (const [name, value, actual] of [
     ...required.map(([name, value], index) => [name, String(value), row[`s${index}`]]),
     ...VERSION_17_SETTINGS.map(([name, value], index) => [name, value, row[`n${index}`]]),
-    ...otherSettings.map(({ name }, index) => [name, expected[`o${index}`], row[`o${index}`]]),
+    ...otherSettings.map(({ name }, index) => [name, expectedValues[`o${index}`], row[`o${index}`]]),
   ]) {
     if (value === actual) continue;
     throw new StoreError(

@@ -197,12 +197,19 @@ async function auditChange(
   actor: Actor | undefined,
   action: string,
   before: SendingDomain | null,
-  changed: ChangeResult<SendingDomain>,
+  changeResult: ChangeResult<SendingDomain>,
 ): Promise<ChangeResult<SendingDomain>> {
-  if (changed.kind !== 'done') return changed;
+  if (changeResult.kind !== 'done') return changeResult;
   const auditedBefore = before === null ? null : toAuditedDomain(before);
-  await writeChange(transaction, actor, action, changed.value.name, auditedBefore, toAuditedDomain(changed.value));
-  return changed;
+  await writeChange(
+    transaction,
+    actor,
+    action,
+    changeResult.value.name,
+    auditedBefore,
+    toAuditedDomain(changeResult.value),
+  );
+  return changeResult;
 }
 
 async function writeKeys(session: Session, id: number, keys: readonly DkimKey[]): Promise<void> {

@@ -211,9 +211,9 @@ async function recordBatch(
   }));
   sortedReports.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
   for (const { report, at, id } of sortedReports) {
-    const recorded = await recordReport(transaction, report, id);
-    if (recorded.kind === 'answered') results[at] = recorded.answer;
-    else pendingEffects.push({ at, effect: recorded.effect });
+    const recordResult = await recordReport(transaction, report, id);
+    if (recordResult.kind === 'answered') results[at] = recordResult.answer;
+    else pendingEffects.push({ at, effect: recordResult.effect });
   }
   const suppressingEffects = await suppress(
     transaction,
@@ -337,11 +337,11 @@ async function suppress(transaction: Transaction, effects: readonly Effect[]): P
 async function countReputation(
   transaction: Transaction,
   effects: readonly Effect[],
-  suppressed: ReadonlySet<Effect>,
+  suppressingEffects: ReadonlySet<Effect>,
   deltas: ReputationDeltas,
 ): Promise<void> {
   const countedEffects = effects
-    .filter((effect) => countsTowardReputation(effect.decision, suppressed.has(effect)))
+    .filter((effect) => countsTowardReputation(effect.decision, suppressingEffects.has(effect)))
     .map((effect) => ({ effect, key: `${effect.decision.accountId} ${toComplainant(effect.recipient)}` }));
   countedEffects.sort((one, other) => (one.key < other.key ? -1 : one.key > other.key ? 1 : 0));
   for (const { effect } of countedEffects) {
@@ -350,7 +350,7 @@ async function countReputation(
     const isNewEvidence =
       reputationState === 'complained'
         ? await recordComplaint(transaction, accountId, recipient, at)
-        : suppressed.has(effect);
+        : suppressingEffects.has(effect);
     deltas.add(accountId, from, reputationState, isNewEvidence, at);
   }
 }

@@ -147,9 +147,9 @@ export function prepareNodes(
       return batch.map((request): TokenGrant => {
         const grant = grantsByAccount.get(request.accountId);
         if (grant === undefined) return { granted: 0, remaining: 0, nextTokenMs: 1_000 };
-        const granted = Math.min(grant.granted, request.requested);
-        grant.granted -= granted;
-        return { ...grant, granted };
+        const grantedTokens = Math.min(grant.granted, request.requested);
+        grant.granted -= grantedTokens;
+        return { ...grant, granted: grantedTokens };
       });
     },
   };

@@ -27,7 +27,7 @@ const INSERT_RESOURCE: Statement = {
     SELECT $1, $2, $3, $4, $5 FROM webhook_subscription WHERE events & $6 <> 0`,
 };
 
-/** Returns true if an endpoint subscribes to the type. `subscribed` is the result of `SELECT_SUBSCRIBED`. */
+/** Returns true if an endpoint subscribes to the type. `subscribedTypes` is the result of `SELECT_SUBSCRIBED`. */
 export function isSubscribed(subscribedTypes: number, type: WebhookEventType): boolean {
   return (subscribedTypes & getEventBit(type)) !== 0;
 }
@@ -35,13 +35,13 @@ export function isSubscribed(subscribedTypes: number, type: WebhookEventType): b
 /** Records the acceptance of messages. The caller must have read that an endpoint subscribes to the type. */
 export async function recordAcceptances(
   session: Session,
-  accepted: readonly { readonly id: string; readonly accountId: number; readonly state: State }[],
+  acceptedMessages: readonly { readonly id: string; readonly accountId: number; readonly state: State }[],
 ): Promise<void> {
-  if (accepted.length === 0) return;
+  if (acceptedMessages.length === 0) return;
   await session.query(INSERT_ACCEPTED, [
-    accepted.map(({ accountId }) => accountId),
-    accepted.map(({ id }) => id),
-    accepted.map(({ state }) => state),
+    acceptedMessages.map(({ accountId }) => accountId),
+    acceptedMessages.map(({ id }) => id),
+    acceptedMessages.map(({ state }) => state),
   ]);
 }
 

@@ -320,9 +320,9 @@ export function prepareClaim(database: Database): Store['claim'] {
           remaining.bytes,
           remaining.messages,
         ];
-        const leased = await transaction.query(LEASE, values);
+        const newlyLeasedRows = await transaction.query(LEASE, values);
         const perAccount = new Map<number, number>();
-        for (const row of leased) {
+        for (const row of newlyLeasedRows) {
           const account = rows.readInteger(row, 'account_id');
           perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
           remaining.messages -= 1;
@@ -330,17 +330,17 @@ export function prepareClaim(database: Database): Store['claim'] {
           remaining.isNothingLeased = false;
           leasedRows.push(row);
         }
-        const lastLeasedRow = leased.at(-1);
+        const lastLeasedRow = newlyLeasedRows.at(-1);
         // No row was leased, because the first row did not fit or because other nodes are leasing the same rows. The
         // rotation continues with this account.
         if (lastLeasedRow === undefined && !remaining.isNothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
         // A row did not fit. The rotation continues after the account of the last leased row.
-        else if (lastLeasedRow !== undefined && leased.length < rows.readInteger(lastLeasedRow, 'n'))
+        else if (lastLeasedRow !== undefined && newlyLeasedRows.length < rows.readInteger(lastLeasedRow, 'n'))
           rotation.resumeAfter(rows.readInteger(lastLeasedRow, 'account_id'));
         else if (remaining.messages <= 0) rotation.resumeAfter(batch.at(-1) ?? 0);
         else {
           accountsWithMore.push(...batch.filter((account) => perAccount.get(account) === rowsPerAccount));
-          expectedRows = Math.max(1, expectedRows / 4, leased.length / batch.length);
+          expectedRows = Math.max(1, expectedRows / 4, newlyLeasedRows.length / batch.length);
           continue;
         }
         return true;

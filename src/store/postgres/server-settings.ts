@@ -60,12 +60,12 @@ const SESSION_SETTINGS: ReadonlySet<string> = new Set(['idle_session_timeout', '
  * mode every transaction begins with them, because its server connection may have any settings.
  */
 export function buildTransactionPrologue(required: RequiredSettings, schema: string | null, version: number): string {
-  const first = required.filter(([name]) => name === STATEMENT_TIMEOUT_SETTING);
-  const others = required.filter(([name]) => name !== STATEMENT_TIMEOUT_SETTING && !SESSION_SETTINGS.has(name));
+  const timeoutSettings = required.filter(([name]) => name === STATEMENT_TIMEOUT_SETTING);
+  const otherSettings = required.filter(([name]) => name !== STATEMENT_TIMEOUT_SETTING && !SESSION_SETTINGS.has(name));
   return [
     // READ WRITE replaces default_transaction_read_only.
     'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
-    ...[...first, ...others, ...(version >= 170_000 ? VERSION_17_SETTINGS : [])].map(
+    ...[...timeoutSettings, ...otherSettings, ...(version >= 170_000 ? VERSION_17_SETTINGS : [])].map(
       ([name, value]) => `SET LOCAL ${name} = '${value}'`,
     ),
     ...(schema === null ? [] : [`SET LOCAL search_path = ${quoteIdentifier(schema)}`]),

@@ -127,10 +127,10 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const value = await database.transaction(async (transaction) => {
-        const added = await addEntries(transaction, list, entries, actor);
-        const entry = await writeImport(transaction, actor, name, step, added);
-        if (added === 0 && entry === null) await forceDurableCommit(transaction);
-        return { added, entry };
+        const addedCount = await addEntries(transaction, list, entries, actor);
+        const entry = await writeImport(transaction, actor, name, step, addedCount);
+        if (addedCount === 0 && entry === null) await forceDurableCommit(transaction);
+        return { added: addedCount, entry };
       });
       return { kind: 'done', value };
     },

@@ -269,12 +269,12 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
 
 /** Returns the enabled endpoints with due deliveries and free slots. */
 function listWaitingEndpoints(
-  examined: readonly Row[],
+  examinedRows: readonly Row[],
   { freeSlots, defaultFreeSlots }: DeliveryClaimLimits,
   now: number,
 ): readonly { readonly id: number; readonly free: number }[] {
   const freeById = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
-  return examined.flatMap((row) => {
+  return examinedRows.flatMap((row) => {
     const id = rows.readInteger(row, 'webhook_id');
     const count = freeById.get(id) ?? defaultFreeSlots;
     return row.enabled === true && rows.readInteger(row, 'due_at') <= now && count > 0 ? [{ id, free: count }] : [];
@@ -282,15 +282,15 @@ function listWaitingEndpoints(
 }
 
 function toLeasedDelivery(row: Row, owner: string, now: number): LeasedDelivery {
-  const previous = rows.readTextOrNull(row, 'previous_sealed');
-  const isPreviousValid = previous !== null && (rows.readIntegerOrNull(row, 'previous_until') ?? 0) > now;
+  const previousSecret = rows.readTextOrNull(row, 'previous_sealed');
+  const isPreviousValid = previousSecret !== null && (rows.readIntegerOrNull(row, 'previous_until') ?? 0) > now;
   return {
     id: rows.readText(row, 'id'),
     webhookId: rows.readInteger(row, 'webhook_id'),
     owner,
     lease: rows.readInteger(row, 'lease'),
     url: rows.readText(row, 'url'),
-    sealed: [rows.readText(row, 'sealed'), ...(isPreviousValid ? [previous] : [])],
+    sealed: [rows.readText(row, 'sealed'), ...(isPreviousValid ? [previousSecret] : [])],
     attempt: rows.readInteger(row, 'attempt') + 1,
     event: readEvent(row),
   };

@@ -236,7 +236,7 @@ export function toLastOutcome(row: Row): LastOutcome {
   };
 }
 
-/** Returns the members of a found message. `last` has the time of the last entry in its history, or null. */
+/** Returns the members of a found message. `lastEntryRow` has the time of the last entry in its history, or null. */
 export function toFoundMembers(
   row: Row,
   lastEntryRow: Row,
@@ -431,12 +431,12 @@ const MAX_ALARM_LENGTH = 500;
 export function formatNodeDelivery(delivery: NodeDelivery | null): string | null {
   if (delivery === null) return null;
   const { breaker, alarms } = delivery;
-  const stored = alarms.slice(0, MAX_ALARMS).map(({ reason, text, lastAt }) => ({
+  const storedAlarms = alarms.slice(0, MAX_ALARMS).map(({ reason, text, lastAt }) => ({
     ...{ reason, lastAt },
     // PostgreSQL cannot store NUL in a text.
     text: text.slice(0, MAX_ALARM_LENGTH).replaceAll('\0', '\uFFFD').toWellFormed(),
   }));
-  return JSON.stringify({ breaker, alarms: stored });
+  return JSON.stringify({ breaker, alarms: storedAlarms });
 }
 
 /** Converts a row of `throttle`. */

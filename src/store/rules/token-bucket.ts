@@ -27,12 +27,12 @@ export function takeTokens(
   now: number,
 ): { readonly bucket: TokenBucket; readonly answer: TokenGrant } {
   const level = before === null ? burst : getRefilledLevel(before, burst, now);
-  const granted = Math.min(Math.floor(level + ROUNDING_TOLERANCE), requested);
-  const tokens = level - granted;
+  const grantedTokens = Math.min(Math.floor(level + ROUNDING_TOLERANCE), requested);
+  const tokens = level - grantedTokens;
   const nextMs = tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond);
   return {
     bucket: { tokens, perSecond, burst, at: now },
-    answer: { granted, remaining: Math.floor(tokens + ROUNDING_TOLERANCE), nextTokenMs: nextMs },
+    answer: { granted: grantedTokens, remaining: Math.floor(tokens + ROUNDING_TOLERANCE), nextTokenMs: nextMs },
   };
 }
 

@@ -122,10 +122,12 @@ export interface EndpointEffect {
 
 /** Returns the effects of settled deliveries by endpoint, in order of the id of the endpoint. */
 export function collectEffects(
-  settled: readonly { readonly settlement: DeliverySettlement; readonly isTest: boolean }[],
+  settledDeliveries: readonly { readonly settlement: DeliverySettlement; readonly isTest: boolean }[],
 ): ReadonlyMap<number, EndpointEffect> {
   const effects = new Map<number, EndpointEffect>();
-  for (const { settlement, isTest } of settled.toSorted((a, b) => a.settlement.webhookId - b.settlement.webhookId)) {
+  for (const { settlement, isTest } of settledDeliveries.toSorted(
+    (a, b) => a.settlement.webhookId - b.settlement.webhookId,
+  )) {
     const { webhookId, result, attempt, isGone, isInstallationFault } = settlement;
     const effect = effects.get(webhookId) ?? { hasSucceeded: false, failedAt: null, isGone: false };
     effects.set(webhookId, effect);

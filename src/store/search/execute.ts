@@ -95,13 +95,13 @@ export function* executeSearch<Message extends SearchableMessage>(
     const [onlyIndex = null] = rowIndexes;
     if (onlyIndex === null || (rowIndexes.length === 1 && termRanges.length === 0))
       return { rowIndex: onlyIndex, count: null };
-    let best: { readonly rowIndex: RowIndex; readonly count: number } | null = null;
+    let smallestIndex: { readonly rowIndex: RowIndex; readonly count: number } | null = null;
     for (const rowIndex of rowIndexes) {
       const count = yield* waitFor(source.countIndexed(rowIndex, idRange, MAX_PRELOADED_MESSAGES + 1));
-      if (best === null || count < best.count) best = { rowIndex, count };
+      if (smallestIndex === null || count < smallestIndex.count) smallestIndex = { rowIndex, count };
     }
-    if (best === null || termRanges.length > 0) return best ?? { rowIndex: null, count: null };
-    return { rowIndex: best.rowIndex, count: null };
+    if (smallestIndex === null || termRanges.length > 0) return smallestIndex ?? { rowIndex: null, count: null };
+    return { rowIndex: smallestIndex.rowIndex, count: null };
   }
 
   /**
@@ -197,23 +197,27 @@ export function* executeSearch<Message extends SearchableMessage>(
   function* scanGroup(group: readonly IndexSegment[], groupEnd: string): Coroutine<string | null> {
     const candidatesBySegment = yield* findCandidates(source, group, termRanges);
     let end = groupEnd;
-    let pending: Candidate[] = [];
+    let pendingCandidates: Candidate[] = [];
     for (const [index, segment] of group.entries()) {
       const candidates = candidatesBySegment[index] ?? null;
       if (candidates !== null) {
-        for (const number of candidates) pending.push({ segment: segment.number, number });
+        for (const number of candidates) pendingCandidates.push({ segment: segment.number, number });
         continue;
       }
       // The index cannot exclude rows of this segment. The pending candidates are read first, then every row of the
       // segment.
       const segmentRange = getSearchedRange(segment, end);
       const stoppedAt =
-        (yield* readCandidates(pending, { first: segmentRange.end, end })) ?? (yield* scanRange(segmentRange));
+        (yield* readCandidates(pendingCandidates, { first: segmentRange.end, end })) ??
+        (yield* scanRange(segmentRange));
       if (stoppedAt !== null) return stoppedAt;
-      pending = [];
+      pendingCandidates = [];
       end = segmentRange.first;
     }
-    return yield* readCandidates(pending, { first: getSearchedRange(group.at(-1) ?? EMPTY_SEGMENT, end).first, end });
+    return yield* readCandidates(pendingCandidates, {
+      first: getSearchedRange(group.at(-1) ?? EMPTY_SEGMENT, end).first,
+      end,
+    });
   }
 
   function getSearchedRange(segment: IndexSegment, end: string): IdRange {

@@ -106,11 +106,12 @@ function encodeNumbers(
 
 function measureSharedPrefix(previousTerm: string, term: string): number {
   const maxLength = Math.min(previousTerm.length, term.length);
-  let shared = 0;
-  while (shared < maxLength && previousTerm.charCodeAt(shared) === term.charCodeAt(shared)) shared += 1;
+  let sharedLength = 0;
+  while (sharedLength < maxLength && previousTerm.charCodeAt(sharedLength) === term.charCodeAt(sharedLength))
+    sharedLength += 1;
   // The prefix must not end within a surrogate pair.
-  const unit = term.charCodeAt(shared - 1);
-  return shared > 0 && unit >= 0xd800 && unit < 0xdc00 ? shared - 1 : shared;
+  const unit = term.charCodeAt(sharedLength - 1);
+  return sharedLength > 0 && unit >= 0xd800 && unit < 0xdc00 ? sharedLength - 1 : sharedLength;
 }
 
 function encodeSeqs(seqs: readonly number[]): Uint8Array[] {

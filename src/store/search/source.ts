@@ -140,12 +140,14 @@ export class DirectoryCache {
     return numbers.filter((number) => !this.#cache.has(number));
   }
 
-  /** Adds the directories in `read` to the cache and returns the directories of `numbers`. */
+  /** Adds the directories in `storedDirectories` to the cache and returns the directories of `numbers`. */
   update(
     numbers: readonly number[],
-    read: readonly (readonly [number, Uint8Array])[],
+    storedDirectories: readonly (readonly [number, Uint8Array])[],
   ): ReadonlyMap<number, readonly string[]> {
-    const decodedDirectories = new Map(read.map(([number, directory]) => [number, decodeDirectory(directory)]));
+    const decodedDirectories = new Map(
+      storedDirectories.map(([number, directory]) => [number, decodeDirectory(directory)]),
+    );
     const directories = new Map<number, readonly string[]>();
     for (const number of numbers) {
       const directory = decodedDirectories.get(number) ?? this.#cache.get(number);

@@ -65,11 +65,11 @@ export function prepareAccept(
   function insertAcceptedMessage(message: NewMessage, state: AcceptedState): void {
     const seq = toSeq(message.id);
     const at = message.acceptedAt;
-    const suppressed = state === 'suppressed';
+    const isSuppressed = state === 'suppressed';
     const recipient = message.recipient === message.to ? null : message.recipient;
     const lease = state === 'sending' ? message.lease : null;
-    const dueAt = suppressed ? null : lease === null ? at : lease.until;
-    const endedAt = suppressed ? at : null;
+    const dueAt = isSuppressed ? null : lease === null ? at : lease.until;
+    const endedAt = isSuppressed ? at : null;
     insertMessage.run(
       seq,
       message.id,
@@ -90,7 +90,7 @@ export function prepareAccept(
     outbox.recordAcceptance(message.id, message.accountId, state);
     const resendOf = message.resendOf ?? null;
     if (resendOf !== null) appendEntry(seq, createResendOfEntry(resendOf, at), state);
-    if (suppressed) appendEntry(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'), state);
+    if (isSuppressed) appendEntry(seq, createSuppressedEntry(at, message.suppressedBy ?? 'store'), state);
     if (message.idempotency !== null)
       insertKey.run(message.accountId, message.idempotency.key, message.idempotency.fingerprint, message.id, at);
   }

@@ -40,9 +40,9 @@ export function prepareBulk(database: DatabaseSync, changes: MessageChanges, aud
   return {
     changeMessages(step: BulkStep, now: number, actor?: Actor): BulkResult {
       const outcomes = step.targets.map((target) => changeMessage(step, target, now));
-      const done = outcomes.filter(({ kind }) => kind === 'done').length;
-      const refused = outcomes.length - done + step.refused;
-      return { outcomes, entry: audit.recordRun(actor, step, { done, refused }) };
+      const doneCount = outcomes.filter(({ kind }) => kind === 'done').length;
+      const refusedCount = outcomes.length - doneCount + step.refused;
+      return { outcomes, entry: audit.recordRun(actor, step, { done: doneCount, refused: refusedCount }) };
     },
   };
 }

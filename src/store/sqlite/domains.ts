@@ -72,12 +72,12 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
     actor: Actor | undefined,
     action: string,
     before: SendingDomain | null,
-    changed: ChangeResult<SendingDomain>,
+    changeResult: ChangeResult<SendingDomain>,
   ): ChangeResult<SendingDomain> {
-    if (changed.kind !== 'done') return changed;
+    if (changeResult.kind !== 'done') return changeResult;
     const auditedBefore = before === null ? null : toAuditedDomain(before);
-    audit.writeChange(actor, action, changed.value.name, auditedBefore, toAuditedDomain(changed.value));
-    return changed;
+    audit.writeChange(actor, action, changeResult.value.name, auditedBefore, toAuditedDomain(changeResult.value));
+    return changeResult;
   }
 
   function writeKeys(id: number | bigint, keys: readonly DkimKey[]): void {

@@ -57,8 +57,8 @@ export function prepareNotifications(database: DatabaseSync) {
       return row === undefined ? null : toAttentionCheck(row, selectStates.all());
     },
     recordAttention({ round, now, changedStates, removedKeys, notification }: AttentionRecord): 'recorded' | 'stale' {
-      const notified = notification === null ? 0 : 1;
-      if (advanceRound.run({ now, notified, round }).changes === 0) return 'stale';
+      const notificationCount = notification === null ? 0 : 1;
+      if (advanceRound.run({ now, notified: notificationCount, round }).changes === 0) return 'stale';
       for (const state of changedStates) upsertState.run(getAttentionKey(state.item), formatAttentionState(state));
       for (const key of removedKeys) deleteState.run(key);
       for (const { target, payload } of notification?.deliveries ?? [])

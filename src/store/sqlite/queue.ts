@@ -154,26 +154,26 @@ export function prepareClaim(
   }
 
   return function claim(limits, lease, now) {
-    const claimed: ClaimResult = { messages: [], suppressed: [] };
+    const claimResult: ClaimResult = { messages: [], suppressed: [] };
     const remaining: RemainingLimits = { messages: limits.maxMessages, bytes: limits.maxBytes, isNothingLeased: true };
     const rowsPerAccount = getRowsPerTurn(limits.maxMessages);
     const [firstLane, secondLane] = lanes;
     lanes.reverse();
-    if (firstLane === undefined || secondLane === undefined) return { ...claimed, hasMore: false };
+    if (firstLane === undefined || secondLane === undefined) return { ...claimResult, hasMore: false };
     const firstLaneLimits: RemainingLimits = {
       ...remaining,
       messages: Math.ceil(limits.maxMessages / 2),
       bytes: Math.ceil(limits.maxBytes / 2),
     };
     const initialLimits = { ...firstLaneLimits };
-    let firstLaneHasMore = claimLane(firstLane, rowsPerAccount, firstLaneLimits, lease, now, claimed);
+    let firstLaneHasMore = claimLane(firstLane, rowsPerAccount, firstLaneLimits, lease, now, claimResult);
     remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
     remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
     remaining.isNothingLeased = firstLaneLimits.isNothingLeased;
-    const secondLaneHasMore = claimLane(secondLane, rowsPerAccount, remaining, lease, now, claimed);
+    const secondLaneHasMore = claimLane(secondLane, rowsPerAccount, remaining, lease, now, claimResult);
     // The first lane receives the limits that the second lane did not use.
-    if (firstLaneHasMore) firstLaneHasMore = claimLane(firstLane, rowsPerAccount, remaining, lease, now, claimed);
-    return { ...claimed, hasMore: firstLaneHasMore || secondLaneHasMore };
+    if (firstLaneHasMore) firstLaneHasMore = claimLane(firstLane, rowsPerAccount, remaining, lease, now, claimResult);
+    return { ...claimResult, hasMore: firstLaneHasMore || secondLaneHasMore };
   };
 }
 

@@ -64,8 +64,11 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
   function searchDomains(id: number, prefix: string, after: string | null, limit: number): rows.Row[] {
     if (after === null) return selectInDomains.all(id, prefix, prefix + PREFIX_END, limit);
     const domain = getDomain(after);
-    const remaining = selectInDomain.all(id, domain, after, limit);
-    return [...remaining, ...selectInDomains.all(id, domain + TEXT_END, prefix + PREFIX_END, limit - remaining.length)];
+    const domainRows = selectInDomain.all(id, domain, after, limit);
+    return [
+      ...domainRows,
+      ...selectInDomains.all(id, domain + TEXT_END, prefix + PREFIX_END, limit - domainRows.length),
+    ];
   }
 
   function findListId(name: string): number | null {

@@ -229,17 +229,17 @@ export function watchFiles(path: string): () => FilesFault | null {
     for (const { end: suffix, name, identity } of openedFiles) {
       // A file that was missing at the start is not checked. Only a service has a lock file.
       if (identity === null) continue;
-      let current: BigIntStats | undefined;
+      let currentStats: BigIntStats | undefined;
       try {
-        current = statSync(path + suffix, { bigint: true, throwIfNoEntry: false });
+        currentStats = statSync(path + suffix, { bigint: true, throwIfNoEntry: false });
       } catch (error) {
         return toAccessFault(path + suffix, name, getSystemErrorCode(error));
       }
-      if (current === undefined) return toFault(path, suffix, `${name} was removed`);
-      if (current.dev !== identity.dev || current.ino !== identity.ino)
+      if (currentStats === undefined) return toFault(path, suffix, `${name} was removed`);
+      if (currentStats.dev !== identity.dev || currentStats.ino !== identity.ino)
         return toFault(path, suffix, `${name} was replaced`);
       // The number of links may decrease, because a hard link from an interrupted restore may be removed at any time.
-      if (current.nlink > BigInt(suffix === '' ? links : 1)) {
+      if (currentStats.nlink > BigInt(suffix === '' ? links : 1)) {
         const remedy = `Remove the other name of ${path + suffix}; the service then continues.`;
         return { reason: `${name} has a second hard link`, remedy };
       }

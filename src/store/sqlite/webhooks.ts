@@ -254,9 +254,9 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     now: number,
   ): LeasedDelivery[] {
     const webhookId = rows.readInteger(webhook, 'id');
-    const previous = rows.readTextOrNull(webhook, 'previous_sealed');
-    const isPreviousValid = previous !== null && (rows.readIntegerOrNull(webhook, 'previous_until') ?? 0) > now;
-    const sealed = [rows.readText(webhook, 'sealed'), ...(isPreviousValid ? [previous] : [])];
+    const previousSecret = rows.readTextOrNull(webhook, 'previous_sealed');
+    const isPreviousValid = previousSecret !== null && (rows.readIntegerOrNull(webhook, 'previous_until') ?? 0) > now;
+    const sealed = [rows.readText(webhook, 'sealed'), ...(isPreviousValid ? [previousSecret] : [])];
     return selectDue.all(webhookId, now, limit).map((row) => {
       const id = rows.readText(row, 'id');
       leaseDelivery.run(leaseUntil, owner, webhookId, id);
@@ -411,10 +411,10 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       const failedCounts = new Map(
         countFailed.all().map((row) => [rows.readInteger(row, 'webhook_id'), rows.readInteger(row, 'failed')]),
       );
-      const pending = new Map(countPending.all().map((row) => [rows.readInteger(row, 'webhook_id'), row]));
+      const pendingRows = new Map(countPending.all().map((row) => [rows.readInteger(row, 'webhook_id'), row]));
       return selectSubscribers.all().flatMap((subscriber) => {
         const webhookId = rows.readInteger(subscriber, 'id');
-        const row = pending.get(webhookId);
+        const row = pendingRows.get(webhookId);
         const failedCount = failedCounts.get(webhookId) ?? 0;
         if (row === undefined && failedCount === 0) return [];
         const pendingCount = row === undefined ? 0 : rows.readInteger(row, 'pending');

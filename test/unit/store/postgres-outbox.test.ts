@@ -68,7 +68,7 @@ test('nodes that move events at the same time move each event once', async () =>
   };
   const movedCounts = await Promise.all(nodes.map((node, index) => moveAll(node, seeds[index] ?? '')));
   expect(movedCounts.reduce((sum, count) => sum + count, 0)).toBe(90);
-  expect(await store?.readWebhookStatistics()).toMatchObject([{ pending: 90 }]);
+  expect(await store?.readWebhookStatistics()).toMatchObject([{ pendingCount: 90 }]);
 });
 
 test('an endpoint receives the event of a transaction that read the subscriptions before its creation and ends later', async () => {
