@@ -8,7 +8,7 @@ import { createScenario, type RunningService } from '../scenarios/running-servic
 
 /** Lines that React and the browser write for the errors of these tests. */
 const EXPECTED_ERRORS = /^error: (TypeError|Error|%o|Failed to load resource|Failed to fetch|The above error)/;
-const ACCOUNTS = /\/assets\/accounts-[^/]*\.js$/;
+const ACCOUNTS_SCRIPT_PATTERN = /\/assets\/accounts-[^/]*\.js$/;
 
 const rig = createScenario();
 const browsers = createBrowserRig();
@@ -33,7 +33,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
     const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
     const countPageLoads = countLoads(page);
-    const restore = await replaceResponses(page, ACCOUNTS, (route) => {
+    const restore = await replaceResponses(page, ACCOUNTS_SCRIPT_PATTERN, (route) => {
       restore();
       return route.fulfill({ status: 404, body: '{}' });
     });
@@ -46,7 +46,9 @@ describe('a missing file of the dashboard after an upgrade', () => {
     const { page, allowFaults } = await browsers.openSignedIn(service, '/messages');
     allowFaults(EXPECTED_ERRORS);
     const countPageLoads = countLoads(page);
-    const restore = await replaceResponses(page, ACCOUNTS, (route) => route.fulfill({ status: 404, body: '{}' }));
+    const restore = await replaceResponses(page, ACCOUNTS_SCRIPT_PATTERN, (route) =>
+      route.fulfill({ status: 404, body: '{}' }),
+    );
     await openPage(page, 'Accounts');
     await findHeading(page, 'This page cannot be shown').waitFor();
     await page.getByText('This page belongs to an older version of the service. Reload it.').waitFor();

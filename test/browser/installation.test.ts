@@ -11,7 +11,7 @@ import {
 import { submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
-const HOSTILE = '<img src=x onerror=alert(1)><script>alert(2)</script>\u001b[31m\u202Egnp.exe';
+const HOSTILE_TEXT = '<img src=x onerror=alert(1)><script>alert(2)</script>\u001b[31m\u202Egnp.exe';
 const SECRET = 'hook:the-secret-of-the-hook';
 
 const rig = createScenario();
@@ -83,12 +83,12 @@ test('a report that was not understood is listed, and its hostile text is shown 
   const recordResults = await store.recordFeedback([
     {
       messageRef: { id },
-      events: [{ kind: 'unknown', reason: `there is no report in it ${HOSTILE}` }],
+      events: [{ kind: 'unknown', reason: `there is no report in it ${HOSTILE_TEXT}` }],
       source: 'smtp',
       digest: createHash('sha256').update('a report').digest('hex'),
       at: Date.now(),
-      summary: `from <>: ${HOSTILE}`,
-      raw: Buffer.from(`Subject: Undelivered\r\n\r\n${HOSTILE}\u0000`),
+      summary: `from <>: ${HOSTILE_TEXT}`,
+      raw: Buffer.from(`Subject: Undelivered\r\n\r\n${HOSTILE_TEXT}\u0000`),
       isFinal: true,
     },
   ]);

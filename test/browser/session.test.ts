@@ -11,7 +11,7 @@ import { createBrowserRig, findSignInLink } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { createScenario } from '../scenarios/running-service.ts';
 
-const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
+const UNAUTHORIZED_LINE = /status of 401 .*\/api\/v1\//;
 
 const rig = createScenario();
 const browsers = createBrowserRig();
@@ -55,7 +55,7 @@ test('a server on another port of this host receives the cookie and cannot use i
 test('tabs share a session, and a sign-out in one tab ends the session in all tabs', async () => {
   const service = await rig.serve(rig.createFolder());
   const { page, context, allowFaults } = await browsers.openSignedOut(service);
-  allowFaults(UNAUTHORIZED, /^window: /);
+  allowFaults(UNAUTHORIZED_LINE, /^window: /);
   await page.goto(findSignInLink(service));
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
   expect(new URL(page.url()).search).toBe('');

@@ -9,7 +9,7 @@ import { createScenario, type RunningService } from '../scenarios/running-servic
 
 const PASSWORD = 'correct horse battery';
 /** The browser logs every refused request; these are expected. */
-const UNAUTHORIZED = /status of 401 .*\/api\/v1\//;
+const UNAUTHORIZED_LINE = /status of 401 .*\/api\/v1\//;
 
 const rig = createScenario();
 const browsers = createBrowserRig();
@@ -27,7 +27,7 @@ test('the printed link signs in once, and every page of a signed-out browser sta
   await page.goto(findSignInLink(passwordlessService));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
   const visitor = await browsers.openSignedOut(passwordlessService, { width: 360 });
-  visitor.allowFaults(UNAUTHORIZED, /status of 403 .*\/api\/v1\/sign-in/);
+  visitor.allowFaults(UNAUTHORIZED_LINE, /status of 403 .*\/api\/v1\/sign-in/);
   await visitor.visit('/messages?state=queued');
   await visitor.page.getByText('If it is not set, open the link that the service printed').waitFor();
   expect(await findSeriousFaults(visitor.page)).toEqual([]);
@@ -44,7 +44,7 @@ test('the printed link signs in once, and every page of a signed-out browser sta
 
 test('after the end of a session the sign-in page states the reason, and the next sign-in returns to the same page', async () => {
   const { page, context, visit, allowFaults } = await browsers.openSignedOut(passwordService);
-  allowFaults(UNAUTHORIZED);
+  allowFaults(UNAUTHORIZED_LINE);
   await visit('/messages?state=queued&to=rita%40example.com');
   const password = page.getByRole('textbox', { name: 'Operator password' });
   const signIn = page.getByRole('button', { name: 'Sign in' });
@@ -86,7 +86,7 @@ test('without a password the sign-out asks for confirmation and states how to si
   await dialog.waitFor({ state: 'hidden' });
   await page.getByRole('heading', { level: 1, name: 'Messages' }).waitFor();
 
-  allowFaults(UNAUTHORIZED, /ERR_FAILED/);
+  allowFaults(UNAUTHORIZED_LINE, /ERR_FAILED/);
   const restore = await replaceResponses(page, '**/api/v1/sign-out', (route) => route.abort());
   await signOut.click();
   await dialog.getByRole('button', { name: 'Sign out' }).click();
@@ -98,7 +98,7 @@ test('without a password the sign-out asks for confirmation and states how to si
 
 test('with a password the sign-out asks for no confirmation, and a failed sign-out shows an error', async () => {
   const { page, allowFaults } = await browsers.openSignedOut(passwordService);
-  allowFaults(UNAUTHORIZED, /ERR_FAILED/);
+  allowFaults(UNAUTHORIZED_LINE, /ERR_FAILED/);
   await page.goto('/messages');
   await page.getByRole('textbox', { name: 'Operator password' }).fill(PASSWORD);
   await page.keyboard.press('Enter');

@@ -11,8 +11,8 @@ const NOW = Date.UTC(2030, 0, 1);
 const INTERVAL_MS = 10_000;
 const LEASE_MS = 60_000;
 const MESSAGE_ID = createMessageIdAt(NOW);
-const MAIL = 'mailto:ops@example.com';
-const HTTPS = 'https://hooks.example.com/ops';
+const MAIL_URL = 'mailto:ops@example.com';
+const HTTPS_URL = 'https://hooks.example.com/ops';
 
 const createItem = (subject: string): AttentionItem => ({
   ...{ code: 'account-locked', subject, level: 'failure', text: `Account ${subject} is locked: \0 \u{1f4a5}` },
@@ -22,7 +22,7 @@ const createState = (subject: string, members: Partial<AttentionState> = {}): At
   ...{ item: createItem(subject), isPresent: true, beganAt: NOW, endedAt: null, isAnnounced: true, announcedAt: NOW },
   ...members,
 });
-const createNotification = (id: string, targets: readonly string[] = [MAIL, HTTPS]) => ({
+const createNotification = (id: string, targets: readonly string[] = [MAIL_URL, HTTPS_URL]) => ({
   id,
   deliveries: targets.map((target) => ({ target, payload: `{"for":"${target}"}` })),
 });
@@ -41,7 +41,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return check;
   }
 
-  const claim = (store: Store, now: number, owner = 'node-a', targets = [MAIL, HTTPS]) =>
+  const claim = (store: Store, now: number, owner = 'node-a', targets = [MAIL_URL, HTTPS_URL]) =>
     store.claimNotifications(targets, owner, now + LEASE_MS, now);
 
   async function addNotification(store: Store, id: string, now: number): Promise<void> {
@@ -83,12 +83,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
           ...NO_CHANGES,
           round,
           now: NOW,
-          notification: createNotification(`n${node}`, [HTTPS]),
+          notification: createNotification(`n${node}`, [HTTPS_URL]),
         }),
       ),
     );
     expect(results.filter((result) => result === 'recorded')).toHaveLength(1);
-    expect(await store.listNotifications(HTTPS, 10)).toHaveLength(1);
+    expect(await store.listNotifications(HTTPS_URL, 10)).toHaveLength(1);
   });
 
   test('no node checks again before the interval has passed, except after a step of the clock', async () => {
@@ -104,11 +104,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await openStore();
     await addNotification(store, 'n1', NOW);
     const leasedNotifications = (await Promise.all(['a', 'b', 'c'].map((node) => claim(store, NOW, node)))).flat();
-    expect(leasedNotifications.map(({ target }) => target).sort()).toEqual([HTTPS, MAIL]);
+    expect(leasedNotifications.map(({ target }) => target).sort()).toEqual([HTTPS_URL, MAIL_URL]);
     expect(leasedNotifications).toMatchObject([{ id: 'n1', attempt: 1, createdAt: NOW }, { id: 'n1' }]);
     expect(leasedNotifications.map(({ target, payload }) => payload === `{"for":"${target}"}`)).toEqual([true, true]);
     expect(await claim(store, NOW + LEASE_MS - 1, 'd')).toEqual([]);
-    expect(await claim(store, NOW + LEASE_MS, 'd', [HTTPS])).toMatchObject([{ owner: 'd', target: HTTPS, attempt: 2 }]);
+    expect(await claim(store, NOW + LEASE_MS, 'd', [HTTPS_URL])).toMatchObject([
+      { owner: 'd', target: HTTPS_URL, attempt: 2 },
+    ]);
   });
 
   test('a settled notification is not leased again, and an expired lease that another node has claimed cannot be settled', async () => {
@@ -126,8 +128,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
               : { kind: result, error: 'status 500' },
       });
     const [mail, https] = [
-      leasedNotifications.find(({ target }) => target === MAIL),
-      leasedNotifications.find(({ target }) => target === HTTPS),
+      leasedNotifications.find(({ target }) => target === MAIL_URL),
+      leasedNotifications.find(({ target }) => target === HTTPS_URL),
     ];
     if (mail === undefined || https === undefined) throw new Error('a notification was not leased');
     expect(await settle(mail, 'delivered')).toBe('settled');
@@ -139,10 +141,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await settle(https, 'delivered')).toBe('lost');
     expect(await settle(second, 'failed')).toBe('settled');
     expect(await claim(store, NOW + 10 * LEASE_MS)).toEqual([]);
-    expect(await store.listNotifications(MAIL, 10)).toMatchObject([
+    expect(await store.listNotifications(MAIL_URL, 10)).toMatchObject([
       { id: 'n1', status: 'delivered', attempts: 1, attemptedAt: NOW + 5, error: null, messageId: MESSAGE_ID },
     ]);
-    expect(await store.listNotifications(HTTPS, 10)).toMatchObject([
+    expect(await store.listNotifications(HTTPS_URL, 10)).toMatchObject([
       { id: 'n1', status: 'failed', attempts: 2, attemptedAt: NOW + 5, error: 'status 500', messageId: null },
     ]);
   });
@@ -150,9 +152,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('old notifications are purged, and the newest notifications are listed first', async () => {
     const store = await openStore();
     for (const n of [1, 2, 3]) await addNotification(store, `n${n}`, NOW + n * INTERVAL_MS);
-    expect((await store.listNotifications(HTTPS, 2)).map(({ id }) => id)).toEqual(['n3', 'n2']);
+    expect((await store.listNotifications(HTTPS_URL, 2)).map(({ id }) => id)).toEqual(['n3', 'n2']);
     expect(await store.purgeNotifications(NOW + 2 * INTERVAL_MS, 100)).toBe(4);
-    expect((await store.listNotifications(HTTPS, 10)).map(({ id }) => id)).toEqual(['n3']);
+    expect((await store.listNotifications(HTTPS_URL, 10)).map(({ id }) => id)).toEqual(['n3']);
   });
 
   test('a notification by mail is not limited by its account, waits while the account is locked, and is not sent to a suppressed recipient', async () => {
@@ -189,7 +191,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [id, laterId] = [createMessageIdAt(now - 7_200_000), createMessageIdAt(now)];
     await store.accept([createMessage({ id, acceptedAt: now - 7_200_000, keyId: NOTIFICATION_KEY_ID })]);
     await addNotification(store, 'n1', now);
-    const leasedMail = (await claim(store, now)).find(({ target }) => target === MAIL);
+    const leasedMail = (await claim(store, now)).find(({ target }) => target === MAIL_URL);
     if (leasedMail === undefined) throw new Error('the notification was not leased');
     await store.settleNotification({ ...leasedMail, at: now, result: { kind: 'delivered', messageId: id } });
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 1, oldest: null });

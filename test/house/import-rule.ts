@@ -98,10 +98,10 @@ const NODE_MODULE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'node:dns/promises': ['transports', 'domains', 'main.ts', 'cli'],
 };
 
-const CLOCK = 'clock.ts';
+const CLOCK_FILE = 'clock.ts';
 /** The file of the function that creates folders. The file loads no other file of src. */
-const FOLDER = 'folder.ts';
-const LOG = 'src/observability/log.ts';
+const FOLDER_FILE = 'folder.ts';
+const LOG_FILE = 'src/observability/log.ts';
 
 /** Returns the layer of a path: `src/http/send-mail.ts` → `http`; `src/main.ts` → `main.ts`. */
 export function getLayer(path: string): string {
@@ -128,7 +128,7 @@ function findFolderFault(path: string, layer: string, specifier: string, typeOnl
   if (!target.endsWith('.ts')) return 'add the ending .ts';
   const targetLayer = getLayer(target);
   if (targetLayer === layer) return null;
-  if (target === LOG && path !== 'src/main.ts')
+  if (target === LOG_FILE && path !== 'src/main.ts')
     return 'only observability writes the log; publish an event and define its log event';
   if (layer === 'model') return 'model imports no other folder of src, types included';
   if (targetLayer === 'cli') return 'the command line is an adapter; move shared code to operations';
@@ -136,7 +136,7 @@ function findFolderFault(path: string, layer: string, specifier: string, typeOnl
   if (WIRING_LAYERS.includes(targetLayer)) return `${targetLayer} wires the layers; no layer may import it`;
   if (typeOnly) return null;
   if (PURE_LAYERS.includes(targetLayer) || ALLOWED_LAYERS[layer]?.includes(targetLayer) === true) return null;
-  if (targetLayer === CLOCK) return 'the clock is injected; import its type only';
+  if (targetLayer === CLOCK_FILE) return 'the clock is injected; import its type only';
   if (PURE_LAYERS.includes(layer)) return `${layer} is pure and may load only pure layers (${PURE_LAYERS.join(', ')})`;
   return `${layer} may load only itself and the pure layers (${PURE_LAYERS.join(', ')}); import types, and inject other dependencies in main.ts`;
 }
@@ -168,7 +168,7 @@ function findPackageFault(layer: string, specifier: string, typeOnly: boolean): 
 
 /** Returns one line for each layer that is in no list, so that a new layer is classified explicitly. */
 export function listUnknownLayers(paths: readonly string[]): readonly string[] {
-  const knownLayers = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK, FOLDER];
+  const knownLayers = [...PURE_LAYERS, ...EFFECT_LAYERS, ...WIRING_LAYERS, 'config', CLOCK_FILE, FOLDER_FILE];
   const layers = new Set(paths.map(getLayer));
   return [...layers]
     .filter((layer) => !knownLayers.includes(layer))

@@ -30,8 +30,8 @@ export interface DeliveryAttempt {
   readonly payload: string;
 }
 
-export const DELIVERED: TargetResult = { kind: 'delivered', status: 200, messageId: null };
-export const REFUSED: TargetResult = {
+export const DELIVERED_RESULT: TargetResult = { kind: 'delivered', status: 200, messageId: null };
+export const REFUSED_RESULT: TargetResult = {
   ...{ kind: 'refused', status: 500, error: 'status 500', retryAfterMs: null, isFinal: false },
 };
 
@@ -102,7 +102,7 @@ export function createNotifierRig(
     isStoreFailing: false,
     attempts: [],
     events: [],
-    answer: () => DELIVERED,
+    answer: () => DELIVERED_RESULT,
     startNode(node) {
       const deliverNotification: DeliverNotification = async ({ text: target }, { id, payload }) => {
         const attempt = { node, target, id, payload };

@@ -8,7 +8,7 @@ import type { Page } from 'playwright-core';
 import { expect } from 'vitest';
 
 /** The minified source of axe, which has half the size of the default source of the package. */
-const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const AXE_PATH = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 
 /**
  * A script that runs axe. Frames with captured messages are excluded, because the sender determines their content and
@@ -64,7 +64,7 @@ export async function emulateLightDesktop(page: Page): Promise<void> {
 /** Returns one text for each serious or critical violation, with the rule and the element. */
 export async function findSeriousFaults(page: Page): Promise<readonly string[]> {
   await waitUntilSettled(page);
-  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE, 'utf8'));
+  if (!(await page.evaluate<boolean>("'axe' in window"))) await page.evaluate(readFileSync(AXE_PATH, 'utf8'));
   return page.evaluate<readonly string[]>(RUN_AXE);
 }
 

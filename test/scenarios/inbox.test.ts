@@ -29,7 +29,7 @@ async function captureMessage(
   return id;
 }
 
-const HOSTILE = [
+const HOSTILE_CONTENTS = [
   '<script>alert(1)</script>',
   '"><img src=x onerror=alert(1)>',
   '</textarea></title></style><svg onload=alert(1)>',
@@ -45,7 +45,7 @@ const POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
 describe('hostile content', () => {
-  test.each(HOSTILE)(
+  test.each(HOSTILE_CONTENTS)(
     'a captured message with subject and body %j is returned as data, and its HTML cannot run code',
     async (text) => {
       const message = `<!doctype html><html><body>${text}</body></html>`;

@@ -12,7 +12,7 @@ import { startWebhookReceiver, type WebhookReceiver } from '../rig/webhook-recei
 import { createScenario } from './running-service.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-const OPS = 'ops@example.net';
+const OPERATOR_ADDRESS = 'ops@example.net';
 /** A check runs every 10 s. */
 const TIMEOUT_MS = 30_000;
 const rig = createScenario();
@@ -46,7 +46,7 @@ async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${smtpPort}?tls=never`,
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_WEBHOOK_TARGETS: 'any',
-    POSTRIDER_NOTIFY: `mailto:${OPS},${receiver.url}/ops?token=abc`,
+    POSTRIDER_NOTIFY: `mailto:${OPERATOR_ADDRESS},${receiver.url}/ops?token=abc`,
     POSTRIDER_NOTIFY_FROM: 'postrider@mail.example.org',
     POSTRIDER_NOTIFY_SECRET: SECRET,
     POSTRIDER_OPERATOR_URL: 'https://mail.example.com',
@@ -73,7 +73,7 @@ test('the lock of an account is reported by mail, without the limits of the send
     .poll(() => readMails().some((mail) => mail.includes('Account shop is locked')), { timeout: TIMEOUT_MS })
     .toBe(true);
   const [message] = server.receivedMessages;
-  expect(message).toMatchObject({ from: 'postrider@mail.example.org', to: [OPS] });
+  expect(message).toMatchObject({ from: 'postrider@mail.example.org', to: [OPERATOR_ADDRESS] });
   const mail = readMails().find((text) => text.includes('Account shop is locked')) ?? '';
   expect(mail).toMatch(/^Subject: Postrider: /m);
   expect(mail).toContain('Command: postrider account show shop');
@@ -86,7 +86,7 @@ test('the lock of an account is reported by mail, without the limits of the send
   expect(await runJson('account', 'show', 'ops')).toMatchObject({ volumeUsed: 0 });
   expect(receiver.receivedWebhooks.every(({ path }) => path === '/ops?token=abc')).toBe(true);
   const doctor = (await run('doctor', '--json')).stdout;
-  expect(doctor).toContain(`notifications mailto:${OPS}`);
+  expect(doctor).toContain(`notifications mailto:${OPERATOR_ADDRESS}`);
   expect(doctor).not.toContain('token=abc');
 });
 

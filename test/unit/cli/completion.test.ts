@@ -13,27 +13,27 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createCommandRig } from './command-rig.ts';
 
 const PROGRAM = await buildProgram(createProcessContext(), () => undefined);
-const NODES = listCommandNodes(PROGRAM);
+const COMMAND_NODES = listCommandNodes(PROGRAM);
 
 /**
  * Each shell with a program that sources the script `$1` and prints the completions of the words `$2`…, one per line.
  */
 const SHELLS = {
   bash: {
-    script: createBashScript(NODES),
+    script: createBashScript(COMMAND_NODES),
     options: ['--norc', '--noprofile'],
     program: `source "$1"; shift; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _postrider; printf '%s\\n' "\${COMPREPLY[@]}"`,
   },
   // The completion system of zsh needs a terminal, so its functions are replaced by functions that print.
   zsh: {
-    script: createZshScript(NODES),
+    script: createZshScript(COMMAND_NODES),
     options: ['-f'],
     program: `compdef() { }; compset() { }; compadd() { print -l -- \${(P)2}; }
       _describe() { print -l -- \${\${(P)2}%%:*}; }; _files() { print -l -- $PREFIX*; }
       source "$1"; shift; words=("$@"); CURRENT=$#; PREFIX=$words[-1]; _postrider | { [[ $PREFIX == --*=* || -z $PREFIX ]] && cat || grep -e "^$PREFIX"; }`,
   },
   fish: {
-    script: createFishScript(NODES),
+    script: createFishScript(COMMAND_NODES),
     options: ['--no-config'],
     program: `source $argv[2]; complete -C (string join ' ' -- $argv[3..]) | string replace -r '\\t.*' ''`,
   },
@@ -108,7 +108,7 @@ describe.each(INSTALLED_SHELLS)('%s', (shell) => {
 test('every script contains every command with all its flags', () => {
   const listCommands = (command: Command): readonly Command[] => [command, ...command.commands.flatMap(listCommands)];
   const flags = listCommands(PROGRAM).flatMap((command) => command.options.map(({ long }) => long ?? ''));
-  expect(NODES.map(({ path }) => path.split(' ').at(-1) || 'postrider')).toEqual(
+  expect(COMMAND_NODES.map(({ path }) => path.split(' ').at(-1) || 'postrider')).toEqual(
     listCommands(PROGRAM).map((command) => command.name()),
   );
   for (const { script } of Object.values(SHELLS))

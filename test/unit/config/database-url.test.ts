@@ -5,7 +5,7 @@ import { isDatabaseUrl, parseDatabaseUrl } from '../../../src/config/database-ur
 import { describeSettings, loadSettings } from '../../../src/config/load.ts';
 import { maskUrl } from '../../../src/printing/escape.ts';
 
-const BASE = {
+const BASE_SETTING = {
   kind: 'postgres',
   hosts: [{ host: 'db.example', port: 5432 }],
   user: 'me',
@@ -22,25 +22,25 @@ const BASE = {
 
 describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
   test.each([
-    ['postgres://me@db.example/mail', BASE],
-    ['POSTGRESQL://me@db.example/mail', BASE],
-    ['postgres://db.example/mail', { ...BASE, user: userInfo().username }],
-    ['postgres:///mail', { ...BASE, user: userInfo().username, hosts: [{ host: '127.0.0.1', port: 5432 }] }],
+    ['postgres://me@db.example/mail', BASE_SETTING],
+    ['POSTGRESQL://me@db.example/mail', BASE_SETTING],
+    ['postgres://db.example/mail', { ...BASE_SETTING, user: userInfo().username }],
+    ['postgres:///mail', { ...BASE_SETTING, user: userInfo().username, hosts: [{ host: '127.0.0.1', port: 5432 }] }],
     [
       'postgres://me:s3cret@db.example:6432/mail',
-      { ...BASE, password: 's3cret', hosts: [{ host: 'db.example', port: 6432 }] },
+      { ...BASE_SETTING, password: 's3cret', hosts: [{ host: 'db.example', port: 6432 }] },
     ],
     [
       'postgres://m%40e:p%3A%2F%40%25@db.example/ma%20il',
-      { ...BASE, user: 'm@e', password: 'p:/@%', database: 'ma il' },
+      { ...BASE_SETTING, user: 'm@e', password: 'p:/@%', database: 'ma il' },
     ],
-    ['postgres://me:a:b@c@db.example/mail', { ...BASE, password: 'a:b@c' }],
-    ['postgres://me@[::1]:5433/mail', { ...BASE, hosts: [{ host: '::1', port: 5433 }] }],
-    ['postgres://me@[::1]/mail', { ...BASE, hosts: [{ host: '::1', port: 5432 }] }],
+    ['postgres://me:a:b@c@db.example/mail', { ...BASE_SETTING, password: 'a:b@c' }],
+    ['postgres://me@[::1]:5433/mail', { ...BASE_SETTING, hosts: [{ host: '::1', port: 5433 }] }],
+    ['postgres://me@[::1]/mail', { ...BASE_SETTING, hosts: [{ host: '::1', port: 5432 }] }],
     [
       'postgres://me@a.example,b.example:5433,[::1]/mail?target_session_attrs=read-write',
       {
-        ...BASE,
+        ...BASE_SETTING,
         hosts: [
           { host: 'a.example', port: 5432 },
           { host: 'b.example', port: 5433 },
@@ -50,32 +50,35 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ],
     [
       'postgres://me@/mail?host=/run/postgresql',
-      { ...BASE, hosts: [{ host: '/run/postgresql', port: 5432 }], tls: 'never' },
+      { ...BASE_SETTING, hosts: [{ host: '/run/postgresql', port: 5432 }], tls: 'never' },
     ],
     [
       'postgres://me@%2Frun%2Fpostgresql/mail',
-      { ...BASE, hosts: [{ host: '/run/postgresql', port: 5432 }], tls: 'never' },
+      { ...BASE_SETTING, hosts: [{ host: '/run/postgresql', port: 5432 }], tls: 'never' },
     ],
-    ['postgres://me@db.example/mail?sslmode=disable', { ...BASE, tls: 'never' }],
-    ['postgres://me@db.example/mail?sslmode=require', { ...BASE, tls: 'required' }],
-    ['postgres://me@db.example/mail?sslmode=verify-full', { ...BASE, tls: 'verified' }],
-    ['postgres://me@db.example/mail?sslmode=verify-ca', { ...BASE, tls: 'verified-chain' }],
+    ['postgres://me@db.example/mail?sslmode=disable', { ...BASE_SETTING, tls: 'never' }],
+    ['postgres://me@db.example/mail?sslmode=require', { ...BASE_SETTING, tls: 'required' }],
+    ['postgres://me@db.example/mail?sslmode=verify-full', { ...BASE_SETTING, tls: 'verified' }],
+    ['postgres://me@db.example/mail?sslmode=verify-ca', { ...BASE_SETTING, tls: 'verified-chain' }],
     [
       'postgres://me@db.example/mail?sslmode=verify-full&sslrootcert=/etc/ca.pem&sslcert=me.pem&sslkey=me.key',
-      { ...BASE, tls: 'verified', tlsFiles: { rootCert: '/etc/ca.pem', cert: 'me.pem', key: 'me.key' } },
+      { ...BASE_SETTING, tls: 'verified', tlsFiles: { rootCert: '/etc/ca.pem', cert: 'me.pem', key: 'me.key' } },
     ],
     [
       'postgres://me@db.example/mail?sslmode=require&sslrootcert=ca.pem',
-      { ...BASE, tls: 'verified-chain', tlsFiles: { rootCert: 'ca.pem', cert: null, key: null } },
+      { ...BASE_SETTING, tls: 'verified-chain', tlsFiles: { rootCert: 'ca.pem', cert: null, key: null } },
     ],
-    ['postgres://me@db.example/mail?schema=my_mail', { ...BASE, schema: 'my_mail' }],
-    ['postgres://me@db.example/mail?pooler=transaction', { ...BASE, pooler: 'transaction' }],
+    ['postgres://me@db.example/mail?schema=my_mail', { ...BASE_SETTING, schema: 'my_mail' }],
+    ['postgres://me@db.example/mail?pooler=transaction', { ...BASE_SETTING, pooler: 'transaction' }],
     [
       'postgres://me@db.example/mail?pooler=transaction&prepared=yes',
-      { ...BASE, pooler: 'transaction', tracksStatements: true },
+      { ...BASE_SETTING, pooler: 'transaction', tracksStatements: true },
     ],
-    ['postgres://me@db.example/mail?prepared=no', BASE],
-    ['postgres://me@db.example/mail?options=-c%20search_path%3Dpost', { ...BASE, options: '-c search_path=post' }],
+    ['postgres://me@db.example/mail?prepared=no', BASE_SETTING],
+    [
+      'postgres://me@db.example/mail?options=-c%20search_path%3Dpost',
+      { ...BASE_SETTING, options: '-c search_path=post' },
+    ],
   ])('the URL %s is parsed', (text, setting) => {
     expect(isDatabaseUrl(text)).toBe(true);
     expect(parseDatabaseUrl(text)).toEqual({ ok: true, value: setting });
@@ -138,7 +141,7 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
 
   test('`postrider config` masks the password', () => {
     const environment = { POSTRIDER_DATABASE: 'postgres://me:s3cret-word@db.example/mail' };
-    expect(loadSettings(environment, null).database).toEqual({ ...BASE, password: 's3cret-word' });
+    expect(loadSettings(environment, null).database).toEqual({ ...BASE_SETTING, password: 's3cret-word' });
     const printedSettings = JSON.stringify(describeSettings(environment, null));
     expect(printedSettings).toContain('postgres://me:********@db.example/mail');
     expect(printedSettings).not.toContain('s3cret-word');

@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { getDefaultEhloName, parseTransport } from '../../../src/config/transport-url.ts';
 import { maskUrl } from '../../../src/printing/escape.ts';
 
-const BASE = {
+const BASE_SETTING = {
   kind: 'smtp',
   auth: null,
   connections: 20,
@@ -16,12 +16,12 @@ const BASE = {
 describe('POSTRIDER_TRANSPORT', () => {
   it.each([
     ['capture:', { kind: 'capture' }],
-    ['smtp://relay.example', { ...BASE, host: 'relay.example', port: 25, tls: 'offered' }],
-    ['SMTP://relay.example/', { ...BASE, host: 'relay.example', port: 25, tls: 'offered' }],
-    ['smtps://relay.example', { ...BASE, host: 'relay.example', port: 465, tls: 'implicit' }],
-    ['smtp://127.0.0.1:2525?tls=never', { ...BASE, host: '127.0.0.1', port: 2525, tls: 'never' }],
-    ['smtp://[::1]:2525?tls=required', { ...BASE, host: '::1', port: 2525, tls: 'required' }],
-    ['smtp://[::1]', { ...BASE, host: '::1', port: 25, tls: 'offered' }],
+    ['smtp://relay.example', { ...BASE_SETTING, host: 'relay.example', port: 25, tls: 'offered' }],
+    ['SMTP://relay.example/', { ...BASE_SETTING, host: 'relay.example', port: 25, tls: 'offered' }],
+    ['smtps://relay.example', { ...BASE_SETTING, host: 'relay.example', port: 465, tls: 'implicit' }],
+    ['smtp://127.0.0.1:2525?tls=never', { ...BASE_SETTING, host: '127.0.0.1', port: 2525, tls: 'never' }],
+    ['smtp://[::1]:2525?tls=required', { ...BASE_SETTING, host: '::1', port: 2525, tls: 'required' }],
+    ['smtp://[::1]', { ...BASE_SETTING, host: '::1', port: 25, tls: 'offered' }],
     [
       'smtp://me%40example.com:p%3A%2F%40ss@relay.example:587?tls=required&verify=no&connections=7&name=out.example.com',
       {
@@ -40,7 +40,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     [
       'smtps://u:a?b/c#d@relay.example?verify=no',
       {
-        ...BASE,
+        ...BASE_SETTING,
         host: 'relay.example',
         port: 465,
         tls: 'implicit',
@@ -51,7 +51,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     [
       'smtp://smtp.postmarkapp.com:587?stream=receipts_1',
       {
-        ...BASE,
+        ...BASE_SETTING,
         host: 'smtp.postmarkapp.com',
         port: 587,
         tls: 'offered',
@@ -63,7 +63,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     [
       'smtp://Email-SMTP.eu-west-1.amazonaws.com?configuration-set=news',
       {
-        ...BASE,
+        ...BASE_SETTING,
         host: 'Email-SMTP.eu-west-1.amazonaws.com',
         port: 25,
         tls: 'offered',
@@ -74,7 +74,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     [
       'smtp://127.0.0.1:2525?stream=outbound&provider=postmark',
       {
-        ...BASE,
+        ...BASE_SETTING,
         host: '127.0.0.1',
         port: 2525,
         tls: 'offered',
@@ -85,7 +85,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     ],
     [
       'smtp://smtp.postmarkapp.com?provider=postal',
-      { ...BASE, host: 'smtp.postmarkapp.com', port: 25, tls: 'offered', provider: 'postal' },
+      { ...BASE_SETTING, host: 'smtp.postmarkapp.com', port: 25, tls: 'offered', provider: 'postal' },
     ],
     ['ses://eu-west-1', { kind: 'ses', region: 'eu-west-1', endpoint: null, configurationSet: null }],
     [
@@ -211,7 +211,7 @@ describe('POSTRIDER_TRANSPORT', () => {
         const parseResult = parseTransport(`smtp://${encodedLogin}@relay.example:587`);
         expect(parseResult).toEqual({
           ok: true,
-          value: { ...BASE, host: 'relay.example', port: 587, tls: 'offered', auth: { user, pass } },
+          value: { ...BASE_SETTING, host: 'relay.example', port: 587, tls: 'offered', auth: { user, pass } },
         });
       }),
     );

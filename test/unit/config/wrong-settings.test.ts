@@ -12,7 +12,7 @@ import { getWrongForms, listSettingsWithWrongForms, SECRET_WORD, type SettingKey
 const SPECS = Object.entries(SETTINGS_TABLE) as readonly (readonly [SettingKey, SettingSpec<unknown>])[];
 const SECRET_NAMES = SPECS.filter(([, { secrecy }]) => secrecy !== 'no').map(([, { name }]) => name);
 /** An error names its remedy in one of these forms. */
-const REMEDY = /; |\. [A-Z]|such as|one of|between|must |did you mean|as in/;
+const REMEDY_PATTERN = /; |\. [A-Z]|such as|one of|between|must |did you mean|as in/;
 
 function readFault(environment: Environment, dotEnv: string | null = null, readFile?: ReadFile): string {
   try {
@@ -27,7 +27,7 @@ function readFault(environment: Environment, dotEnv: string | null = null, readF
 function expectOneLine(fault: string, name: string, errorText: string): void {
   expect(fault).toContain(name);
   expect(fault).toContain(errorText);
-  expect(fault).toMatch(REMEDY);
+  expect(fault).toMatch(REMEDY_PATTERN);
   expect(fault).not.toMatch(/\p{Cc}/u);
   expect(fault).not.toContain(SECRET_WORD);
 }

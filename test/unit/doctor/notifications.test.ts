@@ -6,14 +6,19 @@ import { HTTPS_TARGET, MAIL_TARGET } from '../../rig/notifier.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const MINUTE_MS = 60_000;
-const DELIVERED: StoredNotification = {
+const DELIVERED_NOTIFICATION: StoredNotification = {
   ...{ id: 'ntf_1', target: HTTPS_TARGET.text, status: 'delivered', createdAt: NOW - MINUTE_MS, attempts: 1 },
   ...{ attemptedAt: NOW - MINUTE_MS, error: null, messageId: null },
 };
-const RETRIED: StoredNotification = { ...DELIVERED, id: 'ntf_2', status: 'pending', error: 'status 500' };
-const FAILED: StoredNotification = { ...RETRIED, id: 'ntf_3', status: 'failed' };
-const NOT_ATTEMPTED: StoredNotification = {
-  ...DELIVERED,
+const RETRIED_NOTIFICATION: StoredNotification = {
+  ...DELIVERED_NOTIFICATION,
+  id: 'ntf_2',
+  status: 'pending',
+  error: 'status 500',
+};
+const FAILED_NOTIFICATION: StoredNotification = { ...RETRIED_NOTIFICATION, id: 'ntf_3', status: 'failed' };
+const NEW_NOTIFICATION: StoredNotification = {
+  ...DELIVERED_NOTIFICATION,
   id: 'ntf_4',
   status: 'pending',
   attempts: 0,
@@ -21,11 +26,15 @@ const NOT_ATTEMPTED: StoredNotification = {
 };
 
 const createFacts = (change: Partial<NotificationTargetFacts> = {}): NotificationTargetFacts => ({
-  ...{ target: HTTPS_TARGET, notifications: [DELIVERED], messageState: null, isSuppressed: false },
+  ...{ target: HTTPS_TARGET, notifications: [DELIVERED_NOTIFICATION], messageState: null, isSuppressed: false },
   ...change,
 });
 const createMailFacts = (change: Partial<NotificationTargetFacts> = {}, attemptedAt = NOW - MINUTE_MS) =>
-  createFacts({ target: MAIL_TARGET, notifications: [{ ...DELIVERED, attemptedAt, messageId: 'm-1' }], ...change });
+  createFacts({
+    target: MAIL_TARGET,
+    notifications: [{ ...DELIVERED_NOTIFICATION, attemptedAt, messageId: 'm-1' }],
+    ...change,
+  });
 const check = (...targets: readonly NotificationTargetFacts[]) =>
   checkNotifications({ now: NOW, senderFault: null, targets });
 
@@ -57,25 +66,25 @@ describe('the result of a target', () => {
     ['is ok after a delivery', createFacts(), 'ok', 'was delivered'],
     [
       'is ok if an attempt succeeded after a failed notification',
-      createFacts({ notifications: [DELIVERED, FAILED] }),
+      createFacts({ notifications: [DELIVERED_NOTIFICATION, FAILED_NOTIFICATION] }),
       'ok',
       '',
     ],
     [
       'is ok while the newest notification has no attempt',
-      createFacts({ notifications: [NOT_ATTEMPTED, DELIVERED] }),
+      createFacts({ notifications: [NEW_NOTIFICATION, DELIVERED_NOTIFICATION] }),
       'ok',
       '',
     ],
     [
       'is a warning while an attempt is repeated',
-      createFacts({ notifications: [RETRIED] }),
+      createFacts({ notifications: [RETRIED_NOTIFICATION] }),
       'warning',
       'another attempt follows',
     ],
     [
       'is a warning after the last attempt',
-      createFacts({ notifications: [FAILED, DELIVERED] }),
+      createFacts({ notifications: [FAILED_NOTIFICATION, DELIVERED_NOTIFICATION] }),
       'warning',
       'no attempt follows',
     ],

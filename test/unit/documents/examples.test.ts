@@ -33,8 +33,8 @@ function isInstalled(program: string): boolean {
 
 const EXAMPLES = Object.entries(INTERPRETERS).map(([file, command]) => ({ file, command }));
 // A shell has no --version option. send.sh also needs curl, which is checked instead.
-const RUNNABLE = EXAMPLES.filter(({ file, command }) => isInstalled(file === 'send.sh' ? 'curl' : command[0]));
-const NOT_RUNNABLE = EXAMPLES.filter((example) => !RUNNABLE.includes(example)).map(({ file }) => file);
+const RUNNABLE_EXAMPLES = EXAMPLES.filter(({ file, command }) => isInstalled(file === 'send.sh' ? 'curl' : command[0]));
+const NOT_RUNNABLE_FILES = EXAMPLES.filter((example) => !RUNNABLE_EXAMPLES.includes(example)).map(({ file }) => file);
 
 interface ExampleRun {
   readonly code: number | null;
@@ -91,9 +91,9 @@ test('docs/sending.md contains each client of docs/examples unchanged, and no ot
 
 test('curl and Node are installed, so at least two examples run', ({ annotate }) => {
   void annotate(
-    `run: ${RUNNABLE.map(({ file }) => file).join(', ')}; no interpreter here for: ${NOT_RUNNABLE.join(', ') || 'none'}`,
+    `run: ${RUNNABLE_EXAMPLES.map(({ file }) => file).join(', ')}; no interpreter here for: ${NOT_RUNNABLE_FILES.join(', ') || 'none'}`,
   );
-  expect(RUNNABLE.map(({ file }) => file)).toEqual(expect.arrayContaining(['send.sh', 'send.mjs']));
+  expect(RUNNABLE_EXAMPLES.map(({ file }) => file)).toEqual(expect.arrayContaining(['send.sh', 'send.mjs']));
 });
 
 const MESSAGE = {
@@ -103,7 +103,7 @@ const MESSAGE = {
   message: 'Thank you.\nTab:\t.',
 };
 
-describe.each(RUNNABLE)('$file', (example) => {
+describe.each(RUNNABLE_EXAMPLES)('$file', (example) => {
   test('prints the id of the 201, the same id in a second run, and the documented error for an invalid request', async () => {
     const folder = createTemporaryFolder();
     const service = await startProcess(folder);

@@ -115,9 +115,9 @@ const MESSAGE: LeasedMessage = {
   attempts: 1,
   lease: { owner: 'node', until: 1 },
 };
-const AUTHENTICATED = createSendingDomain({ status: 'authenticated', checkedAt: 1, authenticatedAt: 1 });
-const UNAUTHENTICATED: SendingDomain = {
-  ...AUTHENTICATED,
+const AUTHENTICATED_DOMAIN = createSendingDomain({ status: 'authenticated', checkedAt: 1, authenticatedAt: 1 });
+const UNAUTHENTICATED_DOMAIN: SendingDomain = {
+  ...AUTHENTICATED_DOMAIN,
   status: 'failing',
   failingSince: 1,
   checkedAt: 1 + GRACE_PERIOD_MS,
@@ -168,23 +168,23 @@ describe('the envelope sender', () => {
   test('is at the return path of the domain only while its records are verified, else at the default', async () => {
     const { domains, apply, readSender } = createPreparer();
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED, ...createPath(false) });
+    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(false) });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED, ...createPath(true) });
+    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true) });
     expect(await readSender()).toBe(`${token}@bounces.example.org`);
-    apply({ ...AUTHENTICATED, ...createPath(false) });
+    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(false) });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED, ...createPath(true) });
-    domains.apply({ domains: [], removedDomains: [AUTHENTICATED.name] });
+    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true) });
+    domains.apply({ domains: [], removedDomains: [AUTHENTICATED_DOMAIN.name] });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
   });
 
   test('is never at the return path of another account, and is the sender if there is no listener', async () => {
     const { apply, readSender } = createPreparer();
-    apply({ ...AUTHENTICATED, ...createPath(true), accountId: MESSAGE.accountId + 1 });
+    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true), accountId: MESSAGE.accountId + 1 });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
     const withoutListener = createPreparer(false);
-    withoutListener.apply({ ...AUTHENTICATED, ...createPath(true) });
+    withoutListener.apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true) });
     expect(await withoutListener.readSender()).toBe(MESSAGE.from);
   });
 });
@@ -211,17 +211,17 @@ test('the cache contains the return path of each domain, verified or not, until 
 });
 
 test('messages of an authenticated domain are signed with the keys whose records are published', async () => {
-  expect(await createSender(AUTHENTICATED, true).listSigningSelectors()).toBe('pr20261121aaaaa');
+  expect(await createSender(AUTHENTICATED_DOMAIN, true).listSigningSelectors()).toBe('pr20261121aaaaa');
   const publishedSelectors = ['pr20261121aaaaa', 'pr20261121aaaae'];
-  expect(await createSender({ ...AUTHENTICATED, published: publishedSelectors }, true).listSigningSelectors()).toBe(
-    publishedSelectors.join(),
-  );
+  expect(
+    await createSender({ ...AUTHENTICATED_DOMAIN, published: publishedSelectors }, true).listSigningSelectors(),
+  ).toBe(publishedSelectors.join());
 });
 
 test.each([
   [
     'that lost its records',
-    UNAUTHENTICATED,
+    UNAUTHENTICATED_DOMAIN,
     'the domain example.org is no longer authenticated; `postrider domain verify example.org`',
   ],
   [
@@ -240,10 +240,10 @@ test.each([
 );
 
 test.each([
-  ['that lost its records are signed with its keys', UNAUTHENTICATED, 'pr20261121aaaaa'],
+  ['that lost its records are signed with its keys', UNAUTHENTICATED_DOMAIN, 'pr20261121aaaaa'],
   ['that is pending are sent unsigned', createSendingDomain(), null],
   ['that does not exist are sent unsigned', null, null],
-  ['of another account are sent unsigned', { ...AUTHENTICATED, accountId: 2 }, null],
+  ['of another account are sent unsigned', { ...AUTHENTICATED_DOMAIN, accountId: 2 }, null],
 ])('if all senders are accepted, messages of a domain %s', async (_name, domain, selectors) => {
   const { listSigningSelectors, alarms } = createSender(domain, false);
   expect(await listSigningSelectors()).toBe(selectors);
@@ -253,14 +253,14 @@ test.each([
 // Tests that the signer returns completely signed messages or rejects.
 
 const sealingKey = deriveKey(Buffer.alloc(32, 1), 'dkim');
-const AT = Date.UTC(2026, 10, 21);
+const SIGNING_TIME = Date.UTC(2026, 10, 21);
 const { data, bodyAt } = compose({
   id: '01890a5d-ac96-774b-bcce-b302099a8057',
   to: 'ann@example.com',
   from: 'shop@example.org',
   subject: 'Your order',
   message: '<html><p>Thank you.</p>',
-  acceptedAt: AT,
+  acceptedAt: SIGNING_TIME,
 });
 
 const createdKeys = await createKeys({
@@ -269,7 +269,7 @@ const createdKeys = await createKeys({
   state: 'active',
   usedSelectors: [],
   sealingKey,
-  now: AT,
+  now: SIGNING_TIME,
   random: Math.random,
 });
 const keys: readonly SigningKey[] = createdKeys.map((key) => ({ ...key, domain: 'example.org' }));
@@ -293,7 +293,7 @@ function createCountingSigner(maxKeys?: number) {
 describe('a signed message', () => {
   it('has one signature for each key, and the published records verify it', async () => {
     const { signer } = createCountingSigner();
-    const signedMessage = await signer.sign(data, bodyAt, keys, AT);
+    const signedMessage = await signer.sign(data, bodyAt, keys, SIGNING_TIME);
     expect(signedMessage.subarray(signedMessage.length - data.length).equals(data)).toBe(true);
     expect((await verifySignatures(signedMessage, txt)).map((entry) => `${entry.algorithm} ${entry.result}`)).toEqual([
       'rsa-sha256 pass',
@@ -303,8 +303,10 @@ describe('a signed message', () => {
 
   it('is identical for each signing, even under load', async () => {
     const { signer, openedKeys } = createCountingSigner();
-    const firstMessage = await signer.sign(data, bodyAt, keys, AT);
-    const signedMessages = await Promise.all(Array.from({ length: 200 }, () => signer.sign(data, bodyAt, keys, AT)));
+    const firstMessage = await signer.sign(data, bodyAt, keys, SIGNING_TIME);
+    const signedMessages = await Promise.all(
+      Array.from({ length: 200 }, () => signer.sign(data, bodyAt, keys, SIGNING_TIME)),
+    );
     expect(signedMessages.every((entry) => entry.equals(firstMessage))).toBe(true);
     expect(openedKeys).toHaveLength(2);
   });
@@ -318,7 +320,7 @@ describe('a signed message', () => {
       if (!isSigned) setImmediate(iterate);
     };
     setImmediate(iterate);
-    await signer.sign(data, bodyAt, keys, AT);
+    await signer.sign(data, bodyAt, keys, SIGNING_TIME);
     isSigned = true;
     expect(iterationCount).toBeGreaterThan(0);
   });
@@ -337,7 +339,7 @@ describe('keys', () => {
     };
     if (rsaKey === undefined || ed25519Key === undefined) throw new Error('expected two keys');
     for (const key of [rsaKey, ed25519Key, rsaKey, otherKey, rsaKey, ed25519Key])
-      await signer.sign(data, bodyAt, [key], AT);
+      await signer.sign(data, bodyAt, [key], SIGNING_TIME);
     expect(openedKeys).toEqual([rsaKey.selector, ed25519Key.selector, 'x', ed25519Key.selector]);
     const resealedKey = {
       ...ed25519Key,
@@ -347,7 +349,7 @@ describe('keys', () => {
         `dkim:example.org:${ed25519Key.selector}`,
       ),
     };
-    await signer.sign(data, bodyAt, [resealedKey], AT);
+    await signer.sign(data, bodyAt, [resealedKey], SIGNING_TIME);
     expect(openedKeys).toHaveLength(5);
   });
 
@@ -355,12 +357,14 @@ describe('keys', () => {
     const { signer } = createCountingSigner();
     const [rsaKey] = keys;
     if (rsaKey === undefined) throw new Error('expected a key');
-    await signer.sign(data, bodyAt, [rsaKey], AT);
-    await expect(signer.sign(data, bodyAt, [{ ...rsaKey, algorithm: 'ed25519' }], AT)).rejects.toThrow(
+    await signer.sign(data, bodyAt, [rsaKey], SIGNING_TIME);
+    await expect(signer.sign(data, bodyAt, [{ ...rsaKey, algorithm: 'ed25519' }], SIGNING_TIME)).rejects.toThrow(
       'is not ed25519',
     );
     expect(
-      (await verifySignatures(await signer.sign(data, bodyAt, [rsaKey], AT), txt)).map((entry) => entry.result),
+      (await verifySignatures(await signer.sign(data, bodyAt, [rsaKey], SIGNING_TIME), txt)).map(
+        (entry) => entry.result,
+      ),
     ).toEqual(['pass']);
   });
 });
@@ -403,11 +407,11 @@ describe('signing is refused for', () => {
 
   it.each(cases)('%s', async (_label, signingKeys, fault) => {
     const { signer } = createCountingSigner();
-    const signError = await signer.sign(data, bodyAt, signingKeys, AT).catch((error: unknown) => error);
+    const signError = await signer.sign(data, bodyAt, signingKeys, SIGNING_TIME).catch((error: unknown) => error);
     expect(signError).toBeInstanceOf(Error);
     const text = signError instanceof Error ? `${signError.message}\n${signError.stack}` : '';
     expect(text).toContain(fault);
     expect(text).not.toContain(sealedRsaKey);
-    expect((await signer.sign(data, bodyAt, keys, AT)).length).toBeGreaterThan(data.length);
+    expect((await signer.sign(data, bodyAt, keys, SIGNING_TIME)).length).toBeGreaterThan(data.length);
   });
 });

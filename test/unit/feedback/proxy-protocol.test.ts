@@ -4,7 +4,7 @@ import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from '../../../src/feedback/
 import { createProxyHeaderV2 } from '../../rig/proxy-header.ts';
 
 const encodeVersion1 = (line: string) => Buffer.from(`${line}\r\n`, 'latin1');
-const V6 = Buffer.from(`${'20010db8000000000000000000000009'.repeat(2)}12670019`, 'hex');
+const IPV6_ADDRESSES = Buffer.from(`${'20010db8000000000000000000000009'.repeat(2)}12670019`, 'hex');
 
 test.each([
   ['version 1, IPv4', encodeVersion1('PROXY TCP4 203.0.113.9 192.0.2.1 4711 25'), '203.0.113.9'],
@@ -12,7 +12,7 @@ test.each([
   ['version 1, unknown', encodeVersion1('PROXY UNKNOWN'), null],
   ['version 1, unknown with addresses', encodeVersion1('PROXY UNKNOWN ffff::1 ffff::2 65535 65535'), null],
   ['version 2, IPv4', createProxyHeaderV2('203.0.113.9'), '203.0.113.9'],
-  ['version 2, IPv6', createProxyHeaderV2(V6, 0x21), '2001:db8:0:0:0:0:0:9'],
+  ['version 2, IPv6', createProxyHeaderV2(IPV6_ADDRESSES, 0x21), '2001:db8:0:0:0:0:0:9'],
   [
     'version 2, IPv4-mapped',
     createProxyHeaderV2(Buffer.from(`${'00'.repeat(10)}ffffcb007109${'00'.repeat(20)}`, 'hex'), 0x21),

@@ -10,7 +10,7 @@ import {
   TRANSITIONS,
 } from '../../../src/model/message.ts';
 
-const STORE = new URL('../../../src/store/', import.meta.url);
+const STORE_FOLDER = new URL('../../../src/store/', import.meta.url);
 
 test('a recorded change has the verb and the state of its event', () => {
   const entry = { at: 1, by: 'node', detail: null, failure: null, attempt: null };
@@ -37,11 +37,11 @@ test('every recorded event results in a state of the transition table, and every
 
 test('no store defines a history verb', () => {
   const files = ['sqlite/', 'postgres/'].flatMap((folder) =>
-    readdirSync(new URL(folder, STORE)).flatMap((file) => (file.endsWith('.ts') ? [folder + file] : [])),
+    readdirSync(new URL(folder, STORE_FOLDER)).flatMap((file) => (file.endsWith('.ts') ? [folder + file] : [])),
   );
   const verbs = Object.values(RECORDED_EVENTS).map(({ verb }) => verb);
   for (const file of files) {
-    const text = readFileSync(new URL(file, STORE), 'utf8');
+    const text = readFileSync(new URL(file, STORE_FOLDER), 'utf8');
     expect(
       verbs.filter(
         (historyVerb) => text.includes(`verb: '${historyVerb}'`) || text.includes(`verb === '${historyVerb}'`),

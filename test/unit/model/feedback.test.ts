@@ -7,24 +7,24 @@ import {
 } from '../../../src/model/feedback.ts';
 import { STATES } from '../../../src/model/message.ts';
 
-const TO = 'Rita@example.com';
+const RECIPIENT = 'Rita@example.com';
 const MESSAGE = {
-  to: TO,
+  to: RECIPIENT,
   isTest: false,
   mayHaveBeenSent: false,
   isConfirmed: false,
   hasHardFailure: false,
   hasReportedBounce: false,
 } as const;
-const DELIVERED = { ...MESSAGE, state: 'delivered' } as const;
+const DELIVERED_MESSAGE = { ...MESSAGE, state: 'delivered' } as const;
 const evidence: Evidence = { status: '5.1.1', diagnostic: '550 5.1.1 no such user', reportingHost: 'mx.example.com' };
-const createRecipient = (recipient: string | null = TO, alias: string | null = null) => ({
+const createRecipient = (recipient: string | null = RECIPIENT, alias: string | null = null) => ({
   recipient,
   alias,
   evidence,
 });
-const BLOCK = { class: 'block', category: 'policy' } as const;
-const SOFT = { class: 'soft', category: 'mailbox-full' } as const;
+const BLOCK_FAILURE = { class: 'block', category: 'policy' } as const;
+const SOFT_FAILURE = { class: 'soft', category: 'mailbox-full' } as const;
 const createBounce = (members: Partial<Extract<FeedbackEvent, { kind: 'bounce' }>> = {}): FeedbackEvent => ({
   ...createRecipient(),
   kind: 'bounce',
@@ -32,7 +32,7 @@ const createBounce = (members: Partial<Extract<FeedbackEvent, { kind: 'bounce' }
   failure: { class: 'hard', category: 'mailbox-unknown' },
   ...members,
 });
-const createComplaint = (feedbackType: string, recipient: string | null = TO): FeedbackEvent => ({
+const createComplaint = (feedbackType: string, recipient: string | null = RECIPIENT): FeedbackEvent => ({
   ...createRecipient(recipient),
   kind: 'complaint',
   feedbackType,
@@ -40,7 +40,7 @@ const createComplaint = (feedbackType: string, recipient: string | null = TO): F
 
 describe('a permanent bounce', () => {
   test('about a missing mailbox ends a delivered message as bounced and suppresses the recipient, with the evidence', () => {
-    expect(decideFeedbackChange(DELIVERED, [createBounce()])).toEqual({
+    expect(decideFeedbackChange(DELIVERED_MESSAGE, [createBounce()])).toEqual({
       kind: 'change',
       to: 'bounced',
       suppress: 'bounce',
@@ -54,14 +54,14 @@ describe('a permanent bounce', () => {
   });
 
   test('for any other reason suppresses no recipient', () => {
-    expect(decideFeedbackChange(DELIVERED, [createBounce({ failure: BLOCK })])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED_MESSAGE, [createBounce({ failure: BLOCK_FAILURE })])).toMatchObject({
       to: 'bounced',
       suppress: null,
     });
   });
 
   test('without a recipient is about the only recipient of the message', () => {
-    expect(decideFeedbackChange(DELIVERED, [createBounce(createRecipient(null))])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED_MESSAGE, [createBounce(createRecipient(null))])).toMatchObject({
       to: 'bounced',
       suppress: 'bounce',
     });
@@ -69,16 +69,16 @@ describe('a permanent bounce', () => {
 
   test.each([
     ['the recipient in another letter case', 'rITA@EXAMPLE.com', null],
-    ['the recipient and its forwarding address', TO, 'rita@elsewhere.example'],
-    ['the forwarding address and the recipient', 'rita@elsewhere.example', TO],
+    ['the recipient and its forwarding address', RECIPIENT, 'rita@elsewhere.example'],
+    ['the forwarding address and the recipient', 'rita@elsewhere.example', RECIPIENT],
   ])('that names %s suppresses the recipient', (_label, recipient, alias) => {
-    expect(decideFeedbackChange(DELIVERED, [createBounce(createRecipient(recipient, alias))])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED_MESSAGE, [createBounce(createRecipient(recipient, alias))])).toMatchObject({
       suppress: 'bounce',
     });
   });
 
   test('that names only another address suppresses no recipient, and the detail contains that address', () => {
-    const change = decideFeedbackChange(DELIVERED, [createBounce(createRecipient('bob@elsewhere.example'))]);
+    const change = decideFeedbackChange(DELIVERED_MESSAGE, [createBounce(createRecipient('bob@elsewhere.example'))]);
     expect(change).toMatchObject({ kind: 'change', to: 'bounced', suppress: null });
     expect(change).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
   });
@@ -88,7 +88,10 @@ describe('a permanent bounce', () => {
       createBounce(createRecipient('bob@elsewhere.example')),
       { ...createRecipient('carol@elsewhere.example'), kind: 'delivered' } as const,
     ];
-    expect(decideFeedbackChange(DELIVERED, bounces)).toMatchObject({ kind: 'history-entry', verb: 'bounce-reported' });
+    expect(decideFeedbackChange(DELIVERED_MESSAGE, bounces)).toMatchObject({
+      kind: 'history-entry',
+      verb: 'bounce-reported',
+    });
   });
 
   test('about another address, together with a delivery to the recipient, changes nothing', () => {
@@ -96,7 +99,10 @@ describe('a permanent bounce', () => {
       createBounce(createRecipient('bob@elsewhere.example')),
       { ...createRecipient(), kind: 'delivered' } as const,
     ];
-    expect(decideFeedbackChange(DELIVERED, events)).toMatchObject({ kind: 'history-entry', verb: 'delivery-reported' });
+    expect(decideFeedbackChange(DELIVERED_MESSAGE, events)).toMatchObject({
+      kind: 'history-entry',
+      verb: 'delivery-reported',
+    });
   });
 
   test.each(['queued', 'sending'] as const)('of a message in the state %s is applied later', (state) => {
@@ -122,21 +128,21 @@ describe('a permanent bounce', () => {
 });
 
 test.each([
-  ['a soft bounce', createBounce({ permanent: false, failure: SOFT }), 'soft-bounced'],
+  ['a soft bounce', createBounce({ permanent: false, failure: SOFT_FAILURE }), 'soft-bounced'],
   ['a delay report', { ...createRecipient(), kind: 'delayed' }, 'delay-reported'],
   ['a delivery report', { ...createRecipient(), kind: 'delivered' }, 'delivery-reported'],
   ['an automatic reply', { kind: 'auto-reply', evidence }, 'auto-replied'],
   ['a not-spam report', createComplaint('not-spam'), 'complaint-reported'],
   ['an authentication failure report', createComplaint('auth-failure'), 'complaint-reported'],
 ] as const)('%s is only a history entry', (_, event, verb) => {
-  expect(decideFeedbackChange(DELIVERED, [event])).toMatchObject({ kind: 'history-entry', verb });
+  expect(decideFeedbackChange(DELIVERED_MESSAGE, [event])).toMatchObject({ kind: 'history-entry', verb });
 });
 
 describe('a complaint', () => {
   test.each(['abuse', 'fraud', 'virus', 'opt-out'])(
     'of type %s ends a delivered message as complained and suppresses the recipient',
     (type) => {
-      expect(decideFeedbackChange(DELIVERED, [createComplaint(type)])).toMatchObject({
+      expect(decideFeedbackChange(DELIVERED_MESSAGE, [createComplaint(type)])).toMatchObject({
         kind: 'change',
         to: 'complained',
         suppress: 'complaint',
@@ -146,20 +152,22 @@ describe('a complaint', () => {
   );
 
   test('with a redacted recipient is attributed to the recipient of the message', () => {
-    expect(decideFeedbackChange(DELIVERED, [createComplaint('abuse', 'redacted-3f@example.com')])).toMatchObject({
+    expect(
+      decideFeedbackChange(DELIVERED_MESSAGE, [createComplaint('abuse', 'redacted-3f@example.com')]),
+    ).toMatchObject({
       suppress: 'complaint',
     });
   });
 
   test('of an address that the message was forwarded to suppresses no recipient', () => {
-    expect(decideFeedbackChange(DELIVERED, [createComplaint('abuse', 'bob@elsewhere.example')])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED_MESSAGE, [createComplaint('abuse', 'bob@elsewhere.example')])).toMatchObject({
       to: 'complained',
       suppress: null,
     });
   });
 
   test('takes precedence over a bounce in the same report', () => {
-    expect(decideFeedbackChange(DELIVERED, [createBounce(), createComplaint('abuse')])).toMatchObject({
+    expect(decideFeedbackChange(DELIVERED_MESSAGE, [createBounce(), createComplaint('abuse')])).toMatchObject({
       to: 'complained',
     });
   });
@@ -168,9 +176,9 @@ describe('a complaint', () => {
 test.each([
   ['a bounce', 'expired', createBounce(), 'bounce'],
   ['a bounce', 'cancelled', createBounce(), 'bounce'],
-  ['a bounce for another reason', 'expired', createBounce({ failure: BLOCK }), null],
+  ['a bounce for another reason', 'expired', createBounce({ failure: BLOCK_FAILURE }), null],
   ['a bounce about another address', 'expired', createBounce(createRecipient('bob@elsewhere.example')), null],
-  ['a second bounce for another reason', 'bounced', createBounce({ failure: BLOCK }), null],
+  ['a second bounce for another reason', 'bounced', createBounce({ failure: BLOCK_FAILURE }), null],
   ['a complaint', 'bounced', createComplaint('abuse'), 'complaint'],
   ['a complaint', 'expired', createComplaint('abuse'), 'complaint'],
   ['a complaint', 'cancelled', createComplaint('abuse'), 'complaint'],
@@ -207,11 +215,11 @@ test.each([
 );
 
 test('a report that is not understood has a reason, and so has a report without events', () => {
-  expect(decideFeedbackChange(DELIVERED, [{ kind: 'unknown', reason: 'no report in it' }])).toEqual({
+  expect(decideFeedbackChange(DELIVERED_MESSAGE, [{ kind: 'unknown', reason: 'no report in it' }])).toEqual({
     kind: 'not-understood',
     reason: 'no report in it',
   });
-  expect(decideFeedbackChange(DELIVERED, [])).toMatchObject({ kind: 'not-understood' });
+  expect(decideFeedbackChange(DELIVERED_MESSAGE, [])).toMatchObject({ kind: 'not-understood' });
 });
 
 test('a simulator address of a provider changes the state and suppresses no recipient', () => {
@@ -235,7 +243,7 @@ test('a detail and a diagnostic have a maximum length, and a detail is never emp
   const longEvidence = { status: null, diagnostic: 'x'.repeat(9_000), reportingHost: null };
   const emptyEvidence = { status: null, diagnostic: null, reportingHost: null };
   const changes = [longEvidence, emptyEvidence].map((evidenceCase) =>
-    decideFeedbackChange(DELIVERED, [
+    decideFeedbackChange(DELIVERED_MESSAGE, [
       { ...createBounce(), ...createRecipient(), evidence: evidenceCase } as FeedbackEvent,
     ]),
   );
@@ -246,7 +254,7 @@ test('a detail and a diagnostic have a maximum length, and a detail is never emp
 });
 
 describe('an event of a provider', () => {
-  const createConfirmation = (recipient: string | null = TO): FeedbackEvent => ({
+  const createConfirmation = (recipient: string | null = RECIPIENT): FeedbackEvent => ({
     ...createRecipient(recipient),
     kind: 'confirmed',
   });

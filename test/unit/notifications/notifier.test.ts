@@ -5,18 +5,18 @@ import type { TargetResult } from '../../../src/notifications/target.ts';
 import {
   createAttention,
   createNotifierRig,
-  DELIVERED,
+  DELIVERED_RESULT,
   HTTPS_TARGET,
   MAIL_TARGET,
   NOTIFIER_START,
-  REFUSED,
+  REFUSED_RESULT,
 } from '../../rig/notifier.ts';
 import { STORES } from '../../rig/stores.ts';
 
 const MINUTE_MS = 60_000;
-const LOCKED = createAttention('account-locked', 'shop');
-const BREAKER = createAttention('circuit-breaker-open');
-const OUTAGE = createAttention('database-unavailable');
+const LOCKED_ITEM = createAttention('account-locked', 'shop');
+const BREAKER_ITEM = createAttention('circuit-breaker-open');
+const OUTAGE_ITEM = createAttention('database-unavailable');
 
 describe.each(STORES)('over the $name store', ({ open }) => {
   async function createRig(targets?: readonly NotificationTarget[]) {
@@ -28,7 +28,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
   test('the start and the end of an item are delivered once to each target, and mail receives no failure of the transport', async () => {
     const { store, rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
     rig.startNode('a');
-    rig.items = [LOCKED, BREAKER];
+    rig.items = [LOCKED_ITEM, BREAKER_ITEM];
     await rig.advance(30_000);
     rig.items = [];
     await rig.advance(2 * MINUTE_MS);
@@ -55,7 +55,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
   test('exactly one of several nodes sends the notification of each change, and a restart repeats nothing', async () => {
     const { rig } = await createRig();
     const nodes = ['a', 'b', 'c'].map((name) => rig.startNode(name));
-    rig.items = [LOCKED];
+    rig.items = [LOCKED_ITEM];
     await rig.advance(MINUTE_MS);
     for (const node of nodes) await node.stop(0);
     const ids = rig.attempts.map(({ id }) => id);
@@ -74,10 +74,10 @@ describe.each(STORES)('over the $name store', ({ open }) => {
   test('a change that happened while no node ran causes a notification after the restart', async () => {
     const { rig } = await createRig();
     const node = rig.startNode('a');
-    rig.items = [LOCKED];
+    rig.items = [LOCKED_ITEM];
     await rig.advance(MINUTE_MS);
     await node.stop(0);
-    rig.items = [BREAKER];
+    rig.items = [BREAKER_ITEM];
     await rig.advance(10 * MINUTE_MS);
     rig.startNode('b');
     await rig.advance(1_000);
@@ -87,8 +87,8 @@ describe.each(STORES)('over the $name store', ({ open }) => {
   test('a notification whose node was killed during the attempt is delivered by another node, with the same id and body', async () => {
     const { rig } = await createRig();
     const killedNode = rig.startNode('a');
-    rig.answer = ({ node }) => (node === 'a' ? new Promise<TargetResult>(() => undefined) : DELIVERED);
-    rig.items = [LOCKED];
+    rig.answer = ({ node }) => (node === 'a' ? new Promise<TargetResult>(() => undefined) : DELIVERED_RESULT);
+    rig.items = [LOCKED_ITEM];
     await rig.advance(2_000);
     expect(rig.attempts.map(({ node }) => node)).toEqual(['a']);
     // A killed process waits for no attempt.
@@ -103,8 +103,8 @@ describe.each(STORES)('over the $name store', ({ open }) => {
   test('a failed attempt is repeated with the same id, and fails permanently after the last attempt', async () => {
     const { store, rig } = await createRig();
     rig.startNode('a');
-    rig.answer = () => REFUSED;
-    rig.items = [LOCKED];
+    rig.answer = () => REFUSED_RESULT;
+    rig.items = [LOCKED_ITEM];
     await rig.advance(10 * MINUTE_MS);
     const count = rig.attempts.length;
     expect(count).toBeGreaterThan(2);
@@ -112,7 +112,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect(await store.listNotifications(HTTPS_TARGET.text, 1)).toMatchObject([
       { status: 'pending', attempts: count, error: 'status 500' },
     ]);
-    rig.answer = () => ({ ...REFUSED, isFinal: true });
+    rig.answer = () => ({ ...REFUSED_RESULT, isFinal: true });
     await rig.advance(30 * MINUTE_MS);
     expect(await store.listNotifications(HTTPS_TARGET.text, 1)).toMatchObject([{ status: 'failed' }]);
     expect(rig.events.at(-1)?.type).toBe('notification.failed');
@@ -129,10 +129,10 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     const { rig } = await createRig([silentTarget, HTTPS_TARGET]);
     rig.startNode('a');
     rig.answer = ({ target }) =>
-      target === silentTarget.text ? new Promise<TargetResult>(() => undefined) : DELIVERED;
-    rig.items = [LOCKED];
+      target === silentTarget.text ? new Promise<TargetResult>(() => undefined) : DELIVERED_RESULT;
+    rig.items = [LOCKED_ITEM];
     await rig.advance(20_000);
-    rig.items = [LOCKED, BREAKER];
+    rig.items = [LOCKED_ITEM, BREAKER_ITEM];
     await rig.advance(2 * MINUTE_MS);
     const perTarget = (text: string) => rig.attempts.filter(({ target }) => target === text).length;
     expect([perTarget(silentTarget.text), perTarget(HTTPS_TARGET.text)]).toEqual([1, 2]);
@@ -142,11 +142,11 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     const { rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
     for (const name of ['a', 'b']) rig.startNode(name);
     await rig.advance(MINUTE_MS);
-    rig.outage = OUTAGE;
-    rig.items = [OUTAGE];
+    rig.outage = OUTAGE_ITEM;
+    rig.items = [OUTAGE_ITEM];
     await rig.advance(20_000);
     expect(rig.attempts).toEqual([]);
-    rig.answer = ({ node }) => (node === 'a' && rig.attempts.length === 1 ? REFUSED : DELIVERED);
+    rig.answer = ({ node }) => (node === 'a' && rig.attempts.length === 1 ? REFUSED_RESULT : DELIVERED_RESULT);
     await rig.advance(90 * MINUTE_MS);
     expect(rig.listChanges()).toEqual(Array.from({ length: 3 }, () => [['database-unavailable'], []]));
     expect(rig.attempts.map(({ node }) => node).sort()).toEqual(['a', 'a', 'b']);
@@ -163,12 +163,12 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     rig.startNode('a');
     const response = Promise.withResolvers<TargetResult>();
     rig.answer = () => response.promise;
-    rig.outage = OUTAGE;
+    rig.outage = OUTAGE_ITEM;
     await rig.advance(45_000);
     rig.outage = null;
     await rig.advance(30_000);
-    rig.answer = () => DELIVERED;
-    response.resolve(DELIVERED);
+    rig.answer = () => DELIVERED_RESULT;
+    response.resolve(DELIVERED_RESULT);
     await rig.advance(2 * MINUTE_MS);
     expect(rig.listChanges()).toEqual([
       [['database-unavailable'], []],
@@ -179,12 +179,12 @@ describe.each(STORES)('over the $name store', ({ open }) => {
   test('the end of an outage causes a notification even if a shorter outage follows before the end is recorded', async () => {
     const { rig } = await createRig();
     rig.startNode('a');
-    rig.outage = OUTAGE;
+    rig.outage = OUTAGE_ITEM;
     await rig.advance(45_000);
     rig.isStoreFailing = true;
     rig.outage = null;
     await rig.advance(15_000);
-    rig.outage = OUTAGE;
+    rig.outage = OUTAGE_ITEM;
     await rig.advance(15_000);
     rig.outage = null;
     rig.isStoreFailing = false;
@@ -198,9 +198,9 @@ describe.each(STORES)('over the $name store', ({ open }) => {
   test('a short outage causes no notification, and a step of the clock repeats nothing', async () => {
     const { rig } = await createRig();
     rig.startNode('a');
-    rig.items = [LOCKED];
+    rig.items = [LOCKED_ITEM];
     await rig.advance(MINUTE_MS);
-    rig.outage = OUTAGE;
+    rig.outage = OUTAGE_ITEM;
     await rig.advance(25_000);
     rig.outage = null;
     rig.clock.setForward(-86_400_000);

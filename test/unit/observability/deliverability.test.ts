@@ -24,7 +24,14 @@ import { selectCaseCount } from '../../rig/sample.ts';
 
 const START = Date.UTC(2030, 0, 1, 10);
 const FAILURE = { category: 'policy', status: null, diagnostic: null } as const;
-const SETTLED = { attempts: 1, attempt: null, dueAt: null, reportedBy: null, suppresses: false, detail: null } as const;
+const SETTLED_MEMBERS = {
+  attempts: 1,
+  attempt: null,
+  dueAt: null,
+  reportedBy: null,
+  suppresses: false,
+  detail: null,
+} as const;
 
 /**
  * Creates both counters as subscribers of one publisher. `written` contains the last version of each row, as the store
@@ -91,7 +98,7 @@ const CHANGES = fc.constantFrom(
 
 function publishChange({ events, clock, accept }: Rig, change: string, to: string, accountId: number): void {
   const members = { at: clock.now(), id: 'm', accountId, to, from: `shop@s${accountId}.example` };
-  const settledChange = { ...members, ...SETTLED, acceptedAt: clock.now() - 1_000, failure: null };
+  const settledChange = { ...members, ...SETTLED_MEMBERS, acceptedAt: clock.now() - 1_000, failure: null };
   const failure = { ...FAILURE, class: accountId % 2 === 0 ? 'hard' : 'block' } as const;
   switch (change) {
     case 'accepted':

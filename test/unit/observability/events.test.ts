@@ -14,7 +14,7 @@ import { createTrafficHandlers, startTrafficCounter } from '../../../src/observa
 import { createAttempt } from '../../rig/messages.ts';
 
 const MESSAGE = { id: 'm-1', accountId: 7, to: 'ada@example.com' };
-const SETTLED: readonly SettledEventType[] = [
+const SETTLED_EVENT_TYPES: readonly SettledEventType[] = [
   'message.delivered',
   'message.deferred',
   'message.bounced',
@@ -244,8 +244,8 @@ test('lost database files are an alarm with reason and remedy in the log, and th
 
 test('every recorded change of state has a log line', () => {
   const { publish, logged } = createSubscribers();
-  for (const type of SETTLED) publish(changeEvent(type));
-  expect(logged().map(({ event }) => event)).toEqual(SETTLED);
+  for (const type of SETTLED_EVENT_TYPES) publish(changeEvent(type));
+  expect(logged().map(({ event }) => event)).toEqual(SETTLED_EVENT_TYPES);
 });
 
 test('events of a disabled level have no line', () => {

@@ -2,7 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { afterEach, expect, test } from 'vitest';
 
-const LOG = new URL('../../../src/observability/log.ts', import.meta.url).href;
+const LOG_MODULE = new URL('../../../src/observability/log.ts', import.meta.url).href;
 const LINE_COUNT = 20_000;
 
 const children: ChildProcess[] = [];
@@ -16,7 +16,7 @@ afterEach(() => {
  */
 const SCRIPT = `
   process.stdout.on('error', () => {}); // as the command line does
-  const { createLog } = await import(${JSON.stringify(LOG)});
+  const { createLog } = await import(${JSON.stringify(LOG_MODULE)});
   const log = createLog('info');
   for (let i = 0; i < ${LINE_COUNT}; i += 1) log.write('node.leases_recovered', { node: 'x'.repeat(200), count: i });
   setInterval(() => process.stderr.write('alive ' + log.getDroppedLineCount() + '\\n'), 100);

@@ -20,7 +20,7 @@ function recordSpans(): InMemorySpanExporter {
   return exporter;
 }
 
-const DELIVERED: StateChange = {
+const DELIVERED_CHANGE: StateChange = {
   to: 'delivered',
   dueAt: null,
   suppress: null,
@@ -45,12 +45,12 @@ test('request, attempts and reports of a message form one trace, whose id is the
   traces?.traceAttempt(
     leasedMessage,
     { ...deferredAttempt, startedAt: at + 5, tookMs: 30 },
-    { ...DELIVERED, to: 'queued' },
+    { ...DELIVERED_CHANGE, to: 'queued' },
   );
   traces?.traceAttempt(
     { ...leasedMessage, attempts: 2 },
     { ...createAttempt(), startedAt: at + 60_000, tookMs: 40 },
-    DELIVERED,
+    DELIVERED_CHANGE,
   );
   traces?.traceReport(message.id, 'bounced', at + 90_000);
   const spans = exporter.getFinishedSpans();

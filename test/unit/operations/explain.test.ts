@@ -30,7 +30,7 @@ const ACCOUNT: Account = {
   rateWindowAt: null,
 };
 
-const QUEUED: StoredMessage = {
+const QUEUED_MESSAGE: StoredMessage = {
   id: '01990000-0000-7000-8000-000000000001',
   accountId: 1,
   keyId: 1,
@@ -56,9 +56,13 @@ function createEvent(verb: string, overrides: Partial<HistoryEntry> = {}): Histo
 }
 
 type Delivery = NonNullable<RuntimeStatus['delivery']>;
-const DELIVERING: Delivery = { breaker: { state: 'closed', retryAt: null }, alarms: [], lastFailure: null };
-const OPEN: Delivery = {
-  ...DELIVERING,
+const CLOSED_BREAKER_DELIVERY: Delivery = {
+  breaker: { state: 'closed', retryAt: null },
+  alarms: [],
+  lastFailure: null,
+};
+const OPEN_BREAKER_DELIVERY: Delivery = {
+  ...CLOSED_BREAKER_DELIVERY,
   breaker: { state: 'open', retryAt: BASE_TIME + 3 * MINUTE_MS },
   lastFailure: { text: 'connection: 127.0.0.1:9 connection refused', at: BASE_TIME + 30_000 },
 };
@@ -68,13 +72,13 @@ function explainText(
   account: Account | null = ACCOUNT,
   now = BASE_TIME + MINUTE_MS,
   lists: readonly ListedSuppression[] = [],
-  status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
+  status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: CLOSED_BREAKER_DELIVERY },
 ): string {
   const ages = { maxAgeMs: 24 * HOUR_MS, keepBodyMs: 48 * HOUR_MS };
-  return explain({ message: { ...QUEUED, ...message }, account, lists, status, now, ...ages }).join('\n');
+  return explain({ message: { ...QUEUED_MESSAGE, ...message }, account, lists, status, now, ...ages }).join('\n');
 }
 
-const DEFERRED = createAttempt({
+const DEFERRED_ATTEMPT = createAttempt({
   kind: 'deferred',
   reason: 'mailbox-full',
   scope: 'message',
@@ -85,11 +89,11 @@ describe('the wait reason', () => {
   const getWaitReason = (
     message: Partial<StoredMessage>,
     account: Account = ACCOUNT,
-    status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: DELIVERING },
-  ) => describeWaitReason({ message: { ...QUEUED, ...message }, account, status, now: BASE_TIME + MINUTE_MS });
+    status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: CLOSED_BREAKER_DELIVERY },
+  ) => describeWaitReason({ message: { ...QUEUED_MESSAGE, ...message }, account, status, now: BASE_TIME + MINUTE_MS });
 
   it('states what a message that has not ended waits for', () => {
-    const events = [...QUEUED.events, createEvent('deferred', { attempt: DEFERRED })];
+    const events = [...QUEUED_MESSAGE.events, createEvent('deferred', { attempt: DEFERRED_ATTEMPT })];
     expect(getWaitReason({ dueAt: BASE_TIME + 6 * MINUTE_MS, events })).toBe(
       'the next attempt, in 5 min; the last attempt was deferred: mailbox-full, 452 4.2.2 mailbox full',
     );
@@ -103,10 +107,14 @@ describe('the wait reason', () => {
   });
 
   it('does not mention a free connection while the circuit breaker is open or its state is unknown', () => {
-    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: OPEN })).toBe(
+    expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: OPEN_BREAKER_DELIVERY })).toBe(
       'the next hop: the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min; last failure: connection: 127.0.0.1:9 connection refused',
     );
-    const probingDelivery = { ...OPEN, breaker: { state: 'half-open', retryAt: null }, lastFailure: null } as const;
+    const probingDelivery = {
+      ...OPEN_BREAKER_DELIVERY,
+      breaker: { state: 'half-open', retryAt: null },
+      lastFailure: null,
+    } as const;
     expect(getWaitReason({ dueAt: BASE_TIME }, ACCOUNT, { delivery: probingDelivery })).toBe(
       'the next hop: the circuit breaker is half-open and one message probes the next hop',
     );
@@ -174,7 +182,7 @@ describe('the explanation', () => {
     const text = explainText({
       dueAt: BASE_TIME + 6 * MINUTE_MS,
       attempts: 1,
-      events: [createEvent('deferred', { attempt: DEFERRED })],
+      events: [createEvent('deferred', { attempt: DEFERRED_ATTEMPT })],
     });
     expect(text).toContain('One delivery attempt was made; the next one is at 2030-01-01 12:06:00Z, in 5 min.');
     expect(text).toContain(
@@ -191,7 +199,9 @@ describe('the explanation', () => {
   });
 
   it('states that the circuit breaker is open, with its cause and the next probe', () => {
-    const text = explainText({ dueAt: BASE_TIME }, ACCOUNT, BASE_TIME + MINUTE_MS, [], { delivery: OPEN });
+    const text = explainText({ dueAt: BASE_TIME }, ACCOUNT, BASE_TIME + MINUTE_MS, [], {
+      delivery: OPEN_BREAKER_DELIVERY,
+    });
     expect(text).toContain(
       'has been due since 2030-01-01 12:00:00Z: it waits because the circuit breaker is open after several failures in a row; one message probes the next hop at 2030-01-01 12:03:00Z, in 2 min.',
     );
@@ -199,7 +209,9 @@ describe('the explanation', () => {
       'The last failure, at 2030-01-01 12:00:30Z: connection: 127.0.0.1:9 connection refused. `postrider doctor`',
     );
     expect(
-      explainText({ dueAt: BASE_TIME + HOUR_MS }, ACCOUNT, BASE_TIME + MINUTE_MS, [], { delivery: OPEN }),
+      explainText({ dueAt: BASE_TIME + HOUR_MS }, ACCOUNT, BASE_TIME + MINUTE_MS, [], {
+        delivery: OPEN_BREAKER_DELIVERY,
+      }),
     ).toContain('Currently, the circuit breaker is open after several failures in a row');
   });
 
@@ -278,7 +290,7 @@ describe('the explanation', () => {
   });
 
   it('counts attempts with an outcome, not leases', () => {
-    expect(explainText({ attempts: 3, events: [createEvent('deferred', { attempt: DEFERRED })] })).toContain(
+    expect(explainText({ attempts: 3, events: [createEvent('deferred', { attempt: DEFERRED_ATTEMPT })] })).toContain(
       'One delivery attempt was made',
     );
     expect(explainText({ attempts: 3 })).toContain('No delivery attempt has been made yet');
@@ -350,8 +362,8 @@ describe('the explanation', () => {
       state: 'uncertain',
       events: [createEvent('uncertain', { attempt: createAttempt({ kind: 'unanswered', reply }) })],
     });
-    expect(text).toContain(`postrider message retry ${QUEUED.id}`);
-    expect(text).toContain(`postrider message cancel ${QUEUED.id}`);
+    expect(text).toContain(`postrider message retry ${QUEUED_MESSAGE.id}`);
+    expect(text).toContain(`postrider message cancel ${QUEUED_MESSAGE.id}`);
     expect(text).toContain('the connection ended before the reply');
   });
 
@@ -389,13 +401,13 @@ describe('the explanation', () => {
 
   it('mentions a retry by an operator and a recovered lease', () => {
     const events = [
-      ...QUEUED.events,
-      createEvent('deferred', { attempt: DEFERRED }),
+      ...QUEUED_MESSAGE.events,
+      createEvent('deferred', { attempt: DEFERRED_ATTEMPT }),
       createEvent('retried', { by: 'operator' }),
     ];
     expect(explainText({ events })).toContain('An operator made it due immediately at 2030-01-01 12:00:02Z.');
     const recoveredEvent = createEvent('recovered', { detail: 'the lease ended before the message was sent' });
-    expect(explainText({ events: [...QUEUED.events, recoveredEvent] })).toContain(
+    expect(explainText({ events: [...QUEUED_MESSAGE.events, recoveredEvent] })).toContain(
       'returned to the queue at 2030-01-01 12:00:02Z: the lease ended before the message was sent.',
     );
   });
@@ -410,18 +422,18 @@ describe('the explanation', () => {
       ...overrides,
     };
   };
-  const SUPPRESSED = {
+  const SUPPRESSED_MESSAGE = {
     state: 'suppressed',
     endedAt: BASE_TIME,
     events: [
-      ...QUEUED.events,
+      ...QUEUED_MESSAGE.events,
       createEvent('suppressed', { by: 'store', detail: 'the recipient is on the suppression list' }),
     ],
   } as const;
 
   it('gives each suppression its list, reason, time, cause and the command that removes it', () => {
     const source = '01990000-0000-7000-8000-00000000000a';
-    const text = explainText(SUPPRESSED, ACCOUNT, BASE_TIME, [
+    const text = explainText(SUPPRESSED_MESSAGE, ACCOUNT, BASE_TIME, [
       createEntry({ list: '*' }),
       createEntry({ reason: 'bounce', source }),
     ]);
@@ -435,19 +447,19 @@ describe('the explanation', () => {
 
   it('states that new messages are sent when the recipient is no longer suppressed', () => {
     for (const lists of [[], [createEntry({ list: 'another account' })]]) {
-      const text = explainText(SUPPRESSED, ACCOUNT, BASE_TIME, lists);
+      const text = explainText(SUPPRESSED_MESSAGE, ACCOUNT, BASE_TIME, lists);
       expect(text).toContain('new messages to it are sent');
       expect(text).not.toContain('suppression remove');
     }
     const simulatedEvent = createEvent('suppressed', { by: 'simulator' });
-    expect(explainText({ ...SUPPRESSED, events: [simulatedEvent] })).toContain(
+    expect(explainText({ ...SUPPRESSED_MESSAGE, events: [simulatedEvent] })).toContain(
       'the simulator always suppresses this address',
     );
   });
 
   it('names the message itself as the cause of a suppression', () => {
     for (const state of ['bounced', 'complained'] as const) {
-      const lists = [createEntry({ reason: state === 'bounced' ? 'bounce' : 'complaint', source: QUEUED.id })];
+      const lists = [createEntry({ reason: state === 'bounced' ? 'bounce' : 'complaint', source: QUEUED_MESSAGE.id })];
       expect(explainText({ state, endedAt: BASE_TIME }, ACCOUNT, BASE_TIME, lists)).toContain('of this message.');
       expect(explainText({ state, endedAt: BASE_TIME })).not.toContain('suppression list of');
     }

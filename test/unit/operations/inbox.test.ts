@@ -12,16 +12,16 @@ import { createCapturedSource } from '../../rig/captured-message.ts';
 import { measureProcessorMs } from '../../rig/processor-time.ts';
 
 const ids = [3, 2, 1].map((n) => `0192a3b4-c5d6-7e8f-9012-34567890000${n}`);
-const [NEWEST = '', MIDDLE = '', OLDEST = ''] = ids;
-const UNKNOWN = '0192a3b4-c5d6-7e8f-9012-345678900009';
-const HOSTILE = '</script><script>alert(1)</script>"\'&\u2028\ud83d\ude00';
+const [NEWEST_ID = '', MIDDLE_ID = '', OLDEST_ID = ''] = ids;
+const UNKNOWN_ID = '0192a3b4-c5d6-7e8f-9012-345678900009';
+const HOSTILE_TEXT = '</script><script>alert(1)</script>"\'&\u2028\ud83d\ude00';
 
 const SOURCE = createCapturedSource('<html><p>x</p></html>');
 const ENTRY = {
   to: 'ada@example.com',
   from: 'shop@example.org',
   returnPath: 'b-1@bounces.example.org',
-  subject: HOSTILE,
+  subject: HOSTILE_TEXT,
 };
 const entries: readonly InboxEntry[] = ids.map((id) => ({ id, at: 1_700_000_000_000, ...ENTRY }));
 const inbox: Inbox = {
@@ -42,17 +42,17 @@ describe('the list', () => {
       ok: true,
       value: { messages: pageIds.map((id) => ({ id, at: AT, ...ENTRY })), next },
     });
-    expect(await list({ limit: '2' })).toMatchObject(listIds([NEWEST, MIDDLE], MIDDLE));
-    expect(await list({ limit: '2', before: MIDDLE })).toMatchObject(listIds([OLDEST], null));
+    expect(await list({ limit: '2' })).toMatchObject(listIds([NEWEST_ID, MIDDLE_ID], MIDDLE_ID));
+    expect(await list({ limit: '2', before: MIDDLE_ID })).toMatchObject(listIds([OLDEST_ID], null));
     expect(await list({})).toMatchObject(listIds(ids, null));
     expect(await list({}, { ...inbox, list: async () => [] })).toMatchObject(listIds([], null));
   });
 
   test('with a search has the matching messages, and the next page continues after the searched messages', async () => {
     const subjects = new Map([
-      [NEWEST, 'Your receipt'],
-      [MIDDLE, 'Reset your password'],
-      [OLDEST, 'RECEIPT 7'],
+      [NEWEST_ID, 'Your receipt'],
+      [MIDDLE_ID, 'Reset your password'],
+      [OLDEST_ID, 'RECEIPT 7'],
     ]);
     const searchedEntries = entries.map((entry) => ({ ...entry, subject: subjects.get(entry.id) ?? '' }));
     const searchedInbox = { ...inbox, list: async (limit: number) => searchedEntries.slice(0, limit) };
@@ -60,12 +60,12 @@ describe('the list', () => {
       const result = await list(input, from);
       return result.ok ? [result.value.messages.map(({ id }) => id), result.value.next] : result.error;
     };
-    expect(await search({ search: ' Receipt' })).toEqual([[NEWEST, OLDEST], null]);
-    expect(await search({ search: 'receipt', limit: 1 })).toEqual([[NEWEST], NEWEST]);
+    expect(await search({ search: ' Receipt' })).toEqual([[NEWEST_ID, OLDEST_ID], null]);
+    expect(await search({ search: 'receipt', limit: 1 })).toEqual([[NEWEST_ID], NEWEST_ID]);
     expect(await search({ search: 'ADA@' })).toEqual([ids, null]);
     expect(await search({ search: 'nothing' })).toEqual([[], null]);
     const fullList = Array.from({ length: 1_000 }, () => ({ ...entries[0], subject: 'x' }) as InboxEntry);
-    expect(await search({ search: 'nothing' }, { ...inbox, list: async () => fullList })).toEqual([[], NEWEST]);
+    expect(await search({ search: 'nothing' }, { ...inbox, list: async () => fullList })).toEqual([[], NEWEST_ID]);
   });
 
   test.each([
@@ -79,7 +79,7 @@ describe('the list', () => {
     ['before', ''],
     ['before', 'elsewhere'],
     ['before', '../../etc'],
-    ['before', [OLDEST, OLDEST]],
+    ['before', [OLDEST_ID, OLDEST_ID]],
   ])('%s of %j is invalid', async (field, value) => {
     expect(await list({ [field]: value })).toMatchObject({ ok: false, error: { code: 'invalid', field } });
   });
@@ -92,10 +92,10 @@ describe('the list', () => {
 
 describe('one message', () => {
   test('has its decoded header fields in order, its text, and whether it has HTML', async () => {
-    expect(await show(OLDEST)).toMatchObject({
+    expect(await show(OLDEST_ID)).toMatchObject({
       ok: true,
       value: {
-        id: OLDEST,
+        id: OLDEST_ID,
         at: AT,
         ...ENTRY,
         headers: [
@@ -112,12 +112,12 @@ describe('one message', () => {
     });
   });
 
-  test.each([UNKNOWN, '../../etc/passwd', 'x'])('%j is not found', async (id) => {
+  test.each([UNKNOWN_ID, '../../etc/passwd', 'x'])('%j is not found', async (id) => {
     expect(await show(id)).toMatchObject({ ok: false, error: { code: 'not-found', field: 'id' } });
   });
 
   test('and the list are not found unless the transport is capture:', async () => {
-    for (const answer of [await show(OLDEST, null), await list({}, null)])
+    for (const answer of [await show(OLDEST_ID, null), await list({}, null)])
       expect(answer).toMatchObject({ ok: false, error: { code: 'not-found', field: null } });
   });
 });

@@ -15,7 +15,7 @@ import { createAttempt } from '../../rig/messages.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
 const HOUR_MS = 3_600_000;
-const SERVICE: RuntimeStatus = {
+const RUNTIME_STATUS: RuntimeStatus = {
   node: 'a',
   version: '1.2.3',
   storeFault: null,
@@ -27,7 +27,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Overv
   return {
     now: NOW,
     settings: loadSettings(environment, null),
-    status: SERVICE,
+    status: RUNTIME_STATUS,
     steps: [],
     recent: [],
     queue: { queued: 0, sending: 0, uncertain: 0, oldest: null },
@@ -46,8 +46,8 @@ function createInput(environment: Record<string, string>, changes: Partial<Overv
     ...changes,
   };
 }
-const RELAY = { POSTRIDER_TRANSPORT: 'smtp://user:secret@relay.example:587?tls=required' };
-const SHARED = { ...RELAY, POSTRIDER_DATABASE: 'postgres://u:p@db.example/mail' };
+const RELAY_SETTINGS = { POSTRIDER_TRANSPORT: 'smtp://user:secret@relay.example:587?tls=required' };
+const SHARED_DATABASE_SETTINGS = { ...RELAY_SETTINGS, POSTRIDER_DATABASE: 'postgres://u:p@db.example/mail' };
 const getHealth = (input: OverviewInput, part: string) => listHealth(input).find((item) => item.part === part);
 const createNode = (name: string, aliveUntil: number, roles = ['api', 'deliver']) => ({
   name,
@@ -62,9 +62,9 @@ const createNode = (name: string, aliveUntil: number, roles = ['api', 'deliver']
 });
 
 test('a healthy service has no problem to report and shows no password', () => {
-  expect(listAttention(createInput(RELAY))).toEqual([]);
-  expect(JSON.stringify(listHealth(createInput(RELAY)))).not.toContain('secret');
-  expect(listHealth(createInput(RELAY)).map(({ part, level }) => [part, level])).toEqual([
+  expect(listAttention(createInput(RELAY_SETTINGS))).toEqual([]);
+  expect(JSON.stringify(listHealth(createInput(RELAY_SETTINGS)))).not.toContain('secret');
+  expect(listHealth(createInput(RELAY_SETTINGS)).map(({ part, level }) => [part, level])).toEqual([
     ['database', 'ok'],
     ['transport', 'ok'],
     ['domains', 'ok'],
@@ -74,9 +74,9 @@ test('a healthy service has no problem to report and shows no password', () => {
 
 test('a store that does not commit and an open circuit breaker are reported first', () => {
   const breaker = { state: 'open', retryAt: NOW + 60_000 } as const;
-  const input = createInput(RELAY, {
+  const input = createInput(RELAY_SETTINGS, {
     status: {
-      ...SERVICE,
+      ...RUNTIME_STATUS,
       storeFault: 'the store cannot commit',
       delivery: { breaker, alarms: [], lastFailure: null },
     },
@@ -96,7 +96,7 @@ test('a store that does not commit and an open circuit breaker are reported firs
 
 test('removed files of the database are reported with the remedy of the store', () => {
   const storeFault = 'the database file was removed';
-  const input = createInput(RELAY, { status: { ...SERVICE, storeFault, storeRemedy: 'Put it back.' } });
+  const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, storeFault, storeRemedy: 'Put it back.' } });
   expect(getHealth(input, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
   expect(listAttention(input)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
 });
@@ -112,7 +112,7 @@ test('an alarm is reported with the text of the next hop for one hour, each reas
   createAlarm('configuration', 'first', NOW - 2_000);
   createAlarm('configuration', '535 bad credentials', NOW - 1_000);
   createAlarm('reputation', '550 blocked', NOW - HOUR_MS);
-  const input = createInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
+  const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, delivery: status.read(NOW) } });
   expect(getHealth(input, 'transport')).toMatchObject({ level: 'warning' });
   expect(listAttention(input)).toMatchObject([
     { level: 'failure', text: 'The next hop rejects this service (configuration), 1 s ago: 535 bad credentials' },
@@ -130,7 +130,7 @@ test('open circuit breakers and alarms of other live nodes are listed once', () 
     { ...createNode('dead', NOW), delivery: createDelivery(NOW) },
   ];
   // The current status of this node, which is node a, replaces its stored status.
-  expect(listAttention(createInput(SHARED, { nodes })).slice(0, 2)).toMatchObject([
+  expect(listAttention(createInput(SHARED_DATABASE_SETTINGS, { nodes })).slice(0, 2)).toMatchObject([
     { code: 'circuit-breaker-open', subject: null, text: expect.stringContaining('open on 2 of 3 nodes: smtp://') },
     { code: 'next-hop-refusal', subject: 'configuration', text: expect.stringContaining(`535 at ${NOW - 1_000}`) },
   ]);
@@ -144,9 +144,9 @@ test('alarms of other nodes are reported by their number', () => {
   const recentSteps: TrafficStep[] = [
     { ...zeroCounts, at: NOW - 60_000, alarmed: 3, latencies: new Map(), confirmations: new Map(), bounces: new Map() },
   ];
-  const input = createInput(SHARED, {
+  const input = createInput(SHARED_DATABASE_SETTINGS, {
     recent: recentSteps,
-    status: { ...SERVICE, delivery: null },
+    status: { ...RUNTIME_STATUS, delivery: null },
     nodes: [createNode('b', NOW + 9_000)],
   });
   expect(getHealth(input, 'transport')?.text).toContain('this node does not deliver');
@@ -162,7 +162,7 @@ test('a signing failure is reported with its cause, and not as a fault of the ne
   const status = trackRuntimeStatus();
   const error = new Error('the DKIM key cannot be opened');
   status.handlers['message.signing_failed']?.({ type: 'message.signing_failed', at: NOW - 2_000, error });
-  const input = createInput(RELAY, { status: { ...SERVICE, delivery: status.read(NOW) } });
+  const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, delivery: status.read(NOW) } });
   expect(listAttention(input)).toMatchObject([
     { level: 'failure', text: 'Messages cannot be signed, 2 s ago: the DKIM key cannot be opened', page: '/domains' },
   ]);
@@ -170,7 +170,9 @@ test('a signing failure is reported with its cause, and not as a fault of the ne
 });
 
 test('nodes past the liveness timeout are reported, and so is a cluster in which no node delivers', () => {
-  const input = createInput(SHARED, { nodes: [createNode('a', NOW + 9_000, ['api']), createNode('b', NOW - 60_000)] });
+  const input = createInput(SHARED_DATABASE_SETTINGS, {
+    nodes: [createNode('a', NOW + 9_000, ['api']), createNode('b', NOW - 60_000)],
+  });
   expect(getHealth(input, 'nodes')).toEqual({
     part: 'nodes',
     level: 'failure',
@@ -183,11 +185,11 @@ test('nodes past the liveness timeout are reported, and so is a cluster in which
 });
 
 test('feedback is reported only if it is configured, with the number of reports that were not understood', () => {
-  const store = { ...createInput(RELAY).store, notUnderstoodCount: 2 };
-  expect(getHealth(createInput(RELAY, { store }), 'feedback')).toBeUndefined();
-  expect(listAttention(createInput(RELAY, { store }))).toEqual([]);
+  const store = { ...createInput(RELAY_SETTINGS).store, notUnderstoodCount: 2 };
+  expect(getHealth(createInput(RELAY_SETTINGS, { store }), 'feedback')).toBeUndefined();
+  expect(listAttention(createInput(RELAY_SETTINGS, { store }))).toEqual([]);
   const feedbackSettings = {
-    ...RELAY,
+    ...RELAY_SETTINGS,
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
   };
@@ -210,7 +212,7 @@ test('an endpoint that the service disabled is listed with the cause, the conseq
     lastSuccessAt: null,
   };
   const store = {
-    ...createInput(RELAY).store,
+    ...createInput(RELAY_SETTINGS).store,
     disabledWebhooks: [
       {
         ...{ id: 7, url: 'https://hooks.example.com/a?token=secret-word', ...members },
@@ -219,7 +221,7 @@ test('an endpoint that the service disabled is listed with the cause, the conseq
       { id: 8, url: 'https://hooks.example.com/b', ...members, disabled: { reason: 'failing', at: NOW } },
     ] as const,
   };
-  const items = listAttention(createInput(RELAY, { store }));
+  const items = listAttention(createInput(RELAY_SETTINGS, { store }));
   expect(items).toMatchObject([
     { level: 'failure', remedy: expect.stringContaining('`postrider webhook enable wh_7`') },
     { level: 'failure', remedy: expect.stringContaining('`postrider webhook enable wh_8`') },
@@ -229,5 +231,5 @@ test('an endpoint that the service disabled is listed with the cause, the conseq
   expect(items[1]?.text).toContain(`because no attempt succeeded for five days: ${suffix}`);
   expect(JSON.stringify(items)).not.toContain('secret-word');
   // Only the start and the end of an item cause a notification, so the text of the item must not change in between.
-  expect(listAttention({ ...createInput(RELAY, { store }), now: NOW + HOUR_MS })).toEqual(items);
+  expect(listAttention({ ...createInput(RELAY_SETTINGS, { store }), now: NOW + HOUR_MS })).toEqual(items);
 });

@@ -9,8 +9,8 @@ import { type FakeDns, startDns } from '../../rig/dns.ts';
 import { createMessage } from '../../rig/messages.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
-const RELAY = { POSTRIDER_TRANSPORT: 'smtp://user:password@mail.example.net:587' };
-const POSTMARK = { POSTRIDER_TRANSPORT: 'smtp://user:password@smtp.postmarkapp.com:587' };
+const RELAY_SETTINGS = { POSTRIDER_TRANSPORT: 'smtp://user:password@mail.example.net:587' };
+const POSTMARK_SETTINGS = { POSTRIDER_TRANSPORT: 'smtp://user:password@smtp.postmarkapp.com:587' };
 /** An address that IANA lists as globally reachable. Nothing is sent to it. */
 const ENDPOINT = { url: 'https://192.31.196.7/webhooks' };
 
@@ -48,7 +48,7 @@ test('with capture: an empty installation needs a message and a provider, and ne
 });
 
 test('with a relay the domain, its records and the feedback listener are open until each of them exists', async () => {
-  const { rig, dns } = await createRig(RELAY);
+  const { rig, dns } = await createRig(RELAY_SETTINGS);
   expect(listStates(await rig.performSuccessfully(showSetup, {}))).toMatchObject({
     'first-message': 'open',
     provider: 'done',
@@ -77,7 +77,7 @@ test('with a relay the domain, its records and the feedback listener are open un
 
 test('with a relay without a profile the feedback step is done when the feedback listener is set', async () => {
   const { rig } = await createRig({
-    ...RELAY,
+    ...RELAY_SETTINGS,
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net',
   });
@@ -85,13 +85,13 @@ test('with a relay without a profile the feedback step is done when the feedback
 });
 
 test('with a provider the feedback step names the missing settings, and is done when an event is recorded', async () => {
-  const unsetProvider = await createRig(POSTMARK);
+  const unsetProvider = await createRig(POSTMARK_SETTINGS);
   const openStep = await showStep(unsetProvider.rig, 'feedback');
   expect(openStep.state).toBe('open');
   expect(openStep.action).toContain('POSTRIDER_EVENTS_POSTMARK');
 
   const { rig } = await createRig({
-    ...POSTMARK,
+    ...POSTMARK_SETTINGS,
     POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
     POSTRIDER_FEEDBACK_URL: 'https://feedback.example.com',
     POSTRIDER_EVENTS_POSTMARK: 'hook:secret-of-the-hook',
@@ -125,7 +125,7 @@ test('with a provider the feedback step names the missing settings, and is done 
 
 test('with POSTRIDER_SENDERS=any a domain is optional, so the checklist is complete without a domain', async () => {
   const { rig } = await createRig({
-    ...RELAY,
+    ...RELAY_SETTINGS,
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:2525',
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net',

@@ -91,7 +91,7 @@ test('every format has a sample', async () => {
 });
 
 describe('a JSON file is refused with one line if it', () => {
-  const DEEP = `[{"email":${'['.repeat(40)}`;
+  const DEEP_JSON = `[{"email":${'['.repeat(40)}`;
   it.each([
     [
       'ends within a record',
@@ -100,7 +100,7 @@ describe('a JSON file is refused with one line if it', () => {
     ],
     ['has text after a document', '[{"email":"ada@example.com"}] nonsense', /^the file is not JSON: line 1, byte 31 /],
     ['has brackets of two kinds', '[{"email":"ada@example.com"]}', /^the file is not JSON: line 1/],
-    ['is nested too deeply', DEEP, /^the file has more than 32 nested brackets in line 1/],
+    ['is nested too deeply', DEEP_JSON, /^the file has more than 32 nested brackets in line 1/],
     ['has a long record', `[{"email":"${'x'.repeat(70_000)}`, /^the file has a record of more than 65536 bytes/],
     ['has a long beginning', `{"a":"${'x'.repeat(70_000)}`, /^the file has a record of more than 65536 bytes/],
   ])('%s', async (_name, text, fault) => {

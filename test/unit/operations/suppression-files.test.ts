@@ -54,7 +54,7 @@ async function listAuditEntries({ store }: OperationRig): Promise<readonly unkno
   ]);
 }
 
-const ENTRY = 'cli:tester suppression.import acme';
+const ENTRY_TEXT = 'cli:tester suppression.import acme';
 
 test('rows are added in batches and counted, with one audit log entry', async () => {
   const rig = await createOperationRig();
@@ -91,7 +91,7 @@ test('rows are added in batches and counted, with one audit log entry', async ()
   const counts = { read: 6_001, added: 6_000, known: 0, skipped: 1 };
   expect(progress[0]).toEqual({ read: 0, added: 0, known: 0, skipped: 0, bytes: 0, total: text.length });
   expect(progress.at(-1)).toEqual({ ...counts, bytes: text.length, total: text.length });
-  expect(await listAuditEntries(rig)).toEqual([[ENTRY, { ...counts, bytes: text.length }]]);
+  expect(await listAuditEntries(rig)).toEqual([[ENTRY_TEXT, { ...counts, bytes: text.length }]]);
 });
 
 test('an import that is killed between two batches has one entry with the counts of the committed batches', async () => {
@@ -112,7 +112,7 @@ test('an import that is killed between two batches has one entry with the counts
   const runningImport = runImport(rig, toFileContent(text), { store: blockingStore });
   await thirdBatch.promise;
   const counts = { read: 5_501, added: 5_500, known: 0, skipped: 1, bytes: text.length };
-  expect(await listAuditEntries(rig)).toEqual([[ENTRY, { ...counts, unfinished: true }]]);
+  expect(await listAuditEntries(rig)).toEqual([[ENTRY_TEXT, { ...counts, unfinished: true }]]);
   // Ends the import, so that the rig can close its resources.
   testEnded.reject(new StoreError('the test is over.'));
   await runningImport;
@@ -137,7 +137,7 @@ test('after a store error, the audit log entry of the import has `stopped` and t
     },
   });
   const counts = { read: 500, added: 500, known: 0, skipped: 0, bytes: createRows(9_000).length };
-  expect(await listAuditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
+  expect(await listAuditEntries(rig)).toEqual([[ENTRY_TEXT, { ...counts, stopped: true }]]);
   // Importing the file again adds the remaining rows.
   expect(await runImport(rig, toFileContent(createRows(9_000)))).toMatchObject({
     ok: true,
@@ -232,7 +232,7 @@ test('a shutdown ends an import between two batches, and waits for its audit log
   await secondBatch.promise;
   await rig.context.imports.stop();
   const counts = { read: 5_500, added: 5_500, known: 0, skipped: 0, bytes: createRows(12_000).length };
-  expect(await listAuditEntries(rig)).toEqual([[ENTRY, { ...counts, stopped: true }]]);
+  expect(await listAuditEntries(rig)).toEqual([[ENTRY_TEXT, { ...counts, stopped: true }]]);
   expect(await runningImport).toMatchObject({
     ok: false,
     error: {
@@ -414,7 +414,7 @@ test('a dry run counts the rows of an export by reason and exclusion, and adds n
     value: { ...counts, added: 1, known: 0, dryRun: false },
   });
   expect(await listAuditEntries(rig)).toEqual([
-    [ENTRY, { read: 3, added: 1, known: 0, skipped: 2, bytes: text.length }],
+    [ENTRY_TEXT, { read: 3, added: 1, known: 0, skipped: 2, bytes: text.length }],
   ]);
 });
 

@@ -8,8 +8,8 @@ import { createVirtualClock } from '../../rig/clock.ts';
 import { createConnections } from '../../rig/connections.ts';
 import { createOperationRig, type OperationRig } from '../operations/operation-rig.ts';
 
-const EXPORT = '/accounts/acme/suppressions/export';
-const IMPORT = '/accounts/acme/suppressions/import';
+const EXPORT_PATH = '/accounts/acme/suppressions/export';
+const IMPORT_PATH = '/accounts/acme/suppressions/import';
 const CSV = { 'Content-Type': 'text/csv' };
 
 /** Creates an app with the routes. It uses the store of `rig`, in which `store` replaces methods. */
@@ -44,7 +44,7 @@ test('HEAD of an export has no body and reads at most one page of the list', asy
     },
   });
   const request = async (method: 'GET' | 'HEAD') => {
-    const { statusCode, headers, body } = await app.inject({ method, url: EXPORT });
+    const { statusCode, headers, body } = await app.inject({ method, url: EXPORT_PATH });
     return [statusCode, headers['content-type'], headers['content-length'], body.split('\n').length, readPageCount];
   };
   expect(await request('HEAD')).toEqual([200, 'text/csv; charset=utf-8', undefined, 1, 1]);
@@ -55,8 +55,8 @@ test('import and export return a 503 with Retry-After while the store does not r
   const rig = await createOperationRig();
   const app = createApp(rig, { listSuppressions: () => Promise.reject(new StoreError('the connection was refused.')) });
   for (const options of [
-    { method: 'GET', url: EXPORT } as const,
-    { method: 'POST', url: IMPORT, headers: CSV, body: 'ada@example.com\n' } as const,
+    { method: 'GET', url: EXPORT_PATH } as const,
+    { method: 'POST', url: IMPORT_PATH, headers: CSV, body: 'ada@example.com\n' } as const,
   ]) {
     const response = await app.inject(options);
     expect([response.statusCode, response.headers['retry-after']]).toEqual([503, '5']);
@@ -69,7 +69,7 @@ test('the last line of an import that fails with a store error contains the erro
   const app = createApp(rig, { importSuppressions: () => Promise.reject(new StoreError('the disk is full.')) });
   const { statusCode, body } = await app.inject({
     method: 'POST',
-    url: IMPORT,
+    url: IMPORT_PATH,
     headers: CSV,
     body: 'ada@example.com\n',
   });

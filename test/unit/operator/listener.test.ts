@@ -158,16 +158,16 @@ describe('pages', () => {
   });
 
   test('the response to an unknown path is the page for a browser and JSON for a program', async () => {
-    const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+    const BROWSER_ACCEPT = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
     const JSON_404 = '{"result":"error","code":"not-found","message":"Not found"}';
     // The page contains no data, so it requires no password.
     for (const password of [null, 'correct horse']) {
       const port = await startListener({ password });
       for (const path of ['/nonsense', '/nonsense/of/somebody?x=1', '/message', '/apis']) {
-        const page = await sendRequest(port, path, { Accept: BROWSER });
+        const page = await sendRequest(port, path, { Accept: BROWSER_ACCEPT });
         expect([path, page.status, page.headers['content-type']]).toEqual([path, 404, 'text/html; charset=utf-8']);
         expect(page.text).toContain('<title>Postrider</title>');
-        expect((await sendRequest(port, path, { Accept: BROWSER }, 'POST')).status).toBe(405);
+        expect((await sendRequest(port, path, { Accept: BROWSER_ACCEPT }, 'POST')).status).toBe(405);
       }
     }
     const openPort = await startListener();
@@ -177,7 +177,7 @@ describe('pages', () => {
         text: JSON_404,
       });
     for (const path of ['/api', '/api/v2/messages', '/metrics/x', '/assets/x.js', '/openapi.json/x', '/healthz/x'])
-      expect([path, await sendRequest(openPort, path, { Accept: BROWSER })]).toMatchObject([
+      expect([path, await sendRequest(openPort, path, { Accept: BROWSER_ACCEPT })]).toMatchObject([
         path,
         { status: 404, text: JSON_404 },
       ]);

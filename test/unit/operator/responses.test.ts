@@ -28,7 +28,7 @@ import {
 import { createSteps, UNREACHABLE_ERRORS } from './response-steps.ts';
 
 const PASSWORD = 'correct horse battery';
-const BASIC = { Authorization: `Basic ${Buffer.from(`any:${PASSWORD}`).toString('base64')}` };
+const BASIC_HEADERS = { Authorization: `Basic ${Buffer.from(`any:${PASSWORD}`).toString('base64')}` };
 const WRONG_TOKEN = { Authorization: 'Bearer po_wrong' };
 const WRONG_PASSWORD = { Authorization: `Basic ${Buffer.from('any:wrong').toString('base64')}` };
 const OTHER_ORIGIN = { Origin: 'https://elsewhere.example' };
@@ -156,7 +156,10 @@ test('every route is in the document, and every response matches the document', 
     POSTRIDER_WEBHOOK_TARGETS: 'any',
   });
   const { url, simulatedFailures } = rig;
-  const tokenResponse = await sendRequest(url, 'POST', '/api/v1/tokens', { headers: BASIC, body: { name: 'test' } });
+  const tokenResponse = await sendRequest(url, 'POST', '/api/v1/tokens', {
+    headers: BASIC_HEADERS,
+    body: { name: 'test' },
+  });
   const { token } = JSON.parse(tokenResponse.text) as { readonly token: string };
   const bearer = { Authorization: `Bearer ${token}` };
   const document = JSON.parse((await sendRequest(url, 'GET', '/api/v1/openapi.json')).text) as ApiDocument;
@@ -216,7 +219,7 @@ test('every route is in the document, and every response matches the document', 
   };
   /** Returns credentials that the operation accepts. */
   const selectCredentials = (operation: DocumentedOperation) =>
-    operation.security?.some((requirement) => 'password' in requirement) === true ? BASIC : bearer;
+    operation.security?.some((requirement) => 'password' in requirement) === true ? BASIC_HEADERS : bearer;
   const withCredentials = (operation: DocumentedOperation, options: RequestOptions): RequestOptions => ({
     ...options,
     headers: {
@@ -262,7 +265,7 @@ test('every route is in the document, and every response matches the document', 
     const { method, path, operation } = byId.get(operationId) ?? {};
     if (method === undefined || path === undefined || operation === undefined)
       throw new Error(`there is no ${operationId} in the document`);
-    const headers = { ...BASIC, ...(method === 'GET' ? {} : { Origin: relay.url }) };
+    const headers = { ...BASIC_HEADERS, ...(method === 'GET' ? {} : { Origin: relay.url }) };
     const response = await sendRequest(relay.url, method, createTarget(path, {}), { ...options, headers });
     check(operation, response);
     expect(response.status).toBe(status);
@@ -272,7 +275,7 @@ test('every route is in the document, and every response matches the document', 
   const testPath = byId.get('sendTestMessage');
   if (testPath === undefined) throw new Error('there is no sendTestMessage in the document');
   const testResponse = await sendRequest(relay.url, 'POST', testPath.path, {
-    headers: BASIC,
+    headers: BASIC_HEADERS,
     body: { account: 'default' },
   });
   check(testPath.operation, testResponse);
@@ -289,7 +292,7 @@ test('every route is in the document, and every response matches the document', 
     const { operationId, responses } = operation;
     const options = successfulOptions.get(operationId);
     if (options === undefined) throw new Error(`response-steps.ts has no successful step for ${operationId}`);
-    const byPassword = selectCredentials(operation) === BASIC || operationId === 'signIn';
+    const byPassword = selectCredentials(operation) === BASIC_HEADERS || operationId === 'signIn';
     const invalidOptions: Readonly<Record<number, RequestOptions>> = {
       400: { ...options, hostHeaderCount: 2 },
       401: withoutHeaders(options),
@@ -325,11 +328,15 @@ test('every route is in the document, and every response matches the document', 
     // token was not looked up before.
     const unknownToken = { Authorization: 'Bearer po_unknown' };
     const headers =
-      operationId === 'signOut' ? { ...session } : selectCredentials(operation) === BASIC ? unknownToken : bearer;
+      operationId === 'signOut'
+        ? { ...session }
+        : selectCredentials(operation) === BASIC_HEADERS
+          ? unknownToken
+          : bearer;
     simulatedFailures.storeUnavailable = true;
     await expectStatus(operationId, 503, { ...options, headers: { ...options.headers, ...headers } });
     if (operationId !== 'subscribeToChanges' && operationId !== 'runDoctor')
-      await requestOperation(operationId, { ...options, headers: { ...options.headers, ...BASIC } }).catch(
+      await requestOperation(operationId, { ...options, headers: { ...options.headers, ...BASIC_HEADERS } }).catch(
         (error: unknown) => failures.push(String(error)),
       );
     simulatedFailures.storeUnavailable = false;

@@ -13,7 +13,7 @@ import {
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('brevo', BREVO_EVENTS);
 const HARD_BOUNCE = readSample('hard-bounce.json');
-const BLOCKED = readSample('blocked.json');
+const BLOCKED_EVENT = readSample('blocked.json');
 
 describe('the authentication of Brevo', () => {
   it.each(BASIC_SECRETS)('each of two user names and passwords is accepted', (secret) => {
@@ -61,7 +61,7 @@ describe('the events of Brevo', () => {
   });
 
   it('a broken member of a batch does not affect the others', () => {
-    const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: 3.5, email: 'a@example.org' }, BLOCKED]);
+    const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: 3.5, email: 'a@example.org' }, BLOCKED_EVENT]);
     expect(result.events.map(({ type }) => type)).toEqual(['hard_bounce', 'blocked']);
     expect(result).toMatchObject({ ignored: 1, broken: 4 });
   });
@@ -120,7 +120,7 @@ describe('the events of Brevo', () => {
     ['blocked : due to blacklist user', 'unknown'],
     [undefined, 'unknown'],
   ])('the reason “%s” of a blocked message is %s', (reason, expected) => {
-    expect(readEvent(replaceMembers(BLOCKED, { reason })).fact).toMatchObject({
+    expect(readEvent(replaceMembers(BLOCKED_EVENT, { reason })).fact).toMatchObject({
       kind: 'provider-suppressed',
       reason: expected,
     });

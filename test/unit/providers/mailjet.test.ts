@@ -13,7 +13,7 @@ import {
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
 const { readSample, readResult, read, readEvent, authenticate } = createFormatReader('mailjet', MAILJET_EVENTS);
 const HARD_BOUNCE = readSample('bounce-hard.json');
-const BLOCKED = readSample('blocked-preblocked.json');
+const BLOCKED_EVENT = readSample('blocked-preblocked.json');
 
 describe('the authentication of Mailjet', () => {
   it.each(BASIC_SECRETS)('each of two user names and passwords is accepted', (secret) => {
@@ -53,7 +53,7 @@ describe('the events of Mailjet', () => {
   });
 
   it('a broken member of grouped events does not affect the others', () => {
-    const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: [] }, readSample('open.json'), BLOCKED]);
+    const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: [] }, readSample('open.json'), BLOCKED_EVENT]);
     expect(result.events.map(({ type }) => type)).toEqual(['bounce', 'blocked']);
     expect(result).toMatchObject({ ignored: 1, broken: 5 });
   });
@@ -97,14 +97,17 @@ describe('the events of Mailjet', () => {
   ])(
     'the recipient of a message blocked with the error “%s” is on the list of Mailjet for the reason %s',
     (error, reason) => {
-      expect(readEvent(replaceMembers(BLOCKED, { error })).fact).toMatchObject({ kind: 'provider-suppressed', reason });
+      expect(readEvent(replaceMembers(BLOCKED_EVENT, { error })).fact).toMatchObject({
+        kind: 'provider-suppressed',
+        reason,
+      });
     },
   );
 
   it.each(['an error that is not documented', 'constructor', undefined, null])(
     'a message blocked with the error %j suppresses no recipient',
     (error) => {
-      expect(readEvent(replaceMembers(BLOCKED, { error })).fact).toMatchObject({
+      expect(readEvent(replaceMembers(BLOCKED_EVENT, { error })).fact).toMatchObject({
         kind: 'bounce',
         failureClass: 'soft',
       });

@@ -75,28 +75,28 @@ test('a recent suppression stays in memory after many old suppressions', async (
 // intervals, and closes after the first success.
 
 const reply = { stage: 'connect', code: null, enhanced: null, text: '' } as const;
-const UNREACHABLE: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
-const GREYLISTED: Outcome = { kind: 'deferred', reply, reason: 'greylisted', scope: 'message' };
-const DELIVERED: Outcome = { kind: 'delivered', reply };
-const BOUNCED: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };
+const UNREACHABLE_OUTCOME: Outcome = { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
+const GREYLISTED_OUTCOME: Outcome = { kind: 'deferred', reply, reason: 'greylisted', scope: 'message' };
+const DELIVERED_OUTCOME: Outcome = { kind: 'delivered', reply };
+const BOUNCED_OUTCOME: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };
 
 function openBreaker(jitter = 0) {
   const breaker = createCircuitBreaker({ random: () => jitter, publish: () => undefined });
-  for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE, 1_000);
+  for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 1_000);
   return breaker;
 }
 
 describe('the circuit breaker', () => {
   test('opens after exactly three consecutive failures, and a success between failures restarts the count', () => {
     const breaker = createCircuitBreaker({ random: () => 0, publish: () => undefined });
-    for (const answer of [DELIVERED, BOUNCED, GREYLISTED]) {
-      breaker.recordOutcome(UNREACHABLE, 0);
-      breaker.recordOutcome(UNREACHABLE, 0);
+    for (const answer of [DELIVERED_OUTCOME, BOUNCED_OUTCOME, GREYLISTED_OUTCOME]) {
+      breaker.recordOutcome(UNREACHABLE_OUTCOME, 0);
+      breaker.recordOutcome(UNREACHABLE_OUTCOME, 0);
       expect(breaker.state).toBe('closed');
       breaker.recordOutcome(answer, 0);
     }
-    breaker.recordOutcome(UNREACHABLE, 0);
-    breaker.recordOutcome(UNREACHABLE, 0);
+    breaker.recordOutcome(UNREACHABLE_OUTCOME, 0);
+    breaker.recordOutcome(UNREACHABLE_OUTCOME, 0);
     breaker.recordOutcome({ kind: 'unanswered', reply }, 0);
     expect(breaker.state).toBe('open');
   });
@@ -112,9 +112,9 @@ describe('the circuit breaker', () => {
   });
 
   test.each([
-    ['is delivered', DELIVERED],
-    ['is bounced', BOUNCED],
-    ['is deferred for a reason of this message alone', GREYLISTED],
+    ['is delivered', DELIVERED_OUTCOME],
+    ['is bounced', BOUNCED_OUTCOME],
+    ['is deferred for a reason of this message alone', GREYLISTED_OUTCOME],
   ])('closes when the probe %s', (_label, outcome) => {
     const breaker = openBreaker();
     breaker.allowsAttempt(3_000);
@@ -132,12 +132,12 @@ describe('the circuit breaker', () => {
       const dueAt = breaker.retryAt(now) ?? 0;
       now = dueAt;
       expect(breaker.allowsAttempt(dueAt)).toBe(true);
-      breaker.recordOutcome(UNREACHABLE, dueAt);
+      breaker.recordOutcome(UNREACHABLE_OUTCOME, dueAt);
       waitsMs.push((breaker.retryAt(dueAt) ?? 0) - dueAt);
     }
     expect(waitsMs).toEqual([4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((seconds) => seconds * 1_000));
-    breaker.recordOutcome(DELIVERED, 9_999_999);
-    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE, 9_999_999);
+    breaker.recordOutcome(DELIVERED_OUTCOME, 9_999_999);
+    for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 9_999_999);
     expect(breaker.retryAt(9_999_999)).toBe(10_001_999);
   });
 
@@ -147,7 +147,7 @@ describe('the circuit breaker', () => {
 
   test('is not changed by failures of attempts that began before it opened', () => {
     const breaker = openBreaker();
-    for (let n = 0; n < 20; n += 1) breaker.recordOutcome(UNREACHABLE, 1_500);
+    for (let n = 0; n < 20; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 1_500);
     expect(breaker.retryAt(1_500)).toBe(3_000);
   });
 
@@ -172,10 +172,10 @@ describe('the circuit breaker', () => {
       random: () => 0,
       publish: ({ type, retryAt }) => publishedEvents.push([type, retryAt]),
     });
-    for (let n = 0; n < 5; n += 1) breaker.recordOutcome(UNREACHABLE, 0);
+    for (let n = 0; n < 5; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 0);
     breaker.allowsAttempt(2_000);
-    breaker.recordOutcome(DELIVERED, 2_000);
-    breaker.recordOutcome(DELIVERED, 2_001);
+    breaker.recordOutcome(DELIVERED_OUTCOME, 2_000);
+    breaker.recordOutcome(DELIVERED_OUTCOME, 2_001);
     expect(publishedEvents).toEqual([
       ['circuit_breaker.opened', 2_000],
       ['circuit_breaker.half_opened', 602_000],
@@ -195,7 +195,7 @@ describe('the circuit breaker', () => {
             expect((breaker.retryAt(now - ms) ?? 0) - (now - ms)).toBeLessThanOrEqual(300_000);
           if (!breaker.allowsAttempt(now)) continue;
           if (breaker.state === 'half-open') expect(breaker.allowsAttempt(now)).toBe(false);
-          breaker.recordOutcome(fails ? UNREACHABLE : DELIVERED, now);
+          breaker.recordOutcome(fails ? UNREACHABLE_OUTCOME : DELIVERED_OUTCOME, now);
         }
       }),
     );

@@ -11,7 +11,7 @@ import { createEngine } from '../../../src/store/sqlite/thread.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/messages.ts';
 
-const NEWEST = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
+const NEWEST_VERSION = readdirSync(new URL('../../../src/store/sqlite/migrations/', import.meta.url)).length;
 
 function readSchema(database: DatabaseSync): unknown[] {
   return database.prepare('SELECT type, name, sql FROM sqlite_schema ORDER BY name').all();
@@ -23,7 +23,7 @@ test('every migration is applied to a new file, and only the owner can read the 
   const path = join(createTemporaryFolder(), 'deep/data/postrider.db');
   const database = openDatabase(path);
   onTestFinished(() => database.close());
-  expect(readVersion(database)).toBe(NEWEST);
+  expect(readVersion(database)).toBe(NEWEST_VERSION);
   expect(createEngine(database).operations.listAccounts()).toEqual([]);
   expect((statSync(path).mode & 0o777).toString(8)).toBe('600');
   expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700');
@@ -47,7 +47,7 @@ test('opening a database for the second time changes nothing', () => {
   const reopenedDatabase = openDatabase(path);
   onTestFinished(() => reopenedDatabase.close());
   expect(readSchema(reopenedDatabase)).toEqual(schema);
-  expect(readVersion(reopenedDatabase)).toBe(NEWEST);
+  expect(readVersion(reopenedDatabase)).toBe(NEWEST_VERSION);
   expect(
     createEngine(reopenedDatabase)
       .operations.listAccounts()
@@ -70,11 +70,13 @@ test('a newer schema than the supported one is refused with both version numbers
   const path = join(createTemporaryFolder(), 'postrider.db');
   openDatabase(path).close();
   const newerDatabase = new DatabaseSync(path);
-  newerDatabase.exec(`PRAGMA user_version = ${NEWEST + 1}`);
+  newerDatabase.exec(`PRAGMA user_version = ${NEWEST_VERSION + 1}`);
   newerDatabase.close();
   const bytesBefore = readFileSync(path);
   expect(() => openDatabase(path)).toThrow(
-    new RegExp(`has schema version ${NEWEST + 1}, but this version of Postrider supports at most ${NEWEST}\\.`),
+    new RegExp(
+      `has schema version ${NEWEST_VERSION + 1}, but this version of Postrider supports at most ${NEWEST_VERSION}\\.`,
+    ),
   );
   expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
@@ -108,7 +110,7 @@ test('while a service holds the lock, a command does not migrate the schema and 
   expect(readVersion(database)).toBe(0);
   // The service migrates the schema.
   openDatabase(path, true).close();
-  expect(readVersion(database)).toBe(NEWEST);
+  expect(readVersion(database)).toBe(NEWEST_VERSION);
 }, 30_000);
 
 test('a second service does not change a database that another service uses', async () => {

@@ -13,7 +13,7 @@ import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
 const MIGRATIONS = new URL('../../../src/store/postgres/migrations/', import.meta.url);
-const NEWEST = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
+const NEWEST_VERSION = readdirSync(MIGRATIONS).filter((name) => name.endsWith('.sql')).length;
 
 function createPoolFor(url: string): Pool {
   const setting = parsePostgresUrl(url);
@@ -27,7 +27,7 @@ function createPoolFor(url: string): Pool {
 function createMigrationFolder(sql: string): URL {
   const folder = createTemporaryFolder();
   for (const name of readdirSync(MIGRATIONS)) copyFileSync(new URL(name, MIGRATIONS), join(folder, name));
-  writeFileSync(join(folder, `${String(NEWEST + 1).padStart(4, '0')}-next.sql`), sql);
+  writeFileSync(join(folder, `${String(NEWEST_VERSION + 1).padStart(4, '0')}-next.sql`), sql);
   return pathToFileURL(`${folder}/`);
 }
 
@@ -47,7 +47,7 @@ test('if many nodes start together on an empty database, the schema is created o
     Array.from({ length: 6 }, () => openStore(parsePostgresUrl(url), { exclusive: true })),
   );
   for (const store of stores) onTestFinished(() => store.close());
-  expect(await readRows(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST }]);
+  expect(await readRows(url, 'SELECT version FROM postrider')).toEqual([{ version: NEWEST_VERSION }]);
   await stores[0]?.createAccount('default', NO_LIMITS, 1);
   const results = await Promise.all(stores.map((store) => store.accept([createMessage()])));
   expect(results.flat().map(({ kind }) => kind)).toEqual(stores.map(() => 'accepted'));
@@ -69,7 +69,7 @@ test('a failing migration changes nothing, and reports the failure in one line',
     /^PostgreSQL .*relation "account" already exists\.$/,
   );
   expect(await readRows(url, "SELECT to_regclass('half') AS half, version FROM postrider")).toEqual([
-    { half: null, version: NEWEST },
+    { half: null, version: NEWEST_VERSION },
   ]);
 });
 
@@ -83,7 +83,9 @@ test('a node continues, and can restart, after a newer node has added columns to
     createPoolFor(url),
     createMigrationFolder('ALTER TABLE account ADD COLUMN more text; ALTER TABLE mail_request ADD COLUMN more text'),
   );
-  expect(await readRows(url, 'SELECT version, least FROM postrider')).toEqual([{ version: NEWEST + 1, least: 1 }]);
+  expect(await readRows(url, 'SELECT version, least FROM postrider')).toEqual([
+    { version: NEWEST_VERSION + 1, least: 1 },
+  ]);
   const reopenedStore = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => reopenedStore.close());
   for (const store of [olderStore, reopenedStore]) {
@@ -98,10 +100,10 @@ test('a node continues, and can restart, after a newer node has added columns to
 test('a schema that is incompatible with this version is refused with one line that contains both versions', async () => {
   const url = await createTemporaryDatabase();
   await migrate(createPoolFor(url));
-  await runStatement(url, `UPDATE postrider SET version = ${NEWEST + 2}, least = ${NEWEST + 1}`);
+  await runStatement(url, `UPDATE postrider SET version = ${NEWEST_VERSION + 2}, least = ${NEWEST_VERSION + 1}`);
   await expect(openStore(parsePostgresUrl(url), { exclusive: true })).rejects.toThrow(
     new RegExp(
-      `schema version ${NEWEST + 2}, but this version of Postrider supports at most ${NEWEST}\\. Run the version`,
+      `schema version ${NEWEST_VERSION + 2}, but this version of Postrider supports at most ${NEWEST_VERSION}\\. Run the version`,
     ),
   );
 });

@@ -20,7 +20,7 @@ const ROUND_COUNT = 1;
 const CLAIM_DELAY_MS = 100;
 const OLD_URL = 'https://192.31.196.7/old';
 const NEW_URL = 'https://192.31.196.7/new';
-const WITNESS_URL = 'https://192.31.196.7/unchanged';
+const UNCHANGED_URL = 'https://192.31.196.7/unchanged';
 const KEY = createSigningKey(createSigningSecret(randomBytes));
 const SETTINGS = loadSettings({ POSTRIDER_SECRET: 'ab'.repeat(32) }, null);
 
@@ -96,7 +96,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect.poll(() => countOf(url), { interval: 1, timeout: 20_000 }).toBeGreaterThan(20);
     try {
       // An endpoint that stays unchanged shows that attempts continue.
-      await create(WITNESS_URL);
+      await create(UNCHANGED_URL);
       for (let round = 0; round < ROUND_COUNT; round += 1) {
         const id = await create(OLD_URL);
         attempts.length = 0;
@@ -117,7 +117,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
             ? perform(disableWebhook, { id }, context(store))
             : perform(deleteWebhook, { id }, context(store));
         expect(await isDone(endPromise)).toBe(true);
-        await waitForAttempts(WITNESS_URL);
+        await waitForAttempts(UNCHANGED_URL);
         expect(countOf(NEW_URL)).toBe(0);
       }
     } finally {

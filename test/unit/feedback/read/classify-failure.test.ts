@@ -5,40 +5,50 @@ import { CATEGORY_PHRASES, CAUSE_RULES } from '../../../../src/feedback/read/cau
 import { classifyFailure, withFailureClass } from '../../../../src/feedback/read/classify-failure.ts';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../../../src/model/failure.ts';
 
-const TEMPORARY = { permanent: false, failure: { class: 'soft' } };
-const BLOCK = { permanent: true, failure: { class: 'block' } };
-const UNKNOWN = { permanent: true, failure: { class: 'soft' } };
-const MISSING = { permanent: true, failure: { class: 'hard' } };
+const TEMPORARY_FAILURE = { permanent: false, failure: { class: 'soft' } };
+const BLOCK_FAILURE = { permanent: true, failure: { class: 'block' } };
+const UNKNOWN_FAILURE = { permanent: true, failure: { class: 'soft' } };
+const MISSING_MAILBOX_FAILURE = { permanent: true, failure: { class: 'hard' } };
 
 describe('a failure is classified by', () => {
   test.each([
-    ['the status in the text rather than the status of the report', '550 5.1.1 unknown', '5.7.1', MISSING],
-    ['the reply code in the text rather than the status of the report', '452 out of space', '5.0.0', TEMPORARY],
-    ['a status of class 4 anywhere in the text', '550 4.4.7 expired', '5.0.0', TEMPORARY],
-    ['the status of the report for a text without a code', 'the door was closed', '5.1.1', MISSING],
-    ['a full mailbox rather than a generic status', 'mailbox full', '5.0.0', TEMPORARY],
-    ['a full mailbox rather than a generic reply code', '550 quota exceeded', null, TEMPORARY],
+    [
+      'the status in the text rather than the status of the report',
+      '550 5.1.1 unknown',
+      '5.7.1',
+      MISSING_MAILBOX_FAILURE,
+    ],
+    ['the reply code in the text rather than the status of the report', '452 out of space', '5.0.0', TEMPORARY_FAILURE],
+    ['a status of class 4 anywhere in the text', '550 4.4.7 expired', '5.0.0', TEMPORARY_FAILURE],
+    ['the status of the report for a text without a code', 'the door was closed', '5.1.1', MISSING_MAILBOX_FAILURE],
+    ['a full mailbox rather than a generic status', 'mailbox full', '5.0.0', TEMPORARY_FAILURE],
+    ['a full mailbox rather than a generic reply code', '550 quota exceeded', null, TEMPORARY_FAILURE],
     [
       'a status of a full mailbox rather than text about size',
       '552 5.2.2 message exceeds the maximum size',
       null,
-      TEMPORARY,
+      TEMPORARY_FAILURE,
     ],
-    ['an expired retry period', '', '4.4.7', TEMPORARY],
-    ['an expired retry period with class 5', '', '5.4.7', TEMPORARY],
-    ['an expired retry period in the text', 'retry timeout exceeded', '5.0.0', TEMPORARY],
-    ['a missing mailbox rather than an expired retry period', 'user unknown: retry timeout exceeded', '5.0.0', MISSING],
-    ['policy rather than the mailbox', '550 5.7.1 no such user', null, BLOCK],
-    ['content', '554 5.6.0 message content rejected', null, BLOCK],
-    ['relaying', '550 relaying denied', null, BLOCK],
-    ['size', '552 5.3.4 message too big', null, BLOCK],
-    ['the sender’s address', '550 5.1.8 sender address does not exist', null, BLOCK],
-    ['an unknown text', 'the server refused the message', null, UNKNOWN],
-    ['a host that does not exist', 'Host or domain name not found', '5.4.4', MISSING],
-    ['a host whose lookup failed temporarily', 'Host not found, try again', '5.4.4', TEMPORARY],
-    ['a suspended mailbox', '550 account temporarily suspended', '5.0.0', TEMPORARY],
-    ['a closed mailbox', '550 5.2.1 closed', null, MISSING],
-    ['a number of bytes', 'Your message totalled 550 bytes', null, UNKNOWN],
+    ['an expired retry period', '', '4.4.7', TEMPORARY_FAILURE],
+    ['an expired retry period with class 5', '', '5.4.7', TEMPORARY_FAILURE],
+    ['an expired retry period in the text', 'retry timeout exceeded', '5.0.0', TEMPORARY_FAILURE],
+    [
+      'a missing mailbox rather than an expired retry period',
+      'user unknown: retry timeout exceeded',
+      '5.0.0',
+      MISSING_MAILBOX_FAILURE,
+    ],
+    ['policy rather than the mailbox', '550 5.7.1 no such user', null, BLOCK_FAILURE],
+    ['content', '554 5.6.0 message content rejected', null, BLOCK_FAILURE],
+    ['relaying', '550 relaying denied', null, BLOCK_FAILURE],
+    ['size', '552 5.3.4 message too big', null, BLOCK_FAILURE],
+    ['the sender’s address', '550 5.1.8 sender address does not exist', null, BLOCK_FAILURE],
+    ['an unknown text', 'the server refused the message', null, UNKNOWN_FAILURE],
+    ['a host that does not exist', 'Host or domain name not found', '5.4.4', MISSING_MAILBOX_FAILURE],
+    ['a host whose lookup failed temporarily', 'Host not found, try again', '5.4.4', TEMPORARY_FAILURE],
+    ['a suspended mailbox', '550 account temporarily suspended', '5.0.0', TEMPORARY_FAILURE],
+    ['a closed mailbox', '550 5.2.1 closed', null, MISSING_MAILBOX_FAILURE],
+    ['a number of bytes', 'Your message totalled 550 bytes', null, UNKNOWN_FAILURE],
   ])('%s', (_, text, status, expected) => {
     expect(classifyFailure(text, status)).toMatchObject(expected);
   });
@@ -69,7 +79,7 @@ test('every sample reply that suppresses during delivery means a missing mailbox
     if (expected.kind !== 'permanent' || !expected.suppress) continue;
     for (const sample of samples) {
       const text = sample.slice(sample.indexOf(' ') + 1);
-      expect(classifyFailure(text, null), text).toMatchObject(MISSING);
+      expect(classifyFailure(text, null), text).toMatchObject(MISSING_MAILBOX_FAILURE);
     }
   }
 });

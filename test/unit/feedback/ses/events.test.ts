@@ -6,13 +6,15 @@ import { readSesEvent } from '../../../../src/feedback/ses/events.ts';
 import type { FeedbackEvent } from '../../../../src/model/feedback.ts';
 import { createSesEvent } from '../../../rig/sns.ts';
 
-const TO = 'rita@example.com';
+const RECIPIENT = 'rita@example.com';
 const readSample = (...args: Parameters<typeof createSesEvent>) => readSesEvent(createSesEvent(...args));
 const readFirstEvent = (type: string, detail: Record<string, unknown> = {}) => {
-  const event = readSample(type, 'ses-1', TO, detail);
+  const event = readSample(type, 'ses-1', RECIPIENT, detail);
   return event.kind === 'feedback' ? event.events[0] : event;
 };
-const createBounce = (members: Record<string, unknown>) => ({ bouncedRecipients: [{ emailAddress: TO, ...members }] });
+const createBounce = (members: Record<string, unknown>) => ({
+  bouncedRecipients: [{ emailAddress: RECIPIENT, ...members }],
+});
 
 const CORPUS = join(import.meta.dirname, '../../../corpus/ses-events');
 interface Case {
@@ -64,7 +66,7 @@ test('a deeply nested event is read without failure', () => {
 
 test('a bounce has the same event and evidence in both formats', () => {
   for (const kindMember of ['eventType', 'notificationType'] as const) {
-    const event = readSample('Bounce', 'ses-1', TO, { timestamp: 't' }, kindMember);
+    const event = readSample('Bounce', 'ses-1', RECIPIENT, { timestamp: 't' }, kindMember);
     expect(event).toMatchObject({
       kind: 'feedback',
       reference: 'ses-1',
@@ -73,7 +75,7 @@ test('a bounce has the same event and evidence in both formats', () => {
           kind: 'bounce',
           permanent: true,
           failure: { class: 'hard' },
-          recipient: TO,
+          recipient: RECIPIENT,
           evidence: {
             status: '5.1.1',
             diagnostic: '550 5.1.1 user unknown',
@@ -123,11 +125,11 @@ describe('a bounce', () => {
 });
 
 test.each([
-  ['Complaint', {}, { kind: 'complaint', feedbackType: 'abuse', recipient: TO }],
+  ['Complaint', {}, { kind: 'complaint', feedbackType: 'abuse', recipient: RECIPIENT }],
   ['Complaint', { complaintFeedbackType: undefined }, { kind: 'complaint', feedbackType: 'abuse' }],
   ['Complaint', { complaintFeedbackType: 'not-spam' }, { kind: 'complaint', feedbackType: 'not-spam' }],
-  ['Delivery', {}, { kind: 'confirmed', recipient: TO, evidence: { diagnostic: '250 ok' } }],
-  ['DeliveryDelay', {}, { kind: 'delayed', recipient: TO, evidence: { status: '4.2.2' } }],
+  ['Delivery', {}, { kind: 'confirmed', recipient: RECIPIENT, evidence: { diagnostic: '250 ok' } }],
+  ['DeliveryDelay', {}, { kind: 'delayed', recipient: RECIPIENT, evidence: { status: '4.2.2' } }],
   [
     'Reject',
     {},
@@ -143,15 +145,15 @@ test.each([
 });
 
 test.each(['Send', 'Open', 'Click', 'Subscription'])('an event of type %s is ignored', (type) => {
-  expect(readSample(type, 'ses-1', TO)).toEqual({ kind: 'ignored' });
+  expect(readSample(type, 'ses-1', RECIPIENT)).toEqual({ kind: 'ignored' });
 });
 
 test('copies of an event have the same key, and other events have other keys', () => {
   const keys = [
-    readSample('Bounce', 'ses-1', TO),
-    readSample('Bounce', 'ses-1', TO),
-    readSample('Complaint', 'ses-1', TO),
-    readSample('Bounce', 'ses-2', TO),
+    readSample('Bounce', 'ses-1', RECIPIENT),
+    readSample('Bounce', 'ses-1', RECIPIENT),
+    readSample('Complaint', 'ses-1', RECIPIENT),
+    readSample('Bounce', 'ses-2', RECIPIENT),
   ].map((event) => event.kind === 'feedback' && event.key);
   expect(keys[0]).toBe(keys[1]);
   expect(new Set(keys).size).toBe(3);
@@ -190,7 +192,7 @@ test('every JSON value is read without failure', () => {
 test('an event with the tag of Postrider names its message; an event with other tags can belong to another program; an event without tags contains only the id of the provider', () => {
   const id = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
   const readTagged = (tags: unknown) => {
-    const event = JSON.parse(createSesEvent('Bounce', 'ses-1', TO)) as { mail: Record<string, unknown> };
+    const event = JSON.parse(createSesEvent('Bounce', 'ses-1', RECIPIENT)) as { mail: Record<string, unknown> };
     return readSesEvent(JSON.stringify({ ...event, mail: { ...event.mail, tags } }));
   };
   const ownTags = { 'ses:configuration-set': ['news'], 'postrider-id': [id] };

@@ -96,17 +96,17 @@ describe('a repeated or early message', () => {
 });
 
 describe('a subscription', () => {
-  const SUBSCRIBE = `https://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription&Token=token`;
+  const SUBSCRIBE_URL = `https://sns.${REGION}.amazonaws.com/?Action=ConfirmSubscription&Token=token`;
 
   test('to a configured topic is confirmed automatically', async () => {
-    const { post, fetchedUrls, subscriptions } = await createRig({ responses: { [SUBSCRIBE]: 'ok' } });
+    const { post, fetchedUrls, subscriptions } = await createRig({ responses: { [SUBSCRIBE_URL]: 'ok' } });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(200);
-    expect(fetchedUrls).toEqual([CERT_URL, SUBSCRIBE]);
+    expect(fetchedUrls).toEqual([CERT_URL, SUBSCRIBE_URL]);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} is confirmed`]);
   });
 
   test('to another topic or from a forged message is not confirmed', async () => {
-    const { post, fetchedUrls } = await createRig({ responses: { [SUBSCRIBE]: 'ok' } });
+    const { post, fetchedUrls } = await createRig({ responses: { [SUBSCRIBE_URL]: 'ok' } });
     const Type = 'SubscriptionConfirmation';
     expect((await post(createSnsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
     expect((await post(createSnsMessage(untrustedSigner.key, { Type }))).status).toBe(403);
@@ -117,7 +117,7 @@ describe('a subscription', () => {
         )
       ).status,
     ).toBe(403);
-    expect(fetchedUrls).not.toContain(SUBSCRIBE);
+    expect(fetchedUrls).not.toContain(SUBSCRIBE_URL);
     expect(fetchedUrls.join()).not.toContain('evil');
   });
 
@@ -149,7 +149,7 @@ describe('a subscription', () => {
   });
 
   test('that cannot be confirmed now gets a 503', async () => {
-    const { post, refusals } = await createRig({ responses: { [SUBSCRIBE]: 500 } });
+    const { post, refusals } = await createRig({ responses: { [SUBSCRIBE_URL]: 500 } });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(refusals).toEqual(['sns-confirmation']);
   });
