@@ -95,7 +95,7 @@ export async function benchDashboard(record: RecordFigure): Promise<void> {
     const database = openDatabase(path);
     database.exec(`PRAGMA synchronous = OFF; ${INSERT_SUPPRESSIONS}; ${INSERT_AUDIT}; PRAGMA wal_checkpoint(TRUNCATE)`);
     database.close();
-    await indexAll(await openStore({ kind: 'sqlite', path }, { exclusive: true }), now);
+    await indexAllMessages(await openStore({ kind: 'sqlite', path }, { exclusive: true }), now);
     await measureRequests('SQLite', `sqlite:${path}`, folder, record);
   } finally {
     removeFolder(folder);
@@ -115,7 +115,7 @@ export async function benchDashboard(record: RecordFigure): Promise<void> {
     await client.query(INSERT_AUDIT);
     await client.query('VACUUM ANALYZE');
     await client.end();
-    await indexAll(await openStore(setting.value, { exclusive: true }), now);
+    await indexAllMessages(await openStore(setting.value, { exclusive: true }), now);
     await measureRequests('PostgreSQL', url, serviceFolder, record);
   } finally {
     removeFolder(serviceFolder);
@@ -124,7 +124,7 @@ export async function benchDashboard(record: RecordFigure): Promise<void> {
 }
 
 /** Indexes all messages and closes the store. */
-async function indexAll(store: Store, now: number): Promise<void> {
+async function indexAllMessages(store: Store, now: number): Promise<void> {
   const step = { horizon: getMinIdAt(now + 1_000), minSegmentMessages: 2_048, now };
   while ((await store.indexMessages(step)).hasChanged);
   await store.close();

@@ -22,7 +22,7 @@ interface EventLoad {
 
 const LINE_FEED = 0x0a;
 const load = JSON.parse(process.argv[2] ?? '{}') as EventLoad;
-/** The batches are sent as they were read, because the generator shares the cores with the service. */
+/** The batches are sent without parsing, because the generator shares the cores with the service. */
 const batches = splitLines(readFileSync(load.file));
 const authorization = `Basic ${Buffer.from('bench:bench-password').toString('base64')}`;
 const statuses: Record<string, number> = {};

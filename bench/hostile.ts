@@ -1,7 +1,8 @@
 /**
- * Compares the rates of accepting and delivering with and without hostile clients (bench/attack.ts). Windows of both kinds alternate
- * on one service; in each hostile window the service is also killed once and restarted. Afterwards the benchmark counts
- * the acknowledged messages that are not stored or not delivered.
+ * Compares the rates of accepting and delivering with and without hostile clients (bench/attack.ts). Time windows with
+ * and without hostile clients alternate on one service. In each window with hostile clients (hostile window), the
+ * service is also killed once and restarted. Afterwards the benchmark counts the acknowledged messages that are not
+ * stored or not delivered.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,7 +16,7 @@ const MESSAGE_BYTES = 2048;
 const DRAIN_MS = 120_000;
 
 export interface HostileRun {
-  /** The number of windows of each kind. */
+  /** The number of windows with hostile clients, and of windows without them. */
   readonly windowCount: number;
   readonly windowSeconds: number;
   /** The number of submissions per second in every window. */
@@ -34,19 +35,22 @@ interface Window {
 export interface HostileResult {
   readonly calmWindows: readonly Window[];
   readonly hostileWindows: readonly Window[];
-  /** The median of the ratios of a hostile window to the previous calm window. */
+  /** The median of the ratios of the accept rate in a hostile window to the accept rate in the previous calm window. */
   readonly acceptRatio: number;
   readonly deliveryRatio: number;
   readonly acknowledgedCount: number;
   /** The ids of the acknowledged messages that are not stored. */
   readonly lostIds: readonly string[];
-  /** The ids of the acknowledged messages that were not delivered within the drain time. */
+  /** The ids of the acknowledged messages that were not delivered within `DRAIN_MS`. */
   readonly undeliveredIds: readonly string[];
   /** The number of times that the service ended without a kill. */
   readonly crashCount: number;
 }
 
-/** Runs the measurement windows, alternately calm and hostile. When it resolves, the service, the sink and the clients have ended. */
+/**
+ * Runs the measurement windows, alternately calm and hostile. The service, the sink and the clients have ended when the
+ * promise resolves.
+ */
 export async function runHostile(run: HostileRun): Promise<HostileResult> {
   const folder = createBenchFolder();
   const idsFile = join(folder, 'ids');
@@ -89,7 +93,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
         p99Ms: result.p99Ms,
       };
     };
-    const killOnce = async () => {
+    const killServiceOnce = async () => {
       await new Promise((resolve) => setTimeout(resolve, (run.windowSeconds * 1000) / 2));
       isKilling = true;
       service.kill();
@@ -109,7 +113,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
         const [window, counts] = await Promise.all([
           measure(run.windowSeconds),
           attack,
-          run.isServiceKilled ? killOnce() : undefined,
+          run.isServiceKilled ? killServiceOnce() : undefined,
         ]);
         hostileWindows.push(window);
         run.onProgress(

@@ -1,9 +1,9 @@
 /**
- * A fake of the SESv2 API that accepts and discards every message, in a process of its own. The send rate of its account does not
- * limit the sender. The sink prints its port. For each line of standard input, it prints the number of received messages and of
- * connections. It ends when its standard input ends.
+ * A fake of the SESv2 API that accepts and discards every message, in a process of its own. The send rate of the
+ * simulated account is so high that it does not limit the sender. The sink prints its port. For each line of standard
+ * input, it prints the number of received messages and of connections. It ends when its standard input ends.
  *
- *   node bench/ses-sink.ts 50      answers each message after 50 ms
+ * node bench/ses-sink.ts 50      answers each message after 50 ms
  */
 import { createServer, type ServerResponse } from 'node:http';
 

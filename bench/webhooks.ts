@@ -1,8 +1,8 @@
 /**
- * Measures the number of webhooks that a node sends per second to a receiver in a process of its own. Also measures
- * how much an endpoint that subscribes to all types reduces the rates of accepting and delivering. Two services, with
- * and without an endpoint, are measured in alternating rounds with the same load. The processor time depends less on
- * other load of the machine than the rates.
+ * Measures the number of webhooks that a node sends per second to a receiver in a process of its own. Also measures how
+ * much an endpoint that subscribes to all types reduces the rates of accepting and delivering. Two services, with and
+ * without an endpoint, are measured in alternating rounds with the same load. Other load on the machine affects the
+ * processor time less than the rates.
  */
 import { calculateMedian } from './median.ts';
 import { type BenchService, removeFolder, runCommand, startPostrider } from './postrider.ts';

@@ -22,7 +22,7 @@ import { readVersion } from '../src/version.ts';
 import { startDns } from '../test/rig/dns.ts';
 import { writeHistory } from './history.ts';
 import { createOperatorActions } from './operators.ts';
-import { pauseStore } from './paused-store.ts';
+import { createPausedStore } from './paused-store.ts';
 import { planHistory } from './plan.ts';
 import { EVENTS_URL } from './provider-events.ts';
 import { createSeededRandom } from './random.ts';
@@ -119,7 +119,7 @@ async function createDemo(
   });
 
   const store = await openStore(settings.database, { exclusive: true });
-  const pausedStore = pauseStore(store);
+  const pausedStore = createPausedStore(store);
   // The service closes the store, even if its start fails.
   const service = await startService(settings, {
     clock,

@@ -47,7 +47,7 @@ export interface HistoryParts {
   readonly random: Random;
   readonly returnPath: ReturnPathKey;
   readonly policy: DeliveryPolicy;
-  /** Returns the id of the current key of an account. The actions create the keys. */
+  /** Returns the id of the current key of an account. The actions of operators create the keys. */
   readonly getKeyId: (account: string) => number;
   readonly now: number;
   /** Called with every delivery attempt. */
@@ -86,11 +86,11 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   for (const until of listSliceEnds(now)) {
     if (parts.isStopped()) return;
-    for (; (actions[actionIndex]?.at ?? now) < until; actionIndex += 1) await perform(actions[actionIndex]);
+    for (; (actions[actionIndex]?.at ?? now) < until; actionIndex += 1) await performAction(actions[actionIndex]);
     const batch = plan.slice(plannedIndex, findIndexAfter(plan, plannedIndex, until));
     plannedIndex += batch.length;
-    await settle(await accept(batch), until);
-    for (let round = 0; round < MAX_CLAIMS_PER_SLICE && (await attemptDue(until)); round += 1);
+    await settleMessages(await acceptMessages(batch), until);
+    for (let round = 0; round < MAX_CLAIMS_PER_SLICE && (await attemptDueMessages(until)); round += 1);
     for (const _ of await store.expire(until - policy.maxAgeMs, until, 500, NODE_NAME))
       traffic.countEnd('expired', until);
     await recordReports(until);
@@ -101,14 +101,14 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   await store.writeMailboxProviders(listStoredProviders(RECIPIENT_DOMAINS, now));
   await store.updateKeysLastUsed([...keyLastUsedAt].map(([id, at]) => ({ id, at })));
 
-  async function perform(action: OperatorAction | undefined): Promise<void> {
+  async function performAction(action: OperatorAction | undefined): Promise<void> {
     if (action === undefined) return;
     await action.run(action.actor === '' ? store : createAuditedStore(store, action.actor, () => action.at), action.at);
     for (const { name, id } of await store.listAccounts()) accounts.set(name, id);
   }
 
   /** Accepts the batch. Returns the messages that are leased for their first attempt. */
-  async function accept(batch: readonly PlannedMessage[]): Promise<readonly LeasedMessage[]> {
+  async function acceptMessages(batch: readonly PlannedMessage[]): Promise<readonly LeasedMessage[]> {
     const messages = batch.map((planned): NewMessage => {
       const { at, application, to, subject, message } = planned;
       const address = parseAddress(to);
@@ -146,18 +146,18 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
   }
 
   /** Makes the attempts that are due before `until`. Returns false if no attempt is due. */
-  async function attemptDue(until: number): Promise<boolean> {
+  async function attemptDueMessages(until: number): Promise<boolean> {
     const { messages: dueMessages, suppressed } = await store.claim(
       CLAIM_LIMITS,
       { owner: NODE_NAME, until: until + LEASE_MS },
       until,
     );
     for (const _ of suppressed) traffic.countEnd('suppressed', until);
-    await settle(dueMessages, until);
+    await settleMessages(dueMessages, until);
     return dueMessages.length > 0;
   }
 
-  async function settle(messages: readonly LeasedMessage[], until: number): Promise<void> {
+  async function settleMessages(messages: readonly LeasedMessage[], until: number): Promise<void> {
     if (messages.length > 0) await store.settle(messages.map((message) => createSettlement(message, until)));
   }
 

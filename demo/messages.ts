@@ -2,12 +2,12 @@
 import type { Random } from './random.ts';
 import type { Recipient } from './recipients.ts';
 import {
-  composeCode,
   composeInvoice,
   composeOrder,
+  composePasswordReset,
   composeReceipt,
-  composeReset,
-  composeShipped,
+  composeShippingNotice,
+  composeSignInCode,
   composeWelcome,
   pickItem,
 } from './templates.ts';
@@ -40,15 +40,15 @@ export function composeMessage(kind: MessageKind, to: Recipient, random: Random)
         [pickItem(random), pickItem(random), pickItem(random)].slice(0, random.pickInteger(1, 3)),
       );
     case 'shipped':
-      return composeShipped(to, number, random.pickInteger(1, 4));
+      return composeShippingNotice(to, number, random.pickInteger(1, 4));
     case 'invoice':
       return composeInvoice(to, number, [pickItem(random), pickItem(random)]);
     case 'receipt':
       return composeReceipt(to, number, random.pickInteger(900, 12_900));
     case 'reset':
-      return composeReset(to, random.generateBytes(12).toString('hex'));
+      return composePasswordReset(to, random.generateBytes(12).toString('hex'));
     case 'code':
-      return composeCode(to, String(random.pickInteger(100_000, 999_999)));
+      return composeSignInCode(to, String(random.pickInteger(100_000, 999_999)));
     case 'welcome':
       return composeWelcome(to);
     case 'reply':

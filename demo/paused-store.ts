@@ -10,7 +10,7 @@ export interface PausedStore {
   resume(): void;
 }
 
-export function pauseStore(store: Store): PausedStore {
+export function createPausedStore(store: Store): PausedStore {
   let isResumed = false;
   const guardUntilResumed = <A extends readonly unknown[], T>(
     operation: (...args: A) => Promise<T>,

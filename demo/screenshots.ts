@@ -149,7 +149,8 @@ async function restPointer(page: Page, chartName: RegExp): Promise<void> {
 /** Converts a PNG file to WebP, which is less than half as large. */
 async function convertToWebp(context: BrowserContext, png: Buffer): Promise<Buffer> {
   const page = await context.newPage();
-  // The expression runs in the browser. It is text, because the types of this file are those of Node.
+  // The expression runs in the browser. The expression is text, because the types of this file do not include the types
+  // of a browser.
   const dataUrl = await page.evaluate<string>(`(async () => {
     const image = new Image();
     image.src = 'data:image/png;base64,${png.toString('base64')}';

@@ -109,7 +109,7 @@ export function composeOrder(to: Recipient, number: number, items: readonly Item
   };
 }
 
-export function composeShipped(to: Recipient, number: number, days: number): MessageText {
+export function composeShippingNotice(to: Recipient, number: number, days: number): MessageText {
   return {
     subject: `Your order ${number} is on its way`,
     message: `Hello ${to.name},\n\nyour parcel has left us and should be with you in ${days} working ${days === 1 ? 'day' : 'days'}.\n\nFollow it: https://parcels.example.net/track/LU${number}EX\n\nLumen, lights for people\n`,
@@ -142,7 +142,7 @@ export function composeReceipt(to: Recipient, number: number, cents: number): Me
   };
 }
 
-export function composeReset(to: Recipient, word: string): MessageText {
+export function composePasswordReset(to: Recipient, word: string): MessageText {
   const { hello, reset: title, resetText, resetButton } = LOCALIZED_TEXTS[to.language];
   return {
     subject: title,
@@ -154,7 +154,7 @@ export function composeReset(to: Recipient, word: string): MessageText {
   };
 }
 
-export function composeCode(to: Recipient, digits: string): MessageText {
+export function composeSignInCode(to: Recipient, digits: string): MessageText {
   return {
     subject: `${digits} is your sign-in code`,
     message: `Hello ${to.name},\n\n${digits} is your code for id.lumen.example. It is valid for ten minutes, once.\n\nWe never ask you for it.\n`,

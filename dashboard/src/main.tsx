@@ -19,13 +19,13 @@ import { getCssVariables, theme } from './theme';
 
 /** Reloads the session query if a request is refused with 401. Without a session the app shows the sign-in page. */
 function onError(error: Error): void {
-  const { status } = queries.getQueryState(['session']) ?? {};
+  const { status } = queryClient.getQueryState(['session']) ?? {};
   if (error instanceof ApiError && error.status === 401 && status === 'success') {
-    void queries.invalidateQueries({ queryKey: ['session'] });
+    void queryClient.invalidateQueries({ queryKey: ['session'] });
   }
 }
 
-const queries: QueryClient = new QueryClient({
+const queryClient: QueryClient = new QueryClient({
   queryCache: new QueryCache({ onError }),
   mutationCache: new MutationCache({ onError }),
   defaultOptions: {
@@ -63,7 +63,7 @@ if (root !== null) {
           getStyleNonce={readNonce}
         >
           <Notifications position="top-right" />
-          <QueryClientProvider client={queries}>
+          <QueryClientProvider client={queryClient}>
             <App />
           </QueryClientProvider>
         </MantineProvider>

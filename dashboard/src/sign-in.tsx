@@ -9,7 +9,7 @@ import { ErrorAlert } from './parts/page-states';
 
 /** Signs in once with the link of the URL, then opens the overview, or the sign-in page with the reason. */
 export function SignInWithLink({ link }: { readonly link: string }) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [, navigate] = useLocation();
   const hasStarted = useRef(false);
   useEffect(() => {
@@ -17,12 +17,12 @@ export function SignInWithLink({ link }: { readonly link: string }) {
     hasStarted.current = true;
     requestSignIn({ link }).then(
       () => {
-        void queries.resetQueries({ queryKey: ['session'] });
+        void queryClient.resetQueries({ queryKey: ['session'] });
         navigate('/', { replace: true });
       },
       () => navigate('/?refused=link', { replace: true }),
     );
-  }, [link, navigate, queries]);
+  }, [link, navigate, queryClient]);
   return (
     <Center mih="40vh">
       <Loader aria-label="Signing in" />
@@ -31,11 +31,11 @@ export function SignInWithLink({ link }: { readonly link: string }) {
 }
 
 export function SignIn({ reason }: { readonly reason: string }) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [password, setPassword] = useState('');
   const signIn = useMutation({
     mutationFn: () => requestSignIn({ password }),
-    onSuccess: () => queries.invalidateQueries(),
+    onSuccess: () => queryClient.invalidateQueries(),
   });
   return (
     <Center component="main" mih="100vh" p="md">

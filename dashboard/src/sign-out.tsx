@@ -12,11 +12,11 @@ import { signOut as requestSignOut } from './api/session';
 import { ConfirmDialog } from './parts/confirm-dialog';
 
 export function SignOut({ session: { password } }: { readonly session: Session }) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [isConfirmOpen, { open, close }] = useDisclosure();
   const signOut = useMutation({
     mutationFn: requestSignOut,
-    onSuccess: () => queries.resetQueries(),
+    onSuccess: () => queryClient.resetQueries(),
     onError: ({ message }) => {
       // Without a password the dialog shows the error.
       if (password) notifications.show({ color: 'red', message, closeButtonProps: { 'aria-label': 'Close' } });

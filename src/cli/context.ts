@@ -85,13 +85,13 @@ export function createProcessContext(): Context {
           }),
         runsInCallerThread,
       ),
-    withStore: (work, runsInCallerThread = false) => openForWork(runsInCallerThread, work),
+    withStore: (work, runsInCallerThread = false) => openStoreForWork(runsInCallerThread, work),
   };
   /**
    * Opens the store for `work` and closes the store afterwards. If `runsInCallerThread` is true, no thread is started, because a
    * command of one operation only waits for the store.
    */
-  async function openForWork<T>(
+  async function openStoreForWork<T>(
     runsInCallerThread: boolean,
     work: (store: CommandStore, settings: Settings) => Promise<T>,
   ): Promise<T> {

@@ -58,7 +58,7 @@ function removeFlagValues(text: string, args: readonly string[]): string {
   }, text);
 }
 
-/** Returns a hint to the help of the command that the arguments select. */
+/** Returns a hint that names the help command for the command that the arguments select. */
 function formatUsageHint(program: Command, args: readonly string[]): string {
   const commandPath = [program];
   for (const commandName of args.filter((argument) => !argument.startsWith('-'))) {

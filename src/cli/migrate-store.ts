@@ -159,8 +159,8 @@ async function compareTables(
 }
 
 /**
- * Returns the columns of a message that must be equal. `lane`, `due_at` and `handing_over` are compared only if the
- * message has not ended.
+ * Returns the columns of a message that must be equal in both databases. `lane`, `due_at` and `handing_over` are
+ * compared only if the message has not ended.
  */
 function selectComparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
   const isOpen = ended_at === null;

@@ -3,9 +3,9 @@
  *
  * Guarantees: an existing file or link is never overwritten, followed or used, even if another user creates it at the
  * same time. Only the owner can read the new file. After a failure or a signal that ends the process, no file remains.
- * After a SIGKILL, the folder `.postrider-…` remains, which an operator may remove. On a file system without hard links,
- * the file is copied under its name, and a signal during the copy leaves an incomplete file. Fails with a CommandFailure
- * of one line.
+ * After a SIGKILL, the folder `.postrider-…` remains, which an operator may remove. On a file system without hard
+ * links, the temporary file is copied to its final name, and a signal during the copy leaves an incomplete file. Fails
+ * with a CommandFailure of one line.
  */
 import { constants, rmSync } from 'node:fs';
 import { copyFile, link, lstat, mkdtemp, open, rm } from 'node:fs/promises';

@@ -36,22 +36,22 @@ export function addOverviewCommand(program: Command, context: Context): void {
   command.option('--json', 'print JSON');
   declareOperations(command, [showOverview, showDeliverability]);
   command.action(({ json, ...flags }: Flags) => {
-    const run = flags.by === undefined ? runOverview : runDeliverability;
+    const run = flags.by === undefined ? showOverviewFigures : showDeliverabilityFigures;
     return run(context, flags, json === true);
   });
 }
 
-const ONLY_WITH_BY = 'with --by: ';
+const WITH_BY_PREFIX = 'with --by: ';
 /** The help of flags that differs from the description of the member. */
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   by: 'shows messages by `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`, compared with the previous period',
-  account: `${ONLY_WITH_BY}only messages of this account`,
+  account: `${WITH_BY_PREFIX}only messages of this account`,
   sendingDomain: 'with --by provider: only messages from this sending domain',
-  key: `${ONLY_WITH_BY}the key of the row whose figures over time \`--json\` prints`,
-  limit: `${ONLY_WITH_BY}the number of rows, 1 to 200; the default is 50`,
+  key: `${WITH_BY_PREFIX}the key of the row whose figures over time \`--json\` prints`,
+  limit: `${WITH_BY_PREFIX}the number of rows, 1 to 200; the default is 50`,
 };
 
-async function runOverview(context: Context, flags: Flags, json: boolean): Promise<void> {
+async function showOverviewFigures(context: Context, flags: Flags, json: boolean): Promise<void> {
   const flagForBy = Object.keys(flags).find((name) => !Object.hasOwn(getInputMembers(showOverview.input), name));
   if (flagForBy !== undefined) throw new CommandFailure(`--${toKebabCase(flagForBy)} is allowed only with --by`, 2);
   const result = await context.withOperationContext((operationContext) =>
@@ -62,7 +62,7 @@ async function runOverview(context: Context, flags: Flags, json: boolean): Promi
   else context.writeText(formatOverview(overview, context.clock.now()));
 }
 
-async function runDeliverability(context: Context, flags: Flags, json: boolean): Promise<void> {
+async function showDeliverabilityFigures(context: Context, flags: Flags, json: boolean): Promise<void> {
   const result = await context.withOperationContext((operationContext) =>
     perform(showDeliverability, flags, operationContext),
   );

@@ -89,7 +89,10 @@ export function addSuppressionCommands(
   importCommand
     .addOption(
       declareChoices(
-        new Option('--reason <reason>', 'reason for rows without a reason (default: manual, or that of the export)'),
+        new Option(
+          '--reason <reason>',
+          'reason for rows without a reason (default: manual, or the reason from the export)',
+        ),
         SUPPRESSION_REASONS,
       ),
     )

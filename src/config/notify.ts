@@ -12,8 +12,8 @@ const MAX_SECRETS = 2;
 const MAIL_SCHEME = 'mailto:';
 
 /**
- * Parses POSTRIDER_NOTIFY. `findNotifyFault` checks HTTP and private addresses, because POSTRIDER_WEBHOOK_TARGETS permits
- * them.
+ * Parses POSTRIDER_NOTIFY. HTTP URLs and private addresses are accepted here; `findNotifyFault` refuses them unless
+ * POSTRIDER_WEBHOOK_TARGETS permits them.
  */
 export function parseNotifyTargets(text: string): Parsed<readonly NotificationTarget[]> {
   const targets: NotificationTarget[] = [];

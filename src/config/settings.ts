@@ -62,7 +62,7 @@ export type TransportSetting =
        */
       readonly tls: 'implicit' | 'required' | 'offered' | 'never';
       readonly auth: { readonly user: string; readonly pass: string } | null;
-      /** The value of `?connections=`. The default is that of the relay's provider, or 20. */
+      /** The value of `?connections=`. The default is the default of the relay's provider, or 20. */
       readonly connections: number;
       /**
        * `?verify=no` disables the certificate check of `required` and `implicit`. With `offered` (opportunistic TLS) the

@@ -246,7 +246,7 @@ export type ErrorCode = keyof typeof ERRORS;
 
 export const ERROR_CODES = Object.keys(ERRORS) as readonly ErrorCode[];
 
-/** Returns the entry of a code, with the optional members in its type. */
+/** Returns the entry of a code. The type of the entry includes the optional members. */
 export function getErrorEntry(code: ErrorCode): ErrorEntry {
   return ERRORS[code];
 }

@@ -1,7 +1,7 @@
 /**
  * Sends a request to the public listener of this process, as a client does: over TCP, TLS or the unix socket on which
- * the listener is bound. With TLS, the client accepts exactly the certificate that the listener uses, because the name in
- * the certificate is that of the service and not that of the bound address.
+ * the listener is bound. With TLS, the client accepts exactly the certificate that the listener uses, because the
+ * certificate contains the name of the service and not the bound address.
  *
  * Fails: `post` rejects with an Error whose message is one line if there is no complete response within 30 s. The message
  * may have been accepted.

@@ -82,14 +82,14 @@ export class ResponseWriter {
       return;
     }
     res.write(body);
-    this.#linger(req, res);
+    this.#discardBody(req, res);
   }
 
   /**
    * Discards the remaining body up to limits of time and size, then closes the connection. If a connection with unread
    * bytes is closed, it is reset, and the client can lose the response (RFC 9112 section 9.6).
    */
-  #linger(req: IncomingMessage, res: ServerResponse): void {
+  #discardBody(req: IncomingMessage, res: ServerResponse): void {
     let remainingBytes = this.#maxLingerBytes;
     let isFinished = false;
     const finish = () => {

@@ -67,7 +67,7 @@ export class Throttle {
   #getRefilledBucket(accountId: number, limit: ThrottleLimit, now: number): Bucket {
     const bucket = this.#buckets.get(accountId);
     if (bucket === undefined) {
-      if (this.#buckets.size >= this.#sweepSize) this.#sweep(now);
+      if (this.#buckets.size >= this.#sweepSize) this.#removeFullBuckets(now);
       const newBucket = {
         milliTokens: limit.burst * MILLITOKENS_PER_TOKEN,
         updatedAt: now,
@@ -100,7 +100,7 @@ export class Throttle {
    * Removes full buckets, because a new bucket is full too. This method is called when the number of buckets has
    * doubled.
    */
-  #sweep(now: number): void {
+  #removeFullBuckets(now: number): void {
     for (const [accountId, bucket] of this.#buckets) {
       if (bucket.milliTokens + (now - bucket.updatedAt) * bucket.perSecond >= bucket.burst * MILLITOKENS_PER_TOKEN)
         this.#buckets.delete(accountId);
@@ -116,8 +116,8 @@ export class Throttle {
 // 0.1 s. Below 20 requests per second, each request takes its own token, and the limit is exact. An account above its limit
 // causes at most one query per token interval.
 //
-// Fails: if the query of the store fails, the error is published and the request passes the throttle. The commit of its
-// message needs the same store.
+// Fails: if the query of the store fails, the error is published and the request passes the throttle. If the store
+// still fails, the commit of the message fails too, and the request is refused.
 
 /** The time for which tokens are taken in advance. After this time the tokens expire. */
 const PREFETCH_MS = 100;

@@ -93,7 +93,7 @@ interface Span {
   readonly spanMs: SpanMs;
   readonly at: number;
   readonly series: ReadonlyMap<Series, FrequentKeys>;
-  /** The name under which the rows are written. */
+  /** The node name under which the rows are written. */
   readonly node: string;
   hasUnwrittenCounts: boolean;
   nextWriteAt: number;
@@ -109,7 +109,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   const { node, clock, writeRows, findMailboxProvider, onWriteError } = parts;
   /** The groups of the current slot. A slot is as long as the shortest span, which divides every other span. */
   let groups = new Map<string, Group>();
-  let slotAt = 0;
+  let slotStartAt = 0;
   let spans: readonly Span[] = [];
   /** The last rows of spans that have ended. */
   let endedRows: readonly NodeRow[] = [];
@@ -122,7 +122,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
 
   function count(accountId: number, from: string, to: string, addCount: (counts: MutableKeyCounts) => void): void {
     const now = clock.now();
-    if (now < slotAt || now >= slotAt + SPANS_MS[0]) enterSlot(now);
+    if (now < slotStartAt || now >= slotStartAt + SPANS_MS[0]) enterSlot(now);
     const key = `${accountId}/${from.slice(from.lastIndexOf('@') + 1)}/${to.slice(to.lastIndexOf('@') + 1)}`;
     let group = groups.get(key);
     if (group === undefined) {
@@ -139,11 +139,11 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   /** Ends the spans that do not contain `now`, and starts spans that contain `now`. */
   function enterSlot(now: number): void {
     addGroups(true);
-    const isSetBack = now < slotAt;
+    const isSetBack = now < slotStartAt;
     // A row replaces the earlier row of the same node and span. Another node name prevents the replacement of the rows
     // that were written before the clock was set back.
     if (isSetBack) setBackCount += 1;
-    slotAt = now - (now % SPANS_MS[0]);
+    slotStartAt = now - (now % SPANS_MS[0]);
     const nodeName = setBackCount === 0 ? node : `${node}+${setBackCount}`;
     spans = SPANS_MS.map((spanMs) => {
       const at = now - (now % spanMs);

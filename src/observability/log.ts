@@ -222,7 +222,7 @@ function getSettledFields(event: EventOf<SettledEventType>): LogFields<'message.
   return accountId === null ? { id } : { id, accountId, to, attemptCount: attempts };
 }
 
-/** Returns the fields for a failure: those of the change of state, and the class and category of the failure. */
+/** Returns the fields for a failure: the fields for the change of state, and the class and category of the failure. */
 function getFailedFields(event: EventOf<SettledEventType>): LogFields<'message.bounced'> {
   const { failure } = event;
   const fields = getSettledFields(event);

@@ -118,7 +118,7 @@ export interface MetricsOptions {
 }
 
 const CACHE_TTL_MS = 1000;
-/** The maximum number of endpoints with a series of their own. The others share the label `other`. */
+/** The maximum number of endpoints with a series of their own. Further endpoints share the label `other`. */
 const MAX_WEBHOOK_SERIES = 100;
 const DURATION_BUCKETS_SECONDS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300,

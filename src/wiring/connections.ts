@@ -23,9 +23,9 @@ export function allocateConnections(
   concurrency: number,
   warn: (line: string) => void,
 ): ConnectionLimitByListener {
-  const delivery = roles.has('deliver') ? concurrency + MAX_CONCURRENT_ATTEMPTS : 0;
-  const intake = roles.has('feedback') && feedbackListen !== null ? MAX_SMTP_CONNECTIONS : 0;
-  const connectionCounts = divideDescriptors(descriptorCount, delivery + intake);
+  const deliveryDescriptorCount = roles.has('deliver') ? concurrency + MAX_CONCURRENT_ATTEMPTS : 0;
+  const smtpDescriptorCount = roles.has('feedback') && feedbackListen !== null ? MAX_SMTP_CONNECTIONS : 0;
+  const connectionCounts = divideDescriptors(descriptorCount, deliveryDescriptorCount + smtpDescriptorCount);
   if (connectionCounts.public < MAX_CONNECTIONS.public) {
     warn(
       `the limit of ${descriptorCount} open files leaves ${connectionCounts.public} connections to the public listener and ${connectionCounts.operator} to the operator listener; raise it (\`ulimit -n 65536\`, LimitNOFILE=65536)`,

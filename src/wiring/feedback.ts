@@ -169,7 +169,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     return [['/ses', route]];
   }
 
-  /** Creates the routes for the events of the other providers. */
+  /** Creates the routes for the events of the providers other than Amazon SES. */
   async function createProviderRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { eventSecrets } = settings;
     if (Object.keys(eventSecrets).length === 0) return [];
@@ -210,7 +210,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     });
   }
 
-  /** Creates the routes for the tests of URLs by providers whose secret is not set. */
+  /** Creates the routes that answer the URL tests of providers whose secret is not set. */
   async function createTestRoutes(): Promise<ReadonlyMap<string, EventRoute>> {
     const { createTestRoute } = await import('../feedback/provider/receiver.ts');
     return new Map(

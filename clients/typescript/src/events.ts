@@ -153,7 +153,7 @@ export interface TestData {
 export interface WebhookDataByType {
   readonly 'message.accepted': MessageData;
   readonly 'message.delivered': DeliveredMessageData;
-  /** The provider reported its own delivery. */
+  /** The provider reported that it delivered the message. */
   readonly 'message.confirmed': DetailedMessageData;
   readonly 'message.deferred': FailedMessageData;
   readonly 'message.bounced': BouncedMessageData;

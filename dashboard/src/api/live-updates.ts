@@ -17,14 +17,14 @@ export type LiveConnection = 'connecting' | 'live' | 'lost';
 const RETRY_MS = { ended: 2_000, refused: 10_000 } as const;
 
 export function useLiveUpdates(): LiveConnection {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [live, setLive] = useState<LiveConnection>('connecting');
-  useEffect(() => subscribeWhileVisible(queries, setLive), [queries]);
+  useEffect(() => subscribeWhileVisible(queryClient, setLive), [queryClient]);
   return live;
 }
 
 /** Subscribes while the page is visible, until the returned function is called. */
-function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnection) => void): () => void {
+function subscribeWhileVisible(queryClient: QueryClient, onState: (live: LiveConnection) => void): () => void {
   let streamController: AbortController | null = null;
   let timer: ReturnType<typeof setTimeout> | null = null;
   /** True if an update may have been missed. */
@@ -37,14 +37,14 @@ function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnect
     void readEvents('/events', controller.signal, {
       controller: () => {
         onState('live');
-        if (mayHaveMissedUpdates) void queries.invalidateQueries();
+        if (mayHaveMissedUpdates) void queryClient.invalidateQueries();
         mayHaveMissedUpdates = false;
       },
       event: (name, data) => {
         if (name !== 'change') return;
         const { topics } = JSON.parse(data) as ChangeEvent;
         // The first element of a query key is its topic.
-        for (const topic of topics) void queries.invalidateQueries({ queryKey: [topic] });
+        for (const topic of topics) void queryClient.invalidateQueries({ queryKey: [topic] });
       },
     }).then((outcome) => {
       // The stream ended because this page closed it.
@@ -52,7 +52,7 @@ function subscribeWhileVisible(queries: QueryClient, onState: (live: LiveConnect
       mayHaveMissedUpdates = true;
       onState('lost');
       streamController = null;
-      if (outcome === 'refused') void queries.invalidateQueries({ queryKey: ['session'] });
+      if (outcome === 'refused') void queryClient.invalidateQueries({ queryKey: ['session'] });
       timer = setTimeout(open, RETRY_MS[outcome]);
     });
   }

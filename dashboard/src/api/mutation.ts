@@ -15,13 +15,13 @@ export function useApiMutation<Value, Result>(
   topics: readonly Topic[],
   successText?: (result: Result, value: Value) => string,
 ) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   return useMutation({
     mutationFn: request,
     onSuccess: (result, value) => {
       if (successText !== undefined)
         notifications.show({ message: successText(result, value), closeButtonProps: { 'aria-label': 'Close' } });
-      for (const topic of [...topics, 'audit']) void queries.invalidateQueries({ queryKey: [topic] });
+      for (const topic of [...topics, 'audit']) void queryClient.invalidateQueries({ queryKey: [topic] });
     },
   });
 }

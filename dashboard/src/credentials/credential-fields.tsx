@@ -11,7 +11,7 @@ export const NEW_CREDENTIAL: CredentialValues = { name: '', expires: '' };
 
 interface CredentialFieldsProps {
   readonly values: CredentialValues;
-  /** The description of the name. */
+  /** The description of the name field. */
   readonly description: string;
   /** The error of the request, which is shown at the field that causes it. */
   readonly error: unknown;

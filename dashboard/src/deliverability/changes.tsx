@@ -1,5 +1,6 @@
 /**
- * What changed since the previous period, one sentence per significant change. A sentence about a row selects the row.
+ * What changed since the previous period, one sentence per significant change. The link in a sentence about a row
+ * selects the row.
  */
 import { Anchor } from '@mantine/core';
 import { IconArrowDownRight, IconArrowUpRight, IconCheck, IconMinus, type TablerIcon } from '@tabler/icons-react';

@@ -7,13 +7,13 @@ import { formatDuration } from '../parts/time';
 import { type Line, TimeChart } from '../parts/time-chart';
 import { TOKENS } from '../theme';
 
-const OUTCOMES = [
+const OUTCOME_LINES = [
   { name: 'delivered', label: 'Delivered' },
   { name: 'deferred', label: 'Deferred' },
   { name: 'bounced', label: 'Bounced' },
   { name: 'complained', label: 'Complained' },
 ] as const;
-const TIMES = [
+const TIME_LINES = [
   { percentile: 'p50', token: 'accent', dash: [] },
   { percentile: 'p99', token: 'deferred', dash: [4, 3] },
 ] as const;
@@ -47,7 +47,7 @@ export function RowChart({ name, step, points }: RowChartProps) {
     () =>
       showsTimes
         ? [
-            ...TIMES.map(
+            ...TIME_LINES.map(
               ({ percentile, token, dash }): Line => ({
                 label: percentile,
                 colors: [TOKENS.light[token], TOKENS.dark[token]],
@@ -57,7 +57,7 @@ export function RowChart({ name, step, points }: RowChartProps) {
             ),
             ...createConfirmationLines(points),
           ]
-        : OUTCOMES.map((outcome) => ({
+        : OUTCOME_LINES.map((outcome) => ({
             label: outcome.label,
             colors: [TOKENS.light[outcome.name], TOKENS.dark[outcome.name]],
             dash: [],

@@ -13,12 +13,13 @@ type OpenDialog = 'rotate' | 'cancel' | null;
 
 export function DomainActions({ domain }: { readonly domain: DomainDetails }) {
   const [dialog, setDialog] = useState<OpenDialog>(null);
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const domainPath = path`/domains/${domain.domain}`;
   const hasStagedKeys = domain.keys.some(({ state }) => state === 'staged');
   const closeDialog = () => setDialog(null);
   // Stores the response in the cache. The page then shows the response without a second DNS query.
-  const cacheDomain = (changedDomain: DomainDetails) => queries.setQueryData(['domains', domain.domain], changedDomain);
+  const cacheDomain = (changedDomain: DomainDetails) =>
+    queryClient.setQueryData(['domains', domain.domain], changedDomain);
 
   const verify = useApiMutation(
     () => post<VerifiedDomain>(`${domainPath}/verify`),

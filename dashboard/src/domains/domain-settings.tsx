@@ -14,11 +14,12 @@ import { ReturnPathDialog } from './return-path-dialog';
 
 export function DomainSettings({ domain, transport }: { readonly domain: DomainDetails; readonly transport: string }) {
   const [dialog, setDialog] = useState<'return-path' | 'remove' | null>(null);
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [, navigate] = useLocation();
   const domainPath = path`/domains/${domain.domain}`;
   const closeDialog = () => setDialog(null);
-  const cacheDomain = (changedDomain: DomainDetails) => queries.setQueryData(['domains', domain.domain], changedDomain);
+  const cacheDomain = (changedDomain: DomainDetails) =>
+    queryClient.setQueryData(['domains', domain.domain], changedDomain);
   const subdomains = useApiMutation(
     () => patch<DomainDetails>(domainPath, { subdomains: !domain.subdomains }),
     ['domains'],
@@ -33,7 +34,7 @@ export function DomainSettings({ domain, transport }: { readonly domain: DomainD
   const showList = () => {
     navigate('/domains');
     // Only the list is reloaded, because the removed domain must not be queried again.
-    void queries.invalidateQueries({ queryKey: ['domains'], exact: true });
+    void queryClient.invalidateQueries({ queryKey: ['domains'], exact: true });
   };
   return (
     <Card

@@ -20,23 +20,29 @@ interface Preset {
   readonly text: string;
 }
 
-const createReply = (value: string, label: string, code: string, enhanced: string, text: string): Preset => ({
+const createReplyPreset = (value: string, label: string, code: string, enhanced: string, text: string): Preset => ({
   ...{ value, label, answer: 'reply', code, enhanced, text },
 });
-const createOther = (value: AnswerKind, label: string): Preset => ({
+const createPreset = (value: AnswerKind, label: string): Preset => ({
   ...{ value, label, answer: value, code: '', enhanced: '', text: '' },
 });
 
-const UNAVAILABLE = createReply('unavailable', 'Temporary failure (451)', '451', '4.3.0', 'Try again later');
+const UNAVAILABLE_PRESET = createReplyPreset(
+  'unavailable',
+  'Temporary failure (451)',
+  '451',
+  '4.3.0',
+  'Try again later',
+);
 const PRESETS: readonly Preset[] = [
-  UNAVAILABLE,
-  createReply('full', 'Mailbox full (452)', '452', '4.2.2', 'Mailbox full'),
-  createReply('greylisted', 'Greylisted (450)', '450', '4.7.1', 'Greylisted, try again in five minutes'),
-  createReply('unknown', 'Unknown mailbox (550)', '550', '5.1.1', 'No such user'),
-  createReply('policy', 'Refused by policy (550)', '550', '5.7.1', 'Message refused by policy'),
-  createOther('delay', 'Delay before delivery'),
-  createOther('disconnect', 'Connection lost before the end of the message'),
-  createOther('unanswered', 'Connection lost after the final dot'),
+  UNAVAILABLE_PRESET,
+  createReplyPreset('full', 'Mailbox full (452)', '452', '4.2.2', 'Mailbox full'),
+  createReplyPreset('greylisted', 'Greylisted (450)', '450', '4.7.1', 'Greylisted, try again in five minutes'),
+  createReplyPreset('unknown', 'Unknown mailbox (550)', '550', '5.1.1', 'No such user'),
+  createReplyPreset('policy', 'Refused by policy (550)', '550', '5.7.1', 'Message refused by policy'),
+  createPreset('delay', 'Delay before delivery'),
+  createPreset('disconnect', 'Connection lost before the end of the message'),
+  createPreset('unanswered', 'Connection lost after the final dot'),
 ];
 
 /** The effect of each kind of answer. */
@@ -50,10 +56,10 @@ const EFFECTS: Readonly<Record<AnswerKind, string>> = {
 
 export function RuleDialog({ onClose }: { readonly onClose: () => void }) {
   const [match, setMatch] = useState('');
-  const [preset, setPreset] = useState<Preset>(UNAVAILABLE);
-  const [code, setCode] = useState<string | number>(UNAVAILABLE.code);
-  const [enhanced, setEnhanced] = useState(UNAVAILABLE.enhanced);
-  const [text, setText] = useState(UNAVAILABLE.text);
+  const [preset, setPreset] = useState<Preset>(UNAVAILABLE_PRESET);
+  const [code, setCode] = useState<string | number>(UNAVAILABLE_PRESET.code);
+  const [enhanced, setEnhanced] = useState(UNAVAILABLE_PRESET.enhanced);
+  const [text, setText] = useState(UNAVAILABLE_PRESET.text);
   const [delay, setDelay] = useState('5s');
   const [times, setTimes] = useState<string | number>(1);
   const [expires, setExpires] = useState('24h');
@@ -101,7 +107,7 @@ export function RuleDialog({ onClose }: { readonly onClose: () => void }) {
         data={PRESETS.map(({ value, label }) => ({ value, label }))}
         value={preset.value}
         onChange={(event) => {
-          const chosenPreset = PRESETS.find(({ value }) => value === event.currentTarget.value) ?? UNAVAILABLE;
+          const chosenPreset = PRESETS.find(({ value }) => value === event.currentTarget.value) ?? UNAVAILABLE_PRESET;
           setPreset(chosenPreset);
           setCode(chosenPreset.code);
           setEnhanced(chosenPreset.enhanced);

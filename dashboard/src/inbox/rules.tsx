@@ -155,7 +155,7 @@ function RuleRow({ rule }: { readonly rule: InboxRuleEntry }) {
   );
 }
 
-/** Removes the recipient from the suppression list, because a bounce that a rule caused added the recipient. */
+/** Removes a recipient from the suppression list to which a bounce caused by a rule added the recipient. */
 function UnsuppressButton({ list, address }: { readonly list: string; readonly address: string }) {
   const removal = useApiMutation(
     () => remove(path`/accounts/${list}/suppressions/${address}`),

@@ -23,7 +23,7 @@ const SUCCESS_TEXTS: Readonly<Record<Action, string>> = {
 
 export function MessageActions({ message }: { readonly message: MessageDetails }) {
   const { id, to, state, ended, message: body } = message;
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [, navigate] = useLocation();
   const [dialogAction, setDialogAction] = useState<Action | null>(null);
   const changeMessage = useMutation({
@@ -33,7 +33,7 @@ export function MessageActions({ message }: { readonly message: MessageDetails }
       if (action === 'resend') navigate(`/messages/${answer.id}`);
       notifications.show({ message: SUCCESS_TEXTS[action], closeButtonProps: { 'aria-label': 'Close' } });
     },
-    onSettled: () => queries.invalidateQueries({ queryKey: ['messages'] }),
+    onSettled: () => queryClient.invalidateQueries({ queryKey: ['messages'] }),
   });
   const canChange = state === 'queued' || state === 'uncertain';
   const canResend = ended !== null && body !== null;

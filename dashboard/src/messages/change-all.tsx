@@ -70,7 +70,7 @@ export function ChangeAllButton({ filters }: { readonly filters: Filters }) {
 }
 
 function ChangeAll({ filters, onClose }: { readonly filters: Filters; readonly onClose: () => void }) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [action, setAction] = useState<Action>('retry');
   const [run, setRun] = useState<Run | null>(null);
   const isStopped = useRef(false);
@@ -109,7 +109,7 @@ function ChangeAll({ filters, onClose }: { readonly filters: Filters; readonly o
     } catch (error) {
       setRun({ ...state, phase: 'failed', error });
     }
-    void queries.invalidateQueries({ queryKey: ['messages'] });
+    void queryClient.invalidateQueries({ queryKey: ['messages'] });
   }
 
   if (run !== null) {

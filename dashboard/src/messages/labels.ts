@@ -1,4 +1,4 @@
-/** The labels of states and causes of failure. The values are those of the API. */
+/** Formats the states and the causes of failure of the API as labels. */
 import type { FoundMessage } from '../../../src/operations/messages/schemas.ts';
 
 /** Returns `Mailbox unknown` for `mailbox-unknown`. */

@@ -45,7 +45,7 @@ interface SelectionBarProps {
 }
 
 export function SelectionBar({ selected, onClear }: SelectionBarProps) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [asked, setAsked] = useState<Action | null>(null);
   const [run, setRun] = useState<Run | null>(null);
   const isStopped = useRef(false);
@@ -81,7 +81,7 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
     }
     setRun({ ...state, isRunning: false });
     onClear();
-    void queries.invalidateQueries({ queryKey: ['messages'] });
+    void queryClient.invalidateQueries({ queryKey: ['messages'] });
   }
 
   if (selected.size === 0 && run === null) return null;

@@ -44,7 +44,7 @@ export interface MessageSearch {
 
 /** Runs the search. `firstCursor` is the cursor of the first page, or empty. */
 export function useMessageSearch(filters: Filters, firstCursor: string): MessageSearch {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [limit, setLimit] = useState(PAGE_SIZE);
   const [isStopped, setIsStopped] = useState(false);
   const waitReason = (filters.state ?? '').split(',').every((state) => WAITING_STATES.includes(state)) ? 'true' : '';
@@ -80,10 +80,10 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
   const count = newestPage?.messages.filter(({ id }) => id > firstRowId).length ?? 0;
   const showNew = useCallback(() => {
     if (newestPage === undefined) return;
-    queries.setQueryData(['found', filters, firstCursor], { pages: [newestPage], pageParams: [''] });
+    queryClient.setQueryData(['found', filters, firstCursor], { pages: [newestPage], pageParams: [''] });
     setLimit(PAGE_SIZE);
-    void queries.invalidateQueries({ queryKey: [MATCH_COUNT_KEY] });
-  }, [queries, filters, firstCursor, newestPage]);
+    void queryClient.invalidateQueries({ queryKey: [MATCH_COUNT_KEY] });
+  }, [queryClient, filters, firstCursor, newestPage]);
   // If no row is on the screen, no row can move, so new messages are shown immediately.
   const showImmediately = rows.length === 0 && count > 0 && !hasNextPage;
   useEffect(() => {
@@ -98,7 +98,7 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
         ? 'loading'
         : isSearching
           ? 'searching'
-          : idlePhase(hasNextPage, rows.length < limit),
+          : getIdlePhase(hasNextPage, rows.length < limit),
     error: results.error,
     searchedSince: pages.at(-1)?.searchedSince ?? null,
     newMessages: { count, hasMore: count === PAGE_SIZE && newestPage?.next !== null },
@@ -112,7 +112,7 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
   };
 }
 
-function idlePhase(hasMore: boolean, isPageIncomplete: boolean): 'all' | 'stopped' | 'more' {
+function getIdlePhase(hasMore: boolean, isPageIncomplete: boolean): 'all' | 'stopped' | 'more' {
   if (!hasMore) return 'all';
   return isPageIncomplete ? 'stopped' : 'more';
 }

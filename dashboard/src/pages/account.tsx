@@ -19,7 +19,7 @@ import { RelativeTime } from '../parts/relative-time';
 import { formatTime } from '../parts/time';
 import type { PageProps } from './index';
 
-const LIST = { href: '/accounts', text: 'Accounts' };
+const LIST_LINK = { href: '/accounts', text: 'Accounts' };
 const TABS = ['limits', 'keys', 'domains'] as const;
 
 export function AccountPage({ parameters }: PageProps) {
@@ -28,7 +28,7 @@ export function AccountPage({ parameters }: PageProps) {
   if (account.data === undefined) {
     return (
       <>
-        <PageHead title={name} parent={LIST} />
+        <PageHead title={name} parent={LIST_LINK} />
         {account.isError ? (
           <LoadError
             error={account.error}
@@ -55,7 +55,7 @@ function Content({ account }: { readonly account: AccountDetails }) {
     <>
       <PageHead
         title={name}
-        parent={LIST}
+        parent={LIST_LINK}
         badge={<AccountBadge account={account} />}
         secondary={
           <span className="sentence">

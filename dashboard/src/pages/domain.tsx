@@ -20,7 +20,7 @@ import { RelativeTime } from '../parts/relative-time';
 import { formatTime } from '../parts/time';
 import type { PageProps } from './index';
 
-const LIST = { href: '/domains', text: 'Domains' };
+const LIST_LINK = { href: '/domains', text: 'Domains' };
 
 export function DomainPage({ parameters, session }: PageProps) {
   const name = parameters.name ?? '';
@@ -28,7 +28,7 @@ export function DomainPage({ parameters, session }: PageProps) {
   if (domain.data !== undefined) return <Content domain={domain.data} transport={session.transport} />;
   return (
     <>
-      <PageHead title={name} parent={LIST} />
+      <PageHead title={name} parent={LIST_LINK} />
       {domain.isError ? (
         <LoadError
           error={domain.error}
@@ -49,7 +49,7 @@ function Content({ domain, transport }: { readonly domain: DomainDetails; readon
     <>
       <PageHead
         title={domain.domain}
-        parent={LIST}
+        parent={LIST_LINK}
         badge={<DomainBadge status={domain.status} />}
         secondary={
           <span className="sentence" role="status">

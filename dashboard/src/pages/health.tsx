@@ -25,7 +25,7 @@ interface Run {
 const MAX_CHECK_MS = 120_000;
 
 export function HealthPage() {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [startedAt, setStartedAt] = useState(() => Date.now());
   // The checks use the relay and may take a minute, so the page does not repeat them automatically.
   const run = useQuery({
@@ -46,7 +46,7 @@ export function HealthPage() {
   return (
     <>
       <PageHead title="Health">
-        <Button loading={run.isFetching} onClick={() => void queries.invalidateQueries({ queryKey: HEALTH_KEY })}>
+        <Button loading={run.isFetching} onClick={() => void queryClient.invalidateQueries({ queryKey: HEALTH_KEY })}>
           Run checks again
         </Button>
       </PageHead>

@@ -183,7 +183,7 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
 
 /** Returns true once the newest message differs from the newest message of the first response. */
 function useHasNewMessage(newest: string | undefined, isLoaded: boolean): boolean {
-  const firstKnown = useRef<string | null | undefined>(undefined);
-  if (isLoaded && firstKnown.current === undefined) firstKnown.current = newest ?? null;
-  return isLoaded && newest !== undefined && newest !== firstKnown.current;
+  const firstKnownId = useRef<string | null | undefined>(undefined);
+  if (isLoaded && firstKnownId.current === undefined) firstKnownId.current = newest ?? null;
+  return isLoaded && newest !== undefined && newest !== firstKnownId.current;
 }

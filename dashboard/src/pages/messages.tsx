@@ -51,7 +51,7 @@ export function MessagesPage({ session }: PageProps) {
     );
   const clear = () => setParameters(new URLSearchParams());
   const [columns, setColumns] = useColumns();
-  // The search whose first rows are loaded. The matches are counted after that.
+  // The search whose first rows are loaded. The matches of this search are counted afterwards.
   const [loadedSearch, setLoadedSearch] = useState<string | null>(null);
 
   return (

@@ -42,21 +42,21 @@ export function OverviewPage({ session }: PageProps) {
   // The checklist is expanded for an installation without a message, and after the operator asked for it.
   const [isExpanded, setExpanded] = useState(false);
   if (!isExpanded && overview.data?.everAccepted === false) setExpanded(true);
-  // The problems and the figures share the first screen. If there are problems, a button in the header replaces the
-  // collapsed checklist.
+  // The problems and the figures must fit on the first screen. If there are problems, a button in the header replaces
+  // the collapsed checklist.
   const hasProblems = (overview.data?.attention.length ?? 0) > 0;
   const isSetupInHeader = isSetupHidden || (!isExpanded && hasProblems);
   const showSetup = () => {
     setSetupHidden(false);
     setExpanded(true);
   };
-  const openSteps = setup.data?.openCount ?? 0;
+  const openStepCount = setup.data?.openCount ?? 0;
   return (
     <>
       <PageHead title="Overview">
-        {isSetupInHeader && openSteps > 0 ? (
+        {isSetupInHeader && openStepCount > 0 ? (
           <Button variant="subtle" onClick={showSetup}>
-            Setup: {formatCount(openSteps, 'open step')}
+            Setup: {formatCount(openStepCount, 'open step')}
           </Button>
         ) : null}
         <SegmentedControl

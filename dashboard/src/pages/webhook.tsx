@@ -18,7 +18,7 @@ import { useWebhook, useWebhookFigures } from '../webhooks/queries';
 import { StatusNote } from '../webhooks/status-note';
 import type { PageProps } from './index';
 
-const LIST = { href: '/webhooks', text: 'Webhooks' };
+const LIST_LINK = { href: '/webhooks', text: 'Webhooks' };
 
 export function WebhookPage({ parameters }: PageProps) {
   const id = parameters.id ?? '';
@@ -28,7 +28,7 @@ export function WebhookPage({ parameters }: PageProps) {
     return <Content webhook={webhook.data} figures={figures.data?.find((entry) => entry.id === id)} />;
   return (
     <>
-      <PageHead title={id} parent={LIST} />
+      <PageHead title={id} parent={LIST_LINK} />
       {webhook.isError ? (
         <LoadError
           error={webhook.error}
@@ -54,7 +54,7 @@ function Content({ webhook, figures }: ContentProps) {
     <>
       <PageHead
         title={webhook.name ?? webhook.url}
-        parent={LIST}
+        parent={LIST_LINK}
         badge={<EndpointBadge webhook={webhook} isFailing={(figures?.failingSince ?? null) !== null} />}
       >
         <EndpointActions webhook={webhook} figures={figures} />

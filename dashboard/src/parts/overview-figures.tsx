@@ -32,7 +32,7 @@ const COLORS = {
 } as const;
 
 /** The outcomes from the bottom of the chart to its top. */
-const OUTCOMES = [
+const OUTCOME_LINES = [
   { name: 'delivered', label: 'Delivered' },
   { name: 'deferred', label: 'Deferred' },
   { name: 'bounced', label: 'Bounced' },
@@ -47,7 +47,7 @@ export function OutcomesChart({ overview: { points, totals, range } }: { readonl
   const times = useMemo(() => points.map(({ at }) => at), [points]);
   const lines = useMemo(
     () =>
-      OUTCOMES.map(
+      OUTCOME_LINES.map(
         ({ name, label }): Line => ({
           label,
           colors: COLORS[name],

@@ -49,7 +49,9 @@ function StateLink({ state, count }: { readonly state: string; readonly count: n
   );
 }
 
-/** States when the queue is empty, or whether it grows. */
+/**
+ * States when the queue is expected to be empty, that the queue grows or is steady, or when the next message is due.
+ */
 function Trend({ queue: { trend, emptyAt, nextDueAt } }: { readonly queue: Queue }) {
   const untilMs = (time: string | null) => (time === null ? 0 : Date.parse(time) - Date.now());
   switch (trend) {

@@ -36,7 +36,10 @@ export function PageTurner({ note, first, next, isLoading = false }: PageTurnerP
   );
 }
 
-/** One page of a list. The request asks for one row more than the page shows. */
+/**
+ * One page of a list. The request asks for one row more than the page shows, so that the response indicates whether
+ * older rows exist.
+ */
 export interface ListPage<Row> {
   readonly rows: readonly Row[];
   /** The id of the last row if there are older rows; otherwise null. */
@@ -54,8 +57,8 @@ export function toListPage<Row extends { readonly id: string | number }>(
 }
 
 /**
- * Returns the id after which the older rows begin, below `shown`. If new rows displaced the last shown row from the page, there
- * are older rows than the page contains.
+ * Returns the id after which the page below the rows `shown` begins; null without older rows. If new rows displaced the
+ * last shown row from the page, the next page begins after this row.
  */
 export function findOlderPageStart<Row extends { readonly id: string | number }>(
   page: ListPage<Row>,

@@ -31,7 +31,7 @@ interface ConsoleProps {
 type FieldName = 'to' | 'from' | 'subject' | 'message' | 'idempotencyKey';
 
 export function Console({ session, document }: ConsoleProps) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const accounts = useAccounts();
   const domains = useDomains({ enabled: session.transport !== 'capture' });
   const [chosenAccount, setChosenAccount] = useState<string | null>(null);
@@ -82,7 +82,7 @@ export function Console({ session, document }: ConsoleProps) {
         className="console"
         onSubmit={(event) => {
           event.preventDefault();
-          send.mutate(undefined, { onSettled: () => void queries.invalidateQueries({ queryKey: ['found'] }) });
+          send.mutate(undefined, { onSettled: () => void queryClient.invalidateQueries({ queryKey: ['found'] }) });
         }}
       >
         <Select

@@ -29,7 +29,7 @@ const REASONS = [
 const MAX_FILE_BYTES = 200 * 1024 * 1024;
 
 export function ImportDialog({ list, onClose }: { readonly list: string; readonly onClose: () => void }) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [file, setFile] = useState<File | null>(null);
   const [reason, setReason] = useState('');
   const [dryRun, setDryRun] = useState(false);
@@ -48,7 +48,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
     } catch (error) {
       setPhase({ kind: 'choosing', error });
     }
-    for (const topic of ['suppressions', 'audit']) void queries.invalidateQueries({ queryKey: [topic] });
+    for (const topic of ['suppressions', 'audit']) void queryClient.invalidateQueries({ queryKey: [topic] });
   };
   const busy = phase.kind === 'running';
   return (

@@ -155,7 +155,7 @@ interface DeleteDialogProps extends EndpointActionsProps {
 }
 
 function DeleteDialog({ webhook, figures, opened, onClose }: DeleteDialogProps) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const [, navigate] = useLocation();
   const removal = useApiMutation(
     () => remove(path`/webhooks/${webhook.id}`),
@@ -175,7 +175,7 @@ function DeleteDialog({ webhook, figures, opened, onClose }: DeleteDialogProps) 
           onSuccess: () => {
             navigate('/webhooks');
             // Only the list is reloaded, because the deleted endpoint must not be queried again.
-            void queries.invalidateQueries({ queryKey: ['webhooks'], exact: true });
+            void queryClient.invalidateQueries({ queryKey: ['webhooks'], exact: true });
           },
         })
       }

@@ -9,10 +9,10 @@ import { AttemptDetails } from './attempts';
 import { useFirstAttempt } from './queries';
 
 export function TestDialog({ webhook, onClose }: { readonly webhook: WebhookEntry; readonly onClose: () => void }) {
-  const queries = useQueryClient();
+  const queryClient = useQueryClient();
   const { mutate, data, error, isPending } = useMutation({
     mutationFn: () => post<DeliveryEntry>(path`/webhooks/${webhook.id}/test`),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ['webhooks'] }),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: ['webhooks'] }),
   });
   // Strict mode runs effects twice, and a test must be sent once.
   const hasSent = useRef(false);
