@@ -378,7 +378,9 @@ export function encodeQuotedPrintable(source: Uint8Array, length: number, out: U
   return protectTrailingSpace(out, offset, lineStart);
 }
 
-/** Escapes a space or a tab at the end of a line (rule 3), because relays may remove white space there. */
+/**
+ * Escapes a space or a tab at the end of a line (rule 3), because relays may remove white space at the end of a line.
+ */
 function protectTrailingSpace(out: Uint8Array, offset: number, lineStart: number): number {
   if (offset === lineStart) return offset;
   const lastOctet = out[offset - 1] ?? 0;

@@ -106,8 +106,8 @@ export function formatAddrSpec(address: Address): string {
 export function toCanonicalAddress(address: Address): string {
   let localPart = address.localPart;
   if (localPart.charCodeAt(0) === QUOTE) localPart = simplifyQuoting(localPart);
-  // Each conversion can change the result of the other, so NFC is applied before and after the conversion to lower
-  // case.
+  // NFC and the conversion to lower case can change each other’s result, so NFC is applied before and after the
+  // conversion to lower case.
   localPart = address.isAscii ? localPart.toLowerCase() : localPart.normalize('NFC').toLowerCase().normalize('NFC');
   return `${localPart}@${address.domain}`;
 }

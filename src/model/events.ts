@@ -7,8 +7,9 @@
  * status. A publisher does not depend on subscribers. An event contains no secret, because subscribers write it to
  * logs.
  *
- * To add an event, add one member here. The type checker then requires its log line (observability/log-events.ts). If
- * its name is one of `RECORDED_EVENTS`, the type checker also requires its history entry.
+ * To add an event, add one member to `ServiceEvent`. The type checker then requires its log line
+ * (observability/log-events.ts). If its name is one of `RECORDED_EVENTS`, the type checker also requires its history
+ * entry.
  */
 import type { RecordedFailure } from './failure.ts';
 import type { FeedbackSource, ReportEntryType } from './feedback.ts';

@@ -122,7 +122,9 @@ export interface StateChange {
   /** The time when the next attempt is due. Null unless `to` is `queued`. */
   readonly dueAt: number | null;
   readonly event: HistoryEntry;
-  /** The reason with which the same transaction adds the recipient to the account's suppression list, or null. */
+  /**
+   * The reason with which the transaction of the change adds the recipient to the account's suppression list, or null.
+   */
   readonly suppress: 'bounce' | 'complaint' | null;
 }
 

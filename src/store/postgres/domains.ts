@@ -73,8 +73,8 @@ export function prepareDomains(database: Database): DomainOperations {
   return {
     addDomain(accountName, { name, subdomains, keys }, now, actor): Promise<DomainNameResult> {
       return database.transaction(async (transaction) => {
-        // The lock on the revision's row serializes changes, so the rows read here do not change before they are
-        // written.
+        // The lock on the revision's row serializes changes, so the rows that this transaction reads do not change
+        // before it writes them.
         const revision = await incrementRevision(transaction);
         const [account] = await transaction.query(SELECT_ACCOUNT_ID, [accountName]);
         if (account === undefined) return { kind: 'missing' };

@@ -1,6 +1,6 @@
 /**
  * Migrates the schema. Each numbered file is executed once. All files that have not been executed run in one
- * transaction under an advisory lock. If many nodes start together, one node migrates and the others wait.
+ * transaction under an advisory lock. If many nodes start together, one node migrates and the other nodes wait.
  *
  * Rolling upgrades: the database stores its schema version and the lowest version that can use the schema. A node
  * refuses a schema if this lowest version is greater than the newest version that the node supports. A migration that

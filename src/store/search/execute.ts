@@ -137,7 +137,7 @@ export function* executeSearch<Message extends SearchableMessage>(
     return null;
   }
 
-  /** Returns the rows that also meet the other conditions of the filter. */
+  /** Returns the rows that meet all conditions of the filter. */
   function* selectMatching(rows: readonly Message[]): Coroutine<readonly Message[]> {
     const ids = new Set(rows.map(({ id }) => id));
     const filteredMessages = yield* waitFor(source.findBySeqs([...new Set(rows.map(({ id }) => toSeq(id)))], filter));

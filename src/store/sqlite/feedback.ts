@@ -37,7 +37,7 @@ import type { Outbox } from './outbox.ts';
 import { prepareAppend } from './queue.ts';
 
 export interface FeedbackReputation {
-  /** Adds counts to the reputation of an account in the same transaction. */
+  /** Adds counts to the reputation of an account, in the transaction of the caller. */
   readonly addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void;
   /** Records a complaint. Returns true if it is the first complaint of the recipient in the reputation window. */
   readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;

@@ -202,8 +202,8 @@ export function tryAcquireServeLock(path: string, waitMs: number): (() => void) 
   const file = `${path}-serve`;
   let lock: DatabaseSync | null = null;
   try {
-    // The file is created here because SQLite would make it readable by other users. A user who can read the file can
-    // lock it and prevent the next start.
+    // This function creates the file, because SQLite would make it readable by other users. A user who can read the
+    // file can lock it and prevent the next start.
     closeSync(openSync(file, 'a', 0o600));
     const database = new DatabaseSync(file, { timeout: waitMs });
     lock = database;

@@ -266,7 +266,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
 
 /**
  * Creates the operations that mark, settle, release and recover leases. `addToReputation` adds ended messages to the
- * reputation of an account in the same transaction.
+ * reputation of an account, in the transaction of the caller.
  */
 export function prepareLeaseEnds(
   database: DatabaseSync,

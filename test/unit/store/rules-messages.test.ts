@@ -196,7 +196,7 @@ describe('a packed settlement', () => {
     const event = { at: NOW, verb: 'delivered', by: 'node-a', detail: null, failure: null, attempt };
     const [packed] = packSettlements([createSettlement(message, { to: 'delivered', event })]);
     expect(packed).toMatchObject({ id: message.id, owner: 'node-a', attempts: 2, excludedFromReputation: false });
-    expect(packed?.changes).toMatchObject([{ to: 'delivered', terminal: true, reference: 'ses-1' }]);
+    expect(packed?.changes).toMatchObject([{ to: 'delivered', isTerminal: true, reference: 'ses-1' }]);
     // Earlier versions stored the transcript with this name.
     const { transcript, ...members } = attempt;
     expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual({ ...members, conversation: transcript });
@@ -205,7 +205,7 @@ describe('a packed settlement', () => {
   test.each(STATES)('with the state %s is terminal if the state is terminal', (to) => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, failure: null, attempt: null };
     const [packed] = packSettlements([{ ...createSettlement(message, { to, event }), excludedFromReputation: true }]);
-    expect(packed?.changes[0]).toMatchObject({ terminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
+    expect(packed?.changes[0]).toMatchObject({ isTerminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
     expect(packed?.excludedFromReputation).toBe(true);
   });
 });
