@@ -176,7 +176,7 @@ const CHANGES: Readonly<
 };
 
 /** Reads all data that the changes in `CHANGES` can affect. */
-async function readEverything(store: Store, { retriedId, cancelledId, endedId }: PreparedRows) {
+async function readAllData(store: Store, { retriedId, cancelledId, endedId }: PreparedRows) {
   return Promise.all([
     store.listAccounts(),
     store.listKeys('acme'),
@@ -194,11 +194,11 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
   test('a change whose audit log entry cannot be written is rejected and not stored', async () => {
     const { store, refuseEntries } = await openTestStore(name);
     const preparedRows = await prepareStore(store);
-    const rowsBefore = await readEverything(store, preparedRows);
+    const rowsBefore = await readAllData(store, preparedRows);
     await refuseEntries(true);
     for (const [action, change] of Object.entries(CHANGES)) {
       await expect(change(store, preparedRows, ACTOR), action).rejects.toThrow('no entry');
-      expect(await readEverything(store, preparedRows), action).toEqual(rowsBefore);
+      expect(await readAllData(store, preparedRows), action).toEqual(rowsBefore);
     }
     await refuseEntries(false);
     expect(await store.listAudit(null, 99)).toEqual([]);

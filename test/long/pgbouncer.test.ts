@@ -33,7 +33,7 @@ test('no accepted message is lost behind PgBouncer if a node is killed and the s
   const key = firstService.key ?? '';
   const secondService = await startProcess(folder, settings);
   const acceptedIds: string[] = [];
-  const send = async (publicUrl: string) => {
+  const submitMessage = async (publicUrl: string) => {
     const response = await submit(publicUrl, key).catch(() => null);
     const body = (await response?.json().catch(() => null)) as { result?: { id: string } } | null;
     if (response?.status === 201 && body?.result) acceptedIds.push(body.result.id);
@@ -43,7 +43,7 @@ test('no accepted message is lost behind PgBouncer if a node is killed and the s
     if (count === MESSAGE_COUNT / 2) await server.restart();
     await Promise.all(
       Array.from({ length: 20 }, (_, index) =>
-        send(index % 2 === 0 ? firstService.publicUrl : secondService.publicUrl),
+        submitMessage(index % 2 === 0 ? firstService.publicUrl : secondService.publicUrl),
       ),
     );
   }

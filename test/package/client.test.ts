@@ -93,7 +93,7 @@ async function bundleClient(main: string): Promise<string> {
 }
 
 /** Creates a client for a new account. */
-async function createClientOf(
+async function createClientForNewAccount(
   limits: Partial<AccountLimits> = {},
   options: Partial<ClientLibrary.ClientOptions> = {},
 ): Promise<{ client: ClientLibrary.Client; account: string; accountId: number }> {
@@ -267,7 +267,7 @@ describe('the examples of the README', () => {
 
 describe('with the real service', () => {
   test('a message is accepted once per idempotency key, and the second id is the first id', async () => {
-    const { client, accountId } = await createClientOf();
+    const { client, accountId } = await createClientForNewAccount();
     const firstResult = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
     expect(firstResult).toMatchObject({
       id: expect.stringMatching(UUID),
@@ -287,7 +287,7 @@ describe('with the real service', () => {
   });
 
   test('refusals have their kind and reason and are not repeated: 400, 401, 403', async () => {
-    const { client, account } = await createClientOf({ volume: 1 });
+    const { client, account } = await createClientForNewAccount({ volume: 1 });
     const refusal = { attempts: 1, mayBeAccepted: false };
     expect(await catchSendError(client.send({ ...MESSAGE, to: 'unknown' }))).toMatchObject({
       ...refusal,
@@ -322,11 +322,14 @@ describe('with the real service', () => {
   });
 
   test('a throttled message is accepted after Retry-After', async () => {
-    const { client, accountId } = await createClientOf({ throttle: { perSecond: 1, burst: 1 } });
+    const { client, accountId } = await createClientForNewAccount({ throttle: { perSecond: 1, burst: 1 } });
     const results = await Promise.all([client.send(MESSAGE), client.send(MESSAGE)]);
     expect(Math.max(...results.map(({ attempts }) => attempts))).toBeGreaterThan(1);
     expect(await countMessages(accountId)).toBe(2);
-    const { client: impatient } = await createClientOf({ throttle: { perSecond: 1, burst: 1 } }, { maxAttempts: 1 });
+    const { client: impatient } = await createClientForNewAccount(
+      { throttle: { perSecond: 1, burst: 1 } },
+      { maxAttempts: 1 },
+    );
     const outcomes = await Promise.all(
       Array.from({ length: 5 }, () => impatient.send(MESSAGE).catch((error: unknown) => error)),
     );
@@ -336,7 +339,7 @@ describe('with the real service', () => {
   });
 
   test('a message whose commit fails once is accepted when the request is repeated', async () => {
-    const { client, accountId } = await createClientOf();
+    const { client, accountId } = await createClientForNewAccount();
     let commitCount = 0;
     beforeAccept = async () => {
       commitCount += 1;
@@ -349,7 +352,7 @@ describe('with the real service', () => {
   test('a lost response does not send a second message: reset connection, slow answer', async () => {
     const proxy = await startTcpProxy(Number(new URL(baseUrl).port));
     const options = { baseUrl: `http://127.0.0.1:${proxy.port}`, timeoutMs: 60_000 };
-    const reset = await createClientOf({}, options);
+    const reset = await createClientForNewAccount({}, options);
     // The service commits the message, and its response is lost.
     let commitCount = 0;
     beforeAccept = async () => {
@@ -364,7 +367,7 @@ describe('with the real service', () => {
       release = resolve;
     });
     beforeAccept = () => releasePromise;
-    const slowClient = await createClientOf({}, { timeoutMs: 200, maxAttempts: 1 });
+    const slowClient = await createClientForNewAccount({}, { timeoutMs: 200, maxAttempts: 1 });
     const error = await catchSendError(slowClient.client.send(MESSAGE));
     expect(error).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true });
     release();
@@ -375,7 +378,7 @@ describe('with the real service', () => {
   });
 
   test('no redirect is followed, and a server that is not Postrider is never a success', async () => {
-    const { client: direct, accountId } = await createClientOf();
+    const { client: direct, accountId } = await createClientForNewAccount();
     const redirectingServer = await startOtherServer((_, response) => {
       response.writeHead(307, { Location: `${baseUrl}/api/v1/send-mail` }).end();
     });

@@ -37,7 +37,7 @@ afterAll(() => Promise.all([dns.close(), ses.close()]));
 const runPostrider = (...args: string[]) => runCommand(folder, args, settings);
 const addDomain = (name: string, ...flags: string[]) =>
   runJsonCommand<DomainAnswer>(folder, ['domain', 'add', 'default', name, ...flags], settings);
-const publish = ({ records }: DomainAnswer) => {
+const publishRecords = ({ records }: DomainAnswer) => {
   for (const { type, name, value } of records) {
     if (type === 'TXT') dns.zone[name] = { TXT: [value] };
     if (type === 'CNAME') dns.zone[name] = { CNAME: value };
@@ -64,7 +64,7 @@ test('`domain add` creates the identity with the RSA key of Postrider, and `doma
     { purpose: 'provider', type: 'SES', name: 'own.example', value: 'verified', found: 'wrong' },
   ]);
   expect(addedDomain.records.find(({ purpose }) => purpose === 'spf')?.value).toContain('include:amazonses.com');
-  publish(addedDomain);
+  publishRecords(addedDomain);
   const earlyVerify = await verifyDomain('own.example');
   expect([earlyVerify.code, earlyVerify.answer.status]).toEqual([1, 'authenticated']);
   expect(earlyVerify.stderr).toMatch(/own\.example: Amazon SES has not verified this domain yet/);
@@ -86,7 +86,7 @@ test('with `--easy-dkim`, the records of SES are also printed and verified', asy
       `${token}.dkim.amazonses.com`,
     ]),
   );
-  publish(addedDomain);
+  publishRecords(addedDomain);
   delete dns.zone['tokentwo._domainkey.easy.example'];
   Object.assign(ses.identities.get('easy.example') ?? {}, { verified: true });
   const { answer } = await verifyDomain('easy.example');
@@ -109,7 +109,7 @@ test('`domain verify` creates the SES identity that `domain add` could not creat
   );
   const addedDomain = JSON.parse(stdout) as DomainAnswer;
   expect(listProviderRecords(addedDomain).map(({ found }) => found)).toEqual(['unknown']);
-  publish(addedDomain);
+  publishRecords(addedDomain);
   expect(identities.has('late.example')).toBe(false);
   await verifyDomain('late.example');
   expect(identities.get('late.example')?.origin).toBe('EXTERNAL');
@@ -117,10 +117,10 @@ test('`domain verify` creates the SES identity that `domain add` could not creat
 
 test('after a rotation, `domain verify` passes the new signing key to SES', async () => {
   const addResult = await addDomain('turn.example');
-  publish(addResult);
+  publishRecords(addResult);
   const selectorBefore = ses.identities.get('turn.example')?.selector;
   await verifyDomain('turn.example');
-  publish(await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'turn.example'], settings));
+  publishRecords(await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'turn.example'], settings));
   await verifyDomain('turn.example');
   const selectorAfter = ses.identities.get('turn.example')?.selector;
   expect(selectorAfter).not.toBe(selectorBefore);
@@ -132,7 +132,7 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
   const identity = ses.identities.get('from.example');
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behavior: 'USE_DEFAULT_VALUE' };
   Object.assign(identity ?? {}, { verified: true, dkim: 'SUCCESS', mailFrom });
-  publish(addedDomain);
+  publishRecords(addedDomain);
   const formatLines = ({ records }: DomainAnswer) =>
     records
       .filter(({ name, value }) => `${name} ${value}`.includes('bounce.from'))
@@ -172,7 +172,7 @@ test('an identity that signs with an unknown key is not changed, and is reported
   expect(stderr).toMatch(
     /^postrider: warning: Amazon SES already has an identity theirs\.example .+; it is unchanged\n$/,
   );
-  publish(JSON.parse(stdout) as DomainAnswer);
+  publishRecords(JSON.parse(stdout) as DomainAnswer);
   expect((await verifyDomain('theirs.example')).code).toBe(0);
   expect(ses.identities.get('theirs.example')).toMatchObject({ selector: 'corporate', privateKey: 'theirs' });
 });
@@ -225,7 +225,7 @@ test('doctor warns about the sandbox and fails for a paused account', async () =
 });
 
 test('`account set --ses-configuration-set` applies to the messages of a running service within one second', async () => {
-  publish(await addDomain('sets.example'));
+  publishRecords(await addDomain('sets.example'));
   expect((await verifyDomain('sets.example')).answer.status).toBe('authenticated');
   // The service reads the new status within one second.
   const countBefore = ses.receivedMessages.length;

@@ -6,8 +6,8 @@ const DAY_MS = 86_400_000;
 const NOW = Date.UTC(2026, 5, 1, 12);
 const ID = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
 const OTHER_ID = '0192a3b4-c5d6-7e8f-9012-3456789abcdf';
-const NAMES = ['bounces.example.org', 'bounces.example.net'];
-const path = { key: Buffer.alloc(32, 7), isReturnPath: (name: string) => NAMES.includes(name) };
+const RETURN_PATH_DOMAINS = ['bounces.example.org', 'bounces.example.net'];
+const path = { key: Buffer.alloc(32, 7), isReturnPath: (name: string) => RETURN_PATH_DOMAINS.includes(name) };
 const createToken = (at = NOW, key = path.key, id = ID) => createReturnPathToken(key, id, at);
 const classify = (address: string, now = NOW) => classifyRecipient(path, address, now);
 
@@ -59,7 +59,7 @@ test.each([
 });
 
 test('role mailboxes exist at every return-path domain of the installation', () => {
-  for (const name of NAMES) expect(classify(`abuse@${name}`)).toEqual({ kind: 'role' });
+  for (const name of RETURN_PATH_DOMAINS) expect(classify(`abuse@${name}`)).toEqual({ kind: 'role' });
 });
 
 test('a valid return path at a domain whose return path was removed names its message, until it expires', () => {
