@@ -88,7 +88,7 @@ export const APPLICATIONS: readonly Application[] = [
     account: 'marketplace',
     from: 'hello@market.example',
     domain: 'market.example',
-    messageCount: 240,
+    messageCount: 420,
     messageKindWeights: { sold: 3, welcome: 1 },
     behaviorWeights: { ...USUAL_BEHAVIOR_WEIGHTS, 'mailbox-unknown': 0, 'bounces-later': 0 },
     limits: {},

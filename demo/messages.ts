@@ -72,7 +72,7 @@ export function composeMessage(kind: MessageKind, to: Recipient, random: Random)
 const THREADS: readonly string[] = [
   'Which bulb for a reading lamp?',
   'Repairing a 1960s floor lamp',
-  'Show us your desk 🪴',
+  'Show us your desk',
   'Dimmer hums at 30 %',
   'E14 or E27 for the hallway?',
 ];

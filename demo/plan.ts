@@ -1,6 +1,8 @@
 /**
- * Plans the messages of the history: thirty days with a daily rhythm, more messages on recent days, and incidents. One
- * incident is a campaign to old addresses that locks an account; another incident is a forum with missing mailboxes.
+ * Plans the messages of the history: thirty days with a daily rhythm, more messages on recent days, and incidents of
+ * today. A campaign to old addresses locks an account, a forum writes to missing mailboxes, and a mailbox provider defers
+ * most messages. The day before has similar traffic without incidents, so that the comparison of both days shows the
+ * incidents.
  */
 import { APPLICATIONS, type Application, DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { Behavior } from './behaviors.ts';
@@ -17,22 +19,34 @@ export interface PlannedMessage extends MessageText {
 
 export const HISTORY_DAYS = 30;
 /** The fraction of the messages that are accepted on the last day. */
-const LAST_DAY_SHARE = 0.3;
+const LAST_DAY_SHARE = 0.24;
+/** The fraction of the messages that are accepted on the day before. */
+const PREVIOUS_DAY_SHARE = 0.22;
 /** The fraction of the messages of the last day that belongs to the current traffic peak. */
-const PEAK_SHARE = 0.3;
+const PEAK_SHARE = 0.08;
 /** The mean age of a message of the traffic peak. */
 const PEAK_MEAN_AGE_MS = 80 * MINUTE_MS;
+/** The hour of the day (UTC) with the most traffic, and the hours from it to the hour with much less. */
+const BUSIEST_HOUR = 12;
+const BUSY_HOURS = 6;
+const NIGHT_WEIGHT = 0.2;
 
 /** Returns all messages before `now`, in chronological order. */
 export function planHistory(now: number, recipients: Recipients, random: Random): readonly PlannedMessage[] {
   const messages: PlannedMessage[] = [];
-  const addMessage = (application: Application, at: number, behavior: Behavior, kind: MessageKind) => {
-    const to = recipients.pick(behavior);
+  const addMessage = (
+    application: Application,
+    at: number,
+    behavior: Behavior,
+    kind: MessageKind,
+    recipientDomain?: string,
+  ) => {
+    const to = recipients.pick(behavior, recipientDomain);
     messages.push({ at, application, to: to.address, behavior, ...composeMessage(kind, to, random) });
   };
   for (const application of APPLICATIONS) {
     for (let n = 0; n < application.messageCount; n += 1) {
-      const at = now - Math.round(pickAge(random));
+      const at = now - Math.round(pickAge(now, random));
       addMessage(
         application,
         at,
@@ -41,11 +55,13 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
       );
     }
   }
-  for (const { account, kind, messageCount, startAgeMs: from, endAgeMs: to, behaviorWeights } of INCIDENTS) {
+  for (const incident of INCIDENTS) {
+    const { account, kind, messageCount, startAgeMs: from, endAgeMs: to, behaviorWeights, recipientDomain } = incident;
     const application = APPLICATIONS.find((candidate) => candidate.account === account);
     if (application === undefined) continue;
     for (let n = 0; n < messageCount; n += 1) {
-      addMessage(application, now - random.pickInteger(to, from), random.pickWeighted(behaviorWeights), kind);
+      const at = now - random.pickInteger(to, from);
+      addMessage(application, at, random.pickWeighted(behaviorWeights), kind, recipientDomain);
     }
   }
   return [...messages, ...messages.flatMap((message) => planRepeatedMessage(message, now, recipients, random))].sort(
@@ -87,6 +103,8 @@ interface Incident {
   readonly startAgeMs: number;
   readonly endAgeMs: number;
   readonly behaviorWeights: Readonly<Partial<Record<Behavior, number>>>;
+  /** The domain of the recipients. By default the domains are random. */
+  readonly recipientDomain?: string;
 }
 
 const INCIDENTS: readonly Incident[] = [
@@ -105,6 +123,15 @@ const INCIDENTS: readonly Incident[] = [
     startAgeMs: 9 * HOUR_MS,
     endAgeMs: 15 * MINUTE_MS,
     behaviorWeights: { 'mailbox-unknown': 1 },
+  },
+  {
+    account: 'sign-in',
+    kind: 'code',
+    messageCount: 90,
+    startAgeMs: 5 * HOUR_MS,
+    endAgeMs: 40 * MINUTE_MS,
+    behaviorWeights: { 'server-busy': 1 },
+    recipientDomain: 'outpost.example',
   },
   {
     account: 'shop',
@@ -134,13 +161,26 @@ const INCIDENTS: readonly Incident[] = [
 ];
 
 /** Returns a random age of a message, in ms. */
-function pickAge(random: Random): number {
-  if (random.next() < LAST_DAY_SHARE) {
+function pickAge(now: number, random: Random): number {
+  const day = random.next();
+  if (day < LAST_DAY_SHARE) {
     if (random.next() < PEAK_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * PEAK_MEAN_AGE_MS);
-    return 2_000 + Math.abs(random.next() * DAY_MS - (random.next() < 0.4 ? 8 * HOUR_MS : 0));
+    return 2_000 + pickAgeOfDay(now, random);
   }
+  if (day < LAST_DAY_SHARE + PREVIOUS_DAY_SHARE) return DAY_MS + pickAgeOfDay(now, random);
   // Recent days are more likely. The time of day is near the current time of day.
-  const ageDays = 1 + Math.floor((HISTORY_DAYS - 1) * random.next() ** 1.8);
+  const ageDays = 2 + Math.floor((HISTORY_DAYS - 2) * random.next() ** 1.8);
   const offsetMs = (random.next() + random.next() + random.next() - 1.5) * 8 * HOUR_MS;
   return Math.max(2_000, ageDays * DAY_MS + offsetMs);
+}
+
+/** Returns a random age within one day, in ms. The hours around `BUSIEST_HOUR` are more likely. */
+function pickAgeOfDay(now: number, random: Random): number {
+  for (;;) {
+    const age = random.next() * DAY_MS;
+    const hour = ((now - age) % DAY_MS) / HOUR_MS;
+    const distance = Math.min(Math.abs(hour - BUSIEST_HOUR), 24 - Math.abs(hour - BUSIEST_HOUR));
+    const weight = NIGHT_WEIGHT + (1 - NIGHT_WEIGHT) * Math.exp(-((distance / BUSY_HOURS) ** 2));
+    if (random.next() < weight) return age;
+  }
 }

@@ -46,7 +46,7 @@ const NAMES: Readonly<Record<Language, readonly (readonly [given: string, family
   ar: [['ليلى', 'حداد', 'layla.haddad']],
 };
 
-const LANGUAGE_WEIGHTS = { en: 70, de: 12, fr: 6, ja: 6, he: 3, ar: 3 } as const;
+const LANGUAGE_WEIGHTS = { en: 74, de: 12, fr: 7, ja: 1, he: 3, ar: 3 } as const;
 
 /** Stores the behavior of each recipient, so that all attempts to a recipient have the same behavior. */
 export class Recipients {
@@ -63,12 +63,16 @@ export class Recipients {
     this.#random = random;
   }
 
-  /** Returns a recipient with this behavior. For the behavior `accepting`, often returns an existing recipient. */
-  pick(behavior: Behavior): Recipient {
+  /**
+   * Returns a recipient with this behavior. Without a domain, the domain is random, and for the behavior `accepting` the
+   * function often returns an existing recipient.
+   */
+  pick(behavior: Behavior, domain?: string): Recipient {
+    if (domain !== undefined) return this.#create(behavior, domain);
     const reusableCount = this.#reusable.length;
     if (behavior === 'accepting' && reusableCount > 40 && this.#random.next() < 0.5)
       return this.#random.pick(this.#reusable);
-    const recipient = this.#create(behavior);
+    const recipient = this.#create(behavior, this.#random.pick(RECIPIENT_DOMAINS));
     if (behavior === 'accepting') this.#reusable.push(recipient);
     return recipient;
   }
@@ -82,10 +86,9 @@ export class Recipients {
     return this.#recipients.get(address) ?? null;
   }
 
-  #create(behavior: Behavior): Recipient {
+  #create(behavior: Behavior, domain: string): Recipient {
     const language = this.#random.pickWeighted(LANGUAGE_WEIGHTS);
     const [given, family, local] = this.#random.pick(NAMES[language]);
-    const domain = this.#random.pick(RECIPIENT_DOMAINS);
     const sameNameCount = (this.#sameNameCounts.get(local + domain) ?? 0) + 1;
     this.#sameNameCounts.set(local + domain, sameNameCount);
     const address = `${local}${sameNameCount === 1 ? '' : sameNameCount}@${domain}`;

@@ -46,8 +46,9 @@ export interface TimeChartProps {
   readonly children?: ReactNode;
 }
 
-const HEIGHT_PX = 230;
-const STACKED_HEIGHT_PX = 340;
+/** The minimum heights. A chart in a taller card fills its card. */
+const MIN_HEIGHT_PX = 230;
+const MIN_STACKED_HEIGHT_PX = 340;
 /** The width of the tooltip in px, as in styles/parts.css, and its distance from the pointer. */
 const TOOLTIP_WIDTH_PX = 176;
 const TOOLTIP_DISTANCE_PX = 12;
@@ -66,7 +67,9 @@ export function TimeChart(props: TimeChartProps) {
   const { title, secondary, times, lines, format, formatAxis = format, logarithmic = false, stacked = false } = props;
   const scheme = useComputedColorScheme('light');
   const zone = useTimeZone();
-  const { ref: frame, width } = useElementSize<HTMLDivElement>();
+  const { ref: frame, width, height: frameHeight } = useElementSize<HTMLDivElement>();
+  const minHeight = stacked ? MIN_STACKED_HEIGHT_PX : MIN_HEIGHT_PX;
+  const height = Math.max(minHeight, Math.floor(frameHeight));
   const canvas = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
   const [hovered, setHovered] = useState<Hovered | null>(null);
@@ -86,6 +89,7 @@ export function TimeChart(props: TimeChartProps) {
       toChartOptions({
         shape,
         width,
+        height,
         scheme,
         zone,
         logarithmic,
@@ -101,7 +105,7 @@ export function TimeChart(props: TimeChartProps) {
       chart.current = null;
       newChart.destroy();
     };
-  }, [shape, width, scheme, zone, logarithmic, stacked]);
+  }, [shape, width, height, scheme, zone, logarithmic, stacked]);
   useEffect(() => chart.current?.setData(data), [data]);
 
   const toColor = (line: Line) => line.colors[scheme === 'dark' ? 1 : 0];
@@ -124,12 +128,12 @@ export function TimeChart(props: TimeChartProps) {
         </>
       }
     >
-      <div ref={frame} className="chart-frame">
+      <div ref={frame} className="chart-frame" style={{ minHeight }}>
         <div
           ref={canvas}
+          className="chart-canvas"
           role="img"
           aria-label={`${title}: ${describeLines(lines, format, props.hasTable ?? true)}`}
-          style={{ minHeight: stacked ? STACKED_HEIGHT_PX : HEIGHT_PX }}
         />
         {hovered === null || at === undefined ? null : (
           <div className="chart-tip" style={{ left: positionTooltip(hovered.left, width), top: 12 }}>
@@ -210,6 +214,7 @@ function toChartData(
 interface ChartShape {
   readonly shape: string;
   readonly width: number;
+  readonly height: number;
   readonly scheme: 'light' | 'dark';
   readonly zone: TimeZone;
   readonly logarithmic: boolean;
@@ -221,6 +226,7 @@ interface ChartShape {
 function toChartOptions({
   shape,
   width,
+  height,
   scheme,
   zone,
   logarithmic,
@@ -238,7 +244,7 @@ function toChartOptions({
   };
   return {
     width,
-    height: stacked ? STACKED_HEIGHT_PX : HEIGHT_PX,
+    height,
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false } },
     tzDate: (seconds) =>

@@ -23,7 +23,7 @@ export function listHealth(input: OverviewInput): readonly HealthItem[] {
 }
 
 function getDatabaseHealth({ settings, status }: OverviewInput): HealthItem {
-  const name = settings.database.kind === 'sqlite' ? 'SQLite, embedded' : 'PostgreSQL';
+  const name = settings.database.kind === 'sqlite' ? 'SQLite' : 'PostgreSQL';
   if (status === null)
     return {
       part: 'database',
@@ -38,7 +38,7 @@ function getDatabaseHealth({ settings, status }: OverviewInput): HealthItem {
 export function getTransportName(transport: TransportSetting): string {
   switch (transport.kind) {
     case 'capture':
-      return 'capture: (local inbox)';
+      return 'local inbox';
     case 'ses':
       return `Amazon SES, ${transport.region}`;
     case 'smtp':

@@ -97,7 +97,7 @@ test('a store that does not commit and an open circuit breaker are reported firs
 test('removed files of the database are reported with the remedy of the store', () => {
   const storeFault = 'the database file was removed';
   const input = createInput(RELAY_SETTINGS, { status: { ...RUNTIME_STATUS, storeFault, storeRemedy: 'Put it back.' } });
-  expect(getHealth(input, 'database')).toMatchObject({ level: 'failure', text: `SQLite, embedded: ${storeFault}` });
+  expect(getHealth(input, 'database')).toMatchObject({ level: 'failure', text: `SQLite: ${storeFault}` });
   expect(listAttention(input)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
 });
 
