@@ -61,11 +61,11 @@ function checkTarget(
       `correct the mailbox, then remove the address: \`postrider suppression show ${getAddress(target)}\` shows the lists that contain it`,
     );
   const last = notifications.find(({ attemptedAt }) => attemptedAt !== null) ?? null;
-  const delivered = notifications.find(({ status }) => status === 'delivered') ?? null;
+  const deliveredNotification = notifications.find(({ status }) => status === 'delivered') ?? null;
   const lastDelivery =
-    delivered === null
+    deliveredNotification === null
       ? 'no notification was delivered yet'
-      : `the last notification was delivered ${formatSpan(now - (delivered.attemptedAt ?? now))} ago`;
+      : `the last notification was delivered ${formatSpan(now - (deliveredNotification.attemptedAt ?? now))} ago`;
   if (last !== null && last.error !== null) {
     const ago = formatSpan(now - (last.attemptedAt ?? now));
     const next = last.status === 'failed' ? 'no attempt follows' : 'another attempt follows';
@@ -76,11 +76,15 @@ function checkTarget(
         : 'check the domain of POSTRIDER_NOTIFY_FROM and its account';
     return createWarning(check, detail, remedy);
   }
-  if (target.kind === 'mail' && delivered !== null && isUndelivered(messageState, delivered, now))
+  if (
+    target.kind === 'mail' &&
+    deliveredNotification !== null &&
+    isUndelivered(messageState, deliveredNotification, now)
+  )
     return createWarning(
       check,
       `the message of the last notification is ${messageState}`,
-      `run \`postrider message explain ${delivered.messageId}\``,
+      `run \`postrider message explain ${deliveredNotification.messageId}\``,
     );
   return createOkFinding(check, lastDelivery);
 }

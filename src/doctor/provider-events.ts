@@ -149,12 +149,12 @@ function describeRefusals({
   refused,
   lastEventAt,
 }: ProviderEventsParts): { readonly text: string; readonly isLatest: boolean; readonly lastReason: string } | null {
-  const own = selectRefusedReports(provider, refused);
-  if (own.length === 0) return null;
-  const count = own.reduce((sum, entry) => sum + entry.count, 0);
-  const reasons = own.map((entry) => `${entry.reason} ${entry.count}`).join(', ');
+  const providerRefusals = selectRefusedReports(provider, refused);
+  if (providerRefusals.length === 0) return null;
+  const count = providerRefusals.reduce((sum, entry) => sum + entry.count, 0);
+  const reasons = providerRefusals.map((entry) => `${entry.reason} ${entry.count}`).join(', ');
   const noun = count === 1 ? 'one request was' : `${count} requests were`;
-  const lastRefusal = own.reduce((last, entry) => (entry.lastAt > last.lastAt ? entry : last));
+  const lastRefusal = providerRefusals.reduce((last, entry) => (entry.lastAt > last.lastAt ? entry : last));
   return {
     text: `${noun} refused since the start (${reasons})`,
     isLatest: lastEventAt === null || lastRefusal.lastAt > lastEventAt,

@@ -11,7 +11,7 @@ const MAX_LISTED_NAMES = 3;
  * Returns the finding for a provider that replaces the envelope sender. Such a provider reports bounces only by its
  * events. `ownNames` are the return paths of sending domains. These return paths have no effect.
  */
-export function createUnusedFinding(provider: string, ownNames: readonly string[]): Finding {
+export function createUnusedReturnPathFinding(provider: string, ownNames: readonly string[]): Finding {
   const reason = `not used: ${provider} replaces the envelope sender and reports bounces and complaints by provider events`;
   if (ownNames.length === 0) return createOkFinding(CHECK_NAME, reason);
   const listedNames = ownNames.slice(0, MAX_LISTED_NAMES).join(', ');

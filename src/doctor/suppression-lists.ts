@@ -49,22 +49,22 @@ interface ProviderEntries {
 
 export async function checkSuppressionLists(parts: SuppressionListsParts): Promise<Finding> {
   const reasons = await parts.list.readReasons();
-  if (reasons.kind === 'failed') return createUnreadFinding(reasons.failure, parts.usesSmtpInterface);
+  if (reasons.kind === 'failed') return createUnreadListFinding(reasons.failure, parts.usesSmtpInterface);
   if (reasons.value.size === 0)
     return createOkFinding(CHECK, 'not compared: the suppression list of Amazon SES is disabled for this AWS account');
   const provider = await readProviderEntries(parts, reasons.value);
-  if ('code' in provider) return createUnreadFinding(provider, parts.usesSmtpInterface);
-  const own = provider.isComplete ? await findOnlyInPostrider(parts, provider.addresses, reasons.value) : null;
+  if ('code' in provider) return createUnreadListFinding(provider, parts.usesSmtpInterface);
+  const ownEntries = provider.isComplete ? await findOnlyInPostrider(parts, provider.addresses, reasons.value) : null;
   const detail = [
-    describeScope(provider, own),
+    describeScope(provider, ownEntries),
     describeDifference(provider.onlyAtProvider, 'only on the list of Amazon SES'),
-    describeDifference(own?.onlyInPostrider ?? createDifference(), 'only on lists of Postrider'),
+    describeDifference(ownEntries?.onlyInPostrider ?? createDifference(), 'only on lists of Postrider'),
   ]
     .filter((text) => text !== '')
     .join('; ');
   const remedies = [
     ...(provider.onlyAtProvider.count === 0 ? [] : [ONLY_AT_PROVIDER_REMEDY]),
-    ...((own?.onlyInPostrider.count ?? 0) === 0 ? [] : [ONLY_IN_POSTRIDER_REMEDY]),
+    ...((ownEntries?.onlyInPostrider.count ?? 0) === 0 ? [] : [ONLY_IN_POSTRIDER_REMEDY]),
   ];
   return remedies.length === 0 ? createOkFinding(CHECK, detail) : createWarning(CHECK, detail, remedies.join('; '));
 }
@@ -75,7 +75,7 @@ const ONLY_IN_POSTRIDER_REMEDY =
   'on lists of Postrider only: `postrider suppression remove ACCOUNT ADDRESS` removes the address, and `aws sesv2 put-suppressed-destination --reason BOUNCE --email-address ADDRESS` adds it to the list of Amazon SES';
 
 /** With the SMTP interface, credentials of the API are optional, so their absence is not a warning. */
-function createUnreadFinding({ code, reason, remedy }: SesFailure, usesSmtpInterface: boolean): Finding {
+function createUnreadListFinding({ code, reason, remedy }: SesFailure, usesSmtpInterface: boolean): Finding {
   if (usesSmtpInterface && (code === 'no-credentials' || code === 'no-region'))
     return createOkFinding(CHECK, `not compared with the list of Amazon SES: ${reason}`);
   return createWarning(CHECK, `not compared with the list of Amazon SES: ${reason}`, remedy);
@@ -107,15 +107,17 @@ async function readProviderEntries(
       break;
     }
     /** The entries that have an effect and were not read before, by canonical address. */
-    const effective = new Map<string, string>();
+    const effectiveAddresses = new Map<string, string>();
     for (const { address, reason } of page.value.entries) {
-      const canonical = toCanonical(address);
-      if (!addresses.has(canonical) && reasons.has(reason)) effective.set(canonical, address);
-      addresses.add(canonical);
+      const canonicalAddress = toCanonical(address);
+      if (!addresses.has(canonicalAddress) && reasons.has(reason)) effectiveAddresses.set(canonicalAddress, address);
+      addresses.add(canonicalAddress);
     }
-    const suppressed = new Set(effective.size === 0 ? [] : await findSuppressed([...effective.keys()]));
-    for (const [canonical, address] of effective)
-      if (!suppressed.has(canonical)) addDifference(onlyAtProvider, address);
+    const suppressedAddresses = new Set(
+      effectiveAddresses.size === 0 ? [] : await findSuppressed([...effectiveAddresses.keys()]),
+    );
+    for (const [canonical, address] of effectiveAddresses)
+      if (!suppressedAddresses.has(canonical)) addDifference(onlyAtProvider, address);
     position = page.value.next;
     if (position === null) return { addresses, onlyAtProvider, isComplete: true };
     const now = clock.monotonic();

@@ -88,12 +88,13 @@ function describeSpf(
   dkim: Alignment,
 ): Alignment {
   const { name } = domain;
-  const unaligned = dkim.state === 'pass' || dkim.state === 'warning' ? ('not-needed' as const) : ('fail' as const);
+  const unalignedState =
+    dkim.state === 'pass' || dkim.state === 'warning' ? ('not-needed' as const) : ('fail' as const);
   const mailFrom = findMailFrom(records);
   if (setup.replacedBy !== null && mailFrom === null)
     return {
       method: 'spf',
-      state: unaligned,
+      state: unalignedState,
       found: `${setup.replacedBy} uses its own envelope sender`,
       expected: 'nothing; DMARC passes with DKIM',
     };
@@ -104,7 +105,7 @@ function describeSpf(
   if (!isAligned)
     return {
       method: 'spf',
-      state: unaligned,
+      state: unalignedState,
       found: `envelope sender ${sender}, not aligned${isStrict(tags, 'aspf') ? ' (aspf=s)' : ''}`,
       expected: isStrict(tags, 'aspf')
         ? `an envelope sender of ${name}, or DKIM`
@@ -150,8 +151,8 @@ function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignme
     case 'found': {
       const policy = tags.get('p')?.toLowerCase();
       const policyText = policy === undefined ? 'a policy' : `p=${policy}`;
-      const passing = [dkim, spf].filter(({ state }) => state === 'pass' || state === 'warning');
-      if (passing.length === 0) {
+      const passingMethods = [dkim, spf].filter(({ state }) => state === 'pass' || state === 'warning');
+      if (passingMethods.length === 0) {
         const isUnknown = dkim.state === 'unknown';
         return {
           ...base,
@@ -159,7 +160,7 @@ function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignme
           found: isUnknown ? policyText : `${policyText}, neither DKIM nor SPF aligns`,
         };
       }
-      const methods = passing.map(({ method }) => method.toUpperCase()).join(' and ');
+      const methods = passingMethods.map(({ method }) => method.toUpperCase()).join(' and ');
       return { ...base, state: policy === 'none' ? 'warning' : 'pass', found: `${policyText}, passes with ${methods}` };
     }
   }

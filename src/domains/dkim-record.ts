@@ -18,36 +18,36 @@ export function checkDkim(expected: string, observedRecords: readonly string[]):
   if (observedRecords.length === 0) return { found: 'missing', detail: 'no record; publish it as shown' };
   if (observedRecords.length > 1) {
     // RFC 6376 section 3.6.2.2: with several records the result is undefined.
-    return createWrongFinding(
+    return createWrongRecordFinding(
       `${observedRecords.length} records at one selector, so a verifier may use any of them; keep only the record that is shown`,
     );
   }
   const tags = parseTags(observedRecords[0] ?? '');
   const expectedTags = parseTags(expected);
   if (tags === null || expectedTags === null) {
-    return createWrongFinding(
+    return createWrongRecordFinding(
       'the record is not a valid tag list, or has a tag twice; publish it as shown, without quotation marks',
     );
   }
   const version = tags.get('v');
   if (version !== undefined && (version !== 'DKIM1' || tags.keys().next().value !== 'v')) {
-    return createWrongFinding('the first tag is not v=DKIM1; publish the record as shown');
+    return createWrongRecordFinding('the first tag is not v=DKIM1; publish the record as shown');
   }
   const key = removeWhiteSpace(tags.get('p'));
-  if (key === null) return createWrongFinding('the record contains no key (p=); publish it as shown');
-  if (key === '') return createWrongFinding('the key is revoked (p= is empty); publish the record as shown');
+  if (key === null) return createWrongRecordFinding('the record contains no key (p=); publish it as shown');
+  if (key === '') return createWrongRecordFinding('the key is revoked (p= is empty); publish the record as shown');
   const type = (tags.get('k') ?? 'rsa').toLowerCase();
   if (type !== (expectedTags.get('k') ?? 'rsa'))
-    return createWrongFinding(
+    return createWrongRecordFinding(
       `the key type is k=${type}, expected k=${expectedTags.get('k')}; publish the record as shown`,
     );
   const expectedKey = removeWhiteSpace(expectedTags.get('p')) ?? '';
   if (removePadding(key) !== removePadding(expectedKey) && !(type === 'rsa' && isSameRsaKey(key, expectedKey)))
-    return createWrongFinding(describeKeyFault(key, expectedKey));
+    return createWrongRecordFinding(describeKeyFault(key, expectedKey));
   if (tags.has('h') && !listIncludes(tags.get('h') ?? '', ['sha256']))
-    return createWrongFinding('the tag h= does not allow sha256; remove h=');
+    return createWrongRecordFinding('the tag h= does not allow sha256; remove h=');
   if (tags.has('s') && !listIncludes(tags.get('s') ?? '', ['*', 'email']))
-    return createWrongFinding('the tag s= does not include email; remove s=');
+    return createWrongRecordFinding('the tag s= does not include email; remove s=');
   if (listIncludes(tags.get('t') ?? '', ['y'])) {
     return {
       found: 'found',
@@ -67,14 +67,14 @@ const MAX_DECODED_CHARACTERS = 2_048;
 function isSameRsaKey(key: string, expectedKey: string): boolean {
   if (key.length > MAX_DECODED_CHARACTERS) return false;
   try {
-    const published = createPublicKey({ key: Buffer.from(key, 'base64'), format: 'der', type: 'pkcs1' });
-    return published.export({ format: 'der', type: 'spki' }).toString('base64') === expectedKey;
+    const publishedKey = createPublicKey({ key: Buffer.from(key, 'base64'), format: 'der', type: 'pkcs1' });
+    return publishedKey.export({ format: 'der', type: 'spki' }).toString('base64') === expectedKey;
   } catch {
     return false;
   }
 }
 
-function createWrongFinding(detail: string): RecordFinding {
+function createWrongRecordFinding(detail: string): RecordFinding {
   return { found: 'wrong', detail };
 }
 

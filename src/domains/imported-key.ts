@@ -99,9 +99,9 @@ function findFormFault(text: string): string | null {
 /** Returns the labels of the PEM blocks: `PRIVATE KEY` of `-----BEGIN PRIVATE KEY-----` (RFC 7468 section 2). */
 function findPemLabels(text: string): readonly string[] {
   return text.split('\n').flatMap((line) => {
-    const trimmed = line.trim();
-    const isBegin = trimmed.startsWith('-----BEGIN ') && trimmed.endsWith('-----');
-    return isBegin ? [trimmed.slice('-----BEGIN '.length, -'-----'.length)] : [];
+    const trimmedLine = line.trim();
+    const isBegin = trimmedLine.startsWith('-----BEGIN ') && trimmedLine.endsWith('-----');
+    return isBegin ? [trimmedLine.slice('-----BEGIN '.length, -'-----'.length)] : [];
   });
 }
 

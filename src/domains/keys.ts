@@ -15,7 +15,7 @@ export interface KeyPair {
   readonly privateKey: Buffer;
 }
 
-const generate = promisify(generateKeyPair);
+const generateKeyPairOnThread = promisify(generateKeyPair);
 
 /**
  * RFC 8301 section 3.2 recommends 2048 bits. Longer keys are not accepted by some DNS hosts and make signing slower.
@@ -30,7 +30,9 @@ const MAX_ATTEMPTS = 100;
 /** Generates a key pair on a thread of the libuv pool. */
 export async function createKeyPair(algorithm: DkimAlgorithm): Promise<KeyPair> {
   const keyPair =
-    algorithm === 'rsa' ? await generate('rsa', { modulusLength: RSA_BITS }) : await generate('ed25519', undefined);
+    algorithm === 'rsa'
+      ? await generateKeyPairOnThread('rsa', { modulusLength: RSA_BITS })
+      : await generateKeyPairOnThread('ed25519', undefined);
   const privateKey = keyPair.privateKey.export({ format: 'der', type: 'pkcs8' });
   return { algorithm, publicKey: formatPublicKey(keyPair.publicKey), privateKey };
 }
@@ -66,10 +68,10 @@ export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[
   const keyPairs = await Promise.all(algorithms.map(createKeyPair));
   return keyPairs.map(({ algorithm, publicKey, privateKey }) => {
     const selector = `${selectorStem}${SELECTOR_SUFFIXES[algorithm]}`;
-    const sealed = seal(sealingKey, privateKey, createAssociatedData(domain, selector));
+    const sealedKey = seal(sealingKey, privateKey, createAssociatedData(domain, selector));
     privateKey.fill(0);
     const activatedAt = state === 'active' ? now : null;
-    return { selector, algorithm, publicKey, sealed, state, createdAt: now, activatedAt, retireAt: null };
+    return { selector, algorithm, publicKey, sealed: sealedKey, state, createdAt: now, activatedAt, retireAt: null };
   });
 }
 
@@ -86,9 +88,18 @@ export function sealImportedKey(
     now,
   }: Pick<KeyRequest, 'domain' | 'sealingKey' | 'now'> & { readonly selector: string },
 ): DkimKey {
-  const sealed = seal(sealingKey, privateKey, createAssociatedData(domain, selector));
+  const sealedKey = seal(sealingKey, privateKey, createAssociatedData(domain, selector));
   privateKey.fill(0);
-  return { selector, algorithm, publicKey, sealed, state: 'active', createdAt: now, activatedAt: now, retireAt: null };
+  return {
+    selector,
+    algorithm,
+    publicKey,
+    sealed: sealedKey,
+    state: 'active',
+    createdAt: now,
+    activatedAt: now,
+    retireAt: null,
+  };
 }
 
 /** Returns the private key as PKCS#8. Throws a SecretError that names the domain and the selector. */

@@ -32,10 +32,10 @@ const MAX_STORE_BATCH = 200;
 export interface MailboxProviders {
   /**
    * Returns the mailbox provider of `domain`, which is in lower case. Returns null while the first lookup of the domain
-   * waits or runs, and `unknown` if every lookup of the domain has failed. `events` is the number of events that need
-   * the answer, which determines the order of the lookups.
+   * waits or runs, and `unknown` if every lookup of the domain has failed. `eventCount` is the number of events that
+   * need the answer. This number determines the order of the lookups.
    */
-  find(domain: string, events: number): MailboxProvider | null;
+  find(domain: string, eventCount: number): MailboxProvider | null;
   /** Stops the lookups and resolves when the answers are stored. */
   stop(): Promise<void>;
 }
@@ -76,28 +76,28 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   let isFailing = false;
   let isStopped = false;
 
-  function find(domain: string, events: number): MailboxProvider | null {
+  function find(domain: string, eventCount: number): MailboxProvider | null {
     if (domain === SIMULATOR_DOMAIN) return 'simulator';
     const answer = answers.get(domain);
     if (answer !== undefined) {
       answers.delete(domain);
       answers.set(domain, answer);
-      if (answer.validUntil <= clock.now()) request(domain, events);
+      if (answer.validUntil <= clock.now()) request(domain, eventCount);
       return answer.provider;
     }
-    request(domain, events);
+    request(domain, eventCount);
     return null;
   }
 
-  function request(domain: string, events: number): void {
+  function request(domain: string, eventCount: number): void {
     if (isStopped || inProgress.has(domain)) return;
     for (const waiting of [waitingForStore, waitingForDns]) {
       const waitingEvents = waiting.get(domain);
       if (waitingEvents === undefined) continue;
-      if (events > waitingEvents) waiting.set(domain, events);
+      if (eventCount > waitingEvents) waiting.set(domain, eventCount);
       return;
     }
-    waitingForStore.set(domain, events);
+    waitingForStore.set(domain, eventCount);
     for (const waiting of [waitingForStore, waitingForDns]) {
       if (waiting.size <= MAX_WAITING_DOMAINS) continue;
       const remainingDomains = sortByEvents(waiting).slice(0, MAX_WAITING_DOMAINS / 2);
@@ -130,8 +130,8 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
 
   async function readStore(): Promise<void> {
     const batch = sortByEvents(waitingForStore).slice(0, MAX_STORE_BATCH);
-    const stored = await store.findMailboxProviders(batch.map(([domain]) => domain));
-    const storedByDomain = new Map(stored.map((entry) => [entry.domain, entry]));
+    const storedProviders = await store.findMailboxProviders(batch.map(([domain]) => domain));
+    const storedByDomain = new Map(storedProviders.map((entry) => [entry.domain, entry]));
     for (const [domain, events] of batch) {
       waitingForStore.delete(domain);
       const entry = storedByDomain.get(domain);

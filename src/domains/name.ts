@@ -64,41 +64,43 @@ export function findOrganizationalDomain(host: string): string | null {
 
 /** Returns an error if the text is not a domain name, such as an address or a URL. Otherwise returns null. */
 function findShapeFault(enteredName: string): string | null {
-  const shown = quoteShortened(enteredName);
+  const quotedName = quoteShortened(enteredName);
   if (enteredName === '') return `a domain name is missing; ${REMEDY}`;
-  if (enteredName.includes('@')) return `${shown} is an address; give the domain alone, such as example.com`;
-  if (enteredName.includes('/')) return `${shown} is a URL or a path; give the domain alone, such as example.com`;
+  if (enteredName.includes('@')) return `${quotedName} is an address; give the domain alone, such as example.com`;
+  if (enteredName.includes('/')) return `${quotedName} is a URL or a path; give the domain alone, such as example.com`;
   if (enteredName.length > MAX_NAME_LENGTH) {
-    return `${shown} has ${enteredName.length} characters; a domain name has at most ${MAX_NAME_LENGTH}`;
+    return `${quotedName} has ${enteredName.length} characters; a domain name has at most ${MAX_NAME_LENGTH}`;
   }
   if (isIP(enteredName.startsWith('[') && enteredName.endsWith(']') ? enteredName.slice(1, -1) : enteredName) !== 0) {
-    return `${shown} is an IP address; give a domain name, such as example.com`;
+    return `${quotedName} is an IP address; give a domain name, such as example.com`;
   }
-  if (enteredName.includes(':')) return `${shown} has a port; give the domain alone, such as example.com`;
-  if (enteredName.startsWith('*.')) return `${shown} is a pattern; give the domain alone, and allow its subdomains`;
+  if (enteredName.includes(':')) return `${quotedName} has a port; give the domain alone, such as example.com`;
+  if (enteredName.startsWith('*.'))
+    return `${quotedName} is a pattern; give the domain alone, and allow its subdomains`;
   return null;
 }
 
 /** Returns an error with the reason why `parseHost` refuses the text. */
 function describeLabelFault(enteredName: string): string {
-  const shown = quoteShortened(enteredName);
+  const quotedName = quoteShortened(enteredName);
   const labels = enteredName.split('.');
-  if (labels.some((label) => label === '')) return `${shown} has an empty label; ${REMEDY}`;
-  if (labels.length === 1) return `${shown} is a single label; ${REMEDY}`;
+  if (labels.some((label) => label === '')) return `${quotedName} has an empty label; ${REMEDY}`;
+  if (labels.length === 1) return `${quotedName} is a single label; ${REMEDY}`;
   const longLabel = labels.find((label) => label.length > MAX_LABEL_LENGTH);
   if (longLabel !== undefined)
-    return `${shown} has a label of ${longLabel.length} characters; a label has at most ${MAX_LABEL_LENGTH}`;
-  if (enteredName.includes('_')) return `${shown} has an underscore, which is not allowed in a mail domain; ${REMEDY}`;
-  return `${shown} is not a domain name: labels consist of letters, digits and inner hyphens, and the last label is not a number; ${REMEDY}`;
+    return `${quotedName} has a label of ${longLabel.length} characters; a label has at most ${MAX_LABEL_LENGTH}`;
+  if (enteredName.includes('_'))
+    return `${quotedName} has an underscore, which is not allowed in a mail domain; ${REMEDY}`;
+  return `${quotedName} is not a domain name: labels consist of letters, digits and inner hyphens, and the last label is not a number; ${REMEDY}`;
 }
 
 function createMixedScriptWarning(name: string): string | null {
   if (!name.includes('xn--')) return null;
-  const shown = domainToUnicode(name);
-  for (const label of shown.split('.')) {
+  const unicodeName = domainToUnicode(name);
+  for (const label of unicodeName.split('.')) {
     const scripts = findMixedScripts(label);
     if (scripts !== null) {
-      return `${shown} mixes ${scripts.join(' and ')} letters in one label, so it may look like another name`;
+      return `${unicodeName} mixes ${scripts.join(' and ')} letters in one label, so it may look like another name`;
     }
   }
   return null;

@@ -66,17 +66,17 @@ export function updateWithProviderKey(
 ): DomainStore['updateDomain'] {
   if (settings.transport.kind !== 'ses') return update;
   return async (domainUpdate) => {
-    const changed = await update(domainUpdate);
-    if (changed.kind !== 'done') return changed;
-    const { value: domain } = changed;
-    if (!domain.keys.some(({ algorithm, state }) => algorithm === 'rsa' && state === 'retiring')) return changed;
+    const updateResult = await update(domainUpdate);
+    if (updateResult.kind !== 'done') return updateResult;
+    const { value: domain } = updateResult;
+    if (!domain.keys.some(({ algorithm, state }) => algorithm === 'rsa' && state === 'retiring')) return updateResult;
     const provider = await withIdentities(settings, domain, (identities) =>
       updateIdentityKey(identities, domain, createKeyOpener(settings, domain)),
     );
     if (provider?.identityCheck.found === 'unknown') {
       onError(`send the new key of ${domain.name} to Amazon SES`, new Error(provider.identityCheck.detail));
     }
-    return changed;
+    return updateResult;
   };
 }
 

@@ -132,8 +132,8 @@ export function seal(key: Buffer, plaintext: Buffer, associatedData: string): st
   const nonce = randomBytes(NONCE_OCTETS);
   const cipher = createCipheriv('aes-256-gcm', key, nonce, { authTagLength: TAG_OCTETS });
   cipher.setAAD(Buffer.from(associatedData, 'utf8'));
-  const sealed = [Buffer.of(SEAL_VERSION), nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()];
-  return Buffer.concat(sealed).toString('base64url');
+  const sealedParts = [Buffer.of(SEAL_VERSION), nonce, cipher.update(plaintext), cipher.final(), cipher.getAuthTag()];
+  return Buffer.concat(sealedParts).toString('base64url');
 }
 
 /**

@@ -96,23 +96,23 @@ function needsLookup(term: string): boolean {
 
 function findMechanismFault(term: string): string | null {
   const { kind, value } = splitTerm(term);
-  const shown = term.length > 60 ? `${term.slice(0, 59)}…` : term;
+  const shownTerm = term.length > 60 ? `${term.slice(0, 59)}…` : term;
   switch (kind) {
     case 'all':
-      return value === null ? null : `"${shown}" does not accept a value`;
+      return value === null ? null : `"${shownTerm}" does not accept a value`;
     case 'a':
     case 'mx':
     case 'ptr':
-      return value === '' ? `"${shown}" names no domain` : null;
+      return value === '' ? `"${shownTerm}" names no domain` : null;
     case 'include':
     case 'exists':
-      return value === null || value === '' ? `"${shown}" names no domain` : null;
+      return value === null || value === '' ? `"${shownTerm}" names no domain` : null;
     case 'ip4':
-      return isNetwork(value, isIPv4, 32) ? null : `"${shown}" is not an IPv4 network`;
+      return isNetwork(value, isIPv4, 32) ? null : `"${shownTerm}" is not an IPv4 network`;
     case 'ip6':
-      return isNetwork(value, isIPv6, 128) ? null : `"${shown}" is not an IPv6 network`;
+      return isNetwork(value, isIPv6, 128) ? null : `"${shownTerm}" is not an IPv6 network`;
     default:
-      return `"${shown}" is not an SPF term`;
+      return `"${shownTerm}" is not an SPF term`;
   }
 }
 

@@ -46,7 +46,7 @@ function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
     case 'MX':
       return checkMx(record, resolver);
     case 'SES':
-      return Promise.resolve(createUnknownFinding('this status is reported by the provider, not by DNS'));
+      return Promise.resolve(createFailedLookupFinding('this status is reported by the provider, not by DNS'));
     case 'TXT':
       return record.purpose === 'dmarc' ? checkPolicy(record, resolver) : checkTxt(record, resolver);
   }
@@ -54,7 +54,7 @@ function checkRecord(record: DnsRecord, resolver: Resolver): Promise<Finding> {
 
 async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding> {
   const lookup = await resolver.lookUpTxt(record.name);
-  if (lookup.kind === 'failed') return createUnknownFinding(lookup.reason);
+  if (lookup.kind === 'failed') return createFailedLookupFinding(lookup.reason);
   const txtRecords = lookup.kind === 'found' ? lookup.values : [];
   if (record.purpose === 'spf')
     return { ...checkSpf(record.value, txtRecords), seen: limitObserved(txtRecords.filter(isSpfRecord)) };
@@ -86,12 +86,12 @@ async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Findi
   const domain = record.name.slice('_dmarc.'.length);
   const parent = getOrganizationalDomain(domain);
   const ownLookup = await resolver.lookUpTxt(record.name);
-  if (ownLookup.kind === 'failed') return createUnknownFinding(ownLookup.reason);
+  if (ownLookup.kind === 'failed') return createFailedLookupFinding(ownLookup.reason);
   const ownRecords = ownLookup.kind === 'found' ? ownLookup.values : [];
   const result = checkDmarc(ownRecords);
   if (result.found === 'found' || parent === domain) return { ...result, seen: limitObserved(ownRecords) };
   const parentLookup = await resolver.lookUpTxt(`_dmarc.${parent}`);
-  if (parentLookup.kind === 'failed') return createUnknownFinding(parentLookup.reason);
+  if (parentLookup.kind === 'failed') return createFailedLookupFinding(parentLookup.reason);
   const parentRecords = parentLookup.kind === 'found' ? parentLookup.values : [];
   const inheritedFinding = checkDmarc(parentRecords);
   if (result.found === 'missing' && inheritedFinding.found !== 'missing') {
@@ -145,11 +145,11 @@ async function checkReturnPath(
     return { found: 'wrong', detail, seen };
   }
   const failedLookup = addressLookups.find((lookupResult) => lookupResult.kind === 'failed');
-  if (failedLookup !== undefined) return { ...createUnknownFinding(failedLookup.reason), seen };
+  if (failedLookup !== undefined) return { ...createFailedLookupFinding(failedLookup.reason), seen };
   const listenerHost = getMxHost(record);
   if (listenerHost !== record.name) {
     const fault = await findForeignHost(exchanges, listenerHost, resolver);
-    if (fault.kind === 'failed') return { ...createUnknownFinding(fault.reason), seen };
+    if (fault.kind === 'failed') return { ...createFailedLookupFinding(fault.reason), seen };
     if (fault.kind === 'foreign')
       return {
         found: 'wrong',
@@ -218,7 +218,7 @@ function compareNames<T>(
 ): Finding {
   switch (lookup.kind) {
     case 'failed':
-      return createUnknownFinding(lookup.reason);
+      return createFailedLookupFinding(lookup.reason);
     case 'none':
       return { found: 'missing', detail: `no ${record.type} record; publish ${record.value}`, seen: [] };
     case 'found': {
@@ -234,7 +234,7 @@ function compareNames<T>(
   }
 }
 
-function createUnknownFinding(reason: string): Finding {
+function createFailedLookupFinding(reason: string): Finding {
   return { found: 'unknown', detail: `the lookup failed (${reason}), so the status is unknown`, seen: [] };
 }
 

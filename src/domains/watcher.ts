@@ -80,18 +80,21 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
   let currentRound: Promise<void> = Promise.resolve();
 
   /**
-   * Maps the id of each domain whose last check had no answer to the time of this check and the number of such checks.
+   * Maps the id of each domain whose last check had no answer to the time of this check and the number of consecutive
+   * checks without an answer.
    */
-  const unansweredChecks = new Map<number, { readonly at: number; readonly failures: number }>();
+  const unansweredChecks = new Map<number, { readonly at: number; readonly count: number }>();
 
   const getLastAttemptAt = ({ id, checkedAt }: SendingDomain): number =>
     Math.max(checkedAt ?? 0, unansweredChecks.get(id)?.at ?? 0);
 
   function isDue(domain: SendingDomain, now: number): boolean {
     const intervalMs = getCheckIntervalMs(domain, now);
-    const failures = unansweredChecks.get(domain.id)?.failures ?? 0;
+    const unansweredCount = unansweredChecks.get(domain.id)?.count ?? 0;
     const waitMs =
-      failures === 0 ? intervalMs : Math.min(MIN_RETRY_MS * 2 ** (failures - 1), Math.max(intervalMs, HOUR_MS));
+      unansweredCount === 0
+        ? intervalMs
+        : Math.min(MIN_RETRY_MS * 2 ** (unansweredCount - 1), Math.max(intervalMs, HOUR_MS));
     return now - getLastAttemptAt(domain) >= waitMs;
   }
 
@@ -105,10 +108,10 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
     if (domain === null) return true;
     const result = await check(domain);
     if (result === null) return false;
-    const updated = await update(result.update);
-    if (updated.kind !== 'done') return true;
+    const updateResult = await update(result.update);
+    if (updateResult.kind !== 'done') return true;
     if (result.event !== null) publish({ type: EVENT_TYPES[result.event], at: clock.now(), domain: domain.name });
-    publishReturnPathChange(domain, updated.value, result.update.checks);
+    publishReturnPathChange(domain, updateResult.value, result.update.checks);
     return result.update.checkedAt !== domain.checkedAt;
   }
 
@@ -132,9 +135,9 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
       dueDomains.sort((a, b) => getLastAttemptAt(a) - getLastAttemptAt(b));
       for (const { id, name } of dueDomains.slice(0, MAX_CHECKS_PER_ROUND)) {
         if (isStopped) return;
-        const failures = (unansweredChecks.get(id)?.failures ?? 0) + 1;
+        const unansweredCount = (unansweredChecks.get(id)?.count ?? 0) + 1;
         // The entry is set before the check, so a domain whose check throws does not delay the other domains.
-        unansweredChecks.set(id, { at: clock.now(), failures });
+        unansweredChecks.set(id, { at: clock.now(), count: unansweredCount });
         try {
           if (await checkDomain(name)) unansweredChecks.delete(id);
         } catch (error) {

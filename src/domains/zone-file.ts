@@ -24,8 +24,8 @@ export function formatZone(records: readonly ZoneRecord[]): string {
 
 /** Returns a zone file with a TTL, and with a comment that names the purpose of each record. Every name is absolute. */
 export function formatZoneFile(domain: string, records: readonly (ZoneRecord & { readonly about: string })[]): string {
-  const published = records.filter(({ type }) => type !== 'SES');
-  const entries = published.map((record) => `; ${toOneLine(record.about)}\n${formatZone([record])}`);
+  const publishedRecords = records.filter(({ type }) => type !== 'SES');
+  const entries = publishedRecords.map((record) => `; ${toOneLine(record.about)}\n${formatZone([record])}`);
   return [`; DNS records of ${toOneLine(domain)} for Postrider`, `$TTL ${TTL_S}`, '', ...entries].join('\n');
 }
 

@@ -95,18 +95,18 @@ export function createEventListener(parts: EventListenerParts): EventListener {
 
   return {
     start: async () => {
-      const bound = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
-      return toListenAddress(bound, certificate === null ? 'http' : 'https');
+      const boundAddress = await parts.bind(server, parts.listenAddress, 'POSTRIDER_FEEDBACK_HTTP_LISTEN');
+      return toListenAddress(boundAddress, certificate === null ? 'http' : 'https');
     },
     renewCertificate,
     async close() {
-      const closed = new Promise((resolve) => server.close(resolve));
+      const serverEnd = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
       const cancel = clock.after(MAX_CLOSE_MS, () => {
         server.closeAllConnections();
         connections.closeAll();
       });
-      await closed;
+      await serverEnd;
       cancel();
     },
   };

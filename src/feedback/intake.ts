@@ -40,7 +40,7 @@ export interface FeedbackIntake {
 
 export function createFeedbackIntake({ clock, record, publish, onPending }: FeedbackIntakeParts): FeedbackIntake {
   const pendingRetries = new Set<() => void>();
-  let closed = false;
+  let isClosed = false;
 
   function waitForRetry(): Promise<void> {
     return new Promise((resolve) => {
@@ -64,12 +64,12 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
           if (result.kind === 'pending') onPending();
           return result.kind === 'unrelated' ? 'unmatched' : 'recorded';
         }
-        if (closed || clock.now() >= deadline) return 'not-yet';
+        if (isClosed || clock.now() >= deadline) return 'not-yet';
         await waitForRetry();
       }
     },
     close() {
-      closed = true;
+      isClosed = true;
       for (const end of pendingRetries) end();
     },
   };

@@ -30,20 +30,20 @@ export interface PendingReports {
 
 export function startPendingReports({ clock, store, publish, onError }: PendingReportsParts): PendingReports {
   let cancel: () => void = () => undefined;
-  let running: Promise<void> = Promise.resolve();
+  let currentRun: Promise<void> = Promise.resolve();
   let isRunning = false;
   let isAwake = false;
-  let closed = false;
+  let isClosed = false;
 
   function schedule(delayMs: number): void {
     cancel();
-    if (!closed) cancel = clock.after(delayMs, start);
+    if (!isClosed) cancel = clock.after(delayMs, start);
   }
 
   function start(): void {
     isRunning = true;
     isAwake = false;
-    running = run().then((delayMs) => {
+    currentRun = run().then((delayMs) => {
       isRunning = false;
       schedule(isAwake ? MIN_INTERVAL_MS : delayMs);
     });
@@ -74,9 +74,9 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
       if (!isRunning) schedule(MIN_INTERVAL_MS);
     },
     async close() {
-      closed = true;
+      isClosed = true;
       cancel();
-      await running;
+      await currentRun;
     },
   };
 }

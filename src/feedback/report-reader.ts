@@ -5,7 +5,7 @@ import type { FeedbackEvent } from '../model/feedback.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadReply } from './thread-reader.ts';
 
 /** Maximum number and maximum total bytes of reports that wait or are being read. */
-export const MAX_PENDING = { jobs: 64, bytes: 16 * 1_048_576 } as const;
+export const MAX_PENDING = { jobCount: 64, bytes: 16 * 1_048_576 } as const;
 /** The maximum time for reading one report. */
 export const READ_TIMEOUT_MS = 5_000;
 const MAX_OLD_GENERATION_SIZE_MB = 128;

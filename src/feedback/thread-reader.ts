@@ -58,7 +58,7 @@ export interface ThreadReaderParts<Value> {
   readonly timeoutMs: number;
   readonly maxOldGenerationSizeMb: number;
   /** Maximum number and maximum total bytes of jobs that wait or are being read. */
-  readonly maxPending: { readonly jobs: number; readonly bytes: number };
+  readonly maxPending: { readonly jobCount: number; readonly bytes: number };
   /** The result of a job for which the thread threw an exception. */
   readonly failedValue: Value;
 }
@@ -106,10 +106,10 @@ export function createThreadReader<Job, Value>({
       resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_GENERATION_SIZE_MB, maxOldGenerationSizeMb },
     });
     worker.unref();
-    const ready = Promise.withResolvers<void>();
+    const threadStart = Promise.withResolvers<void>();
     // A rejection must not end the process if no caller awaits this promise.
-    ready.promise.catch(() => undefined);
-    const startedThread: ReaderThread = { worker, ready: ready.promise, isEnded: false };
+    threadStart.promise.catch(() => undefined);
+    const startedThread: ReaderThread = { worker, ready: threadStart.promise, isEnded: false };
     const cancelStartTimeout = clock.after(
       START_TIMEOUT_MS,
       () => void endWithError(startedThread, new Error(`the thread ${name} did not start in time`)),
@@ -119,7 +119,7 @@ export function createThreadReader<Job, Value>({
       switch (reply.kind) {
         case 'ready':
           cancelStartTimeout();
-          ready.resolve();
+          threadStart.resolve();
           return;
         case 'read':
           completeJob({ kind: 'read', value: reply.value });
@@ -141,7 +141,7 @@ export function createThreadReader<Job, Value>({
       if (target.isEnded) return Promise.resolve();
       target.isEnded = true;
       if (thread === target) thread = null;
-      ready.reject(error);
+      threadStart.reject(error);
       if (!isClosed) onError(operation, error);
       return target.worker.terminate();
     }
@@ -210,7 +210,7 @@ export function createThreadReader<Job, Value>({
     read(job, bytes) {
       if (isClosed) return Promise.reject(new Error(`the reader ${name} is closed`));
       const isFull =
-        waitingJobs.length + (currentJob === null ? 0 : 1) >= maxPending.jobs ||
+        waitingJobs.length + (currentJob === null ? 0 : 1) >= maxPending.jobCount ||
         waitingBytes + bytes > maxPending.bytes;
       if (isFull) return Promise.resolve({ kind: 'busy' });
       const completion = Promise.withResolvers<ThreadResult<Value>>();

@@ -32,9 +32,9 @@ export function buildNotificationMail(change: AttentionChange, operatorUrl: stri
 function buildSubject(began: readonly NotifiedItem[], ended: readonly NotifiedItem[]): string {
   const [first] = [...began, ...ended];
   const moreCount = began.length + ended.length - 1;
-  const more = moreCount === 0 ? '' : ` (${moreCount} more)`;
+  const moreText = moreCount === 0 ? '' : ` (${moreCount} more)`;
   const text = shortenText(toPrintable(first?.text ?? ''), MAX_SUBJECT_TEXT_LENGTH);
-  return `Postrider: ${began.length === 0 ? 'ended: ' : ''}${text}${more}`;
+  return `Postrider: ${began.length === 0 ? 'ended: ' : ''}${text}${moreText}`;
 }
 
 function describeCounts(beganCount: number, endedCount: number): string {
@@ -56,11 +56,11 @@ function listSection(
   operatorUrl: string | null,
 ): readonly string[] {
   if (items.length === 0) return [];
-  const listed = items.slice(0, limit).map((item) => describeItem(item, operatorUrl));
-  const omittedCount = items.length - listed.length;
-  const omitted =
+  const itemTexts = items.slice(0, limit).map((item) => describeItem(item, operatorUrl));
+  const omittedCount = items.length - itemTexts.length;
+  const omittedText =
     omittedCount === 0 ? [] : [`${omittedCount} more. \`postrider overview\` lists what needs attention.`];
-  return [title.toUpperCase(), ...listed, ...omitted];
+  return [title.toUpperCase(), ...itemTexts, ...omittedText];
 }
 
 function describeItem(item: NotifiedItem, operatorUrl: string | null): string {

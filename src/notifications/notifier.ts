@@ -126,17 +126,21 @@ export function startNotifier(parts: NotifierParts): Notifier {
   async function check(): Promise<void> {
     // A node with an unrecorded end of an outage does not wait for `MIN_CHECK_INTERVAL_MS`.
     const intervalMs = outage.hasUnrecordedEnd ? 0 : MIN_CHECK_INTERVAL_MS;
-    const recorded = await store.readAttentionCheck(clock.now(), intervalMs);
-    if (recorded === null) return;
-    outage.setSequence(recorded.sequence);
+    const recordedCheck = await store.readAttentionCheck(clock.now(), intervalMs);
+    if (recordedCheck === null) return;
+    outage.setSequence(recordedCheck.sequence);
     const { items, incompleteCodes } = await readAttention();
     const now = clock.now();
     // This node sends the notification of a database outage directly. The outage has ended if this check is recorded.
-    const current = { items: items.filter(({ code }) => code !== 'database-unavailable'), incompleteCodes };
-    const { changedStates, removedKeys, notification } = planAttention(outage.addTo(recorded, now), current, now);
+    const currentAttention = { items: items.filter(({ code }) => code !== 'database-unavailable'), incompleteCodes };
+    const { changedStates, removedKeys, notification } = planAttention(
+      outage.addTo(recordedCheck, now),
+      currentAttention,
+      now,
+    );
     const deliveries = notification === null ? [] : buildDeliveries(notification);
     const record: AttentionRecord = {
-      ...{ round: recorded.round, now, changedStates, removedKeys },
+      ...{ round: recordedCheck.round, now, changedStates, removedKeys },
       notification: notification === null || deliveries.length === 0 ? null : { id: `ntf_${createId()}`, deliveries },
     };
     if ((await store.recordAttention(record)) === 'stale') return;
@@ -153,12 +157,12 @@ export function startNotifier(parts: NotifierParts): Notifier {
 
   function buildDeliveries(change: AttentionChange): { target: string; payload: string }[] {
     return targets.flatMap(({ kind, text: target }) => {
-      const selected = selectForTarget(change, kind);
-      if (selected === null) return [];
+      const targetChange = selectForTarget(change, kind);
+      if (targetChange === null) return [];
       const content =
         kind === 'https'
-          ? buildNotificationPayload(selected, operatorUrl)
-          : buildNotificationMail(selected, operatorUrl);
+          ? buildNotificationPayload(targetChange, operatorUrl)
+          : buildNotificationMail(targetChange, operatorUrl);
       return [{ target, payload: JSON.stringify(content) }];
     });
   }
@@ -247,11 +251,11 @@ export function startNotifier(parts: NotifierParts): Notifier {
       isStopping = true;
       cancelCheck();
       cancelClaim();
-      const running = [...inProgress.values(), ...(currentCheck === null ? [] : [currentCheck])];
-      if (running.length === 0) return;
+      const runningWork = [...inProgress.values(), ...(currentCheck === null ? [] : [currentCheck])];
+      if (runningWork.length === 0) return;
       await new Promise<void>((resolve) => {
         const cancel = clock.after(timeoutMs, resolve);
-        void Promise.allSettled(running).then(() => {
+        void Promise.allSettled(runningWork).then(() => {
           cancel();
           resolve();
         });

@@ -68,7 +68,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
   const { clock, deliver, operatorUrl, getSecret, onDelivered, onFailed } = parts;
   const targets = parts.targets.filter(({ kind }) => kind === 'https');
   let outage: Outage | null = null;
-  let ended: Outage | null = null;
+  let endedOutage: Outage | null = null;
   let lastNotifiedAt: number | null = null;
   let sequence = 0;
 
@@ -99,13 +99,13 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     notification: { readonly id: string; readonly payload: string },
     target: NotificationTarget,
   ): Promise<void> {
-    const remaining = current.remainingAttempts.get(target) ?? 0;
-    if (remaining === 0 || current.inProgress.has(target)) return;
+    const remainingCount = current.remainingAttempts.get(target) ?? 0;
+    if (remainingCount === 0 || current.inProgress.has(target)) return;
     current.inProgress.add(target);
     const result = await deliver(target, notification);
     current.inProgress.delete(target);
     if (result.kind === 'refused') {
-      current.remainingAttempts.set(target, result.isFinal ? 0 : remaining - 1);
+      current.remainingAttempts.set(target, result.isFinal ? 0 : remainingCount - 1);
       onFailed(target, notification.id, result.error);
       return;
     }
@@ -119,7 +119,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     observe(item) {
       if (item === null) {
         // An outage without a notification does not replace an outage whose end must still cause a notification.
-        if (outage !== null && (ended?.isNotified !== true || outage.isNotified)) ended = outage;
+        if (outage !== null && (endedOutage?.isNotified !== true || outage.isNotified)) endedOutage = outage;
         outage = null;
       } else {
         outage ??= start(item);
@@ -130,26 +130,26 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
       sequence = recorded;
     },
     addTo(check, now) {
-      if (ended === null || !ended.isNotified) return check;
-      const key = getAttentionKey(ended.item);
-      const recorded = check.states.find((state) => getAttentionKey(state.item) === key);
+      if (endedOutage === null || !endedOutage.isNotified) return check;
+      const key = getAttentionKey(endedOutage.item);
+      const recordedState = check.states.find((state) => getAttentionKey(state.item) === key);
       // Another node has recorded the same outage.
-      const isRecorded = recorded !== undefined && (recorded.announcedAt ?? 0) >= ended.startedAt;
+      const isRecorded = recordedState !== undefined && (recordedState.announcedAt ?? 0) >= endedOutage.startedAt;
       if (isRecorded) return check;
       const state: AttentionState = {
-        ...{ item: ended.item, isPresent: true, beganAt: ended.startedAt, endedAt: null },
+        ...{ item: endedOutage.item, isPresent: true, beganAt: endedOutage.startedAt, endedAt: null },
         // The state stays in the store for one hour after the outage, so that the other nodes find it.
         ...{ isAnnounced: true, announcedAt: now },
       };
-      return { ...check, states: [...check.states.filter((other) => other !== recorded), state] };
+      return { ...check, states: [...check.states.filter((other) => other !== recordedState), state] };
     },
     get hasUnrecordedEnd() {
-      return ended?.isNotified === true;
+      return endedOutage?.isNotified === true;
     },
     markRecorded() {
       // A running attempt may still deliver the notification of the start. In this case, the next check records the
       // end.
-      if (ended?.inProgress.size === 0) ended = null;
+      if (endedOutage?.inProgress.size === 0) endedOutage = null;
     },
   };
 }

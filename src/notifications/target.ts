@@ -63,7 +63,7 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
           return await submitMail(target.address, notification);
       }
     } catch (error) {
-      return refuse(error instanceof Error ? error.message : String(error));
+      return createRefusal(error instanceof Error ? error.message : String(error));
     }
   };
 
@@ -83,12 +83,14 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
     { id, payload }: Pick<LeasedNotification, 'id' | 'payload'>,
   ): Promise<TargetResult> {
     const [fromAddress, toAddress] = [parseAddress(from ?? ''), parseAddress(to)];
-    if (from === null || fromAddress === null || toAddress === null) return refuse('POSTRIDER_NOTIFY_FROM is not set');
+    if (from === null || fromAddress === null || toAddress === null)
+      return createRefusal('POSTRIDER_NOTIFY_FROM is not set');
     const name = fromAddress.domain;
     const domain = findSenderDomain(name, findDomain);
     const account = domain === null ? null : findAccount(domain.accountId);
     const fault = findSenderFault(name, domain, account, requiresAuthentication);
-    if (account === null || fault?.kind === 'refused') return refuse(fault?.text ?? 'no account can send the mail');
+    if (account === null || fault?.kind === 'refused')
+      return createRefusal(fault?.text ?? 'no account can send the mail');
     const { subject, text } = JSON.parse(payload) as MailPayload;
     const now = clock.now();
     const message: NewMessage = {
@@ -112,12 +114,12 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
       case 'accepted':
         publishAccepted(message, result.state);
         return result.state === 'suppressed'
-          ? refuse(`${to} is on a suppression list of account ${account.name}`, true)
+          ? createRefusal(`${to} is on a suppression list of account ${account.name}`, true)
           : { kind: 'delivered', status: null, messageId: message.id };
       case 'replayed':
         return { kind: 'delivered', status: null, messageId: result.id };
       default:
-        return refuse(`the message was not accepted (${result?.kind ?? 'no result'})`);
+        return createRefusal(`the message was not accepted (${result?.kind ?? 'no result'})`);
     }
   }
 
@@ -140,6 +142,6 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
   }
 }
 
-function refuse(error: string, isFinal = false): TargetResult {
+function createRefusal(error: string, isFinal = false): TargetResult {
   return { kind: 'refused', status: null, error, retryAfterMs: null, isFinal };
 }

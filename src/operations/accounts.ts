@@ -100,11 +100,11 @@ export const setAccount = defineOperation({
     const change = parseChange(input, now);
     if (!change.ok) return change;
     const result = toChangeResult(account, await store.setAccount(account, change.value, now, expected), now);
-    const set = change.value.sesConfigurationSet ?? null;
-    if (result.ok && set !== null && findTransportProvider(settings.transport)?.name !== 'ses')
+    const configurationSet = change.value.sesConfigurationSet ?? null;
+    if (result.ok && configurationSet !== null && findTransportProvider(settings.transport)?.name !== 'ses')
       warn(
         'configuration-set',
-        `the configuration set ${set} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or give none`,
+        `the configuration set ${configurationSet} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or give none`,
       );
     return result;
   },

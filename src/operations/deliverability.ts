@@ -154,14 +154,14 @@ function selectSeries(
   switch (by) {
     case 'provider':
       if (sendingDomain !== null) {
-        const matches = ([id, domain]: readonly string[]) =>
+        const isSelectedPair = ([id, domain]: readonly string[]) =>
           domain === sendingDomain && (accountId === null || id === accountId);
         return {
           selection: {
             series: 'sending-domain/provider',
-            toKey: (key) => (matches(key.split('/')) ? key.slice(key.lastIndexOf('/') + 1) : null),
+            toKey: (key) => (isSelectedPair(key.split('/')) ? key.slice(key.lastIndexOf('/') + 1) : null),
           },
-          totalSelection: { series: 'sending-domain', toKey: (key) => (matches(key.split('/')) ? key : null) },
+          totalSelection: { series: 'sending-domain', toKey: (key) => (isSelectedPair(key.split('/')) ? key : null) },
         };
       }
       return accountId === null

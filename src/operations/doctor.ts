@@ -19,7 +19,7 @@ import type { DoctorStore } from '../doctor/installation.ts';
 import { checkMessageSize } from '../doctor/message-size.ts';
 import { checkNotifications, type NotificationFacts } from '../doctor/notifications.ts';
 import { sumRefusedReports } from '../doctor/provider-events.ts';
-import { checkReturnPath, createUnusedFinding } from '../doctor/return-path.ts';
+import { checkReturnPath, createUnusedReturnPathFinding } from '../doctor/return-path.ts';
 import { checkSendingDomain } from '../doctor/sending-domain.ts';
 import { checkSuppressionLists } from '../doctor/suppression-lists.ts';
 import { checkTransport } from '../doctor/transport.ts';
@@ -260,7 +260,7 @@ function createOtherChecks(
     ),
     defineCheck('return path', 'warning', async () =>
       relayProvider?.relay?.keepsEnvelopeSender === false
-        ? [createUnusedFinding(relayProvider.title, listReturnPaths(storeFacts?.domains ?? []))]
+        ? [createUnusedReturnPathFinding(relayProvider.title, listReturnPaths(storeFacts?.domains ?? []))]
         : checkReturnPath(settings.returnPathDomain, resolver),
     ),
     ...(relayProvider === null || maxMessageBytes === null

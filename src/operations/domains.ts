@@ -71,15 +71,15 @@ export const addDomain = defineOperation({
     if (easyDkim && settings.transport.kind !== 'ses') {
       return createInvalid('easyDkim', 'requires POSTRIDER_TRANSPORT=ses://…; another transport is set');
     }
-    const imported = parseImportedKey(dkimKey, selector, name, ed25519);
-    if (!imported.ok) return imported;
+    const importedKeys = parseImportedKey(dkimKey, selector, name, ed25519);
+    if (!importedKeys.ok) return importedKeys;
     // This check precedes the creation of keys, because creating an RSA key takes a few hundred milliseconds.
     const accounts = await store.listAccounts();
     if (!accounts.some((candidate) => candidate.name === account)) return createAccountNotFound(account);
     if ((await findConfirmedDomain(store, name)) !== null) return createExistingDomainConflict(store, name);
     await checkSecret(settings, store);
     const now = clock.now();
-    const keys = await createDomainKeys(name, imported.value, { ed25519, now }, context);
+    const keys = await createDomainKeys(name, importedKeys.value, { ed25519, now }, context);
     const addResult = await store.addDomain(account, { name, subdomains, keys }, now);
     if (addResult.kind === 'missing') return createAccountNotFound(account);
     if (addResult.kind === 'exists') return createExistingDomainConflict(store, name);
@@ -87,7 +87,7 @@ export const addDomain = defineOperation({
     const domain = addResult.value;
     const provider = await ensureProviderIdentity(settings, domain, easyDkim ? 'easy' : 'own');
     if (warning !== null) warn('look-alike', warning);
-    warnAboutImportedKeys(imported.value, context);
+    warnAboutImportedKeys(importedKeys.value, context);
     const secretFault = getSecretWarning(settings);
     if (secretFault !== null) warn('own-secret', `${secretFault}; ${SECRET_REMEDY}`);
     if (provider !== null) warnAboutProvider(provider, name, easyDkim, context);

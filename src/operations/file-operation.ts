@@ -30,7 +30,7 @@ export interface OpenedFile {
 /** The functions that observe an upload. */
 export interface UploadObserver<P> {
   /** Receives the number of rows read while the file is validated, before any change. */
-  readonly onRowsRead: (rows: number) => void;
+  readonly onRowsRead: (rowCount: number) => void;
   /** Receives the progress of the changes. At the first call, the file has been read to its end and is valid. */
   readonly onProgress: (progress: P) => void;
 }

@@ -67,17 +67,17 @@ export async function readMatches<Row>(
   matches: (row: Row) => boolean,
   pageSize: number,
 ): Promise<Matches<Row>> {
-  const found: Row[] = [];
-  let last: Row | null = null;
+  const matchingRows: Row[] = [];
+  let lastRow: Row | null = null;
   for (let examinedCount = 0; examinedCount < MAX_EXAMINED_ROWS; examinedCount += ROWS_PER_READ) {
-    const rows: readonly Row[] = await read(last, ROWS_PER_READ);
+    const rows: readonly Row[] = await read(lastRow, ROWS_PER_READ);
     for (const row of rows) {
-      last = row;
+      lastRow = row;
       if (!matches(row)) continue;
-      found.push(row);
-      if (found.length > pageSize) return { rows: found, examinedUntil: row };
+      matchingRows.push(row);
+      if (matchingRows.length > pageSize) return { rows: matchingRows, examinedUntil: row };
     }
-    if (rows.length < ROWS_PER_READ) return { rows: found, examinedUntil: null };
+    if (rows.length < ROWS_PER_READ) return { rows: matchingRows, examinedUntil: null };
   }
-  return { rows: found, examinedUntil: last };
+  return { rows: matchingRows, examinedUntil: lastRow };
 }

@@ -139,10 +139,10 @@ export const removeInboxRule = defineOperation({
   result: RemovedInboxRule,
   errors: ['not-found'],
   async run({ id }, { store }) {
-    const removed = await store.removeInboxRule(id);
-    if (removed.kind === 'missing')
+    const removeResult = await store.removeInboxRule(id);
+    if (removeResult.kind === 'missing')
       return createNotFound('id', `there is no rule ${id}; \`postrider inbox rule list\` lists rules`);
-    return ok({ id, match: removed.value.match });
+    return ok({ id, match: removeResult.value.match });
   },
 });
 
@@ -156,10 +156,10 @@ async function findSuppressionLists(
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const recipients = [...new Set(rules.flatMap(({ lastUse }) => (lastUse === null ? [] : [lastUse.recipient])))];
   if (recipients.length === 0) return new Map();
-  const suppressed = await store.findSuppressed(recipients);
+  const suppressedRecipients = await store.findSuppressed(recipients);
   return new Map(
     await Promise.all(
-      suppressed.map(async (recipient) => {
+      suppressedRecipients.map(async (recipient) => {
         const entries = await store.findSuppression(recipient);
         return [recipient, entries.map(({ list }) => list)] as const;
       }),
@@ -168,10 +168,10 @@ async function findSuppressionLists(
 }
 
 function parseMatch(text: string): Result<string> {
-  const trimmed = text.trim();
-  const address = trimmed.includes('@') && !trimmed.startsWith('@') ? parseAddress(trimmed) : null;
-  const domain = address?.domain ?? parseHost(trimmed, trimmed.startsWith('@') ? 1 : 0);
-  if (domain === null || (address === null && trimmed.lastIndexOf('@') > 0))
+  const trimmedText = text.trim();
+  const address = trimmedText.includes('@') && !trimmedText.startsWith('@') ? parseAddress(trimmedText) : null;
+  const domain = address?.domain ?? parseHost(trimmedText, trimmedText.startsWith('@') ? 1 : 0);
+  if (domain === null || (address === null && trimmedText.lastIndexOf('@') > 0))
     return createInvalid('match', `${quote(text)} is neither an address nor a domain such as example.com`);
   if (domain === SIMULATOR_DOMAIN)
     return createInvalid(
@@ -190,10 +190,10 @@ interface AnswerInput {
 }
 
 function parseAnswer(input: AnswerInput): Result<InboxRuleAnswer> {
-  const allowed: readonly string[] =
+  const allowedMembers: readonly string[] =
     input.answer === 'reply' ? ['code', 'enhanced', 'text'] : input.answer === 'delay' ? ['delay'] : [];
   for (const member of ['code', 'enhanced', 'text', 'delay'] as const) {
-    if (input[member] !== undefined && !allowed.includes(member))
+    if (input[member] !== undefined && !allowedMembers.includes(member))
       return createInvalid(member, `is not a member of the answer ${input.answer}; omit it`);
   }
   switch (input.answer) {

@@ -130,9 +130,9 @@ export const revokeKey = defineOperation({
     const id = parseKeyId(text);
     if (!id.ok) return id;
     const now = clock.now();
-    const revoked = await store.revokeKey(id.value, now);
-    if (revoked.kind !== 'done') return createKeyNotFound(id.value);
-    const { prefix, revokedAt } = revoked.value;
+    const revokeResult = await store.revokeKey(id.value, now);
+    if (revokeResult.kind !== 'done') return createKeyNotFound(id.value);
+    const { prefix, revokedAt } = revokeResult.value;
     return ok({ id: formatKeyId(id.value), prefix, revoked: formatIsoTime(revokedAt ?? now) });
   },
 });

@@ -94,10 +94,10 @@ export const changeMessages = defineOperation({
     if (position === null)
       return createInvalidTemplate('cursor', () => 'the cursor belongs to another run; omit it to start a new run');
     const { entry, before } = position;
-    const found = await store.searchMessages({ ...filter.value, before, limit: MAX_BATCH_MESSAGES }, MAX_STORE_CALL_MS);
+    const page = await store.searchMessages({ ...filter.value, before, limit: MAX_BATCH_MESSAGES }, MAX_STORE_CALL_MS);
     const isAuthorized = action === 'resend' ? await createSenderCheck(context) : () => true;
-    const targets = found.messages.filter(isAuthorized);
-    const refused = found.messages.length - targets.length;
+    const targets = page.messages.filter(isAuthorized);
+    const refusedCount = page.messages.length - targets.length;
     const result = await store.changeMessages(
       {
         action,
@@ -106,23 +106,23 @@ export const changeMessages = defineOperation({
           .map(([name, value]) => `${name}=${value}`)
           .join(' ')
           .slice(0, MAX_FILTER_LENGTH),
-        refused,
+        refused: refusedCount,
         entry,
-        isLast: found.searchedTo === null,
+        isLast: page.searchedTo === null,
       },
       now,
     );
     for (const outcome of result.outcomes) publishOutcome(action, outcome, context);
-    const done = result.outcomes.filter(({ kind }) => kind === 'done').length;
+    const doneCount = result.outcomes.filter(({ kind }) => kind === 'done').length;
     const reasons = new Set(
       result.outcomes.flatMap((outcome) => (outcome.kind === 'refused' ? [outcome.reason as string] : [])),
     );
-    if (refused > 0) reasons.add('sender-not-authenticated');
+    if (refusedCount > 0) reasons.add('sender-not-authenticated');
     return ok({
-      done,
-      refused: found.messages.length - done,
+      done: doneCount,
+      refused: page.messages.length - doneCount,
       reasons: [...reasons],
-      next: found.searchedTo === null ? null : formatPosition(action, members, result.entry, found.searchedTo),
+      next: page.searchedTo === null ? null : formatPosition(action, members, result.entry, page.searchedTo),
     });
   },
 });

@@ -94,8 +94,8 @@ export async function createSenderCheck({
   return ({ accountId, from }) => {
     const domain = parseAddress(from)?.domain ?? null;
     if (domain === null) return false;
-    const owned = findSendingDomain((name) => domains.get(name), accountId, domain);
-    return owned !== null && maySend(owned);
+    const sendingDomain = findSendingDomain((name) => domains.get(name), accountId, domain);
+    return sendingDomain !== null && maySend(sendingDomain);
   };
 }
 

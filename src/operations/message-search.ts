@@ -44,8 +44,8 @@ export const searchMessages = defineOperation({
     const filter = await readFilter(input, accounts, now, store);
     if (!filter.ok) return filter;
     const filters = listFilterMembers(input).flat();
-    const before = input.cursor === undefined ? null : decodeCursor(filters, input.cursor);
-    if (input.cursor !== undefined && before === null) {
+    const cursorId = input.cursor === undefined ? null : decodeCursor(filters, input.cursor);
+    if (input.cursor !== undefined && cursorId === null) {
       return createInvalidTemplate(
         'cursor',
         () => 'the cursor belongs to another search; omit it to start with the first page',
@@ -53,7 +53,7 @@ export const searchMessages = defineOperation({
     }
     const timeLimit = input.within === undefined ? null : parseDuration(input.within);
     if (timeLimit?.ok === false) return createInvalid('within', timeLimit.fault);
-    const search = { ...filter.value, before, limit: input.limit };
+    const search = { ...filter.value, before: cursorId, limit: input.limit };
     // Without a time limit, the search continues until the page is full or all messages are searched.
     const result =
       timeLimit === null ? await readMatches(store, search) : await store.searchMessages(search, timeLimit.value);

@@ -48,7 +48,7 @@ export const showMessageSource = defineOperation({
     const domains = await store.listDomains();
     const account = (await store.listAccounts()).find((candidate) => candidate.id === message.accountId) ?? null;
     await checkSecret(settings, store);
-    const data = await compose({ ...message, message: body }, domains, account, context);
+    const data = await composeSource({ ...message, message: body }, domains, account, context);
     const text = data.toString('utf8');
     return ok({
       id: id.value,
@@ -64,7 +64,7 @@ const LINE_END = '\r\n';
 const EMPTY_LINE = '\r\n\r\n';
 
 /** Composes the message as the queue does. A message whose domain has no key is composed without a signature. */
-async function compose(
+async function composeSource(
   message: Omit<LeasedMessage, 'attempts' | 'lease'>,
   domains: readonly SendingDomain[],
   account: Account | null,

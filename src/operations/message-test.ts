@@ -61,9 +61,10 @@ export const sendTestMessage: Operation<
     const createdAt = clock.now();
     const { key, prefix, hash } = generateApiKey(random);
     const newKey = { name: KEY_NAME, prefix, hash, expiresAt: createdAt + KEY_LIFETIME_MS };
-    const created = await store.createKey(account, newKey, createdAt);
-    if (created.kind === 'missing') return createAccountNotFound(account);
-    if (created.kind === 'exists') return createUnavailable('the generated key already exists; send the request again');
+    const createResult = await store.createKey(account, newKey, createdAt);
+    if (createResult.kind === 'missing') return createAccountNotFound(account);
+    if (createResult.kind === 'exists')
+      return createUnavailable('the generated key already exists; send the request again');
     const headers = [
       { name: 'Content-Type', value: 'application/json' },
       ...(idempotencyKey === undefined ? [] : [{ name: 'Idempotency-Key', value: idempotencyKey }]),
@@ -82,7 +83,7 @@ export const sendTestMessage: Operation<
         `the public listener at ${url} did not answer (${describeError(error)}); the message may have been accepted`,
       );
     } finally {
-      await store.revokeKey(created.value.id, clock.now()).catch(() => {
+      await store.revokeKey(createResult.value.id, clock.now()).catch(() => {
         warn('key-not-revoked', `the temporary key ${prefix}… was not revoked; it expires in five minutes`);
       });
     }

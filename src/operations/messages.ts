@@ -10,7 +10,7 @@ import type { ListedSuppression } from '../model/suppression.ts';
 import type { OperatorStore } from '../store/contract.ts';
 import { foldText } from '../store/search/query.ts';
 import { createConflict, createInvalid, createNotFound, type ErrorResult, ok, type Result } from './errors.ts';
-import { explain } from './messages/explain.ts';
+import { buildExplanation } from './messages/explain.ts';
 import { attributeMembers, readFilter } from './messages/filter.ts';
 import { readMatches } from './messages/read-matches.ts';
 import { Explanation, FoundMessage, MessageDetails, toFoundMessage, toMessageDetails } from './messages/schemas.ts';
@@ -86,7 +86,7 @@ export const explainMessage = defineOperation({
     const contextResult = await findMessageContext(store, id);
     if (!contextResult.ok) return contextResult;
     const { maxAgeMs, keepBodyMs } = settings;
-    const sentences = explain({
+    const sentences = buildExplanation({
       ...contextResult.value,
       status: status?.() ?? null,
       now: clock.now(),

@@ -213,8 +213,8 @@ async function addRows(
     );
   const reportProgress = () => {
     const { read, skipped } = counts;
-    const known = read - skipped - batch.length - addedCount;
-    onProgress({ read, added: addedCount, known, skipped, bytes: bytesRead, total });
+    const knownCount = read - skipped - batch.length - addedCount;
+    onProgress({ read, added: addedCount, known: knownCount, skipped, bytes: bytesRead, total });
   };
   const onBytes = (size: number) => {
     bytesRead += size;
@@ -235,8 +235,8 @@ async function addRows(
   const failure = await addAllRows().catch((error: unknown) => toImportError(error, name));
   if (failure === null) {
     reportProgress();
-    const known = counts.read - counts.skipped - addedCount;
-    return ok({ read: counts.read, added: addedCount, known, ...counts.result(), format, dryRun: false });
+    const knownCount = counts.read - counts.skipped - addedCount;
+    return ok({ read: counts.read, added: addedCount, known: knownCount, ...counts.result(), format, dryRun: false });
   }
   if (auditEntryId === null) return failure;
   // The counts exclude the rows of a batch that was not added.

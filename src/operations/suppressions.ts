@@ -63,9 +63,9 @@ export const addSuppression = defineOperation({
     const address = parseCanonicalAddress(addressText);
     if (!address.ok) return address;
     const entry = { address: address.value, reason, source: null, at: clock.now() };
-    const added = await store.addSuppressions(account, [entry]);
-    if (added.kind !== 'done') return createAccountNotFound(account);
-    return ok({ address: address.value, added: added.value === 1 });
+    const addResult = await store.addSuppressions(account, [entry]);
+    if (addResult.kind !== 'done') return createAccountNotFound(account);
+    return ok({ address: address.value, added: addResult.value === 1 });
   },
 });
 
@@ -96,9 +96,9 @@ export const removeSuppression = defineOperation({
       ? await removeAtProvider(settings, store, account, parseAddress(addressText))
       : ok(null);
     if (!provider.ok) return provider;
-    const removed = await store.removeSuppression(account, address.value, provider.value ?? undefined);
-    if (removed.kind !== 'done') return createAccountNotFound(account);
-    if (!removed.value && provider.value?.removed !== true) {
+    const removeResult = await store.removeSuppression(account, address.value, provider.value ?? undefined);
+    if (removeResult.kind !== 'done') return createAccountNotFound(account);
+    if (!removeResult.value && provider.value?.removed !== true) {
       const lists = provider.value === null ? 'is not' : 'is on neither the suppression list of Amazon SES nor';
       return createNotFound(
         'address',
@@ -107,7 +107,7 @@ export const removeSuppression = defineOperation({
     }
     const providerResult: RemovedSuppression['provider'] =
       provider.value === null ? null : provider.value.removed ? 'removed' : 'absent';
-    return ok({ address: address.value, removed: removed.value, provider: providerResult });
+    return ok({ address: address.value, removed: removeResult.value, provider: providerResult });
   },
 });
 
@@ -295,16 +295,16 @@ export function parseCanonicalAddress(addressText: string): Result<string> {
  * entries.
  */
 function parseSearch(text: string): Result<SuppressionSearch | null> {
-  const trimmed = text.trim();
-  if (trimmed === '' || trimmed === '@') return ok(null);
-  if (trimmed.length > MAX_SEARCH_LENGTH) {
+  const trimmedText = text.trim();
+  if (trimmedText === '' || trimmedText === '@') return ok(null);
+  if (trimmedText.length > MAX_SEARCH_LENGTH) {
     return createInvalid('search', `has more than ${MAX_SEARCH_LENGTH} characters, the maximum length of an address`);
   }
-  if (trimmed.startsWith('@')) {
-    return ok({ of: 'domain', prefix: parseHost(trimmed, 1) ?? trimmed.slice(1).toLowerCase() });
+  if (trimmedText.startsWith('@')) {
+    return ok({ of: 'domain', prefix: parseHost(trimmedText, 1) ?? trimmedText.slice(1).toLowerCase() });
   }
-  const address = parseAddress(trimmed);
-  const prefix = address === null ? trimmed.normalize('NFC').toLowerCase() : toCanonicalAddress(address);
+  const address = parseAddress(trimmedText);
+  const prefix = address === null ? trimmedText.normalize('NFC').toLowerCase() : toCanonicalAddress(address);
   return ok({ of: 'address', prefix });
 }
 

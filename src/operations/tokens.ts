@@ -78,10 +78,10 @@ export const revokeToken = defineOperation({
   errors: ['not-found'],
   async run({ id }, { store, clock }) {
     const now = clock.now();
-    const revoked = await store.revokeToken(id, now);
-    if (revoked.kind !== 'done')
+    const revokeResult = await store.revokeToken(id, now);
+    if (revokeResult.kind !== 'done')
       return createNotFound('id', `there is no token ${id}; \`postrider token list\` lists tokens`);
-    const { name, revokedAt } = revoked.value;
+    const { name, revokedAt } = revokeResult.value;
     return ok({ id, name, revoked: formatIsoTime(revokedAt ?? now) });
   },
 });

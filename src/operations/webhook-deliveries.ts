@@ -139,13 +139,14 @@ export const replayWebhook = defineOperation({
       if (count.kind !== 'done') return createWebhookNotFound(id.value);
       return ok({ id: webhookId, replayed: count.value, since: formatIsoTimeOrNull(since.value) });
     }
-    let replayed = 0;
+    let replayedCount = 0;
     for (let after: string | null = null; ; ) {
       const step = await store.replayDeliveries(id.value, selection, after, now, MAX_ROWS_PER_STEP);
       if (step.kind !== 'done') return createWebhookNotFound(id.value);
-      replayed += step.value.replayed;
+      replayedCount += step.value.replayed;
       after = step.value.next;
-      if (after === null) return ok({ id: webhookId, replayed, since: formatIsoTimeOrNull(since.value) });
+      if (after === null)
+        return ok({ id: webhookId, replayed: replayedCount, since: formatIsoTimeOrNull(since.value) });
     }
   },
 });

@@ -83,8 +83,8 @@ export const createWebhook = defineOperation({
     const url = await checkUrl(urlText, context);
     if (!url.ok) return url;
     const secret = createSigningSecret(random);
-    const sealed = sealSigningSecret(loadWebhookKey(settings), secret);
-    const webhook = { url: url.value, account, name: name.value, events: events.value, sealed };
+    const sealedSecret = sealSigningSecret(loadWebhookKey(settings), secret);
+    const webhook = { url: url.value, account, name: name.value, events: events.value, sealed: sealedSecret };
     const result = await store.createWebhook(webhook, clock.now());
     switch (result.kind) {
       case 'done':
@@ -200,8 +200,8 @@ export const deleteWebhook = defineOperation({
   async run({ id: text }, context) {
     const id = parseId(text);
     if (!id.ok) return id;
-    const deleted = await changeWebhook(id.value, context, ({ store }) => store.deleteWebhook(id.value));
-    return deleted.ok ? ok({ id: deleted.value.id, url: deleted.value.url }) : deleted;
+    const deleteResult = await changeWebhook(id.value, context, ({ store }) => store.deleteWebhook(id.value));
+    return deleteResult.ok ? ok({ id: deleteResult.value.id, url: deleteResult.value.url }) : deleteResult;
   },
 });
 
@@ -265,13 +265,13 @@ export const rotateWebhook = defineOperation({
     if (!graceMs.ok) return graceMs;
     if (graceMs.value > MAX_GRACE_MS) return createInvalid('grace', `${quote(grace)} is longer than 30d`);
     const secret = createSigningSecret(random);
-    const sealed = sealSigningSecret(loadWebhookKey(settings), secret);
+    const sealedSecret = sealSigningSecret(loadWebhookKey(settings), secret);
     const previousUntil = clock.now() + graceMs.value;
-    const rotated = await changeWebhook(id.value, context, ({ store }) =>
-      store.rotateWebhookSecret(id.value, sealed, previousUntil),
+    const rotateResult = await changeWebhook(id.value, context, ({ store }) =>
+      store.rotateWebhookSecret(id.value, sealedSecret, previousUntil),
     );
-    if (!rotated.ok) return rotated;
-    return ok({ id: rotated.value.id, secret, previousSecretUntil: formatIsoTime(previousUntil) });
+    if (!rotateResult.ok) return rotateResult;
+    return ok({ id: rotateResult.value.id, secret, previousSecretUntil: formatIsoTime(previousUntil) });
   },
 });
 

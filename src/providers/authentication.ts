@@ -30,9 +30,9 @@ export function equalsInConstantTime(one: string | Buffer, other: string | Buffe
  * Returns true if a secret matches. Compares all secrets, so that the duration does not reveal which secret matches.
  */
 export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret: Secret) => boolean): boolean {
-  let found = false;
-  for (const secret of secrets) found = matches(secret) || found;
-  return found;
+  let hasMatch = false;
+  for (const secret of secrets) hasMatch = matches(secret) || hasMatch;
+  return hasMatch;
 }
 
 /**
@@ -54,7 +54,7 @@ export function createAuthenticateBy<Secret>(
   };
 }
 
-export function refuse(reason: string): AuthenticationResult {
+export function createRefusal(reason: string): AuthenticationResult {
   return { kind: 'refused', reason };
 }
 
@@ -100,14 +100,14 @@ export function authenticateByAuthorization(
   { headers }: ProviderRequest,
   expected: readonly string[],
 ): AuthenticationResult {
-  const found = headers.authorization;
-  if (found === undefined) return refuse('the request has no Authorization header field');
-  const space = found.indexOf(' ');
-  const scheme = found.slice(0, Math.max(space, 0)).toLowerCase();
-  const normalized = `${scheme} ${found.slice(space + 1).trimStart()}`;
-  return matchesAny(expected, (value) => equalsInConstantTime(value, normalized))
+  const authorization = headers.authorization;
+  if (authorization === undefined) return createRefusal('the request has no Authorization header field');
+  const space = authorization.indexOf(' ');
+  const scheme = authorization.slice(0, Math.max(space, 0)).toLowerCase();
+  const normalizedAuthorization = `${scheme} ${authorization.slice(space + 1).trimStart()}`;
+  return matchesAny(expected, (value) => equalsInConstantTime(value, normalizedAuthorization))
     ? AUTHENTICATED
-    : refuse('the user name, the password or the token is wrong');
+    : createRefusal('the user name, the password or the token is wrong');
 }
 
 /** Returns true if `signature` is the hexadecimal HMAC-SHA256 of `content`. */

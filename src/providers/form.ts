@@ -13,10 +13,10 @@ const AMPERSAND = 0x26;
  * not UTF-8 become U+FFFD. Returns null if the body has more than 1,000 fields. Never throws. Reading a body of 10 MB takes about 50 ms.
  */
 export function parseForm(body: Buffer): readonly FormField[] | null {
-  let separators = 0;
-  for (let at = body.indexOf(AMPERSAND); at >= 0 && separators < MAX_FIELDS; at = body.indexOf(AMPERSAND, at + 1))
-    separators += 1;
-  if (separators >= MAX_FIELDS) return null;
+  let separatorCount = 0;
+  for (let at = body.indexOf(AMPERSAND); at >= 0 && separatorCount < MAX_FIELDS; at = body.indexOf(AMPERSAND, at + 1))
+    separatorCount += 1;
+  if (separatorCount >= MAX_FIELDS) return null;
   return [...new URLSearchParams(body.toString('utf8'))].map(([name, value]) => ({ name, value }));
 }
 

@@ -15,22 +15,22 @@ export interface ReplaceableTransport extends Transport {
 }
 
 export function createReplaceableTransport(initialTransport: Transport): ReplaceableTransport {
-  let current = initialTransport;
-  const closing = new Set<Promise<void>>();
+  let currentTransport = initialTransport;
+  const runningCloses = new Set<Promise<void>>();
   return {
     // The value is read each time, because some transports adapt to the provider's rate limit.
     get concurrency() {
-      return current.concurrency;
+      return currentTransport.concurrency;
     },
-    attempt: (message, beforeCompletion) => current.attempt(message, beforeCompletion),
-    answerLocally: (to): LocalAnswer | null => current.answerLocally?.(to) ?? null,
+    attempt: (message, beforeCompletion) => currentTransport.attempt(message, beforeCompletion),
+    answerLocally: (to): LocalAnswer | null => currentTransport.answerLocally?.(to) ?? null,
     replace(next, timeoutMs) {
-      const closed = current.close(timeoutMs).finally(() => closing.delete(closed));
-      closing.add(closed);
-      current = next;
+      const transportClose = currentTransport.close(timeoutMs).finally(() => runningCloses.delete(transportClose));
+      runningCloses.add(transportClose);
+      currentTransport = next;
     },
     async close(timeoutMs) {
-      await Promise.all([current.close(timeoutMs), ...closing]);
+      await Promise.all([currentTransport.close(timeoutMs), ...runningCloses]);
     },
   };
 }

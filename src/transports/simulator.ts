@@ -22,7 +22,7 @@ export function withSimulator(transport: Transport, clock: Clock): Transport {
     answerLocally,
     attempt: (message, beforeCompletion) =>
       isSimulated(message.envelope.to)
-        ? simulate(message, beforeCompletion, clock)
+        ? simulateAttempt(message, beforeCompletion, clock)
         : transport.attempt(message, beforeCompletion),
   };
 }
@@ -42,7 +42,7 @@ function answerLocally(to: string): LocalAnswer | null {
   }
 }
 
-async function simulate(
+async function simulateAttempt(
   message: OutgoingMessage,
   beforeCompletion: (() => Promise<void>) | null,
   clock: Clock,
@@ -62,15 +62,18 @@ function getOutcome(address: string): Outcome {
   const kind = findSimulatorKind(address);
   switch (kind) {
     case 'success':
-      return { kind: 'delivered', reply: reply(250, '2.0.0', 'simulated: message accepted') };
+      return { kind: 'delivered', reply: createReply(250, '2.0.0', 'simulated: message accepted') };
     case 'complaint':
-      return { kind: 'delivered', reply: reply(250, '2.0.0', 'simulated: message accepted, a complaint follows') };
+      return {
+        kind: 'delivered',
+        reply: createReply(250, '2.0.0', 'simulated: message accepted, a complaint follows'),
+      };
     case 'bounce':
       return createBounce('simulated: no such user');
     case 'defer':
       return {
         kind: 'deferred',
-        reply: { ...reply(451, '4.3.0', 'simulated: try again later'), stage: 'rcpt' },
+        reply: { ...createReply(451, '4.3.0', 'simulated: try again later'), stage: 'rcpt' },
         reason: 'unavailable',
         scope: 'message',
       };
@@ -85,11 +88,11 @@ function getOutcome(address: string): Outcome {
 }
 
 function createBounce(text: string): Outcome {
-  const refusal = { ...reply(550, '5.1.1', text), stage: 'rcpt' } as const;
+  const refusal = { ...createReply(550, '5.1.1', text), stage: 'rcpt' } as const;
   return { kind: 'bounced', reply: refusal, reason: 'recipient-unknown', suppress: false };
 }
 
-function reply(code: number, enhanced: string, text: string): Outcome['reply'] {
+function createReply(code: number, enhanced: string, text: string): Outcome['reply'] {
   return { stage: 'content', code, enhanced, text };
 }
 

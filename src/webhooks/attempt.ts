@@ -103,11 +103,11 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
 
   async function exchangeWithTarget(request: WebhookRequest, signal: AbortSignal): Promise<Exchange> {
     const url = parseTargetUrl(request.url, targets);
-    if (!url.ok) return refuse(url.fault);
+    if (!url.ok) return createRefusal(url.fault);
     const whenAborted = new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null)));
     const addresses = await Promise.race([resolveTarget(url.value, targets, lookUp), whenAborted]);
     if (addresses === null) return { kind: 'failed', error: createTimeoutError(), reusedConnection: false };
-    if (!addresses.ok) return refuse(addresses.fault);
+    if (!addresses.ok) return createRefusal(addresses.fault);
     const exchange = await send(url.value, addresses.value, request, signal, true);
     // The endpoint may close an idle connection while the attempt reuses the connection.
     const mustRepeat = exchange.kind === 'failed' && exchange.reusedConnection && !signal.aborted;
@@ -124,15 +124,15 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
   ): Promise<Exchange> {
     const isTls = url.protocol === 'https:';
     const agent = agents[isTls ? 'https:' : 'http:'];
-    const literal = getLiteralAddress(url);
+    const literalAddress = getLiteralAddress(url);
     const { promise, resolve } = Promise.withResolvers<Exchange>();
     const requestOptions = {
       method: 'POST',
-      host: literal ?? url.hostname,
+      host: literalAddress ?? url.hostname,
       port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
       path: `${url.pathname}${url.search}`,
       // The name in the certificate has no trailing dot. An IP address is not sent as a server name (RFC 6066 section 3).
-      ...(isTls ? { servername: literal === null ? removeTrailingDot(url.hostname) : '' } : {}),
+      ...(isTls ? { servername: literalAddress === null ? removeTrailingDot(url.hostname) : '' } : {}),
       lookup: createFixedLookup(addresses),
       // The pool of connections has one group for each set of addresses (`getName` below).
       addressKey: addresses.join(','),
@@ -232,7 +232,7 @@ function createTimeoutError(): Error {
   return new Error(`no response within ${ATTEMPT_TIMEOUT_MS / 1000} s`);
 }
 
-function refuse(fault: string): Exchange {
+function createRefusal(fault: string): Exchange {
   return { kind: 'failed', error: new Error(`the URL ${fault}`), reusedConnection: false };
 }
 
@@ -248,8 +248,8 @@ const NETWORK_ERRORS: Readonly<Record<string, string>> = {
 /** Returns the text of a network error, in one line. */
 function describeNetworkError(error: Error): string {
   // With several addresses the error contains one error for each address.
-  const first: unknown = error instanceof AggregateError ? error.errors[0] : error;
-  const cause = first instanceof Error ? first : error;
+  const firstError: unknown = error instanceof AggregateError ? error.errors[0] : error;
+  const cause = firstError instanceof Error ? firstError : error;
   const code = 'code' in cause ? String(cause.code) : null;
   if (code === null) return cause.message;
   const text = NETWORK_ERRORS[code];

@@ -33,18 +33,18 @@ export const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 const MAX_RETRY_AFTER_LENGTH = 64;
 
 /**
- * Returns the delay from failed attempt number `attempts` (1 for the first) of a schedule to the next attempt. Returns
- * null if the schedule has ended. `retryAfterMs` is the wait that the endpoint demanded, or null. The delay is at least
- * this wait, of which at most 24 hours count. The delay is also at least the delay of the schedule minus its jitter.
- * `random` is in [0, 1). `delaysMs` is the schedule, by default that of webhooks.
+ * Returns the delay from the failed attempt `attemptNumber` (1 for the first) of a schedule to the next attempt.
+ * Returns null if the schedule has ended. `retryAfterMs` is the wait that the endpoint demanded, or null. The delay is
+ * at least this wait, of which at most 24 hours count. The delay is also at least the delay of the schedule minus its
+ * jitter. `random` is in [0, 1). `delaysMs` is the schedule, by default that of webhooks.
  */
 export function computeRetryDelayMs(
-  attempts: number,
+  attemptNumber: number,
   retryAfterMs: number | null,
   random: number,
   delaysMs: readonly number[] = RETRY_DELAYS_MS,
 ): number | null {
-  const scheduledMs = delaysMs[Math.max(attempts, 1) - 1];
+  const scheduledMs = delaysMs[Math.max(attemptNumber, 1) - 1];
   if (scheduledMs === undefined) return null;
   const delayMs = scheduledMs * (1 - JITTER_FRACTION + 2 * JITTER_FRACTION * random);
   if (retryAfterMs === null) return Math.round(delayMs);

@@ -30,8 +30,8 @@ export function createSigningKeyCache(loadKey: () => Buffer): (sealed: string) =
   const keys = new Map<string, KeyObject>();
   let sealingKey: Buffer | null = null;
   return (sealed) => {
-    const known = keys.get(sealed);
-    if (known !== undefined) return known;
+    const cachedKey = keys.get(sealed);
+    if (cachedKey !== undefined) return cachedKey;
     sealingKey ??= loadKey();
     const key = createSigningKey(openSigningSecret(sealingKey, sealed));
     const [first] = keys.size < MAX_CACHED_KEYS ? [] : keys.keys();

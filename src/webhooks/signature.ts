@@ -31,9 +31,9 @@ export function createSigningSecret(random: (bytes: number) => Buffer): string {
 /** Returns true for a signing secret: `whsec_`, followed by the base64 encoding of 24 to 64 bytes. */
 export function isSigningSecret(text: string): boolean {
   if (!text.startsWith(SECRET_PREFIX)) return false;
-  const encoded = text.slice(SECRET_PREFIX.length);
-  const key = Buffer.from(encoded, 'base64');
-  return key.length >= MIN_KEY_BYTES && key.length <= MAX_KEY_BYTES && key.toString('base64') === encoded;
+  const encodedKey = text.slice(SECRET_PREFIX.length);
+  const key = Buffer.from(encodedKey, 'base64');
+  return key.length >= MIN_KEY_BYTES && key.length <= MAX_KEY_BYTES && key.toString('base64') === encodedKey;
 }
 
 /** Returns the key of a signing secret, for `signWebhook`. Throws if `isSigningSecret` refuses the secret. */

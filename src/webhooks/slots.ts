@@ -37,7 +37,7 @@ interface EndpointState {
   /** The maximum number of attempts at a time. */
   limit: number;
   /** The number of failed attempts since the last success. */
-  failures: number;
+  failureCount: number;
   /** The monotonic time before which no delivery is claimed. */
   pausedUntil: number;
   /** True if the last claim may have left due deliveries. */
@@ -74,16 +74,16 @@ export function createSlots(monotonic: () => number): Slots {
   let usedCount = 0;
 
   function getState(webhookId: number): EndpointState {
-    const known = states.get(webhookId);
-    if (known !== undefined) return known;
-    const state = { count: 0, limit: INITIAL_LIMIT, failures: 0, pausedUntil: 0, hasBacklog: false };
+    const knownState = states.get(webhookId);
+    if (knownState !== undefined) return knownState;
+    const state = { count: 0, limit: INITIAL_LIMIT, failureCount: 0, pausedUntil: 0, hasBacklog: false };
     states.set(webhookId, state);
     return state;
   }
 
   return {
     markFailing(webhookId) {
-      getState(webhookId).failures = 1;
+      getState(webhookId).failureCount = 1;
     },
     occupy(webhookIds, { maxDeliveries, freeSlots, defaultFreeSlots }) {
       const freeById = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
@@ -96,14 +96,14 @@ export function createSlots(monotonic: () => number): Slots {
       }
       usedCount += webhookIds.length;
       // The limit `maxDeliveries` may have ended the claim of the last endpoint.
-      const last = webhookIds.at(-1);
-      if (last !== undefined && webhookIds.length >= maxDeliveries) getState(last).hasBacklog = true;
+      const lastWebhookId = webhookIds.at(-1);
+      if (lastWebhookId !== undefined && webhookIds.length >= maxDeliveries) getState(lastWebhookId).hasBacklog = true;
     },
     reportResult(webhookId, isSuccess) {
       const state = getState(webhookId);
-      state.failures = isSuccess ? 0 : state.failures + 1;
+      state.failureCount = isSuccess ? 0 : state.failureCount + 1;
       state.limit = isSuccess ? Math.min(MAX_ATTEMPTS_PER_WEBHOOK, 2 * state.limit) : 1;
-      state.pausedUntil = monotonic() + Math.min(MAX_PAUSE_MS, PAUSE_PER_FAILURE_MS * state.failures);
+      state.pausedUntil = monotonic() + Math.min(MAX_PAUSE_MS, PAUSE_PER_FAILURE_MS * state.failureCount);
     },
     free(webhookId) {
       const state = getState(webhookId);
@@ -114,19 +114,19 @@ export function createSlots(monotonic: () => number): Slots {
     getLimits() {
       const now = monotonic();
       let failingCount = 0;
-      for (const { failures, count } of states.values()) if (failures > 0) failingCount += count;
+      for (const { failureCount, count } of states.values()) if (failureCount > 0) failingCount += count;
       const isBusy = usedCount - failingCount >= BUSY_SLOT_COUNT;
       const maxOfFailing = failingCount + MAX_CLAIMED_DELIVERIES > MAX_FAILING_SLOTS ? 0 : 1;
-      const freeSlots = [...states].map(([webhookId, { count, limit, failures, pausedUntil }]) => {
-        const maxCount = failures > 0 ? (pausedUntil > now ? 0 : maxOfFailing) : isBusy ? 1 : limit;
+      const freeSlots = [...states].map(([webhookId, { count, limit, failureCount, pausedUntil }]) => {
+        const maxCount = failureCount > 0 ? (pausedUntil > now ? 0 : maxOfFailing) : isBusy ? 1 : limit;
         return { webhookId, count: Math.max(0, maxCount - count) };
       });
       const maxDeliveries = Math.min(MAX_CLAIMED_DELIVERIES, MAX_CONCURRENT_ATTEMPTS - usedCount);
       return { maxDeliveries, freeSlots, defaultFreeSlots: isBusy ? 1 : INITIAL_LIMIT };
     },
     removeIdle() {
-      for (const [webhookId, { count, failures }] of states)
-        if (count === 0 && failures === 0) states.delete(webhookId);
+      for (const [webhookId, { count, failureCount }] of states)
+        if (count === 0 && failureCount === 0) states.delete(webhookId);
     },
   };
 }

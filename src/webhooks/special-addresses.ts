@@ -103,8 +103,8 @@ export function findSpecialNetwork(address: string): string | null {
     case 6: {
       const entry = IPV6_LISTS.find(({ list }) => list.check(addressOnly, 'ipv6'));
       if (entry === undefined || !entry.reachable) return entry?.name ?? 'not an IP address';
-      const translated = getTranslatedAddress(addressOnly);
-      return translated === null ? null : findSpecialNetwork(translated);
+      const translatedAddress = getTranslatedAddress(addressOnly);
+      return translatedAddress === null ? null : findSpecialNetwork(translatedAddress);
     }
     default:
       return 'not an IP address';
@@ -114,9 +114,9 @@ export function findSpecialNetwork(address: string): string | null {
 /** Returns the IPv4 address in a NAT64 address, or null for another IPv6 address. */
 function getTranslatedAddress(address: string): string | null {
   // The URL parser writes every notation of an address in the same form: `64:ff9b::` and at most two groups.
-  const canonical = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  if (!canonical.startsWith(NAT64_PREFIX)) return null;
-  const groups = canonical.slice(NAT64_PREFIX.length).split(':');
+  const canonicalAddress = new URL(`http://[${address}]`).hostname.slice(1, -1);
+  if (!canonicalAddress.startsWith(NAT64_PREFIX)) return null;
+  const groups = canonicalAddress.slice(NAT64_PREFIX.length).split(':');
   if (groups.length > 2) return null;
   const [low = 0, high = 0] = groups.reverse().map((group) => Number.parseInt(group || '0', 16));
   return [high >> 8, high & 255, low >> 8, low & 255].join('.');

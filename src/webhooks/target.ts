@@ -51,25 +51,36 @@ const MAX_SHOWN_LENGTH = 200;
 
 /** Parses the URL of an endpoint. The value is the URL in the form of the URL standard. No name is resolved. */
 export function parseTargetUrl(text: string, targets: WebhookTargets): Checked<URL> {
-  if (text.length > MAX_URL_LENGTH) return refuse('invalid-url', `has more than ${MAX_URL_LENGTH} characters`);
+  if (text.length > MAX_URL_LENGTH)
+    return createTargetFault('invalid-url', `has more than ${MAX_URL_LENGTH} characters`);
   // The URL parser would silently remove tabs, line feeds, and leading and trailing spaces.
   const url = hasSpaceOrControl(text) ? null : URL.parse(text);
   if (url === null || url.hostname === '') {
-    return refuse('invalid-url', 'is not a URL such as https://app.example.com/webhooks');
+    return createTargetFault('invalid-url', 'is not a URL such as https://app.example.com/webhooks');
   }
   if (url.protocol !== 'https:' && url.protocol !== 'http:') {
-    return refuse('not-https', 'does not begin with https://; give a URL such as https://app.example.com/webhooks');
+    return createTargetFault(
+      'not-https',
+      'does not begin with https://; give a URL such as https://app.example.com/webhooks',
+    );
   }
   if (url.username !== '' || url.password !== '') {
-    return refuse('credentials', 'contains a user name or a password; remove them, because every webhook is signed');
+    return createTargetFault(
+      'credentials',
+      'contains a user name or a password; remove them, because every webhook is signed',
+    );
   }
-  if (url.hash !== '') return refuse('fragment', 'contains a fragment, which is never sent; remove # and its text');
+  if (url.hash !== '')
+    return createTargetFault('fragment', 'contains a fragment, which is never sent; remove # and its text');
   if (targets === 'public' && url.protocol === 'http:') {
-    return refuse('not-https', 'does not begin with https://; use https, or set POSTRIDER_WEBHOOK_TARGETS=any');
+    return createTargetFault(
+      'not-https',
+      'does not begin with https://; use https, or set POSTRIDER_WEBHOOK_TARGETS=any',
+    );
   }
-  if (url.port === '0') return refuse('invalid-url', 'has the port 0; give a port from 1 to 65535');
-  const literal = getLiteralAddress(url);
-  const fault = literal === null ? null : findAddressFault(literal, targets);
+  if (url.port === '0') return createTargetFault('invalid-url', 'has the port 0; give a port from 1 to 65535');
+  const literalAddress = getLiteralAddress(url);
+  const fault = literalAddress === null ? null : findAddressFault(literalAddress, targets);
   return fault === null ? { ok: true, value: url } : { ok: false, ...fault };
 }
 
@@ -80,8 +91,8 @@ export function parseTargetUrl(text: string, targets: WebhookTargets): Checked<U
 export function maskTargetUrl(text: string): string {
   const queryStart = text.indexOf('?');
   const beforeQuery = queryStart === -1 ? text : text.slice(0, queryStart);
-  const masked = maskCredentials(beforeQuery) + (queryStart === -1 ? '' : `?${MASK}`);
-  return masked.length <= MAX_SHOWN_LENGTH ? masked : `${masked.slice(0, MAX_SHOWN_LENGTH)}…`;
+  const maskedUrl = maskCredentials(beforeQuery) + (queryStart === -1 ? '' : `?${MASK}`);
+  return maskedUrl.length <= MAX_SHOWN_LENGTH ? maskedUrl : `${maskedUrl.slice(0, MAX_SHOWN_LENGTH)}…`;
 }
 
 function maskCredentials(text: string): string {
@@ -103,13 +114,20 @@ export async function resolveTarget(
   targets: WebhookTargets,
   lookUp: LookUpAddresses,
 ): Promise<Checked<readonly string[]>> {
-  const literal = getLiteralAddress(url);
-  const lookup: AddressLookup = literal === null ? await lookUp(url.hostname) : { kind: 'found', values: [literal] };
+  const literalAddress = getLiteralAddress(url);
+  const lookup: AddressLookup =
+    literalAddress === null ? await lookUp(url.hostname) : { kind: 'found', values: [literalAddress] };
   switch (lookup.kind) {
     case 'none':
-      return refuse('name-not-found', `has the host ${url.hostname}, which has no address; correct the name`);
+      return createTargetFault(
+        'name-not-found',
+        `has the host ${url.hostname}, which has no address; correct the name`,
+      );
     case 'failed':
-      return refuse('dns-failed', `has the host ${url.hostname}, whose lookup failed (${lookup.reason}); try again`);
+      return createTargetFault(
+        'dns-failed',
+        `has the host ${url.hostname}, whose lookup failed (${lookup.reason}); try again`,
+      );
     case 'found': {
       for (const address of lookup.values) {
         const fault = findAddressFault(address, targets);
@@ -136,7 +154,7 @@ function findAddressFault(address: string, targets: WebhookTargets): TargetFault
   };
 }
 
-function refuse(code: TargetFault['code'], fault: string): { readonly ok: false } & TargetFault {
+function createTargetFault(code: TargetFault['code'], fault: string): { readonly ok: false } & TargetFault {
   return { ok: false, code, fault };
 }
 

@@ -234,7 +234,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     const passStartedAt = clock.monotonic();
     const end = position;
     let hasWrapped = end === 0;
-    let examinedSteps = 0;
+    let examinedStepCount = 0;
     let freeAttempts = pace.getPauseMs() > 0 ? MAX_ATTEMPTS_PER_PACED_RUN : Number.POSITIVE_INFINITY;
     while (!isStopping) {
       const slotLimits = slots.getLimits();
@@ -246,7 +246,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       const { deliveries, next } = await store.claimDeliveries(claimLimits, node, now + DELIVERY_LEASE_MS, now);
       freeAttempts -= deliveries.length;
       await startAttempts(deliveries, limits, startedAt);
-      if (deliveries.length < limits.maxDeliveries) examinedSteps += 1;
+      if (deliveries.length < limits.maxDeliveries) examinedStepCount += 1;
       position = next ?? 0;
       if (hasWrapped && (next === null || (end > 0 && position >= end))) break;
       if (next === null) hasWrapped = true;
@@ -255,7 +255,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     hasBacklog = false;
     slots.removeIdle();
     const endedAt = clock.monotonic();
-    if (examinedSteps > 2) pausedUntil = endedAt + MIN_PAUSE_FACTOR * (endedAt - passStartedAt);
+    if (examinedStepCount > 2) pausedUntil = endedAt + MIN_PAUSE_FACTOR * (endedAt - passStartedAt);
   }
 
   /** Starts the attempts of a claim that started at `claimedAt`, or releases the leases if the claim took too long. */
@@ -306,15 +306,15 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
    * earlier secret that cannot be decrypted signs nothing, so that a rotation replaces a lost secret at once.
    */
   function openSecrets([current, ...previous]: readonly string[]): readonly KeyObject[] {
-    const opened = current === undefined ? [] : [openSecret(current)];
+    const openedKeys = current === undefined ? [] : [openSecret(current)];
     for (const sealed of previous) {
       try {
-        opened.push(openSecret(sealed));
+        openedKeys.push(openSecret(sealed));
       } catch {
         // The receiver verifies the signature with the current secret.
       }
     }
-    return opened;
+    return openedKeys;
   }
 
   async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<AttemptOutcome> {
@@ -365,12 +365,12 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
    * recorded.
    */
   async function record(settlement: DeliverySettlement): Promise<DeliverySettleResult | null> {
-    for (let failures = 0; inProgress.has(settlement.id); failures += 1) {
+    for (let failureCount = 0; inProgress.has(settlement.id); failureCount += 1) {
       try {
         return await settle(settlement);
       } catch (error) {
         onError('record a webhook', error);
-        const delayMs = RECORD_RETRY_DELAYS_MS[Math.min(failures, RECORD_RETRY_DELAYS_MS.length - 1)] ?? POLL_MS;
+        const delayMs = RECORD_RETRY_DELAYS_MS[Math.min(failureCount, RECORD_RETRY_DELAYS_MS.length - 1)] ?? POLL_MS;
         await new Promise<void>((resolve) => clock.after(delayMs, resolve));
       }
     }

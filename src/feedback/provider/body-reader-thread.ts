@@ -12,7 +12,7 @@ import type { BodyJob } from './body-reader.ts';
 /** The number of reports in one part, which is recorded in one transaction. */
 const MAX_PART_REPORTS = 64;
 
-function read({ request, context, secrets }: BodyJob): PackedBody {
+function readJob({ request, context, secrets }: BodyJob): PackedBody {
   const format = findProvider(context.provider)?.events;
   if (format === null || format === undefined) throw new Error(`${context.provider} has no events`);
   const { body } = request;
@@ -37,7 +37,7 @@ if (parentPort !== null) {
   const port = parentPort;
   port.on('message', (job: BodyJob) => {
     try {
-      port.postMessage({ kind: 'read', value: read(job) } satisfies ThreadReply<PackedBody>);
+      port.postMessage({ kind: 'read', value: readJob(job) } satisfies ThreadReply<PackedBody>);
     } catch (error) {
       const fault = error instanceof Error ? error.message : String(error);
       port.postMessage({ kind: 'failed', fault } satisfies ThreadReply<PackedBody>);

@@ -60,20 +60,20 @@ export function createBodyReader({ threadModule = THREAD_MODULE, ...parts }: Bod
       operation: 'reading provider events',
       timeoutMs: READ_TIMEOUT_MS,
       maxOldGenerationSizeMb: MAX_OLD_GENERATION_SIZE_MB,
-      maxPending: { jobs: MAX_PENDING_JOBS[kind], bytes: MAX_PENDING_BYTES },
+      maxPending: { jobCount: MAX_PENDING_JOBS[kind], bytes: MAX_PENDING_BYTES },
       failedValue: { kind: 'failed' },
     });
-  const batches = createReader('batches');
-  const large = createReader('large');
-  const unauthenticated = createReader('unauthenticated');
+  const batchReader = createReader('batches');
+  const largeBodyReader = createReader('large');
+  const unauthenticatedReader = createReader('unauthenticated');
   return {
     read(request, context, secrets) {
       const bytes = request.body.byteLength;
-      const reader = secrets !== null ? unauthenticated : bytes > MAX_BATCH_BYTES ? large : batches;
+      const reader = secrets !== null ? unauthenticatedReader : bytes > MAX_BATCH_BYTES ? largeBodyReader : batchReader;
       return reader.read({ request, context, secrets }, bytes);
     },
     async close() {
-      await Promise.all([batches.close(), large.close(), unauthenticated.close()]);
+      await Promise.all([batchReader.close(), largeBodyReader.close(), unauthenticatedReader.close()]);
     },
   };
 }

@@ -43,33 +43,33 @@ export function createPackedIntake({
   onPending,
   maxConcurrentParts,
 }: PackedIntakeParts): PackedIntake {
-  const waiting: (() => void)[] = [];
+  const waitingParts: (() => void)[] = [];
   let recordingPartCount = 0;
 
   async function recordPart(part: PackedReports, origin: ReportOrigin): Promise<RecordCounts> {
-    if (recordingPartCount >= maxConcurrentParts) await new Promise<void>((resolve) => waiting.push(resolve));
+    if (recordingPartCount >= maxConcurrentParts) await new Promise<void>((resolve) => waitingParts.push(resolve));
     else recordingPartCount += 1;
     try {
       return countResults(await store.recordPackedFeedback(part), origin);
     } catch {
       return await recordSeparately(part);
     } finally {
-      const next = waiting.shift();
-      if (next === undefined) recordingPartCount -= 1;
-      else next();
+      const startNextPart = waitingParts.shift();
+      if (startNextPart === undefined) recordingPartCount -= 1;
+      else startNextPart();
     }
   }
 
   function countResults(results: readonly FeedbackResult[], origin: ReportOrigin): RecordCounts {
-    let unmatched = 0;
+    let unmatchedCount = 0;
     for (const result of results) {
       // A provider event that cannot be applied yet is pending.
       if (result.kind === 'not-yet') throw new Error('the store has not recorded a provider event');
       for (const event of createReportEvents(result, origin)) publish(event);
       if (result.kind === 'pending') onPending();
-      if (result.kind === 'unrelated') unmatched += 1;
+      if (result.kind === 'unrelated') unmatchedCount += 1;
     }
-    return { recorded: results.length - unmatched, unmatched, failures: [] };
+    return { recorded: results.length - unmatchedCount, unmatched: unmatchedCount, failures: [] };
   }
 
   async function recordSeparately(part: PackedReports): Promise<RecordCounts> {
@@ -87,14 +87,14 @@ export function createPackedIntake({
     async recordParts(parts, { source, at }) {
       const counts = await Promise.all(parts.map((part) => recordPart(part, { source, at, summary: source })));
       return {
-        recorded: sum(counts.map(({ recorded }) => recorded)),
-        unmatched: sum(counts.map(({ unmatched }) => unmatched)),
+        recorded: sumCounts(counts.map(({ recorded }) => recorded)),
+        unmatched: sumCounts(counts.map(({ unmatched }) => unmatched)),
         failures: counts.flatMap(({ failures }) => failures),
       };
     },
   };
 }
 
-function sum(numbers: readonly number[]): number {
+function sumCounts(numbers: readonly number[]): number {
   return numbers.reduce((total, number) => total + number, 0);
 }

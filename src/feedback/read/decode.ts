@@ -28,10 +28,10 @@ export function decodeTransfer(body: string, encoding: string): Uint8Array {
 
 /** Returns the first word in lower case, such as `base64` for `Base64 (comment)`. */
 function readFirstWord(value: string): string {
-  const trimmed = value.trim().toLowerCase();
+  const trimmedText = value.trim().toLowerCase();
   let wordEnd = 0;
-  while (wordEnd < trimmed.length && !' \t;('.includes(trimmed.charAt(wordEnd))) wordEnd += 1;
-  return trimmed.slice(0, wordEnd);
+  while (wordEnd < trimmedText.length && !' \t;('.includes(trimmedText.charAt(wordEnd))) wordEnd += 1;
+  return trimmedText.slice(0, wordEnd);
 }
 
 /**

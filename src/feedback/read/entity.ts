@@ -44,7 +44,7 @@ interface OpenEntity {
 
 /** Parses a whole message. Lines may end with LF or CRLF. At most `maxOctets` octets of each leaf are decoded. */
 export function readEntity(raw: Uint8Array, maxOctets: number = MAX_TEXT_LENGTH): Entity {
-  return parse(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), maxOctets);
+  return parseEntity(Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength).toString('latin1'), maxOctets);
 }
 
 /** Returns all leaves of an entity in order. */
@@ -52,7 +52,7 @@ export function listLeafParts(entity: Entity): readonly Entity[] {
   return entity.parts.length === 0 ? [entity] : entity.parts.flatMap(listLeafParts);
 }
 
-function parse(text: string, maxOctets: number): Entity {
+function parseEntity(text: string, maxOctets: number): Entity {
   /** The open entities, from the outermost to the innermost. The innermost entity is being parsed. */
   const stack: OpenEntity[] = [];
   /** Maps each delimiter to the depth of its multipart. */

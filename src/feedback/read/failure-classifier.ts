@@ -35,16 +35,16 @@ export function createFailureClassifier(): FailureClassifier {
     classify(text, status) {
       const classificationsByStatus =
         classificationsByText.get(text) ?? new Map<string | null, FailureClassification>();
-      const cached = classificationsByStatus.get(status);
-      if (cached !== undefined) return cached;
+      const cachedClassification = classificationsByStatus.get(status);
+      if (cachedClassification !== undefined) return cachedClassification;
       addCost(text);
       const result = classifyFailure(text, status);
       classificationsByText.set(text, classificationsByStatus.set(status, result));
       return result;
     },
     reportsDelay(text) {
-      const cached = delayResults.get(text);
-      if (cached !== undefined) return cached;
+      const cachedResult = delayResults.get(text);
+      if (cachedResult !== undefined) return cachedResult;
       addCost(text);
       const result = containsPhrase(normalizeText(text), DELAY_PHRASES);
       delayResults.set(text, result);

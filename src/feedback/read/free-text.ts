@@ -214,9 +214,9 @@ function shareReasons(sections: readonly Section[]): void {
 
 /** Returns true if the text contains only addresses. */
 function hasOnlyAddresses(text: string): boolean {
-  const normalized = normalizeText(text);
-  for (let i = 0; i < normalized.length; i += 1) {
-    const charCode = normalized.charCodeAt(i);
+  const normalizedText = normalizeText(text);
+  for (let i = 0; i < normalizedText.length; i += 1) {
+    const charCode = normalizedText.charCodeAt(i);
     if ((charCode >= 0x61 && charCode <= 0x7a) || (charCode >= 0x30 && charCode <= 0x39) || charCode >= 0xc0)
       return false;
   }

@@ -214,8 +214,11 @@ function isBrokenSentence(line: string): boolean {
 /** Returns true if the text ends with the phrase, and the phrase begins at a word boundary. */
 function endsWithPhrase(text: string, phrase: string): boolean {
   if (!text.endsWith(phrase)) return false;
-  const before = text.charCodeAt(text.length - phrase.length - 1);
-  return !(before >= 0x61 && before <= 0x7a) && !(isLetter(before) && before < 0x3000);
+  const precedingCharCode = text.charCodeAt(text.length - phrase.length - 1);
+  return (
+    !(precedingCharCode >= 0x61 && precedingCharCode <= 0x7a) &&
+    !(isLetter(precedingCharCode) && precedingCharCode < 0x3000)
+  );
 }
 
 /** Returns true if the text contains only bullets, quotation marks, brackets and similar characters. */

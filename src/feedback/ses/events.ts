@@ -147,10 +147,10 @@ function classifyBounce(
   const [diagnostic, status] = [toText(recipient.diagnosticCode), readStatus(recipient)];
   const classification = classifier.classify(diagnostic ?? '', status);
   if (type !== 'Permanent') {
-    const known = Object.hasOwn(TRANSIENT_FAILURES, subType) ? TRANSIENT_FAILURES[subType] : undefined;
+    const knownFailure = Object.hasOwn(TRANSIENT_FAILURES, subType) ? TRANSIENT_FAILURES[subType] : undefined;
     return {
       permanent: type === 'Transient' || type === 'Undetermined',
-      failure: known ?? withFailureClass('soft', classification.failure),
+      failure: knownFailure ?? withFailureClass('soft', classification.failure),
     };
   }
   // NoEmail means that the address does not exist, unless the diagnostic or the status reports a policy or a temporary
@@ -292,8 +292,8 @@ function parseJson(text: string): unknown {
 function toObjects(value: unknown): readonly Json[] {
   if (!Array.isArray(value)) return [];
   return value.slice(0, MAX_RECIPIENTS).flatMap((item) => {
-    const found = toObject(item);
-    return found === null ? [] : [found];
+    const object = toObject(item);
+    return object === null ? [] : [object];
   });
 }
 

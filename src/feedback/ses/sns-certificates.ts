@@ -68,17 +68,17 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
   }
 
   async function loadCertificate(url: URL): Promise<SnsCertificateResult> {
-    const downloaded = await download(url);
-    if (downloaded.kind !== 'fetched') return downloaded;
-    const [leaf, ...includedCertificates] = parseCertificates(downloaded.octets);
-    if (leaf === undefined) return createRefused('the file contains no certificate');
+    const downloadResult = await download(url);
+    if (downloadResult.kind !== 'fetched') return downloadResult;
+    const [leaf, ...includedCertificates] = parseCertificates(downloadResult.octets);
+    if (leaf === undefined) return createRefusedResult('the file contains no certificate');
     // The certificates of SNS contain the global name of SNS. A regional name is valid too.
     const hasSnsName = ['sns.amazonaws.com', url.hostname].some(
       (name) => leaf.checkHost(name, NO_WILDCARDS) !== undefined,
     );
     return hasSnsName
       ? verifyChain(leaf, includedCertificates)
-      : createRefused('the certificate does not contain the name of SNS');
+      : createRefusedResult('the certificate does not contain the name of SNS');
   }
 
   /**
@@ -118,9 +118,9 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     // Plain HTTP is usual for these URLs, and it is safe because the signature proves the issuer.
     const isHttp = url?.protocol === 'http:' || url?.protocol === 'https:';
     if (url === null || !isHttp || url.port !== '' || !url.hostname.endsWith(ISSUER_HOST)) return NO_TRUSTED_ROOT;
-    const downloaded = await download(url);
-    if (downloaded.kind !== 'fetched') return downloaded;
-    return parseCertificates(downloaded.octets)[0] ?? NO_TRUSTED_ROOT;
+    const downloadResult = await download(url);
+    if (downloadResult.kind !== 'fetched') return downloadResult;
+    return parseCertificates(downloadResult.octets)[0] ?? NO_TRUSTED_ROOT;
   }
 
   async function download(url: URL): Promise<Download> {
@@ -131,13 +131,13 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
         await body?.cancel();
         const isTemporary = status >= 500 || status === TOO_MANY_REQUESTS;
         const reason = `${url.hostname} answered ${status} for the certificate`;
-        return isTemporary ? { kind: 'unavailable', reason } : createRefused(reason);
+        return isTemporary ? { kind: 'unavailable', reason } : createRefusedResult(reason);
       }
       const chunks: Uint8Array[] = [];
       let length = 0;
       for await (const chunk of body) {
         length += chunk.length;
-        if (length > MAX_CERTIFICATE_BYTES) return createRefused('the certificate is too large');
+        if (length > MAX_CERTIFICATE_BYTES) return createRefusedResult('the certificate is too large');
         chunks.push(chunk);
       }
       return { kind: 'fetched', octets: Buffer.concat(chunks) };
@@ -160,7 +160,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
       if (certificateResult.kind === 'trusted') addToCache(url, certificateResult.certificate);
       return certificateResult;
     } catch (error) {
-      return createRefused(`the certificate cannot be read (${formatError(error)})`);
+      return createRefusedResult(`the certificate cannot be read (${formatError(error)})`);
     } finally {
       pendingLoads.delete(url.href);
     }
@@ -168,8 +168,9 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
 
   return {
     async getCertificate(url) {
-      const cached = cache.get(url.href);
-      if (cached !== undefined && cached.expiresAt > now()) return { kind: 'trusted', certificate: cached.certificate };
+      const cachedCertificate = cache.get(url.href);
+      if (cachedCertificate !== undefined && cachedCertificate.expiresAt > now())
+        return { kind: 'trusted', certificate: cachedCertificate.certificate };
       cache.delete(url.href);
       const pendingLoad = pendingLoads.get(url.href);
       if (pendingLoad !== undefined) return pendingLoad;
@@ -185,10 +186,10 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
 type UntrustedResult = Exclude<SnsCertificateResult, { kind: 'trusted' }>;
 
 const NO_WILDCARDS = { wildcards: false };
-const OUTSIDE_VALIDITY = createRefused('a certificate of the chain is expired or not yet valid');
-const NO_TRUSTED_ROOT = createRefused('the chain of the certificate does not end at a trusted root certificate');
+const OUTSIDE_VALIDITY = createRefusedResult('a certificate of the chain is expired or not yet valid');
+const NO_TRUSTED_ROOT = createRefusedResult('the chain of the certificate does not end at a trusted root certificate');
 
-function createRefused(reason: string): UntrustedResult {
+function createRefusedResult(reason: string): UntrustedResult {
   return { kind: 'refused', reason };
 }
 
@@ -207,15 +208,15 @@ const CERTIFICATE_END = '-----END CERTIFICATE-----';
 function parseCertificates(octets: Buffer): readonly X509Certificate[] {
   const text = octets.toString('latin1');
   if (!text.includes(CERTIFICATE_BEGIN)) return [new X509Certificate(octets)];
-  const found: X509Certificate[] = [];
+  const certificates: X509Certificate[] = [];
   for (
     let at = text.indexOf(CERTIFICATE_BEGIN);
-    at >= 0 && found.length < MAX_CHAIN_LENGTH;
+    at >= 0 && certificates.length < MAX_CHAIN_LENGTH;
     at = text.indexOf(CERTIFICATE_BEGIN, at + 1)
   ) {
     const end = text.indexOf(CERTIFICATE_END, at);
     if (end < 0) break;
-    found.push(new X509Certificate(text.slice(at, end + CERTIFICATE_END.length)));
+    certificates.push(new X509Certificate(text.slice(at, end + CERTIFICATE_END.length)));
   }
-  return found;
+  return certificates;
 }

@@ -39,36 +39,36 @@ export function parseSnsMessage(body: string): ParsedSnsMessage {
   try {
     json = JSON.parse(body);
   } catch {
-    return createBroken('the body is not JSON');
+    return createBrokenResult('the body is not JSON');
   }
   if (typeof json !== 'object' || json === null || Array.isArray(json))
-    return createBroken('the body is not a JSON object');
+    return createBrokenResult('the body is not a JSON object');
   const fields = json as Readonly<Record<string, unknown>>;
   const readText = (name: string): string | null => (typeof fields[name] === 'string' ? fields[name] : null);
   const type = readText('Type');
-  if (type === null || !Object.hasOwn(SIGNED_FIELDS, type)) return createBroken('the Type is not a type of SNS');
+  if (type === null || !Object.hasOwn(SIGNED_FIELDS, type)) return createBrokenResult('the Type is not a type of SNS');
   const messageType = type as keyof typeof SIGNED_FIELDS;
   const requiredFields = SIGNED_FIELDS[messageType].filter((name) => name !== 'Subject');
   const missingField = [...requiredFields, 'Signature', 'SignatureVersion', 'SigningCertURL'].find(
     (name) => readText(name) === null,
   );
-  if (missingField !== undefined) return createBroken(`the field ${missingField} is missing`);
+  if (missingField !== undefined) return createBrokenResult(`the field ${missingField} is missing`);
   const readTextOrEmpty = (name: string) => readText(name) ?? '';
   const version = readTextOrEmpty('SignatureVersion');
   if (version !== '1' && version !== '2')
-    return createForged(`signature version ${version.slice(0, 10)} is not supported`);
+    return createForgedResult(`signature version ${version.slice(0, 10)} is not supported`);
   const at = Date.parse(readTextOrEmpty('Timestamp'));
-  if (Number.isNaN(at)) return createBroken('the Timestamp is not a date');
+  if (Number.isNaN(at)) return createBrokenResult('the Timestamp is not a date');
   const topicArn = readTextOrEmpty('TopicArn');
   const region = topicArn.split(':')[3] ?? '';
   const signingCertUrl = parseSnsUrl(readTextOrEmpty('SigningCertURL'), region);
   if (signingCertUrl === null || !signingCertUrl.pathname.endsWith('.pem') || signingCertUrl.search !== '') {
-    return createForged('SigningCertURL is not a URL of SNS in the region of the topic');
+    return createForgedResult('SigningCertURL is not a URL of SNS in the region of the topic');
   }
   const isConfirmation = messageType === 'SubscriptionConfirmation';
   const subscribeUrl = isConfirmation ? parseSnsUrl(readTextOrEmpty('SubscribeURL'), region) : null;
   if (isConfirmation && subscribeUrl === null)
-    return createForged('SubscribeURL is not a URL of SNS in the region of the topic');
+    return createForgedResult('SubscribeURL is not a URL of SNS in the region of the topic');
   const signedContent = SIGNED_FIELDS[messageType]
     .flatMap((name) => (readText(name) === null ? [] : [`${name}\n${readTextOrEmpty(name)}\n`]))
     .join('');
@@ -101,10 +101,10 @@ export function parseSnsUrl(text: string, region: string): URL | null {
   return url.hostname === host && text.startsWith(`https://${host}/`) ? url : null;
 }
 
-function createBroken(reason: string): ParsedSnsMessage {
+function createBrokenResult(reason: string): ParsedSnsMessage {
   return { ok: false, fault: 'broken', reason };
 }
 
-function createForged(reason: string): ParsedSnsMessage {
+function createForgedResult(reason: string): ParsedSnsMessage {
   return { ok: false, fault: 'forged', reason };
 }

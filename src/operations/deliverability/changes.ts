@@ -94,8 +94,8 @@ function listRateChanges({ key, name, counts: { current, previous } }: ComparedR
     const [before, after] = [count(previous) / allBefore, count(current) / allAfter];
     const difference = after - before;
     if (Math.abs(difference) < minRateDifference) return [];
-    const pooled = (count(previous) + count(current)) / (allBefore + allAfter);
-    const standardError = Math.sqrt(pooled * Math.max(0, 1 - pooled) * (1 / allBefore + 1 / allAfter));
+    const pooledRate = (count(previous) + count(current)) / (allBefore + allAfter);
+    const standardError = Math.sqrt(pooledRate * Math.max(0, 1 - pooledRate) * (1 / allBefore + 1 / allAfter));
     if (Math.abs(difference) < MIN_Z_SCORE * standardError) return [];
     const isWorse = difference > 0;
     const text = `${name}: the ${noun} ${isWorse ? 'rose' : 'fell'} from ${formatPercent(before)} to ${formatPercent(after)}.`;

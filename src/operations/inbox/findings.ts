@@ -40,7 +40,7 @@ export function createFindingCollector(): FindingCollector {
       findings.set(code, finding);
       finding.count += 1;
       if (place !== null && finding.places.length < MAX_PLACES)
-        finding.places.push({ ...place, excerpt: shorten(place.excerpt) });
+        finding.places.push({ ...place, excerpt: shortenExcerpt(place.excerpt) });
     },
     list: () =>
       CHECK_CODES.flatMap((code) => {
@@ -51,7 +51,7 @@ export function createFindingCollector(): FindingCollector {
 }
 
 /** Returns the text on one line. */
-function shorten(source: string): string {
+function shortenExcerpt(source: string): string {
   const line = source
     .slice(0, 2 * MAX_EXCERPT_CHARACTERS)
     .replaceAll(/\s+/g, ' ')
@@ -68,12 +68,12 @@ export interface LineCounter {
 /** Creates a counter of line feeds. Its total time is linear in the length of the text. */
 export function createLineCounter(text: string): LineCounter {
   let line = 1;
-  let next = text.indexOf('\n');
+  let lineFeedIndex = text.indexOf('\n');
   return {
     countTo(position) {
-      while (next !== -1 && next < position) {
+      while (lineFeedIndex !== -1 && lineFeedIndex < position) {
         line += 1;
-        next = text.indexOf('\n', next + 1);
+        lineFeedIndex = text.indexOf('\n', lineFeedIndex + 1);
       }
       return line;
     },

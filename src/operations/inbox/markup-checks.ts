@@ -234,9 +234,9 @@ function findWebHost(url: string): string | null {
 
 /** Returns true if the text is a web address whose organizational domain differs from that of the host. */
 function namesOtherDomain(text: string, host: string): boolean {
-  const shown = text.trim();
-  if (shown.length >= MAX_LINK_TEXT || /[\s@]/.test(shown)) return false;
-  const shownHost = findWebHost(/^https?:/i.test(shown) ? shown : `https://${shown}`);
+  const shownText = text.trim();
+  if (shownText.length >= MAX_LINK_TEXT || /[\s@]/.test(shownText)) return false;
+  const shownHost = findWebHost(/^https?:/i.test(shownText) ? shownText : `https://${shownText}`);
   if (shownHost === null) return false;
   const shownDomain = findOrganizationalDomain(shownHost);
   return shownDomain !== null && shownDomain !== findOrganizationalDomain(host);

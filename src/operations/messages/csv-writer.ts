@@ -54,7 +54,12 @@ const FORMULA_STARTS = ['=', '+', '-', '@', '\t', '\r'];
 
 /** Neutralizes a formula, and quotes the cell if necessary (RFC 4180 section 2, rules 5 to 7). */
 function formatCell(text: string): string {
-  const safe = FORMULA_STARTS.some((start) => text.startsWith(start)) ? `'${text}` : text;
-  const isPlain = !(safe.includes(',') || safe.includes('"') || safe.includes('\n') || safe.includes('\r'));
-  return isPlain ? safe : `"${safe.replaceAll('"', '""')}"`;
+  const safeText = FORMULA_STARTS.some((start) => text.startsWith(start)) ? `'${text}` : text;
+  const isPlain = !(
+    safeText.includes(',') ||
+    safeText.includes('"') ||
+    safeText.includes('\n') ||
+    safeText.includes('\r')
+  );
+  return isPlain ? safeText : `"${safeText.replaceAll('"', '""')}"`;
 }

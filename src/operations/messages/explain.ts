@@ -58,7 +58,7 @@ export interface ExplainInput {
 }
 
 /** Returns the explanation as a list of sentences. The first sentence states the state. */
-export function explain(input: ExplainInput): readonly string[] {
+export function buildExplanation(input: ExplainInput): readonly string[] {
   const { message, account } = input;
   const stateSentence = `The message to ${message.to} is ${message.state}: ${describeState(input)}.`;
   const acceptanceSentence = `It was accepted at ${formatTime(message.acceptedAt)}${account === null ? '' : ` for account ${account.name}`}.`;

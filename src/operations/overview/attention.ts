@@ -157,16 +157,16 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
 
 /** Returns the delivery status of this process and those that the other live nodes have stored. */
 function listDeliveries({ status, nodes, now }: OverviewInput): readonly NodeDelivery[] {
-  const own = status?.delivery ?? null;
-  const others = nodes.filter(({ name, aliveUntil }) => name !== status?.node && aliveUntil > now);
-  return [own, ...others.map(({ delivery }) => delivery)].filter((delivery) => delivery !== null);
+  const ownDelivery = status?.delivery ?? null;
+  const otherNodes = nodes.filter(({ name, aliveUntil }) => name !== status?.node && aliveUntil > now);
+  return [ownDelivery, ...otherNodes.map(({ delivery }) => delivery)].filter((delivery) => delivery !== null);
 }
 
 /** Returns the latest alarm of each reason, newest first. */
 function listLatestAlarms(deliveries: readonly NodeDelivery[]): readonly Alarm[] {
-  const latestFirst = deliveries.flatMap(({ alarms }) => alarms).sort((a, b) => b.lastAt - a.lastAt);
-  return [...new Set(latestFirst.map(({ reason }) => reason))].flatMap(
-    (reason) => latestFirst.find((alarm) => alarm.reason === reason) ?? [],
+  const sortedAlarms = deliveries.flatMap(({ alarms }) => alarms).sort((a, b) => b.lastAt - a.lastAt);
+  return [...new Set(sortedAlarms.map(({ reason }) => reason))].flatMap(
+    (reason) => sortedAlarms.find((alarm) => alarm.reason === reason) ?? [],
   );
 }
 

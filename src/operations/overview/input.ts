@@ -77,6 +77,8 @@ async function readNotificationDomain(
 ): Promise<SendingDomain | null> {
   const name = getNotificationSender(settings);
   if (name === null) return null;
-  const found = await Promise.all(listDomainCandidates(name).map((candidate) => store.findDomain(candidate)));
-  return findSenderDomain(name, (candidate) => found.find((domain) => domain?.name === candidate) ?? null);
+  const candidateDomains = await Promise.all(
+    listDomainCandidates(name).map((candidate) => store.findDomain(candidate)),
+  );
+  return findSenderDomain(name, (candidate) => candidateDomains.find((domain) => domain?.name === candidate) ?? null);
 }

@@ -164,8 +164,8 @@ function createFeedbackStep(facts: SetupFacts): SetupStep {
     return {
       ...step,
       state: 'open',
-      detail: toSentence(capitalize(eventsFinding.detail)),
-      action: eventsFinding.remedy === null ? null : toSentence(capitalize(eventsFinding.remedy)),
+      detail: toSentence(capitalizeText(eventsFinding.detail)),
+      action: eventsFinding.remedy === null ? null : toSentence(capitalizeText(eventsFinding.remedy)),
       command: 'postrider provider list',
     };
   if (hasFeedbackListener) return toDone(step, 'POSTRIDER_FEEDBACK_LISTEN is set, and bounces return to this service.');
@@ -197,7 +197,7 @@ function createWebhookStep({ webhookCount, enabledWebhookCount }: SetupFacts): S
   };
 }
 
-function capitalize(text: string): string {
+function capitalizeText(text: string): string {
   return `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
 }
 

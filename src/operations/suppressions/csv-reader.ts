@@ -6,7 +6,7 @@
  * parsed to its end, or if its header row is unknown.
  */
 import { pipeline } from 'node:stream/promises';
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { type Parser, parse } from 'csv-parse';
 import { quote } from '../../config/units.ts';
 import { FORMAT_NAMES, normalizeName } from './export-formats.ts';
@@ -97,10 +97,10 @@ export async function* readCsv(
     line = lines + 1;
     const cells = row.record.map((cell) => cell.trim());
     if (header === null) {
-      const found = parseHeader(cells);
-      header = found ?? { columns: DEFAULT_COLUMNS, names: DEFAULT_NAMES };
-      if (found !== null) {
-        onColumns(found.columns);
+      const parsedHeader = parseHeader(cells);
+      header = parsedHeader ?? { columns: DEFAULT_COLUMNS, names: DEFAULT_NAMES };
+      if (parsedHeader !== null) {
+        onColumns(parsedHeader.columns);
         continue;
       }
     }
@@ -210,7 +210,7 @@ async function* splitChunks(
       for (let start = 0; start < chunk.length; start += MAX_PARSER_WRITE_BYTES) {
         if (isStopped()) return;
         yield chunk.subarray(start, start + MAX_PARSER_WRITE_BYTES);
-        await turn();
+        await yieldToEventLoop();
       }
       const next = isStopped() ? null : await remaining.next();
       if (next === null || next.done === true) return;

@@ -7,7 +7,7 @@
  * Guarantees: the reader yields each record once, in order, with its line if it is invalid. It fails with a ListFault
  * if the file ends within a document, or if it is not JSON.
  */
-import { setImmediate as turn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { FORMAT_NAMES, normalizeName } from './export-formats.ts';
 import { type Columns, findColumns, interpretRow, type ListRow, type RowOptions } from './list-row.ts';
 import { ListFault } from './list-text.ts';
@@ -54,7 +54,7 @@ export async function* readJson(
         }
         yield row.row;
       }
-      await turn();
+      await yieldToEventLoop();
     }
   }
   scanner.end();

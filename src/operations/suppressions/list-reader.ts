@@ -31,14 +31,14 @@ export async function* readSuppressionList(
     const text = readText(source, onBytes);
     const first = await text.next();
     if (first.done === true) throw new ListFault('is empty; give rows such as ada@example.com,bounce');
-    const chunks = prepend(first.value, text);
+    const chunks = prependChunk(first.value, text);
     yield* isJsonStart(first.value) ? readJson(chunks, options, onColumns) : readCsv(chunks, options, onColumns);
   } catch (error) {
     throw error instanceof ListFault ? new ContentError(`${name} ${error.message}`) : error;
   }
 }
 
-async function* prepend(first: Buffer, others: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+async function* prependChunk(first: Buffer, others: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   try {
     yield first;
     yield* others;

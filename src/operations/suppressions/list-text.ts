@@ -44,20 +44,20 @@ async function* joinFirstChunks(
   source: AsyncIterable<Buffer>,
   onBytes: (count: number) => void,
 ): AsyncGenerator<Buffer> {
-  let first: Buffer | null = Buffer.alloc(0);
+  let firstChunk: Buffer | null = Buffer.alloc(0);
   for await (const chunk of source) {
     onBytes(chunk.length);
-    if (first === null) {
+    if (firstChunk === null) {
       yield chunk;
       continue;
     }
-    first = first.length === 0 ? chunk : Buffer.concat([first, chunk]);
-    if (first.length >= MIN_FIRST_CHUNK_BYTES) {
-      yield first;
-      first = null;
+    firstChunk = firstChunk.length === 0 ? chunk : Buffer.concat([firstChunk, chunk]);
+    if (firstChunk.length >= MIN_FIRST_CHUNK_BYTES) {
+      yield firstChunk;
+      firstChunk = null;
     }
   }
-  if (first !== null && first.length > 0) yield first;
+  if (firstChunk !== null && firstChunk.length > 0) yield firstChunk;
 }
 
 /** Returns a decoder if the file begins with the byte order mark of UTF-16. The decoder removes the mark. */
@@ -81,7 +81,7 @@ function startsWithBytes(bytes: Buffer, ...expected: readonly number[]): boolean
 
 /** Returns the number of line feeds. */
 export function countLines(bytes: Buffer): number {
-  let lines = 0;
-  for (let index = bytes.indexOf(LINE_FEED); index !== -1; index = bytes.indexOf(LINE_FEED, index + 1)) lines += 1;
-  return lines;
+  let lineCount = 0;
+  for (let index = bytes.indexOf(LINE_FEED); index !== -1; index = bytes.indexOf(LINE_FEED, index + 1)) lineCount += 1;
+  return lineCount;
 }

@@ -88,6 +88,6 @@ export const BREVO_EVENTS: EventFormat = {
 
 /** Returns `ts_epoch` in seconds, or null. Brevo documents milliseconds, but its examples contain seconds. */
 function readEpochSeconds({ ts_epoch: epoch }: Json): number | null {
-  const found = toNumber(epoch);
-  return found !== null && found > MAX_SECONDS ? found / 1000 : found;
+  const epochNumber = toNumber(epoch);
+  return epochNumber !== null && epochNumber > MAX_SECONDS ? epochNumber / 1000 : epochNumber;
 }

@@ -2,7 +2,7 @@
  * Authenticates the webhooks of MailerSend by the HMAC-SHA256 of the body.
  * https://developers.mailersend.com/api/v1/webhooks.html#security
  */
-import { AUTHENTICATED, isHexHmacSha256, matchesAny, refuse } from '../authentication.ts';
+import { AUTHENTICATED, createRefusal, isHexHmacSha256, matchesAny } from '../authentication.ts';
 import type { AuthenticationResult, ProviderRequest } from '../event.ts';
 import { parseJson, toObject } from '../json.ts';
 
@@ -18,11 +18,11 @@ export function authenticateBySignature(
   secrets: readonly string[],
 ): AuthenticationResult {
   const { signature } = headers;
-  if (signature === undefined) return refuse('the request has no Signature header field');
+  if (signature === undefined) return createRefusal('the request has no Signature header field');
   const given = signature.trim().toLowerCase();
   return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, given))
     ? AUTHENTICATED
-    : refuse('the signature is invalid');
+    : createRefusal('the signature is invalid');
 }
 
 /**

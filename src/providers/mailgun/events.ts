@@ -8,10 +8,10 @@ import { createHmac } from 'node:crypto';
 import {
   AUTHENTICATED,
   createAuthenticateBy,
+  createRefusal,
   equalsInConstantTime,
   matchesAny,
   parseTextSecret,
-  refuse,
 } from '../authentication.ts';
 import type { MemberResult } from '../batch.ts';
 import {
@@ -162,22 +162,24 @@ export const MAILGUN_EVENTS: EventFormat = {
  * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/securing-webhooks
  */
 function authenticateMailgun(request: ProviderRequest, keys: readonly string[], now: number): AuthenticationResult {
-  const signed = parseSignedBody(request);
-  if (signed === null) return refuse('the body has no valid signature, timestamp and token');
-  const { timestamp, token, signatures } = signed;
+  const signedBody = parseSignedBody(request);
+  if (signedBody === null) return createRefusal('the body has no valid signature, timestamp and token');
+  const { timestamp, token, signatures } = signedBody;
   const isSigned = matchesAny(keys, (key) => {
-    const expected = createHmac('sha256', key).update(timestamp).update(token).digest('hex');
-    return matchesAny(signatures, (signature) => equalsInConstantTime(expected, signature));
+    const expectedSignature = createHmac('sha256', key).update(timestamp).update(token).digest('hex');
+    return matchesAny(signatures, (signature) => equalsInConstantTime(expectedSignature, signature));
   });
-  if (!isSigned) return refuse('the signature is invalid');
+  if (!isSigned) return createRefusal('the signature is invalid');
   const age = now - Number(timestamp) * 1000;
-  return age > MAX_AGE_MS || age < -MAX_FUTURE_MS ? refuse('the timestamp is too old or in the future') : AUTHENTICATED;
+  return age > MAX_AGE_MS || age < -MAX_FUTURE_MS
+    ? createRefusal('the timestamp is too old or in the future')
+    : AUTHENTICATED;
 }
 
 function readMailgunEvent(request: ProviderRequest): ReadResult {
-  const signed = parseSignedBody(request);
-  if (signed === null) return { kind: 'broken', reason: 'the body has no valid signature, timestamp and token' };
-  const { content, token } = signed;
+  const signedBody = parseSignedBody(request);
+  if (signedBody === null) return { kind: 'broken', reason: 'the body has no valid signature, timestamp and token' };
+  const { content, token } = signedBody;
   const event: MemberResult = content.kind === 'form' ? readLegacyEvent(content.fields) : readEvent(content.event);
   if (typeof event === 'string') return { ...NO_EVENTS, [event]: 1, recordedKeys: [token] };
   return { ...NO_EVENTS, events: [{ ...event, key: token }] };

@@ -6,10 +6,10 @@
 import {
   AUTHENTICATED,
   createAuthenticateBy,
+  createRefusal,
   isHexHmacSha256,
   matchesAny,
   parseTextSecret,
-  refuse,
 } from '../authentication.ts';
 import { readBatch } from '../batch.ts';
 import type { AuthenticationResult, EventMeaning, ProviderListReason, ProviderRequest, ReadResult } from '../event.ts';
@@ -109,10 +109,10 @@ export const MAILTRAP_EVENTS: EventFormat = {
  */
 function authenticateBySignature({ headers, body }: ProviderRequest, secrets: readonly string[]): AuthenticationResult {
   const signature = headers['mailtrap-signature'];
-  if (signature === undefined) return refuse('the request has no Mailtrap-Signature header field');
+  if (signature === undefined) return createRefusal('the request has no Mailtrap-Signature header field');
   return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, signature))
     ? AUTHENTICATED
-    : refuse('the signature is invalid');
+    : createRefusal('the signature is invalid');
 }
 
 function readMailtrapEvents(body: Buffer): ReadResult {
@@ -141,10 +141,10 @@ function listMembers(body: Buffer): readonly unknown[] | null {
 /** Parses JSON Lines. Returns null if more than `MAX_BROKEN_LINES` lines are not JSON, because parsing such lines is slow. */
 function parseLines(body: Buffer): readonly unknown[] | null {
   const members: unknown[] = [];
-  let brokenLines = 0;
+  let brokenLineCount = 0;
   for (const line of listLines(body)) {
     const member = parseJson(line);
-    if (member === undefined && ++brokenLines > MAX_BROKEN_LINES) return null;
+    if (member === undefined && ++brokenLineCount > MAX_BROKEN_LINES) return null;
     members.push(member);
   }
   return members;
@@ -153,8 +153,8 @@ function parseLines(body: Buffer): readonly unknown[] | null {
 function* listLines(body: Buffer): Generator<Buffer> {
   let start = 0;
   while (start < body.length) {
-    const found = body.indexOf(LINE_FEED, start);
-    const end = found < 0 ? body.length : found;
+    const lineFeedIndex = body.indexOf(LINE_FEED, start);
+    const end = lineFeedIndex < 0 ? body.length : lineFeedIndex;
     const line = body.subarray(start, end);
     if (!isBlank(line)) yield line;
     start = end + 1;

@@ -2,7 +2,7 @@
  * Authenticates the webhooks of Mandrill by the HMAC-SHA1 of the URL and the form fields, in base64.
  * https://mailchimp.com/developer/transactional/guides/track-respond-activity-webhooks/#authenticating-webhook-requests
  */
-import { AUTHENTICATED, isBase64Hmac, matchesAny, refuse } from '../authentication.ts';
+import { AUTHENTICATED, createRefusal, isBase64Hmac, matchesAny } from '../authentication.ts';
 import type { AuthenticationResult, ProviderRequest } from '../event.ts';
 import { type FormField, findField, parseForm } from '../form.ts';
 
@@ -21,14 +21,15 @@ export function authenticateByUrlAndForm(
   { headers, body, url }: ProviderRequest,
   keys: readonly string[],
 ): AuthenticationResult {
-  if (url === null) return refuse('the signature covers the URL of the endpoint; set POSTRIDER_FEEDBACK_URL');
+  if (url === null) return createRefusal('the signature covers the URL of the endpoint; set POSTRIDER_FEEDBACK_URL');
   const signature = headers['x-mandrill-signature'];
-  if (signature === undefined) return refuse('the request has no X-Mandrill-Signature header field');
+  if (signature === undefined) return createRefusal('the request has no X-Mandrill-Signature header field');
   // The signature covers the decoded fields, so the form is parsed before it is authenticated. A request without the form of a
   // signature is refused first.
-  if (signature.trim().length !== SIGNATURE_LENGTH) return refuse('X-Mandrill-Signature is not an HMAC-SHA1 in base64');
+  if (signature.trim().length !== SIGNATURE_LENGTH)
+    return createRefusal('X-Mandrill-Signature is not an HMAC-SHA1 in base64');
   const fields = parseForm(body);
-  if (fields === null) return refuse('the body has too many form fields');
+  if (fields === null) return createRefusal('the body has too many form fields');
   const content =
     url +
     sortByName(fields)
@@ -36,7 +37,9 @@ export function authenticateByUrlAndForm(
       .join('');
   return matchesAny(keys, (key) => isBase64Hmac('sha1', key, content, signature.trim()))
     ? AUTHENTICATED
-    : refuse('the signature is invalid; POSTRIDER_FEEDBACK_URL must be the registered URL without /events/mandrill');
+    : createRefusal(
+        'the signature is invalid; POSTRIDER_FEEDBACK_URL must be the registered URL without /events/mandrill',
+      );
 }
 
 /**

@@ -7,12 +7,12 @@
 import {
   AUTHENTICATED,
   createAuthenticateBy,
+  createRefusal,
   isSignedBy,
   matchesAny,
   type ParsedSecret,
   type PublicKey,
   parsePublicKey,
-  refuse,
 } from '../authentication.ts';
 import { type MemberResult, readObject } from '../batch.ts';
 import type { AuthenticationResult, ProviderRequest } from '../event.ts';
@@ -105,11 +105,11 @@ function parsePostalKey(text: string): ParsedSecret<PublicKey> {
 function authenticateBySignature({ headers, body }: ProviderRequest, keys: readonly PublicKey[]): AuthenticationResult {
   const sha256 = headers['x-postal-signature-256'];
   const signature = sha256 ?? headers['x-postal-signature'];
-  if (signature === undefined) return refuse('the request has no X-Postal-Signature-256 header field');
+  if (signature === undefined) return createRefusal('the request has no X-Postal-Signature-256 header field');
   const algorithm = sha256 === undefined ? 'sha1' : 'sha256';
   return matchesAny(keys, (key) => isSignedBy(key, algorithm, body, signature))
     ? AUTHENTICATED
-    : refuse('the signature is invalid');
+    : createRefusal('the signature is invalid');
 }
 
 function readPostalEvent(body: Json): MemberResult {

@@ -3,7 +3,13 @@
  * https://resend.com/docs/webhooks/verify-webhooks-requests, https://docs.svix.com/receiving/verifying-payloads/how-manual
  */
 import { createHmac } from 'node:crypto';
-import { AUTHENTICATED, equalsInConstantTime, matchesAny, type ParsedSecret, refuse } from '../authentication.ts';
+import {
+  AUTHENTICATED,
+  createRefusal,
+  equalsInConstantTime,
+  matchesAny,
+  type ParsedSecret,
+} from '../authentication.ts';
 import type { AuthenticationResult, ProviderRequest } from '../event.ts';
 import { toNumber } from '../json.ts';
 
@@ -15,9 +21,9 @@ const MAX_CLOCK_DIFFERENCE_SECONDS = 300;
 export function parseWebhookSecret(text: string): ParsedSecret<Buffer> {
   if (!text.startsWith(PREFIX))
     return { ok: false, fault: `the secret does not begin with ${PREFIX}; copy it from Resend` };
-  const encoded = text.slice(PREFIX.length);
-  const key = Buffer.from(encoded, 'base64');
-  if (key.toString('base64') !== encoded || key.length < MIN_KEY_BYTES)
+  const encodedKey = text.slice(PREFIX.length);
+  const key = Buffer.from(encodedKey, 'base64');
+  if (key.toString('base64') !== encodedKey || key.length < MIN_KEY_BYTES)
     return { ok: false, fault: `the text after ${PREFIX} is not a key in base64; copy the secret from Resend` };
   return { ok: true, secret: key };
 }
@@ -33,16 +39,16 @@ export function authenticateBySvix(
 ): AuthenticationResult {
   const { 'svix-id': id, 'svix-timestamp': timestamp, 'svix-signature': signatures } = headers;
   if (id === undefined || timestamp === undefined || signatures === undefined)
-    return refuse('the request lacks one of the header fields svix-id, svix-timestamp and svix-signature');
+    return createRefusal('the request lacks one of the header fields svix-id, svix-timestamp and svix-signature');
   const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
   const given = signatures.split(' ');
   const isSigned = matchesAny(keys, (key) => {
-    const expected = `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
-    return matchesAny(given, (signature) => equalsInConstantTime(expected, signature));
+    const expectedSignature = `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
+    return matchesAny(given, (signature) => equalsInConstantTime(expectedSignature, signature));
   });
-  if (!isSigned) return refuse('the signature is invalid');
+  if (!isSigned) return createRefusal('the signature is invalid');
   const seconds = toNumber(timestamp);
   if (seconds === null || Math.abs(now / 1000 - seconds) > MAX_CLOCK_DIFFERENCE_SECONDS)
-    return refuse('the timestamp of the signature differs from the clock by more than 5 minutes');
+    return createRefusal('the timestamp of the signature differs from the clock by more than 5 minutes');
   return AUTHENTICATED;
 }

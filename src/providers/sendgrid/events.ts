@@ -8,12 +8,12 @@ import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import {
   AUTHENTICATED,
   createAuthenticateBy,
+  createRefusal,
   isSignedBy,
   matchesAny,
   type ParsedSecret,
   type PublicKey,
   parsePublicKey,
-  refuse,
 } from '../authentication.ts';
 import { readObjectOrArray } from '../batch.ts';
 import type { AuthenticationResult, EventMeaning, ProviderListReason, ProviderRequest } from '../event.ts';
@@ -148,13 +148,15 @@ function authenticateSendgrid(
   now: number,
 ): AuthenticationResult {
   const [signature, timestamp] = [headers[SIGNATURE_FIELD], headers[TIMESTAMP_FIELD]];
-  if (signature === undefined) return refuse('the request has no signature');
+  if (signature === undefined) return createRefusal('the request has no signature');
   const at = parseUnixSeconds(timestamp);
-  if (timestamp === undefined || at === null) return refuse('the request has no valid timestamp');
+  if (timestamp === undefined || at === null) return createRefusal('the request has no valid timestamp');
   const content = Buffer.concat([Buffer.from(timestamp), body]);
   if (!matchesAny(keys, (key) => isSignedBy(key, 'sha256', content, signature)))
-    return refuse('the signature is invalid');
-  return Math.abs(now - at) > MAX_CLOCK_DIFFERENCE_MS ? refuse('the timestamp is not within 25 hours') : AUTHENTICATED;
+    return createRefusal('the signature is invalid');
+  return Math.abs(now - at) > MAX_CLOCK_DIFFERENCE_MS
+    ? createRefusal('the timestamp is not within 25 hours')
+    : AUTHENTICATED;
 }
 
 /** Returns the meaning of a dropped message. A reason that is not documented suppresses no recipient. */

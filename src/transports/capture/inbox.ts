@@ -15,7 +15,7 @@ import { getMaildir, isMessageId, MESSAGE_SUFFIX } from './transport.ts';
  * bytes, these fields need at most 6 KiB.
  */
 const HEAD_BYTES = 8_192;
-const MAX_LIMIT = 1_000;
+const MAX_LISTED_ENTRIES = 1_000;
 /**
  * A directory that changed within this time may change again without a new modification time, because some file systems
  * have a resolution of 2 s.
@@ -42,7 +42,7 @@ export function createCaptureInbox(directory: string): Inbox {
     async list(limit: number, before: string | null = null): Promise<readonly InboxEntry[]> {
       const names = await listNames();
       const entries: InboxEntry[] = [];
-      for (const id of selectNewestIds(names, Math.max(0, Math.min(limit, MAX_LIMIT)), before)) {
+      for (const id of selectNewestIds(names, Math.max(0, Math.min(limit, MAX_LISTED_ENTRIES)), before)) {
         const entry = await resolveNullIfMissing(readEntry(id, getPath(id)));
         if (entry !== null) entries.push(entry);
       }

@@ -28,9 +28,9 @@ interface CaptureFiles {
 export function createCaptureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
   const maildir = getMaildir(directory);
   const sync = new DirectorySync(maildir.new);
-  let prepared: Promise<void> | null = null;
+  let preparation: Promise<void> | null = null;
   let attemptNumber = 0;
-  let running = 0;
+  let runningCount = 0;
   let whenIdle: (() => void) | null = null;
 
   async function capture(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Outcome> {
@@ -42,8 +42,8 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
     attemptNumber += 1;
     const temporaryPath = join(maildir.tmp, `${message.id}.${process.pid}-${attemptNumber}`);
     try {
-      prepared ??= prepare(maildir, clock);
-      await prepared;
+      preparation ??= prepare(maildir, clock);
+      await preparation;
       const file = await files.open(temporaryPath, 'w', 0o600);
       try {
         await file.writev([Buffer.from(header), message.data]);
@@ -52,13 +52,13 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
         await file.close();
       }
       if (beforeCompletion !== null) {
-        const refused = await beforeCompletion().then(
+        const refusedOutcome = await beforeCompletion().then(
           () => null,
           (error: unknown) => toDeferred(`not completed: ${describeError(error)}`, 'message'),
         );
-        if (refused !== null) {
+        if (refusedOutcome !== null) {
           await unlink(temporaryPath);
-          return refused;
+          return refusedOutcome;
         }
       }
       await rename(temporaryPath, join(maildir.new, name));
@@ -67,7 +67,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       return { kind: 'delivered', reply };
     } catch (error) {
       // The directory may have been removed. The next attempt creates the directory.
-      prepared = null;
+      preparation = null;
       await unlink(temporaryPath).catch(() => undefined);
       return toDeferred(describeWriteFault(directory, error), 'transport');
     }
@@ -78,15 +78,15 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
 
     async attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
       const startedAt = clock.now();
-      running += 1;
+      runningCount += 1;
       let outcome: Outcome;
       try {
         outcome = await capture(message, beforeCompletion);
       } catch (error) {
         outcome = toDeferred(describeError(error), 'message');
       }
-      running -= 1;
-      if (running === 0) whenIdle?.();
+      runningCount -= 1;
+      if (runningCount === 0) whenIdle?.();
       const tookMs = clock.now() - startedAt;
       return {
         outcome,
@@ -101,7 +101,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
     },
 
     close(timeoutMs: number): Promise<void> {
-      if (running === 0) return Promise.resolve();
+      if (runningCount === 0) return Promise.resolve();
       return new Promise((resolve) => {
         const cancel = clock.after(timeoutMs, resolve);
         whenIdle = () => {

@@ -26,11 +26,11 @@ const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection'
  * it, so the result is `unanswered`.
  */
 export function classifySesError(error: SesError): SesErrorMeaning {
-  const meaning = SES_RULES.find((rule) => matches(rule, error))?.meaning;
+  const meaning = SES_RULES.find((rule) => matchesRule(rule, error))?.meaning;
   return meaning ?? (error.sent || error.status !== null ? { kind: 'unanswered' } : UNSENT_MEANING);
 }
 
-function matches({ names, phrases, beginnings, status }: SesRule, error: SesError): boolean {
+function matchesRule({ names, phrases, beginnings, status }: SesRule, error: SesError): boolean {
   const text = error.message.toLowerCase();
   if (names !== undefined && !names.includes(error.name)) return false;
   if (beginnings !== undefined && !beginnings.some((beginning) => text.startsWith(beginning))) return false;

@@ -151,8 +151,8 @@ export function createHttpHandler(
 }
 
 function isReady(socket: Socket): boolean {
-  const handshaking = 'secureConnecting' in socket && socket.secureConnecting === true;
-  return !socket.connecting && !handshaking;
+  const isHandshaking = 'secureConnecting' in socket && socket.secureConnecting === true;
+  return !socket.connecting && !isHandshaking;
 }
 
 async function readBody(response: http.IncomingMessage, maxBytes: number): Promise<Buffer> {

@@ -38,7 +38,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
   let tokensAt = shareAt;
   const waiters: ((acquired: boolean) => void)[] = [];
   let cancel: (() => void) | null = null;
-  let closed = false;
+  let isClosed = false;
 
   function updateRate(): number {
     const now = clock.now();
@@ -72,7 +72,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
 
   return {
     acquire() {
-      if (closed) return Promise.resolve(false);
+      if (isClosed) return Promise.resolve(false);
       return new Promise((resolve) => {
         waiters.push(resolve);
         serveWaiters();
@@ -91,7 +91,7 @@ export function createRateLimiter(clock: Clock): RateLimiter {
       return updateRate();
     },
     close() {
-      closed = true;
+      isClosed = true;
       cancel?.();
       for (const resolve of waiters.splice(0)) resolve(false);
     },

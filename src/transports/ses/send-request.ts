@@ -58,7 +58,7 @@ export function createSendRequest({ template, sign, handler, clock }: SendReques
 
   return async function send(message, options) {
     const body = formatBody(message);
-    const unsigned: UnsignedRequest = {
+    const unsignedRequest: UnsignedRequest = {
       protocol: template.protocol,
       hostname: template.hostname,
       ...(template.port === undefined ? {} : { port: template.port }),
@@ -68,8 +68,8 @@ export function createSendRequest({ template, sign, handler, clock }: SendReques
       headers: { ...Object.fromEntries(fields), 'content-length': String(body.length) },
       body,
     };
-    const signed = await sign(unsigned, new Date(clock.now() + clockOffsetMs));
-    const { response } = await handler.handle(signed, options);
+    const signedRequest = await sign(unsignedRequest, new Date(clock.now() + clockOffsetMs));
+    const { response } = await handler.handle(signedRequest, options);
     const providerTime = Date.parse(response.headers.date ?? '');
     if (!Number.isNaN(providerTime)) clockOffsetMs = providerTime - clock.now();
     if (response.statusCode >= 300) throw createError(response);
@@ -85,9 +85,9 @@ export function createSendRequest({ template, sign, handler, clock }: SendReques
 function formatBody({ id, to, data, configurationSet }: SesMessage): Buffer {
   const content = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
   const tags = JSON.stringify([{ Name: MESSAGE_ID_TAG, Value: id }]);
-  const set = configurationSet === null ? '' : `,"ConfigurationSetName":${JSON.stringify(configurationSet)}`;
+  const setMember = configurationSet === null ? '' : `,"ConfigurationSetName":${JSON.stringify(configurationSet)}`;
   return Buffer.from(
-    `{"Destination":{"ToAddresses":[${JSON.stringify(to)}]},"Content":{"Raw":{"Data":"${content}"}},"EmailTags":${tags}${set}}`,
+    `{"Destination":{"ToAddresses":[${JSON.stringify(to)}]},"Content":{"Raw":{"Data":"${content}"}},"EmailTags":${tags}${setMember}}`,
   );
 }
 

@@ -143,9 +143,9 @@ export function createSesTransport(
           rateLimiter.slowDown();
           if (request < MAX_REQUESTS) continue;
         }
-        const reached = hasResponse || meaning.kind === 'unanswered';
+        const isReached = hasResponse || meaning.kind === 'unanswered';
         const isOwnSet = message.configurationSet !== undefined;
-        return finish(toOutcome(meaning, toReply(reached ? 'content' : 'connect', text), isOwnSet), reached);
+        return finish(toOutcome(meaning, toReply(isReached ? 'content' : 'connect', text), isOwnSet), isReached);
       }
     }
   }
@@ -157,11 +157,11 @@ export function createSesTransport(
       return Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, perSecond));
     },
     attempt(message, beforeCompletion) {
-      const running = attempt(message, beforeCompletion);
-      runningAttempts.add(running);
-      const remove = () => runningAttempts.delete(running);
-      running.then(remove, remove);
-      return running;
+      const runningAttempt = attempt(message, beforeCompletion);
+      runningAttempts.add(runningAttempt);
+      const remove = () => runningAttempts.delete(runningAttempt);
+      runningAttempt.then(remove, remove);
+      return runningAttempt;
     },
     async close(timeoutMs) {
       const { promise, resolve } = Promise.withResolvers<void>();

@@ -52,8 +52,8 @@ export async function openConnection(
   const connectFailure = await channel.waitUntilConnected(limits.connectMs);
   if (connectFailure !== null) return toOpeningFailed(toLostOutcome('connect', connectFailure), false);
   if (setting.tls === 'implicit') {
-    const lost = await startTls(channel, setting, network, limits);
-    if (lost !== null) return toOpeningFailed(toLostOutcome('connect', lost), true);
+    const loss = await startTls(channel, setting, network, limits);
+    if (loss !== null) return toOpeningFailed(toLostOutcome('connect', loss), true);
   }
   transcript.addRemark(describe(channel, peer));
 
@@ -74,9 +74,9 @@ export async function openConnection(
         if (channel.hasUnread) {
           return failOpening(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
         }
-        const lost = await startTls(channel, setting, network, limits);
-        if (lost !== null) {
-          const failure = toOpeningFailed(toLostOutcome('starttls', lost), true);
+        const loss = await startTls(channel, setting, network, limits);
+        if (loss !== null) {
+          const failure = toOpeningFailed(toLostOutcome('starttls', loss), true);
           return { ...failure, tlsFailed: setting.tls === 'offered' };
         }
         transcript.addRemark(describe(channel, peer));
@@ -217,10 +217,10 @@ export type OpenResult = { readonly kind: 'open'; readonly connection: Connectio
 export function toLostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
   const reason: Reason =
     lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
-  return createDeferred({ stage, code: null, enhanced: null, text: lost.text }, reason);
+  return createDeferredOutcome({ stage, code: null, enhanced: null, text: lost.text }, reason);
 }
 
-function createDeferred(reply: Reply, reason: Reason): Outcome {
+function createDeferredOutcome(reply: Reply, reason: Reason): Outcome {
   return { kind: 'deferred', reply, reason, scope: 'transport' };
 }
 
@@ -231,7 +231,7 @@ function toOpeningFailed(outcome: Outcome, reached: boolean): OpeningFailed {
 /** Closes the connection for a local reason. */
 function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
   channel.destroy();
-  return toOpeningFailed(createDeferred({ stage, code: null, enhanced: null, text }, reason), true);
+  return toOpeningFailed(createDeferredOutcome({ stage, code: null, enhanced: null, text }, reason), true);
 }
 
 /**
@@ -242,7 +242,7 @@ function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, ans
   channel.destroy();
   const reply = toReply(stage, answer);
   const outcome = classify(reply, findProvider(setting.provider)?.relay?.replies);
-  return toOpeningFailed(outcome.kind === 'deferred' ? outcome : createDeferred(reply, 'unknown'), true);
+  return toOpeningFailed(outcome.kind === 'deferred' ? outcome : createDeferredOutcome(reply, 'unknown'), true);
 }
 
 // Authenticates the client (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. No
@@ -276,8 +276,8 @@ async function authenticate(
       answer = await channel.readReply('the reply to AUTH', limits.commandMs);
     }
   } else {
-    const offered = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
-    const text = `${peer} offers ${offered}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
+    const offeredText = extensions.auth.length === 0 ? 'no AUTH at all' : `only ${extensions.auth.join(', ')}`;
+    const text = `${peer} offers ${offeredText}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
     return failOpening(channel, 'auth', 'configuration', text);
   }
   if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('auth', answer), true);

@@ -67,21 +67,21 @@ async function runSession(
 ): Promise<{ readonly probe: RelayProbe; readonly tlsFailed: boolean }> {
   const transcript = new GreetingTranscript(clock);
   const onChannel = () => undefined;
-  const opened = await openConnection(setting, { clock }, PROBE_LIMITS, {
+  const openResult = await openConnection(setting, { clock }, PROBE_LIMITS, {
     transcript,
     plaintext,
     deadline,
     onChannel,
   });
   const toProbe = (session: RelaySession) => ({ session, greeting: transcript.greeting });
-  if (opened.kind === 'failed') {
-    const { stage, code, enhanced, text } = opened.outcome.reply;
+  if (openResult.kind === 'failed') {
+    const { stage, code, enhanced, text } = openResult.outcome.reply;
     const reply = [code, enhanced, text].filter((part) => part !== null && part !== '').join(' ');
     const failureText = code === null ? text : `${setting.host}:${setting.port} answered ${reply}`;
-    return { probe: toProbe({ kind: 'failed', stage, code, text: failureText }), tlsFailed: opened.tlsFailed };
+    return { probe: toProbe({ kind: 'failed', stage, code, text: failureText }), tlsFailed: openResult.tlsFailed };
   }
-  const { connection } = opened;
-  const ready = {
+  const { connection } = openResult;
+  const readySession = {
     kind: 'ready',
     description: connection.description,
     secure: connection.channel.isSecure,
@@ -100,7 +100,7 @@ async function runSession(
   connection.channel.sendCommand('QUIT');
   await connection.channel.readReply('the answer to QUIT', PROBE_LIMITS.quitMs);
   connection.channel.destroy();
-  return { probe: toProbe(ready), tlsFailed: false };
+  return { probe: toProbe(readySession), tlsFailed: false };
 }
 
 /** Records the first line of the server and its time. */

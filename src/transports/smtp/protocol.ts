@@ -48,16 +48,16 @@ export function buildEnvelopeLines(from: string, to: string, smtputf8: boolean):
 function buildPathCommand(verb: string, part: string, address: string, smtputf8: boolean): string {
   checkText(`the envelope ${part}`, address, smtputf8, MAX_PATH_OCTETS - 2);
   // Outside a quoted string, `<`, `>` or a space would end the path or begin a parameter.
-  let quoted = false;
+  let isQuoted = false;
   for (let i = 0; i < address.length; i += 1) {
     const unit = address.charCodeAt(i);
-    if (quoted && unit === 92) i += 1;
-    else if (unit === 34) quoted = !quoted;
-    else if (!quoted && (unit === 60 || unit === 62 || unit === 32)) {
+    if (isQuoted && unit === 92) i += 1;
+    else if (unit === 34) isQuoted = !isQuoted;
+    else if (!isQuoted && (unit === 60 || unit === 62 || unit === 32)) {
       throw new CommandError(`the envelope ${part} has an angle bracket or a space outside quotes`);
     }
   }
-  if (quoted) throw new CommandError(`the envelope ${part} has an open quote`);
+  if (isQuoted) throw new CommandError(`the envelope ${part} has an open quote`);
   return `${verb}${address}>`;
 }
 
@@ -163,10 +163,10 @@ export class ReplyParser {
       let line: string;
       if (this.#bufferedLength > 0) {
         this.#append(chunk, start, stop);
-        line = decode(this.#buffer ?? chunk, 0, this.#bufferedLength);
+        line = decodeLine(this.#buffer ?? chunk, 0, this.#bufferedLength);
         this.#bufferedLength = 0;
       } else {
-        line = decode(chunk, start, stop);
+        line = decodeLine(chunk, start, stop);
       }
       const fault = this.#addLine(line);
       if (fault !== null) return fault;
@@ -216,10 +216,10 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
     let from = 4;
     if (length > 0) {
       const start = line.charAt(4) === '#' ? 5 : 4;
-      const found = line.slice(start, 4 + length);
-      enhanced ??= found;
+      const lineEnhanced = line.slice(start, 4 + length);
+      enhanced ??= lineEnhanced;
       // Servers repeat the enhanced code on each line. A different code belongs to the text.
-      if (found === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
+      if (lineEnhanced === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
     }
     const part = line.slice(from).trim();
     if (part !== '') text = text === '' ? part : `${text} ${part}`;
@@ -236,17 +236,17 @@ export function replyFromLine(stage: Stage, line: string): Reply {
  * Returns untrusted text as one line: control characters become spaces, and the text is truncated to `max` characters.
  */
 export function sanitizeLine(text: string, max: number): string {
-  const shortened = text.length > max ? text.slice(0, max) : text;
-  for (let i = 0; i < shortened.length; i += 1) {
-    if (isControl(shortened.charCodeAt(i))) return replaceControls(shortened);
+  const shortText = text.length > max ? text.slice(0, max) : text;
+  for (let i = 0; i < shortText.length; i += 1) {
+    if (isControl(shortText.charCodeAt(i))) return replaceControls(shortText);
   }
-  return shortened;
+  return shortText;
 }
 
 function replaceControls(text: string): string {
-  let replaced = '';
-  for (let i = 0; i < text.length; i += 1) replaced += isControl(text.charCodeAt(i)) ? ' ' : text.charAt(i);
-  return replaced;
+  let resultText = '';
+  for (let i = 0; i < text.length; i += 1) resultText += isControl(text.charCodeAt(i)) ? ' ' : text.charAt(i);
+  return resultText;
 }
 
 /** Returns true for C0, DEL, C1 and the two Unicode line separators. */
@@ -254,7 +254,7 @@ function isControl(unit: number): boolean {
   return unit < 32 || (unit >= 127 && unit < 160) || unit === 0x2028 || unit === 0x2029;
 }
 
-function decode(bytes: Buffer, start: number, stop: number): string {
+function decodeLine(bytes: Buffer, start: number, stop: number): string {
   return bytes.toString('utf8', start, stop > start && bytes[stop - 1] === CR ? stop - 1 : stop);
 }
 

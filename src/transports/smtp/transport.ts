@@ -57,29 +57,29 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
   const pool = new ConnectionPool(setting.connections, limits, clock);
   const remote = isIP(setting.host) === 6 ? `[${setting.host}]:${setting.port}` : `${setting.host}:${setting.port}`;
   const addReference = createReferenceReader(setting.provider);
-  const opening = new Set<Channel>();
+  const openingChannels = new Set<Channel>();
   let plaintextUntil = 0;
-  let closing = false;
+  let isClosing = false;
 
   async function openConnectionOnce(transcript: Transcript, deadline: number, plaintext: boolean): Promise<OpenResult> {
     let channel: Channel | null = null;
     const onChannel = (newChannel: Channel): void => {
       channel = newChannel;
-      opening.add(newChannel);
+      openingChannels.add(newChannel);
     };
-    const opened = await openConnection(setting, parts, limits, {
+    const openResult = await openConnection(setting, parts, limits, {
       transcript,
       plaintext,
       deadline,
       onChannel,
     });
-    if (channel !== null) opening.delete(channel);
-    return opened;
+    if (channel !== null) openingChannels.delete(channel);
+    return openResult;
   }
 
   async function open(transcript: Transcript, deadline: number): Promise<OpenResult> {
-    const opened = await openConnectionOnce(transcript, deadline, clock.monotonic() < plaintextUntil);
-    if (opened.kind === 'open' || !opened.tlsFailed || setting.auth !== null || closing) return opened;
+    const openResult = await openConnectionOnce(transcript, deadline, clock.monotonic() < plaintextUntil);
+    if (openResult.kind === 'open' || !openResult.tlsFailed || setting.auth !== null || isClosing) return openResult;
     // RFC 7435: a failure of opportunistic encryption does not prevent delivery. With credentials there is no fallback
     // to clear text.
     plaintextUntil = clock.monotonic() + limits.plaintextAfterTlsFailureMs;
@@ -91,9 +91,9 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
     concurrency: setting.connections,
 
     async close(timeoutMs: number): Promise<void> {
-      closing = true;
+      isClosing = true;
       await pool.close(timeoutMs);
-      for (const channel of opening) channel.destroy('the service is stopping');
+      for (const channel of openingChannels) channel.destroy('the service is stopping');
     },
 
     async attempt(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Attempt> {
@@ -101,12 +101,12 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
       const startedMonotonic = clock.monotonic();
       const deadline = startedMonotonic + limits.attemptMs;
       const transcript = new Transcript(clock);
-      let reached = false;
+      let isReached = false;
       const finish = (outcome: Outcome): Attempt => ({
         outcome,
         startedAt,
         tookMs: clock.monotonic() - startedMonotonic,
-        remote: reached ? remote : null,
+        remote: isReached ? remote : null,
         transcript: transcript.lines,
         lineOffsetsMs: transcript.offsetsMs,
       });
@@ -115,35 +115,43 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
         const { from, to, smtputf8 } = message.envelope;
         const lines = buildEnvelopeLines(from, to, smtputf8);
         for (let requireNew = false; ; requireNew = true) {
-          const acquired = pool.acquire(requireNew);
-          let connection = acquired instanceof Promise ? await acquired : acquired;
+          const acquireResult = pool.acquire(requireNew);
+          let connection = acquireResult instanceof Promise ? await acquireResult : acquireResult;
           if (connection === 'closed')
             return finish(toLocalFailure('connection', 'the service is stopping', 'transport'));
           if (connection === 'open') {
-            let opened: OpenResult;
+            let openResult: OpenResult;
             try {
-              opened = await open(transcript, deadline);
+              openResult = await open(transcript, deadline);
             } catch (error) {
               pool.onFreed();
               throw error;
             }
-            if (opened.kind === 'failed') {
+            if (openResult.kind === 'failed') {
               pool.onFreed();
-              reached ||= opened.reached;
-              return finish(opened.outcome);
+              isReached ||= openResult.reached;
+              return finish(openResult.outcome);
             }
-            connection = opened.connection;
+            connection = openResult.connection;
             pool.onOpened(connection);
           } else {
             transcript.addRemark(
               `${connection.description}, message ${connection.messageCount + 1} of this connection`,
             );
           }
-          reached = true;
+          isReached = true;
           connection.channel.beginWork(transcript, deadline);
           let outcome: Outcome | 'stale';
           try {
-            outcome = await transact(connection, message, lines, beforeCompletion, limits, relayRules, transcript);
+            outcome = await runTransaction(
+              connection,
+              message,
+              lines,
+              beforeCompletion,
+              limits,
+              relayRules,
+              transcript,
+            );
           } catch (error) {
             connection.channel.destroy();
             throw error;
@@ -197,7 +205,7 @@ type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
  * connection was closed and the server did not accept the message. The caller must then use another connection. The
  * connection is usable or destroyed when the promise resolves.
  */
-async function transact(
+async function runTransaction(
   connection: Connection,
   message: OutgoingMessage,
   lines: EnvelopeLines,
@@ -209,7 +217,7 @@ async function transact(
   const { channel, extensions } = connection;
   const smtputf8 = message.envelope.smtputf8;
   if (smtputf8 && !extensions.smtputf8) return refuseSmtputf8();
-  const reused = connection.messageCount > 0;
+  const isReused = connection.messageCount > 0;
   connection.messageCount += 1;
   const mail = buildMailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
 
@@ -238,36 +246,37 @@ async function transact(
   }
 
   const mailAnswer = await channel.readReply('the answer to MAIL', limits.commandMs);
-  if (mailAnswer.kind === 'lost') return resolveLoss('mail', mailAnswer, reused);
-  if (mailAnswer.code === 421 && reused) {
+  if (mailAnswer.kind === 'lost') return resolveLoss('mail', mailAnswer, isReused);
+  if (mailAnswer.code === 421 && isReused) {
     channel.destroy();
     return 'stale';
   }
   let refusal: Refusal | null = isPositive(mailAnswer) ? null : { stage: 'mail', reply: mailAnswer };
 
   if (!extensions.pipelining) {
-    if (refusal !== null) return refuse(connection, refusal, relayRules);
+    if (refusal !== null) return handleRefusal(connection, refusal, relayRules);
     channel.sendCommand(lines.rcpt);
   }
   const rcptAnswer = await channel.readReply('the answer to RCPT', limits.commandMs);
   if (rcptAnswer.kind === 'lost')
-    return refusal === null ? resolveLoss('rcpt', rcptAnswer, reused) : classifyRefusal(refusal, relayRules);
+    return refusal === null ? resolveLoss('rcpt', rcptAnswer, isReused) : classifyRefusal(refusal, relayRules);
   if (!isPositive(rcptAnswer)) refusal ??= { stage: 'rcpt', reply: rcptAnswer };
 
   if (!extensions.pipelining) {
-    if (refusal !== null) return refuse(connection, refusal, relayRules);
+    if (refusal !== null) return handleRefusal(connection, refusal, relayRules);
     channel.sendCommand('DATA');
   }
   const dataAnswer = await channel.readReply('the answer to DATA', limits.commandMs);
   if (dataAnswer.kind === 'lost')
-    return refusal === null ? resolveLoss('data', dataAnswer, reused) : classifyRefusal(refusal, relayRules);
-  if (dataAnswer.code !== 354) return refuse(connection, refusal ?? { stage: 'data', reply: dataAnswer }, relayRules);
+    return refusal === null ? resolveLoss('data', dataAnswer, isReused) : classifyRefusal(refusal, relayRules);
+  if (dataAnswer.code !== 354)
+    return handleRefusal(connection, refusal ?? { stage: 'data', reply: dataAnswer }, relayRules);
   if (refusal !== null) {
     // RFC 2920 section 3.1: the server may answer 354 although it has refused the recipient. A final dot then ends the
     // empty message, which the server refuses.
     channel.sendCommand('.');
     await channel.readReply('the answer to an empty message', limits.commandMs);
-    return refuse(connection, refusal, relayRules);
+    return handleRefusal(connection, refusal, relayRules);
   }
   return sendContent(connection, message.data, beforeCompletion, limits, relayRules, transcript);
 }
@@ -283,9 +292,9 @@ async function sendContent(
   const { channel } = connection;
   const content = dotStuff(data);
   transcript.addClientLine(`(${data.length} octets)`);
-  let flushed = false;
+  let isFlushed = false;
   const onFlushed = (): void => {
-    flushed = true;
+    isFlushed = true;
   };
   if (beforeCompletion === null) {
     if (content.length < COPY_BELOW_BYTES) channel.write(Buffer.concat([content, FINAL_DOT]), onFlushed);
@@ -300,7 +309,7 @@ async function sendContent(
   if (answer.kind === 'lost') {
     // Without a flush, the operating system has not received the final dot. With TLS, a missing flush does not prove
     // this, because TLS has its own buffer.
-    if (!flushed && !channel.isSecure) return toLostOutcome('content', answer);
+    if (!isFlushed && !channel.isSecure) return toLostOutcome('content', answer);
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
   }
   if (answer.code === 421 || channel.hasUnread) channel.destroy();
@@ -353,7 +362,7 @@ function classifyRefusal(refusal: Refusal, relayRules: readonly ReplyRule[]): Ou
   return classify(toReply(refusal.stage, refusal.reply), relayRules);
 }
 
-function refuse(connection: Connection, refusal: Refusal, relayRules: readonly ReplyRule[]): Outcome {
+function handleRefusal(connection: Connection, refusal: Refusal, relayRules: readonly ReplyRule[]): Outcome {
   const { channel } = connection;
   connection.needsReset = true;
   // RFC 5321 section 3.8: after 421 the server closes the connection.

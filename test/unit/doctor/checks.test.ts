@@ -8,7 +8,7 @@ import {
   type ProviderEventsParts,
   sumRefusedReports,
 } from '../../../src/doctor/provider-events.ts';
-import { checkReturnPath, createUnusedFinding } from '../../../src/doctor/return-path.ts';
+import { checkReturnPath, createUnusedReturnPathFinding } from '../../../src/doctor/return-path.ts';
 import { checkSendingDomain } from '../../../src/doctor/sending-domain.ts';
 import { checkTransport } from '../../../src/doctor/transport.ts';
 import type { Lookup, MailExchange } from '../../../src/domains/dns.ts';
@@ -222,10 +222,10 @@ describe('host name', () => {
 
 describe('return path', () => {
   it('with a provider that replaces the envelope sender is unused, and the return paths of domains have no effect', () => {
-    const withoutPaths = createUnusedFinding('Postmark', []);
+    const withoutPaths = createUnusedReturnPathFinding('Postmark', []);
     expect(withoutPaths).toMatchObject({ result: 'ok', detail: expect.stringContaining('Postmark replaces') });
     const names = ['b.a.example', 'b.b.example', 'b.c.example', 'b.d.example', 'b.e.example'];
-    const { result, detail } = createUnusedFinding('Postmark', names);
+    const { result, detail } = createUnusedReturnPathFinding('Postmark', names);
     expect([result, detail]).toEqual([
       'ok',
       expect.stringMatching(/have no effect \(b\.a\.example, b\.b\.example, b\.c\.example and 2 more\)$/),

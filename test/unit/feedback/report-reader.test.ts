@@ -53,7 +53,7 @@ test('a report that exhausts the memory of the thread is too expensive, and the 
 test('waiting reports are bounded in number and bytes, and a further read returns busy at once', async () => {
   const { reader } = createRig();
   const readPromises = [reader.read(Buffer.from('spin'))];
-  for (let n = 1; n < MAX_PENDING.jobs; n += 1) readPromises.push(reader.read(BOUNCE));
+  for (let n = 1; n < MAX_PENDING.jobCount; n += 1) readPromises.push(reader.read(BOUNCE));
   expect(await reader.read(BOUNCE)).toEqual({ kind: 'busy' });
   const settledReads = Promise.allSettled(readPromises);
   await reader.close();

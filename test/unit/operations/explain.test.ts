@@ -10,7 +10,7 @@ import {
 import type { RuntimeStatus } from '../../../src/model/node.ts';
 import type { Attempt, Outcome } from '../../../src/model/outcome.ts';
 import type { ListedSuppression } from '../../../src/model/suppression.ts';
-import { describeWaitReason, explain } from '../../../src/operations/messages/explain.ts';
+import { buildExplanation, describeWaitReason } from '../../../src/operations/messages/explain.ts';
 
 const BASE_TIME = Date.UTC(2030, 0, 1, 12);
 const MINUTE_MS = 60_000;
@@ -75,7 +75,9 @@ function explainText(
   status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: CLOSED_BREAKER_DELIVERY },
 ): string {
   const ages = { maxAgeMs: 24 * HOUR_MS, keepBodyMs: 48 * HOUR_MS };
-  return explain({ message: { ...QUEUED_MESSAGE, ...message }, account, lists, status, now, ...ages }).join('\n');
+  return buildExplanation({ message: { ...QUEUED_MESSAGE, ...message }, account, lists, status, now, ...ages }).join(
+    '\n',
+  );
 }
 
 const DEFERRED_ATTEMPT = createAttempt({
