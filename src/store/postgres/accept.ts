@@ -161,7 +161,7 @@ export function prepareAccept(
           const [, answers] = await Promise.all([standbyCheck, acceptInTransaction(transaction, batch, mayBeStored)]);
           return answers;
         },
-        (session, answers) => areAllStored(session, batch, answers),
+        (session, answers) => areAllMessagesStored(session, batch, answers),
       );
     } catch (error) {
       mayBeStoredUntil = monotonic() + UNKNOWN_RESULT_MS;
@@ -268,7 +268,7 @@ async function readContext(
 }
 
 /** Resolves to true if every message with the result `accepted` is stored. */
-async function areAllStored(
+async function areAllMessagesStored(
   session: Session,
   batch: readonly NewMessage[],
   answers: readonly AcceptResult[],

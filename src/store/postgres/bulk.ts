@@ -13,7 +13,7 @@ import { isUuid } from '../../model/uuid.ts';
 import type { Store } from '../contract.ts';
 import { writeRun } from './audit.ts';
 import { changeInTransaction } from './messages.ts';
-import { areStored, resendInTransaction } from './resend.ts';
+import { areMessagesStored, resendInTransaction } from './resend.ts';
 import { type Database, forceDurableCommit, type Session, type Statement, type Transaction } from './session.ts';
 
 /** Locks the message, so that only one of two runs resends it. */
@@ -45,7 +45,7 @@ export function prepareBulk(
           return { outcomes, entry };
         },
         (session, { outcomes }) =>
-          areStored(
+          areMessagesStored(
             session,
             outcomes.flatMap((outcome) => (outcome.kind === 'done' && outcome.resent ? [outcome.resent.id] : [])),
           ),

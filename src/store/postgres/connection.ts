@@ -123,7 +123,7 @@ export interface ConnectOptions {
  * Connects to the first host that accepts writes. If no host does, rejects with the error of the host, or with an
  * AggregateError of the errors of all hosts.
  */
-export async function connect(options: ConnectOptions): Promise<Connection> {
+export async function connectToServer(options: ConnectOptions): Promise<Connection> {
   const { setting, preferredHost = null } = options;
   const hosts =
     preferredHost === null ? setting.hosts : [preferredHost, ...setting.hosts.filter((host) => host !== preferredHost)];

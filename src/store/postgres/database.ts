@@ -10,7 +10,7 @@
 import type { PostgresSetting } from '../../config/settings.ts';
 import type { HostPort } from '../../model/listen-address.ts';
 import { StoreError } from '../error.ts';
-import { type Connection, connect, describeServer, WRITE_HISTORY } from './connection.ts';
+import { type Connection, connectToServer, describeServer, WRITE_HISTORY } from './connection.ts';
 import {
   ConfigurationFault,
   describeUndeclaredPooler,
@@ -158,7 +158,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
       // After a failure only one connection attempt runs at a time.
       if (consecutiveFailures > 0 && connectingCount > 0) return;
       connectingCount += 1;
-      connect({ ...options, preferredHost, planGeneration }).then(addConnection, recordFailure);
+      connectToServer({ ...options, preferredHost, planGeneration }).then(addConnection, recordFailure);
     }
   }
 
@@ -252,13 +252,13 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
       const timeLimit = statementTimeoutMs === undefined ? {} : { statementTimeoutMs };
       if (direct === null) {
         try {
-          return await connect({ ...options, preferredHost, ...timeLimit });
+          return await connectToServer({ ...options, preferredHost, ...timeLimit });
         } catch (error) {
           throw toStoreError(error, server);
         }
       }
       try {
-        return await connect({ ...options, ...timeLimit, setting: direct });
+        return await connectToServer({ ...options, ...timeLimit, setting: direct });
       } catch (error) {
         const { message } = toStoreError(error, describeServer(direct.hosts, direct.database));
         throw new StoreError(message.replaceAll('POSTRIDER_DATABASE', 'POSTRIDER_DATABASE_DIRECT'));

@@ -122,11 +122,11 @@ export function prepareDirectory(
     disposers.add(runEvery(clock, POLL_INTERVAL_MS, triggerPoll));
     // A simulation does not listen, because it cannot control when notifications arrive.
     // A pooler in transaction mode delivers no notifications.
-    if (!isSimulated && (pool.setting.pooler === null || pool.setting.direct !== null)) listen(triggerPoll);
+    if (!isSimulated && (pool.setting.pooler === null || pool.setting.direct !== null)) listenForChanges(triggerPoll);
   }
 
   /** Calls `onNotification` on each notification. Uses a separate connection, which is reopened if it is lost. */
-  function listen(onNotification: () => void): void {
+  function listenForChanges(onNotification: () => void): void {
     let connection: Connection | null = null;
     let cancel: () => void = () => undefined;
     const openListener = async () => {

@@ -215,7 +215,7 @@ async function recordBatch(
     if (recordResult.kind === 'answered') results[at] = recordResult.answer;
     else pendingEffects.push({ at, effect: recordResult.effect });
   }
-  const suppressingEffects = await suppress(
+  const suppressingEffects = await suppressRecipients(
     transaction,
     pendingEffects.map(({ effect }) => effect),
   );
@@ -313,7 +313,7 @@ function createIneffectiveResult(answer: FeedbackResult): RecordResult {
  * Suppresses the recipients. Resolves to the effects that added an entry to a suppression list: at most one effect per
  * recipient, and no effect if the recipient was already suppressed.
  */
-async function suppress(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
+async function suppressRecipients(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
   // Only the first report per message is used, so that a retry selects the same report as the source of the entry.
   const byMessage = new Map<string, Effect>();
   for (const effect of effects)

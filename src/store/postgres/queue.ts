@@ -386,7 +386,7 @@ export function prepareClaim(database: Database): Store['claim'] {
     if (firstLaneHasMore)
       firstLaneHasMore = await claimLane(transaction, firstLane, rowsPerTurn, remaining, lease, now, leasedRows);
     const suppressedRows = leasedRows.filter((row) => row.suppressed === true);
-    await endSuppressed(transaction, suppressedRows, now);
+    await endSuppressedMessages(transaction, suppressedRows, now);
     return {
       messages: leasedRows
         .filter((row) => row.suppressed !== true)
@@ -406,7 +406,7 @@ export function prepareClaim(database: Database): Store['claim'] {
   };
 }
 
-async function endSuppressed(transaction: Transaction, suppressed: readonly Row[], now: number): Promise<void> {
+async function endSuppressedMessages(transaction: Transaction, suppressed: readonly Row[], now: number): Promise<void> {
   if (suppressed.length === 0) return;
   await Promise.all([
     endMessages(

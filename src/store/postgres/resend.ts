@@ -60,7 +60,7 @@ export async function resendInTransaction(
 }
 
 /** Resolves to true if all messages are stored. */
-export async function areStored(session: Session, ids: readonly string[]): Promise<boolean> {
+export async function areMessagesStored(session: Session, ids: readonly string[]): Promise<boolean> {
   return ids.length === 0 || (await session.query(SELECT_STORED, [ids])).length === ids.length;
 }
 
@@ -80,7 +80,7 @@ export function prepareResend(
           ]);
           return result;
         },
-        (session, result) => areStored(session, result.kind === 'done' ? [result.message.id] : []),
+        (session, result) => areMessagesStored(session, result.kind === 'done' ? [result.message.id] : []),
       );
     },
   };

@@ -24,9 +24,9 @@ import {
   decideFailingSince,
   type EndpointEffect,
   MAX_DELIVERIES_PER_STEP,
+  mustStoreSuccess,
   receivesEvent,
   SERVICE_ACCOUNT_ID,
-  storesSuccess,
   toDeliveryId,
   toOutboxEvent,
   toRecordedEvent,
@@ -349,7 +349,7 @@ async function settleInTransaction(
     const endpoint = endpoints.get(id);
     if (endpoint === undefined) continue;
     const since = rows.readIntegerOrNull(endpoint, 'failing_since');
-    if (storesSuccess(rows.readIntegerOrNull(endpoint, 'last_success_at'), effect, now))
+    if (mustStoreSuccess(rows.readIntegerOrNull(endpoint, 'last_success_at'), effect, now))
       await transaction.query(SET_LAST_SUCCESS, [id, now]);
     if (decideFailingSince(since, effect) === since && !effect.isGone) continue;
     const reason = await applyEffect(transaction, id, effect, now);

@@ -146,8 +146,8 @@ export function decideFailingSince(
   return hasSucceeded ? null : (failingSince ?? failedAt);
 }
 
-/** Returns true if the time of this success is stored: at most one success per `LAST_SUCCESS_STEP_MS`. */
-export function storesSuccess(lastSuccessAt: number | null, { hasSucceeded }: EndpointEffect, now: number): boolean {
+/** Returns true if the time of this success must be stored: at most one success per `LAST_SUCCESS_STEP_MS`. */
+export function mustStoreSuccess(lastSuccessAt: number | null, { hasSucceeded }: EndpointEffect, now: number): boolean {
   return hasSucceeded && (lastSuccessAt === null || now >= lastSuccessAt + LAST_SUCCESS_STEP_MS);
 }
 

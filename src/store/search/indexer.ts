@@ -77,7 +77,7 @@ export function startIndexer({
       }
       if (!isLoadLow && progress.unindexedCount < MIN_SEGMENT_MESSAGES_BUSY) return;
       // The pause has the same duration as the step.
-      await pause(Math.max(MIN_PAUSE_MS, monotonic() - startedAt));
+      await waitForPause(Math.max(MIN_PAUSE_MS, monotonic() - startedAt));
     }
   }
 
@@ -94,7 +94,7 @@ export function startIndexer({
     return perSecond < MAX_LOW_LOAD_PER_SECOND;
   }
 
-  function pause(ms: number): Promise<void> {
+  function waitForPause(ms: number): Promise<void> {
     return new Promise((resolve) => {
       wake = resolve;
       cancel = clock.after(ms, resolve);

@@ -231,11 +231,11 @@ export function foldText(text: string): string {
 /** Returns the words of a normalized text in order. */
 export function splitWords(folded: string): readonly string[] {
   const words = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
-  return words.map((word) => truncate(MAX_WORD_LENGTH, word));
+  return words.map((word) => truncateText(MAX_WORD_LENGTH, word));
 }
 
 /** Returns the first `maxLength` UTF-16 code units of the text without splitting a character. */
-export function truncate(maxLength: number, text: string): string {
+export function truncateText(maxLength: number, text: string): string {
   if (text.length <= maxLength) return text;
   const lastCodeUnit = text.charCodeAt(maxLength - 1);
   return text.slice(0, lastCodeUnit >= 0xd800 && lastCodeUnit < 0xdc00 ? maxLength - 1 : maxLength);

@@ -20,7 +20,7 @@ import {
   type SearchableMessage,
   type SearchCriterion,
   splitWords,
-  truncate,
+  truncateText,
 } from './query.ts';
 
 /**
@@ -266,7 +266,7 @@ function toAccountTerm(accountId: number): string {
 }
 
 function truncateDomain(domain: string): string {
-  return truncate(MAX_DOMAIN_LENGTH, domain);
+  return truncateText(MAX_DOMAIN_LENGTH, domain);
 }
 
 /** A byte buffer that grows as needed. */

@@ -34,10 +34,10 @@ import {
   type EndpointEffect,
   MAX_DELIVERIES_PER_STEP,
   MAX_LISTED_LEASES,
+  mustStoreSuccess,
   receivesEvent,
   recordsEvents,
   SERVICE_ACCOUNT_ID,
-  storesSuccess,
   toDelivery,
   toDeliveryId,
   toOutboxEvent,
@@ -246,7 +246,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   }
 
   /** Leases up to `limit` due deliveries of an endpoint, earliest due first. */
-  function leaseDue(
+  function leaseDueDeliveries(
     webhook: rows.Row,
     limit: number,
     owner: string,
@@ -279,7 +279,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     if (webhook === null) return null;
     const failingSince = decideFailingSince(webhook.failingSince, effect);
     if (failingSince !== webhook.failingSince) setFailingSince.run(failingSince, id);
-    if (storesSuccess(webhook.lastSuccessAt, effect, now)) setLastSuccess.run(now, id);
+    if (mustStoreSuccess(webhook.lastSuccessAt, effect, now)) setLastSuccess.run(now, id);
     if (!effect.isGone || webhook.disabled !== null) return null;
     disableForReason(webhook, 'gone', now);
     return 'gone';
@@ -476,7 +476,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
         if (maxLeases <= 0 || rows.readInteger(row, 'due_at') > now) continue;
         const webhook = selectById.get(webhookId);
         if (webhook === undefined || rows.readIntegerOrNull(webhook, 'disabled_at') !== null) continue;
-        deliveries.push(...leaseDue(webhook, maxLeases, owner, leaseUntil, now));
+        deliveries.push(...leaseDueDeliveries(webhook, maxLeases, owner, leaseUntil, now));
       }
       const lastExaminedRow = examinedRows.length < MAX_EXAMINED_WEBHOOKS ? undefined : examinedRows.at(-1);
       return {

@@ -5,7 +5,7 @@
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
-import { type Connection, connect } from '../../../src/store/postgres/connection.ts';
+import { type Connection, connectToServer } from '../../../src/store/postgres/connection.ts';
 import { createPool } from '../../../src/store/postgres/database.ts';
 import { parseOptions } from '../../../src/store/postgres/server-settings.ts';
 import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
@@ -46,7 +46,7 @@ function replacePort(url: URL, port: number, options?: string): string {
 async function openConnection(url: string): Promise<Connection> {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const connection = await connect({ setting, application: 'postrider test', statementTimeoutMs: LIMIT_MS });
+  const connection = await connectToServer({ setting, application: 'postrider test', statementTimeoutMs: LIMIT_MS });
   onTestFinished(() => connection.close());
   return connection;
 }
