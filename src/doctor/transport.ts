@@ -48,7 +48,7 @@ export async function checkTransport(parts: TransportCheckParts): Promise<readon
   }
 }
 
-/** Minimum used share of the daily quota that causes a warning. */
+/** The used share of the daily quota from which the check gives a warning. */
 const QUOTA_WARNING_SHARE = 0.8;
 
 async function checkSesAccount(

@@ -57,7 +57,7 @@ export function ensureProviderIdentity(
 /**
  * Returns a function that calls `update`. While a previous key retires, the function then sends the current signing key
  * to the provider, so that a rotation completes in the background. A failure is reported to `onError`, and the next
- * check repeats the step.
+ * check sends the key again.
  */
 export function updateWithProviderKey(
   settings: ProviderSettings,

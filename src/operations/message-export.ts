@@ -1,6 +1,7 @@
 /**
- * Exports the messages of a filter as CSV. The rows are read and written page by page, so the memory does not depend on their number.
- * An export ends after `limit` messages or after ten minutes. The last row then states where it ended and how to continue.
+ * Exports the messages of a filter as CSV. The rows are read and written page by page, so the memory does not depend on
+ * their number. An export ends after `limit` messages or after ten minutes. If messages may remain, the last row states
+ * where the export ended and how to continue.
  */
 import type { Clock } from '../clock.ts';
 import { formatIsoTime } from '../config/units.ts';

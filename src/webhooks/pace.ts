@@ -37,8 +37,8 @@ export interface WebhookPace {
 }
 
 /**
- * Creates the pace. `monotonic` returns milliseconds. `readUtilization` returns the part of the time since the last call in
- * which the main thread was busy, from 0 to 1.
+ * Creates the control of the pauses between runs. `monotonic` returns milliseconds. `readUtilization` returns the part
+ * of the time since the last call in which the main thread was busy, from 0 to 1.
  */
 export function createWebhookPace(monotonic: () => number, readUtilization: () => number): WebhookPace {
   let sampledAt = monotonic();

@@ -1,6 +1,6 @@
 /**
  * Decides how many deliveries of each endpoint a node may lease, so that endpoints that do not respond do not delay the
- * others. Performs no I/O.
+ * other endpoints. Performs no I/O.
  *
  * Guarantees: at most `MAX_CONCURRENT_ATTEMPTS` attempts run at a time, and at most `MAX_ATTEMPTS_PER_WEBHOOK` to one
  * endpoint. An endpoint begins with two attempts at a time. Each success doubles this limit, and a failure sets it to

@@ -123,7 +123,10 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
     return answer;
   }
 
-  /** Checks the signature. Returns the response to a refused message, or null for a valid signature. */
+  /**
+   * Checks the signature. Returns the response to a message whose signature is not confirmed, or null if the signature
+   * is valid.
+   */
   async function checkSignature(message: SnsMessage): Promise<ReceiverResponse | null> {
     const certificateResult = await certificates.getCertificate(message.signingCertUrl);
     switch (certificateResult.kind) {

@@ -80,7 +80,7 @@ class RecordScanner {
   /** The number of scanned bytes of the current line. */
   #lineBytes = 0;
   #recordCount = 0;
-  /** The record that the scanner is in; `depth` is the number of open brackets before it. */
+  /** The record that is being scanned. `depth` is the number of open brackets before the record. */
   #record: { readonly kind: RawRecord['kind']; readonly depth: number; readonly line: number } | null = null;
   /** The parts of the record in earlier chunks, and their size. */
   #parts: Buffer[] = [];

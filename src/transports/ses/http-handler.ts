@@ -78,7 +78,7 @@ export function createHttpHandler(
   const options = {
     keepAlive: true,
     maxSockets: connections,
-    // By default the agent closes idle connections above 256.
+    // By default the agent leaves at most 256 idle connections open.
     maxFreeSockets: connections,
     timeout: limits.idleMs,
     proxyEnv,
