@@ -65,7 +65,7 @@ const SCREENSHOTS: readonly Screenshot[] = [
   { name: 'inbox', path: findOrderInInbox, text: /^Your order/, frameText: 'Total' },
   { name: 'account', path: '/accounts/marketplace', text: /hard bounces/i },
   { name: 'domain', path: '/domains/market.example', text: /_domainkey/, height: 1_000 },
-  { name: 'suppressions-dark', path: '/suppressions?list=shop', text: 'complaint', isDark: true },
+  { name: 'suppressions-dark', path: '/suppressions?list=shop', text: 'hard bounce', isDark: true },
   { name: 'providers', path: '/providers', text: 'Postmark' },
   { name: 'health', path: '/health', text: /database/i },
 ];
