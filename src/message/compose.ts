@@ -203,9 +203,11 @@ export function encodeText(text: string): EncodedText {
 }
 
 /**
- * Returns false if quoted-printable is certainly longer than base64. The caller then uses base64 directly. Each octet
- * by which the UTF-8 is longer than the number of UTF-16 units implies at least one and a half escaped octets, which
- * add three octets to the output. Base64 adds less than 0.4 octets for each octet.
+ * Returns false if quoted-printable is certainly longer than base64. The caller then uses base64 directly. `octets` is
+ * the length of the text in UTF-8. A non-ASCII character has 2, 3 or 4 octets in UTF-8, which is 1, 2 or 2 more than
+ * its number of UTF-16 units. Quoted-printable encodes each of these octets as three octets and so adds 4, 6 or 8
+ * octets: at least 3 for each octet by which `octets` exceeds `utf16Units`. Base64 adds less than 0.4 octets for each
+ * octet of the UTF-8 text.
  */
 function isMostlyAscii(utf16Units: number, octets: number): boolean {
   return 3 * (octets - utf16Units) <= 0.4 * octets + QUOTED_PRINTABLE_PREFERENCE_OCTETS;

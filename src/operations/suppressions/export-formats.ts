@@ -46,8 +46,9 @@ export interface ExportFormat {
   /** The column whose value an error message quotes if no rule applies; null if the last rule always applies. */
   readonly reason: string | null;
   /**
-   * The first rule that applies determines the meaning. In the list of the addresses that a provider suppresses, the last rule is for
-   * reasons that its documentation does not contain.
+   * The first rule that applies determines the meaning. If a format contains suppressed addresses with the reasons of
+   * the provider, its last rule has no condition and means `provider`. The last rule thus applies to every reason that
+   * the documentation of the provider does not contain.
    */
   readonly rules: readonly RowRule[];
   /** The page that documents the column names. */
