@@ -1,7 +1,8 @@
 /**
  * Creates the completion scripts of the shells. The functions are pure. A script determines the command from the words
- * of the line. The script completes a word after a flag that takes a value as a value of this flag, a word that begins
- * with a dash as a flag, and any other word as a subcommand, a value or a file. Only zsh and fish show descriptions.
+ * of the line. After a flag that takes a value, the script completes a value of this flag. It completes a word that
+ * begins with a dash as a flag, and any other word as a subcommand, a value or a file. Only zsh and fish show
+ * descriptions.
  */
 
 interface DescribedName {

@@ -17,7 +17,7 @@ Load the script in each new shell:
   fish  postrider completion fish | source        in ~/.config/fish/config.fish
 `;
 
-/** Adds `completion` to `program`. The script completes the commands of `program` that exist when the command runs. */
+/** Adds `completion` to `program`. The script completes all commands that `program` has when `completion` runs. */
 export function addCompletionCommand(program: Command, context: Context): void {
   const completion = program.command('completion').description('print the completion script for a shell');
   completion.addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)));

@@ -15,7 +15,7 @@ export function addConfigCommand(program: Command, context: Context): void {
     'config',
     showConfig,
     {
-      // The output contains only these members, because scripts depend on it.
+      // The members of the JSON output are fixed, because scripts depend on them.
       toJsonValue: (settings) => settings.map(({ name, value, source }) => ({ name, value, source })),
       formatResult(settings) {
         const rows = settings.map(({ name, value, source }) => [

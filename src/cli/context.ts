@@ -88,8 +88,8 @@ export function createProcessContext(): Context {
     withStore: (work, runsInCallerThread = false) => openStoreForWork(runsInCallerThread, work),
   };
   /**
-   * Opens the store for `work` and closes the store afterwards. If `runsInCallerThread` is true, no thread is started, because a
-   * command of one operation only waits for the store.
+   * Opens the store for `work` and closes the store afterwards. If `runsInCallerThread` is true, no thread is started.
+   * This is sufficient for a command of one operation, which only waits for the store.
    */
   async function openStoreForWork<T>(
     runsInCallerThread: boolean,

@@ -1,4 +1,4 @@
-/** Formats deliverability figures for the terminal: a table compared with the previous period, and what changed. */
+/** Formats deliverability figures for the terminal: a table, the compared periods, and the significant changes. */
 import { formatPercent } from '../operations/deliverability/changes.ts';
 import type { ComparedFigures, Deliverability, DeliverabilityFigures } from '../operations/deliverability/schemas.ts';
 import { formatDuration } from '../printing/text.ts';

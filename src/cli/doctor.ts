@@ -44,7 +44,7 @@ export function addDoctorCommand(program: Command, context: Context, terminal: P
     const toFlagName = (member: string) => `--${member}`;
     const findings: Finding[] = [];
     try {
-      // The loop test runs before the checks, so that an invalid flag is refused at once.
+      // The loop test runs before the checks, so that an invalid `--account` or `--within` is refused at once.
       const loopFindings =
         loop === true
           ? unwrapResult(context, await perform(testFeedbackLoop, { account, within }, operationContext), toFlagName)

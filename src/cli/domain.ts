@@ -20,7 +20,7 @@ import { addOperationCommand } from './operation-command.ts';
 import { applyStyle } from './text.ts';
 
 const DETAILS_FLAG = {
-  '--details': 'with --json: print also account, keys, times and the observed value of each record',
+  '--details': 'with --json: also print the account, the keys, the times and the observed value of each record',
 };
 
 /** Adds `domain` and its subcommands to `program`. */

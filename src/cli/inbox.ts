@@ -1,6 +1,6 @@
 /**
  * `postrider inbox …`: lists and shows captured messages with the findings of their checks, and manages the rules that
- * answer delivery attempts in place of `capture:`.
+ * answer delivery attempts instead of the transport `capture:`.
  */
 import { join } from 'node:path';
 import type { Command } from 'commander';
@@ -22,7 +22,7 @@ import { applyStyle, formatIsoTime, formatPairs, formatTable } from './text.ts';
 export function addInboxCommands(program: Command, context: Context): void {
   const group = program
     .command('inbox')
-    .description('captured messages, and rules that answer delivery attempts in their place')
+    .description('captured messages, and rules that answer delivery attempts')
     .helpCommand(false);
   const inboxContext = createInboxCommandContext(context);
   addOperationCommand(group, inboxContext, 'list', listInbox, {

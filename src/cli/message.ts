@@ -52,16 +52,19 @@ export function addMessageCommands(program: Command, context: Context): void {
   });
 }
 
-/** Adds `message change`, which performs one batch after another. An interruption does not undo the completed batches. */
+/**
+ * Adds `message change`, which changes the messages in consecutive batches. An interruption does not undo the completed
+ * batches.
+ */
 function addChangeCommand(group: Command, context: Context): void {
   const command = group
     .command('change <action>')
-    .description('retry, cancel or resend the messages of a filter; --dry-run only counts them');
+    .description('retry, cancel or resend the messages that match a filter; --dry-run only counts them');
   for (const [name, member] of Object.entries(getInputMembers(countMessages.input))) {
     const { description = '' } = member as { readonly description?: string };
     command.option(`--${toKebabCase(name)} <${toKebabCase(name)}>`, description);
   }
-  command.option('--dry-run', 'count the messages of the filter, and change none');
+  command.option('--dry-run', 'count the messages that match the filter, and change none');
   command.option('--json', 'print JSON: {"done","refused","reasons"}');
   declareOperations(command, [changeMessages]);
   command.action((action: string, { json, dryRun, ...filter }: Readonly<Record<string, unknown>>) =>
@@ -98,7 +101,10 @@ function addChangeCommand(group: Command, context: Context): void {
   );
 }
 
-/** Adds `message source`. Without `--json` it writes the source without change, so that a redirected output is a valid file. */
+/**
+ * Adds `message source`. Without `--json`, the command writes the source without change, so that a redirected output is
+ * a valid file.
+ */
 function addSourceCommand(group: Command, context: Context): void {
   const command = group
     .command('source <id>')

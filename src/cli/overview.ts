@@ -21,8 +21,8 @@ const ROW_COUNT = 12;
 type Flags = Readonly<Record<string, unknown>>;
 
 /**
- * Adds `overview` to `program`. With `--by`, the command shows the deliverability figures. The flags are the members of both
- * operations.
+ * Adds `overview` to `program`. With `--by`, the command shows the deliverability figures. The flags are the input
+ * members of `showOverview` and `showDeliverability`.
  */
 export function addOverviewCommand(program: Command, context: Context): void {
   const command = program.command('overview').description(toLowerFirstCharacter(showOverview.summary));

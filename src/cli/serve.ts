@@ -108,7 +108,7 @@ function readServiceSettings(context: Context): ReturnType<typeof readSettings> 
 /**
  * Resolves to the first signal. A later signal ends the process at once. Under `npm start`, Ctrl-C sends two signals
  * within a few milliseconds, from the terminal and from npm. These count as one signal. The handlers are never removed,
- * because without them the second signal would kill the process.
+ * because without a handler the second of these signals would kill the process.
  */
 export function waitForStopSignal({ clock }: Pick<Context, 'clock'>): Promise<'SIGTERM' | 'SIGINT'> {
   const { promise, resolve } = Promise.withResolvers<'SIGTERM' | 'SIGINT'>();

@@ -160,7 +160,7 @@ function toImportSummary({
   return { read, added, known, skipped: skippedCount, format, excluded, reasons, dryRun };
 }
 
-/** The excluded rows in words, for one row and for several. */
+/** The names of the kinds of excluded rows, in the singular and in the plural. */
 const EXCLUSION_NOUNS: Readonly<Record<Exclusion, readonly [string, string]>> = {
   block: ['block', 'blocks'],
   'soft-bounce': ['soft bounce', 'soft bounces'],

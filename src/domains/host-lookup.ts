@@ -1,6 +1,6 @@
 /**
- * Looks up the IP addresses of the hosts of webhooks. DNS is queried with c-ares, because lookups of the system occupy
- * threads that sign messages and connect to the relay.
+ * Looks up the IP addresses of the hosts of webhooks. DNS is queried with c-ares, because a lookup by the operating
+ * system occupies a thread of the pool that also signs messages and looks up the relay.
  */
 import { lookup as lookUpInSystem } from 'node:dns/promises';
 import { createResolver, type Lookup } from './dns.ts';
@@ -11,7 +11,7 @@ const LIMITS = { timeoutMs: 2_000, tries: 2 } as const;
 /**
  * Creates the lookup. Names with a dot are looked up in DNS, at the server of POSTRIDER_DNS or at the servers of the
  * system. Other names, and names below `localhost`, are looked up by the system, which also reads its hosts file. If
- * `usesHostsFile` is true, the system also looks up each name for which DNS returns no address. At most one lookup of
+ * `usesHostsFile` is true, the system also looks up each name for which DNS returns no address. At most one lookup by
  * the system runs at a time. A lookup never rejects.
  */
 export function createHostLookup(

@@ -17,7 +17,7 @@ const RECOMMENDED_RSA_BITS = 2048;
 /** RFC 1035 section 2.3.4, without the final dot. */
 const MAX_RECORD_NAME_LENGTH = 253;
 
-/** A fault is the predicate or the sentence that follows the name of the input member. */
+/** `fault` is a predicate or a sentence. In an error message, it follows the name of the input member. */
 export type ParsedPrivateKey =
   | { readonly ok: true; readonly keyPair: KeyPair; readonly warning: string | null }
   | { readonly ok: false; readonly fault: string };

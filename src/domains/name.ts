@@ -18,7 +18,7 @@ const MAX_NAME_LENGTH = 253;
 const MAX_LABEL_LENGTH = 63;
 /** Length of the prefix of a DKIM record name: a selector (keys.ts) and `._domainkey.`. */
 const DKIM_PREFIX_LENGTH = 'prYYYYMMDDxxxxa._domainkey.'.length;
-const REMEDY = 'give one such as example.com';
+const REMEDY = 'give a domain name such as example.com';
 
 /** Parses an entered domain name. A public suffix, and a name that is too long for its DKIM records, are faults. */
 export function parseDomainName(text: string): DomainName {

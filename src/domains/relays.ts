@@ -13,7 +13,9 @@ export interface RelayFacts {
   readonly rewrittenFields: ReadonlySet<string>;
 }
 
-/** With this record, the SPF result is `neutral` for every host, and DMARC passes with DKIM alone. */
+/**
+ * An SPF record that authorizes no host: the SPF result is `neutral` for every host, and DMARC passes with DKIM alone.
+ */
 export const NEUTRAL_SPF = 'v=spf1 ?all';
 
 /**

@@ -37,7 +37,7 @@ export function parseReturnPath(domain: string, text: string): ParsedReturnPath 
     return { ok: false, fault };
   }
   if (name.length > MAX_RETURN_PATH_LENGTH) {
-    const fault = `the name has ${name.length} characters; the maximum is ${MAX_RETURN_PATH_LENGTH}, because the address of a bounce is longer; give a shorter name`;
+    const fault = `the name has ${name.length} characters; the maximum is ${MAX_RETURN_PATH_LENGTH}, because a bounce address is longer than this name and has at most 254 characters; give a shorter name`;
     return { ok: false, fault };
   }
   return { ok: true, name };

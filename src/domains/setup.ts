@@ -117,7 +117,7 @@ export function getSecretPath({ database }: Pick<Settings, 'database'>): string 
 }
 
 /** The remedy for the warning of `getSecretWarning`. */
-export const SECRET_REMEDY = 'set it to the content of this file on every node of the database';
+export const SECRET_REMEDY = 'set POSTRIDER_SECRET to the content of this file on every node that uses the database';
 
 /** Returns a warning if several nodes can share the database and this node uses its own secret file. Otherwise returns null. */
 export function getSecretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {

@@ -237,8 +237,8 @@ const MAX_KEYS = 4_000;
 
 interface OpenKey {
   /**
-   * The name of the key record. The object is cached with the key, because the prefix of the signatures is cached for
-   * the object.
+   * The name of the key record. The same object is used for all signatures of the key, because `dkim.ts` caches the
+   * prefix of the signatures by this object.
    */
   readonly identity: SignatureIdentity;
   readonly sealed: string;
@@ -323,9 +323,9 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
 
 const POOL_THREAD = 'libuv-worker';
 /**
- * With a niceness of 10, the event loop handles one event at a time. With a niceness of 5, the event loop handles
- * several events and commits together, which needs less processor time. docs/decisions/dkim.md contains the figures and
- * the cost for acceptance.
+ * If the pool threads have a niceness of 10, the event loop handles one event at a time. With a niceness of 5, the
+ * event loop handles several events and commits together, which needs less processor time. docs/decisions/dkim.md
+ * contains the figures and the cost for acceptance.
  */
 const NICENESS = 5;
 

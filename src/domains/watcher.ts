@@ -136,7 +136,8 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
       for (const { id, name } of dueDomains.slice(0, MAX_CHECKS_PER_ROUND)) {
         if (isStopped) return;
         const unansweredCount = (unansweredChecks.get(id)?.count ?? 0) + 1;
-        // The entry is set before the check, so a domain whose check throws does not delay the other domains.
+        // The entry is set before the check, so a domain whose check throws is retried with backoff and does not delay
+        // the other domains.
         unansweredChecks.set(id, { at: clock.now(), count: unansweredCount });
         try {
           if (await checkDomain(name)) unansweredChecks.delete(id);

@@ -173,10 +173,10 @@ class LinkedList {
 // admit a new request. A request is being read while its body arrives. A request is in flight from the end of its body
 // to its response.
 //
-// Guarantees: at most `maxInFlight` requests are in flight. A slow client uses only the limit of incomplete requests of
-// its own account. The bodies of all requests together have at most `maxBufferedBytes` bytes, and the bodies of one
-// account have at most half of this number. The advised wait is the mean duration of a request. By Little's law, as many
-// requests as are in flight complete within this time on average.
+// Guarantees: at most `maxInFlight` requests are in flight. A client that sends its bodies slowly can use up only the
+// limit of incomplete requests of its own account. The bodies of all requests together have at most `maxBufferedBytes`
+// bytes, and the bodies of one account have at most half of this number. The advised wait is the mean duration of a
+// request. By Little's law, as many requests as are in flight complete within this time on average.
 
 /** The weight of the newest request in the moving average of the duration. */
 const NEWEST_WEIGHT = 0.05;

@@ -175,8 +175,8 @@ function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
   return (revokedAt === null || revokedAt > now) && (expiresAt === null || expiresAt > now);
 }
 
-// Looks up credentials that are not cached: API keys and operator tokens. A new key is valid on every node when the command or
-// request that created it returns. Therefore the store is queried before an unknown key is refused.
+// Looks up credentials that are not cached: API keys and operator tokens. A new key is valid on every node as soon as
+// the command or request that created it returns. Therefore the store is queried before an unknown key is refused.
 //
 // Guarantees: the query for a lookup starts after the call of `find`. Lookups are batched: one query runs at a time, at
 // most one query starts per 10 ms, and a query has at most 1,000 digests. The other lookups wait. A query contains one

@@ -261,7 +261,7 @@ export type ResendResult =
 export const BULK_ACTIONS = ['retry', 'cancel', 'resend'] as const;
 export type BulkAction = (typeof BULK_ACTIONS)[number];
 
-/** One batch of an action on the messages of a filter. A run consists of batches, one transaction each. */
+/** One batch of an action on the messages that match a filter. A run consists of batches, one transaction each. */
 export interface BulkStep {
   readonly action: BulkAction;
   readonly targets: readonly ResendRequest[];

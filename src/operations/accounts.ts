@@ -104,7 +104,7 @@ export const setAccount = defineOperation({
     if (result.ok && configurationSet !== null && findTransportProvider(settings.transport)?.name !== 'ses')
       warn(
         'configuration-set',
-        `the configuration set ${configurationSet} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or give none`,
+        `the configuration set ${configurationSet} has no effect: POSTRIDER_TRANSPORT is not Amazon SES; send through SES, or remove the configuration set`,
       );
     return result;
   },

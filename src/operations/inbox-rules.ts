@@ -1,6 +1,6 @@
 /**
- * The operations on the rules of the inbox, which answer delivery attempts in place of `capture:`. Rules exist for tests
- * of error handling, so a rule can be added only with `capture:`.
+ * The operations on the rules of the inbox, which answer delivery attempts instead of the transport `capture:`. Rules
+ * exist for tests of error handling, so a rule can be added only with `capture:`.
  */
 import { classify } from '../classify/classify.ts';
 import { classifyOutcome } from '../classify/failure.ts';

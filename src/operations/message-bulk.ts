@@ -1,8 +1,8 @@
 /**
- * Counts the messages of a filter, and retries, cancels or resends them in small batches. One call performs one batch.
- * The caller continues with the cursor and can stop after any batch. Completed batches are not undone. New messages
- * that arrive during a run are not changed, because a run proceeds from the newest message to the oldest. The run has
- * one audit log entry with the filter and the counts.
+ * Counts the messages that match a filter, and retries, cancels or resends them in small batches. One call performs one
+ * batch. The caller continues with the cursor and can stop after any batch. Completed batches are not undone. New
+ * messages that arrive during a run are not changed, because a run proceeds from the newest message to the oldest. The
+ * run has one audit log entry with the filter and the counts.
  */
 import { BULK_ACTIONS, type BulkOutcome } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
@@ -29,7 +29,7 @@ const MAX_FILTER_LENGTH = 500;
 export const countMessages = defineOperation({
   name: 'message.count',
   id: 'countMessages',
-  summary: 'Count the messages of a filter, up to 10,000',
+  summary: 'Count the messages that match a filter, up to 10,000',
   makesChange: false,
   input: Type.Object(filterMembers),
   result: Type.Object({
@@ -55,11 +55,11 @@ export const countMessages = defineOperation({
   },
 });
 
-/** Performs one batch of an action on the messages of a filter. */
+/** Performs one batch of an action on the messages that match a filter. */
 export const changeMessages = defineOperation({
   name: 'message.change',
   id: 'changeMessages',
-  summary: 'Retry, cancel or resend the messages of a filter, one batch per call',
+  summary: 'Retry, cancel or resend the messages that match a filter, one batch per call',
   makesChange: true,
   input: Type.Object({
     action: createStringEnum(BULK_ACTIONS, {

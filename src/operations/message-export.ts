@@ -1,7 +1,7 @@
 /**
- * Exports the messages of a filter as CSV. The rows are read and written page by page, so the memory does not depend on
- * their number. An export ends after `limit` messages or after ten minutes. If messages may remain, the last row states
- * where the export ended and how to continue.
+ * Exports the messages that match a filter as CSV. The rows are read and written page by page, so the memory does not
+ * depend on their number. An export ends after `limit` messages or after ten minutes. If messages may remain, the last
+ * row states where the export ended and how to continue.
  */
 import type { Clock } from '../clock.ts';
 import { formatIsoTime } from '../config/units.ts';
@@ -31,7 +31,7 @@ const ExportNotice = Type.Object({
 export const exportMessages = defineDownload({
   name: 'message.export',
   id: 'exportMessages',
-  summary: 'Export the messages of a filter as CSV, newest first',
+  summary: 'Export the messages that match a filter as CSV, newest first',
   makesChange: false,
   input: Type.Object({
     ...filterMembers,

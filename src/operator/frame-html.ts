@@ -39,11 +39,11 @@ export function sendFrameHtml(
 }
 
 /**
- * Prepares the HTML of a message for a sandboxed frame. The content security policy prevents
- * scripts, external resources and navigation. This function adds further protection. Links open in a new window, which
- * the sandbox forbids, so a link shows its target but has no effect. The policy of the embedding page limits links with
- * another target. `link` elements are disabled because a policy does not prevent their DNS queries and connections
- * (`dns-prefetch`, `preconnect`).
+ * Prepares the HTML of a message for a sandboxed frame. The content security policy prevents scripts, external
+ * resources and navigation. This function adds further protection. Links open in a new window, which the sandbox
+ * forbids, so a link shows its target but has no effect. A link with its own `target` attribute can navigate only the
+ * frame, and the policy of the dashboard page allows only URLs of this origin in the frame. `link` elements are
+ * disabled because a policy does not prevent their DNS queries and connections (`dns-prefetch`, `preconnect`).
  */
 export function prepareFrameHtml(html: string): string {
   // An element before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, even within quotes.

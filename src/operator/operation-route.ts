@@ -23,8 +23,8 @@ export interface OperationRoute {
   /** The members of the input that the route sets and a request cannot set. */
   readonly preset: Readonly<Record<string, string>>;
   /**
-   * True if requests during a run of the operation get the result of this run, so that the operation runs at most once
-   * at any time. Such an operation has no input.
+   * True if requests during a run of the operation get the result of this run, so that two runs of the operation never
+   * overlap in this process. Such an operation has no input.
    */
   readonly sharesRun: boolean;
 }

@@ -1,4 +1,7 @@
-/** Defines the role of the store for the rules of the inbox, which answer delivery attempts in place of `capture:`. */
+/**
+ * Defines the role of the store for the rules of the inbox, which answer delivery attempts instead of the transport
+ * `capture:`.
+ */
 import type { Actor } from '../model/audit.ts';
 import type { InboxRule, InboxRuleRequest, NewInboxRule } from '../model/inbox-rule.ts';
 

@@ -3,8 +3,8 @@
  * can test every terminal state of a message.
  *
  * Guarantees: no message to these addresses reaches the transport. A simulated bounce does not suppress a recipient.
- * With `answerLocally` the queue adds the complaint of an address `complaint`, and ends a message to an address
- * `suppressed` when the message is accepted.
+ * The queue calls `answerLocally`: it adds a complaint after the delivery to an address with the local part
+ * `complaint`, and ends a message to the local part `suppressed` when the message is accepted.
  */
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR, SIMULATOR_DOMAIN } from '../model/outcome.ts';

@@ -76,7 +76,10 @@ export async function writeImport(
   return step.entry;
 }
 
-/** Writes the entry of a run over the messages of a filter, or updates its counts. Resolves to its id, or to null without an actor. */
+/**
+ * Writes the entry of a run over the messages that match a filter, or updates its counts. Resolves to its id, or to
+ * null without an actor.
+ */
 export async function writeRun(
   transaction: Session,
   actor: Actor | undefined,

@@ -1,6 +1,7 @@
 /**
  * Answers delivery attempts by the rules of the inbox instead of `capture:`. The reply of a rule is classified like the
- * reply of a server. The message of an attempt is captured if no rule matches, or after the delay of the rule.
+ * reply of a server. If no rule matches, the message of the attempt is captured. If the rule only delays the attempt,
+ * the message is captured after the delay.
  *
  * Guarantees: an attempt ends with an outcome. If the rules cannot be read, the message is deferred. A rule concerns
  * the message alone (scope `message`), so no rule opens the circuit breaker.

@@ -71,7 +71,7 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ['TooManyRequestsException 429 Maximum sending rate exceeded.', 'ThrottlingException 400 Rate exceeded'],
   },
   {
-    description: 'the send rate is exceeded, by status',
+    description: 'the send rate is exceeded, recognized by the status',
     status: [429, 429],
     meaning: { kind: 'throttled' },
     samples: ['UnknownError 429 slow down'],
@@ -87,7 +87,7 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ['ConfigurationSetDoesNotExist 400 Configuration set <news> does not exist.'],
   },
   {
-    description: 'the configuration set does not exist, is invalid or is not allowed to send, by text',
+    description: 'the configuration set does not exist, is invalid or is not allowed to send, recognized by the text',
     names: [...BAD_REQUEST, 'NotFoundException', 'SendingPausedException', 'MessageRejected'],
     // The text can contain addresses, so only its beginning is compared.
     beginnings: ['configuration set', 'configurationset'],
@@ -130,7 +130,7 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ['MailFromDomainNotVerifiedException 400 The custom MAIL FROM domain is not verified'],
   },
   {
-    description: 'an identity is not verified, by text',
+    description: 'an identity is not verified, recognized by the text',
     phrases: ['is not verified', 'not verified', 'identities failed the check', 'not authorized to send'],
     meaning: SENDER_CONFIGURATION,
     samples: [
@@ -180,13 +180,13 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
-    description: 'not allowed, by status',
+    description: 'the request is not allowed, recognized by the status',
     status: [401, 403],
     meaning: CONFIGURATION,
     samples: ['UnknownError 403 Forbidden'],
   },
   {
-    description: 'the policy of the identity does not allow the request, by text',
+    description: 'the policy of the identity does not allow the request, recognized by the text',
     names: ['MessageRejected'],
     phrases: ['access denied', 'not allowed to send'],
     meaning: CONFIGURATION,
@@ -251,7 +251,8 @@ export const SES_RULES: readonly SesRule[] = [
     samples: ["BadRequestException 400 Missing required header 'From'.", 'BadRequestException 400 Illegal MIME type'],
   },
   {
-    description: 'an invalid request for an unknown reason: temporary, and only for this message',
+    description:
+      'the request is invalid for an unknown reason; the failure is temporary and concerns only this message',
     names: BAD_REQUEST,
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'message' },
     samples: ['BadRequestException 400 An unknown error', 'ValidationException 400 1 validation error'],

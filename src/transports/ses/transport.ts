@@ -152,7 +152,7 @@ export function createSesTransport(
 
   return {
     get concurrency() {
-      // The concurrency equals the number of messages per second, so latency does not limit the rate.
+      // The concurrency equals the number of messages per second, so a latency of up to 1 s does not limit the rate.
       const perSecond = isRateKnown ? Math.ceil(rateLimiter.currentRate) : MIN_CONNECTIONS;
       return Math.min(MAX_CONNECTIONS, Math.max(MIN_CONNECTIONS, perSecond));
     },

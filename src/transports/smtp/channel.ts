@@ -1,9 +1,9 @@
 /**
  * Wraps an SMTP socket: writes commands, returns the replies in order, and enforces the time limits.
  *
- * Guarantees: `readReply` never rejects. It resolves to a reply or to the loss of the connection. After a loss every call
- * resolves to the same loss. A connection has one timer, whose deadline each wait changes. Listeners are added once per socket
- * and removed when TLS uses the socket.
+ * Guarantees: `readReply` never rejects. It resolves to a reply or to the loss of the connection. After a loss every
+ * call resolves to the same loss. Each connection has one timer, and each wait sets the deadline of this timer.
+ * Listeners are added once per socket and removed when TLS uses the socket.
  */
 import type { Socket } from 'node:net';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';

@@ -1,4 +1,4 @@
-/** Tests of the changes of the messages of a filter: batches, cursors, and the count before a change. */
+/** Tests of the changes of the messages that match a filter: batches, cursors, and the count before a change. */
 import { expect, test } from 'vitest';
 import { changeMessages, countMessages } from '../../../src/operations/message-bulk.ts';
 import { createMessage } from '../../rig/messages.ts';
