@@ -130,6 +130,6 @@ export function benchClaims(record: (measure: string, value: number, unit: strin
   const { settledPerSecond, releasedPerSecond, writtenBytesPerMessage } = measureClaimRates(path, 50_000);
   record('claims with settlement on the embedded store, 1,000,000 queued', settledPerSecond, '/s');
   record('claims with release on the embedded store, 1,000,000 queued', releasedPerSecond, '/s');
-  record('written to the log per message by a claim with release', writtenBytesPerMessage / 1024, 'KB');
+  record('size of the log written per message by a claim with release', writtenBytesPerMessage / 1024, 'KB');
   removeFolder(folder);
 }

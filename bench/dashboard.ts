@@ -52,7 +52,7 @@ const REQUESTS: readonly (readonly [interaction: string, path: string])[] = [
   ['number of all messages', '/messages/count?since=60d'],
   ['number of bounced messages', '/messages/count?state=bounced'],
   ['number of messages with a common word', '/messages/count?q=order'],
-  ['number of messages of a reply that does not occur', '/messages/count?reply=zebra'],
+  ['number of messages with a reply that does not occur', '/messages/count?reply=zebra'],
   ['message', '/messages/ID'],
   ['explanation of a message', '/messages/ID/explain'],
   ['accounts', '/accounts'],
@@ -155,9 +155,9 @@ async function measureRequests(name: string, database: string, folder: string, r
       worstMs = Math.max(worstMs, medianMs);
       record(`${name}: ${interaction}: first call`, firstMs, 'ms');
       record(`${name}: ${interaction}: median`, medianMs, 'ms', 'under 100');
-      record(`${name}: ${interaction}: maximum of ${ROUND_COUNT}`, durations.at(-1) ?? 0, 'ms');
+      record(`${name}: ${interaction}: maximum of ${ROUND_COUNT} rounds`, durations.at(-1) ?? 0, 'ms');
     }
-    record(`${name}: slowest median of a request of the dashboard`, worstMs, 'ms', 'under 100');
+    record(`${name}: longest median of all requests of the dashboard`, worstMs, 'ms', 'under 100');
   } finally {
     await service.stop();
   }

@@ -14,7 +14,7 @@ interface Load {
   readonly key: string;
   readonly connections: number;
   readonly requests: number;
-  /** Size of the message member. */
+  /** The size of the member `message` of each request. */
   readonly messageBytes: number;
   /** Null for no limit. */
   readonly requestsPerSecond: number | null;

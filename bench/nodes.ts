@@ -21,7 +21,7 @@ interface LoadRate {
 export interface NodeBenchParts {
   record(measure: string, value: number, unit: string, target?: string | null): void;
   /**
-   * Sends a total number of requests to several nodes at the same time. Resolves to the requests per second and the
+   * Sends `requests` requests in total to several nodes at the same time. Resolves to the requests per second and the
    * start time.
    */
   load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<LoadRate>;
@@ -66,7 +66,7 @@ export async function benchNodes({
       const { perSecond: nodesRate } = await load(nodes, 15_000);
       record(`durable accept on PostgreSQL, ${count} nodes`, nodesRate, '/s');
       record(
-        `durable accept on PostgreSQL, ${count} nodes, over the embedded store`,
+        `durable accept on PostgreSQL, ${count} nodes, relative to the embedded store`,
         nodesRate / embeddedRate,
         'ratio',
       );
@@ -88,7 +88,11 @@ export async function benchNodes({
         const embeddedRate = await measureEndToEnd([embeddedNode], 8_000);
         const nodesRate = await measureEndToEnd(nodes, 6_000);
         record(`end to end on PostgreSQL, ${count} nodes`, nodesRate, '/s');
-        record(`end to end on PostgreSQL, ${count} nodes, over the embedded store`, nodesRate / embeddedRate, 'ratio');
+        record(
+          `end to end on PostgreSQL, ${count} nodes, relative to the embedded store`,
+          nodesRate / embeddedRate,
+          'ratio',
+        );
         await stopNodes(nodes);
       }
       await stopNodes([embeddedNode]);
@@ -100,7 +104,12 @@ export async function benchNodes({
     ];
     record('claims with settlement on PostgreSQL, 20,000 queued', smallQueueRate, '/s');
     record('claims with settlement on PostgreSQL, 1,000,000 queued', largeQueueRate, '/s');
-    record('claims with 1,000,000 queued over 20,000, PostgreSQL', largeQueueRate / smallQueueRate, 'ratio', '0.9');
+    record(
+      'claims on PostgreSQL with 1,000,000 queued, relative to 20,000 queued',
+      largeQueueRate / smallQueueRate,
+      'ratio',
+      '0.9',
+    );
 
     const [idle] = await startNodes(server, 1, {});
     if (idle !== undefined) {

@@ -52,7 +52,7 @@ export async function benchPooler({ record, measureAcceptRate }: PoolerBenchPart
       record('durable accept on PostgreSQL, direct', calculateMedian(rounds.map(({ directRate }) => directRate)), '/s');
       record(`through ${version}${variant}`, calculateMedian(rounds.map(({ pooledRate }) => pooledRate)), '/s');
       record(
-        `through ${version}${variant}, over direct`,
+        `through ${version}${variant}, relative to a direct connection`,
         calculateMedian(ratios),
         'ratio',
         variant === '' ? null : '0.8',

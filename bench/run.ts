@@ -169,7 +169,7 @@ async function benchAccept(): Promise<void> {
     recordFigure(`durable accept, ${connections} connections (last round)`, lastRound.acceptPerSecond, '/s');
     recordFigure(`processor time of one durable accept`, lastRound.cpuUs, 'µs');
     recordFigure(
-      `durable accept over bare Fastify, ${connections} connections`,
+      `durable accept relative to bare Fastify, ${connections} connections`,
       ratio,
       'ratio',
       connections === 256 ? '0.6' : null,
@@ -196,8 +196,8 @@ async function benchAccept(): Promise<void> {
           rate = await measureAcknowledged(4_000);
           return (await runLoad(service.port, service.key, 256, 30_000)).perSecond / rate;
         });
-        recordFigure('Postfix acknowledges from smtp-source (last round)', rate, '/s');
-        recordFigure('durable accept over Postfix', ratio, 'ratio', '12');
+        recordFigure('Postfix, acknowledged to smtp-source (last round)', rate, '/s');
+        recordFigure('durable accept relative to Postfix', ratio, 'ratio', '12');
       } finally {
         postfix.stop();
       }
@@ -233,7 +233,7 @@ async function benchRelay(): Promise<void> {
       });
       recordFigure('Postfix, end to end into the sink (last round)', baselineRate, '/s');
       recordFigure('end to end, relay, into the same sink (last round)', postriderRate, '/s');
-      recordFigure('end to end, relay, over Postfix', ratio, 'ratio', '6');
+      recordFigure('end to end, relay, relative to Postfix', ratio, 'ratio', '6');
     } finally {
       postfix.stop();
     }
@@ -241,7 +241,7 @@ async function benchRelay(): Promise<void> {
   });
 }
 
-/** Adds an authenticated domain with both keys to the account `default`, without DNS. */
+/** Adds an authenticated domain with an RSA key and an Ed25519 key to the account `default`, without DNS. */
 async function addAuthenticatedDomain(folder: string, name: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
   const now = Date.now();
@@ -300,7 +300,7 @@ async function benchSigned(): Promise<void> {
     });
     recordFigure('RSA-2048 signatures of crypto.sign, all cores (last round)', baselineRate, '/s');
     recordFigure('end to end, signed with RSA-2048 and Ed25519 (last round)', postriderRate, '/s');
-    recordFigure('end to end, signed, over crypto.sign', ratio, 'ratio', '0.5');
+    recordFigure('end to end, signed, relative to crypto.sign', ratio, 'ratio', '0.5');
     await stopAndRemove(service);
   });
 }
@@ -342,7 +342,12 @@ async function benchGrowth(): Promise<void> {
   const startedAt = performance.now();
   const fullService = await startPostrider(acceptSettings, folder);
   await runLoad(fullService.port, seededService.key, 1, 1);
-  recordFigure('serve to first 201 on a store of 1,000,000', performance.now() - startedAt, 'ms', 'under 2000');
+  recordFigure(
+    'time from the start to the first 201, with 1,000,000 stored',
+    performance.now() - startedAt,
+    'ms',
+    'under 2000',
+  );
   await setLimits(fullService);
 
   await runLoad(emptyService.port, emptyService.key, 64, 10_000);
@@ -351,7 +356,7 @@ async function benchGrowth(): Promise<void> {
     const emptyResult = await runLoad(emptyService.port, emptyService.key, 256, 30_000);
     return (await runLoad(fullService.port, seededService.key, 256, 30_000)).perSecond / emptyResult.perSecond;
   });
-  recordFigure('accept with 1,000,000 stored over an empty store', ratio, 'ratio', '0.9');
+  recordFigure('accept rate with 1,000,000 stored, relative to an empty store', ratio, 'ratio', '0.9');
   await fullService.stop();
 
   // The relay refuses connections, so all messages remain queued.
@@ -438,7 +443,7 @@ async function benchEvents(): Promise<void> {
     await events.result;
     return duringEventsResult.perSecond / aloneResult.perSecond;
   });
-  recordFigure('accept rate with 5,000 provider events per second over without', ratio, 'ratio', '0.9');
+  recordFigure('accept rate with 5,000 provider events per second, relative to no events', ratio, 'ratio', '0.9');
   await stopAndRemove(service);
 }
 
@@ -468,10 +473,15 @@ async function benchHostile(): Promise<void> {
   );
   recordFigure('accept p99 without hostile clients', computeMedian('p99Ms', result.calmWindows), 'ms');
   recordFigure('accept p99 with hostile clients and a kill', computeMedian('p99Ms', result.hostileWindows), 'ms');
-  recordFigure('accept rate with hostile clients over without', result.acceptRatio, 'ratio', '0.9');
-  recordFigure('delivery rate with hostile clients over without', result.deliveryRatio, 'ratio', '0.9');
-  recordFigure(`acknowledged and lost, of ${result.acknowledgedCount}`, result.lostIds.length, 'messages', '0');
-  recordFigure('acknowledged and not delivered', result.undeliveredIds.length, 'messages', '0');
+  recordFigure('accept rate with hostile clients, relative to none', result.acceptRatio, 'ratio', '0.9');
+  recordFigure('delivery rate with hostile clients, relative to none', result.deliveryRatio, 'ratio', '0.9');
+  recordFigure(
+    `acknowledged messages that were lost, of ${result.acknowledgedCount}`,
+    result.lostIds.length,
+    'messages',
+    '0',
+  );
+  recordFigure('acknowledged messages that were not delivered', result.undeliveredIds.length, 'messages', '0');
   recordFigure('crashes of the service', result.crashCount, '', '0');
 }
 

@@ -35,7 +35,7 @@ function createSearchCases(now: number): readonly (readonly [name: string, input
   return [
     ['no filter', {}],
     ['rare recipient', { to: 'rita.jensen123457@firm-3457.example' }],
-    ['rare recipient that does not occur', { to: 'nobody.at.all@firm-3457.example' }],
+    ['recipient that does not occur', { to: 'nobody.at.all@firm-3457.example' }],
     ['first characters of a recipient', { q: 'rita.jensen12' }],
     ['small domain', { to: '@firm-300.example' }],
     ['large domain', { to: '@gmail.com' }],
@@ -141,7 +141,7 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
   const cpuUsage = process.cpuUsage(cpu);
   record(`${name}: indexing 1,000,000 messages without a pause`, (performance.now() - startedAt) / 1_000, 's');
   record(
-    `${name}: processor time of indexing one message, of this process`,
+    `${name}: processor time of this process to index one message`,
     (cpuUsage.user + cpuUsage.system) / MESSAGE_COUNT,
     'µs',
   );
@@ -161,7 +161,7 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
     const worstMs = durations.at(-1) ?? 0;
     worstSearchMs = Math.max(worstSearchMs, worstMs);
     record(`${name}: ${caseName}: median until complete`, durations[ROUND_COUNT >> 1] ?? 0, 'ms');
-    record(`${name}: ${caseName}: maximum of ${ROUND_COUNT}`, worstMs, 'ms');
+    record(`${name}: ${caseName}: maximum of ${ROUND_COUNT} rounds`, worstMs, 'ms');
   }
   record(`${name}: slowest complete search`, worstSearchMs, 'ms', 'under 100');
   record(`${name}: slowest single call`, worstCallMs, 'ms', 'under 100');

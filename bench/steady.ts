@@ -14,7 +14,7 @@ interface SteadyLoad {
   readonly key: string;
   readonly perSecond: number;
   readonly seconds: number;
-  /** Size of the message member. */
+  /** The size of the member `message` of each request. */
   readonly messageBytes: number;
   readonly idsFile: string;
 }

@@ -1,7 +1,7 @@
 /**
  * Measures the number of webhooks that a node sends per second to a receiver in a process of its own. Also measures how
- * much an endpoint that subscribes to all types reduces the rates of accepting and delivering. Two services, with and
- * without an endpoint, are measured in alternating rounds with the same load. Other load on the machine affects the
+ * much an endpoint that subscribes to all event types reduces the rates of accepting and delivering. Two services, with
+ * and without an endpoint, are measured in alternating rounds with the same load. Other load on the machine affects the
  * processor time less than the rates.
  */
 import { calculateMedian } from './median.ts';
@@ -102,7 +102,7 @@ async function benchWithReceiver(
       cpuUs.push(((subscribed.readCpuMs() - cpuBeforeMs) * 1_000) / count);
     }
     record('webhooks sent to one endpoint', calculateMedian(rates), '/s');
-    record('processor time of one webhook, with fan-out and record', calculateMedian(cpuUs), 'µs');
+    record('processor time of one webhook, including fan-out and recording', calculateMedian(cpuUs), 'µs');
     await stopAndRemove(subscribed);
   });
 }
@@ -140,7 +140,7 @@ function recordRatios(
   record(`${measure} without an endpoint`, withoutEndpoint.perSecond, '/s');
   record(`${measure} with a subscription to all events`, subscribed.perSecond, '/s');
   record(
-    `${measure} with a subscription to all events over without`,
+    `${measure} with a subscription to all events, relative to no endpoint`,
     subscribed.perSecond / withoutEndpoint.perSecond,
     'ratio',
     '0.9',

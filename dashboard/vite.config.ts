@@ -8,7 +8,7 @@ export default defineConfig({
   build: {
     outDir: 'dist',
     emptyOutDir: true,
-    // Every asset is a separate file, because the content security policy allows no data: script or style.
+    // Every asset is a separate file, because the content security policy allows no script or style in a `data:` URL.
     assetsInlineLimit: 0,
     target: 'es2022',
     reportCompressedSize: false,

@@ -36,7 +36,7 @@ export interface DemoOptions {
   readonly listen: string;
   readonly operatorListen: string;
   readonly seed: number;
-  /** A fixed time in ms since the epoch, with the same keys on every run; null for the clock of the machine. */
+  /** A fixed time in ms since the epoch, with which every run has the same keys; null for the clock of the machine. */
   readonly now: number | null;
   /** True if live traffic starts after the history is written. */
   readonly hasLiveTraffic: boolean;

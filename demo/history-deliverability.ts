@@ -1,6 +1,7 @@
 /**
  * Counts the messages of the history by mailbox provider, recipient domain, account and sending domain, like
- * observability/deliverability.ts, but by the time of each event. The demo has few keys, so each row contains all keys.
+ * observability/deliverability.ts, but by the time of each event. The demo has few domains and accounts, so each row
+ * contains all of them.
  */
 import {
   createKeyCounts,

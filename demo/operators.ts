@@ -1,6 +1,6 @@
 /**
  * Defines the actions of operators in the history on accounts, keys, domains, suppression lists and messages. Each
- * action calls the store like a command, so the audit log has the entries of a real service.
+ * action calls the store as a command does, so the audit log has the entries of a real service.
  */
 
 import type { Settings } from '../src/config/settings.ts';

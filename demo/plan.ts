@@ -26,7 +26,7 @@ const PREVIOUS_DAY_SHARE = 0.22;
 const PEAK_SHARE = 0.08;
 /** The mean age of a message of the traffic peak. */
 const PEAK_MEAN_AGE_MS = 80 * MINUTE_MS;
-/** The hour of the day (UTC) with the most traffic, and the hours from it to the hour with much less. */
+/** The hour of the day (UTC) with the most traffic, and the number of hours until the traffic is much lower. */
 const BUSIEST_HOUR = 12;
 const BUSY_HOURS = 6;
 const NIGHT_WEIGHT = 0.2;

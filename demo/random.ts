@@ -9,7 +9,7 @@ export interface Random {
   /** Returns an integer from `min` to `max`, both inclusive. */
   pickInteger(min: number, max: number): number;
   pick<T>(items: readonly T[]): T;
-  /** Returns one of the keys with the probability of its weight. */
+  /** Returns one of the keys. The probability of a key is proportional to its weight. */
   pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K;
   /** Returns random bytes for keys. */
   generateBytes(count: number): Buffer;

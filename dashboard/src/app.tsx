@@ -26,7 +26,7 @@ export function App() {
   const [search] = useSearchParams();
   const [location] = useLocation();
   const link = location === '/sign-in' ? search.get('link') : null;
-  // A session requires the session secret, so the request for the session is omitted.
+  // Without a session secret there is no session, so the request for the session is omitted.
   if (link !== null && readSessionSecret() === null) return <SignInWithLink link={link} />;
   return <SessionGate link={link} refused={search.get('refused') === 'link'} />;
 }

@@ -33,7 +33,7 @@ export function parseListen(text: string): Parsed<HostPort> {
       `${quote(text)} is a unix socket, which this setting does not support; give an address such as :8080`,
     );
   const port = parseCount(text.slice(colonIndex + 1), 0, 65535);
-  if (!port.ok) return createFault(`${quote(text)} has no port from 0 to 65535, as in 127.0.0.1:8080`);
+  if (!port.ok) return createFault(`${quote(text)} has no port from 0 to 65535; give one, as in 127.0.0.1:8080`);
   const hostText = text.slice(0, colonIndex);
   if (hostText === '') return createParsed({ host: '0.0.0.0', port: port.value });
   const isBracketed = hostText.startsWith('[') && hostText.endsWith(']');
@@ -59,7 +59,7 @@ export function parseHttpListen(text: string): Parsed<HttpListen> {
   const lengthBytes = Buffer.byteLength(socketPath);
   if (lengthBytes > MAX_SOCKET_PATH_BYTES)
     return createFault(
-      `${quote(text)} has a path of ${lengthBytes} bytes, and a unix socket has at most ${MAX_SOCKET_PATH_BYTES}; choose a shorter path such as unix:/run/postrider/api.sock`,
+      `${quote(text)} has a path of ${lengthBytes} bytes, and the limit is ${MAX_SOCKET_PATH_BYTES} bytes; choose a shorter path such as unix:/run/postrider/api.sock`,
     );
   return createParsed({ socketPath });
 }

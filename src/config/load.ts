@@ -257,7 +257,7 @@ function checkVariableName(name: string, source: Source): void {
   if (name.endsWith(FILE_SUFFIX) && SETTING_NAMES.includes(name.slice(0, -FILE_SUFFIX.length))) {
     const settingName = name.slice(0, -FILE_SUFFIX.length);
     throw new SettingsError(
-      `${name} in ${describeSource(source)} is not a setting: ${settingName} does not contain a secret; set ${settingName}`,
+      `${name} in ${describeSource(source)} is not a setting: only the value of a setting that contains a secret can be in a file; set ${settingName}`,
     );
   }
   const hint = formatSuggestion(name, ALL_VARIABLE_NAMES) || '; `postrider config` lists them';
@@ -333,12 +333,12 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
     );
   }
   if (roles.has('operator') && isUnixSocket(operatorListen) && operatorPassword === null) {
-    // The sign-in link of a start without a password is the URL of a loopback address.
-    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatListen(operatorListen)} is for a proxy`;
+    // Without a password, the operator signs in with a link to a loopback address. A unix socket has no such address.
+    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatListen(operatorListen)} is a unix socket, which needs a password`;
     throw new SettingsError(`${problem}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
   }
   if (roles.has('operator') && !isLocalListen(operatorListen) && operatorPassword === null) {
-    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatListen(operatorListen)} accepts other machines`;
+    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatListen(operatorListen)} accepts connections from other machines`;
     throw new SettingsError(`${problem}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
   }
 }

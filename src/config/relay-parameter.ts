@@ -5,7 +5,7 @@
 
 /** The form that Amazon SES requires of the name of a configuration set. */
 const NAME_FORM = /^[A-Za-z0-9_-]{1,64}$/;
-export const RELAY_PARAMETER_FORM_TEXT = 'a name of letters, digits, - and _, at most 64';
+export const RELAY_PARAMETER_FORM_TEXT = 'a name of at most 64 letters, digits, - and _';
 
 export function isRelayParameterValue(text: string): boolean {
   return NAME_FORM.test(text);

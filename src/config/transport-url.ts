@@ -73,7 +73,7 @@ function parseSes(afterScheme: string, maskedUrl: string): Parsed<TransportSetti
   if (region.includes('@'))
     return createFault(`${maskedUrl} must not contain credentials; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY`);
   if (!/^[a-z0-9]+(?:-[a-z0-9]+)+$/.test(region))
-    return createFault(`${maskedUrl} names no region, as in ${SES_EXAMPLE}`);
+    return createFault(`${maskedUrl} names no region; give one, as in ${SES_EXAMPLE}`);
   const parameters = new Map<string, string>();
   for (const parameterText of queryIndex === -1 ? [] : afterScheme.slice(queryIndex + 1).split('&')) {
     const equalsIndex = parameterText.indexOf('=');
@@ -200,7 +200,7 @@ function parseHostPort(text: string, defaultPort: number, maskedUrl: string): Pa
   if (host === '') return createFault(`${maskedUrl} has no host; add one, as in ${EXAMPLE}`);
   if (!isHost(host)) return createFault(`${maskedUrl} has no valid host; give a name or an address, as in ${EXAMPLE}`);
   const port = colonIndex === -1 ? createParsed(defaultPort) : parseCount(text.slice(colonIndex + 1), 1, 65535);
-  if (!port.ok) return createFault(`${maskedUrl} has no port from 1 to 65535, as in ${EXAMPLE}`);
+  if (!port.ok) return createFault(`${maskedUrl} has no port from 1 to 65535; give one, as in ${EXAMPLE}`);
   return createParsed({ host, port: port.value });
 }
 

@@ -2,8 +2,9 @@
  * Counts messages by mailbox provider, recipient domain, account and sending domain, and writes the rows of these series to the
  * store.
  *
- * An event increases the counts of one group: account, sending domain and recipient domain. Once per second, the groups are added to
- * the series of every span. A group whose mailbox provider is being looked up waits for the answer for at most `MAX_WAIT_MS`.
+ * A group contains the counts of one combination of account, sending domain and recipient domain, and an event
+ * increases the counts of one group. Once per second, the groups are added to the series of every span. A group whose
+ * mailbox provider is being looked up waits for the answer for at most `MAX_WAIT_MS`.
  *
  * Guarantees: a count never waits for a write or a lookup. Memory and rows are bounded (`MAX_GROUPS`, `MAX_COUNTED_KEYS`), and the sum of a
  * row is exact for any number of keys. A write replaces the whole row, so a repeated write counts no message twice. A process that is
@@ -273,7 +274,7 @@ export function createDeliverabilityHandlers({ count }: DeliverabilityCounter): 
         if (bucket === null) return;
         addTime(counts.latencies, bucket);
         if (reportedBy === null) return;
-        // Only the delivery event of a provider makes a message `delivered`, so it also confirms the delivery.
+        // Of all reports, only the delivery event of a provider sets `delivered`, so it also confirms the delivery.
         counts.confirmed += 1;
         addTime(counts.confirmations, bucket);
       });

@@ -253,7 +253,7 @@ export const LOG_EVENTS = {
     level: 'info',
     fields: ['node', 'notificationId', 'target', 'id', 'durationMs'],
     meaning:
-      'A target accepted a notification. `id` is the message of a notification by mail; `postrider message show ID` shows its delivery.',
+      'A target accepted a notification. For a notification by mail, `id` is the id of its message, and `postrider message show ID` shows the delivery.',
   },
   'notification.attempt_failed': {
     level: 'warn',

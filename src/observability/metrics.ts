@@ -452,7 +452,7 @@ export function createMetricHandlers(metrics: Metrics): Handlers {
       metrics.countStateEntry('delivered');
       if (reportedBy === null) return;
       metrics.countReport('delivered');
-      // Only the delivery event of a provider makes a message `delivered`, so it also confirms the delivery.
+      // Of all reports, only the delivery event of a provider sets `delivered`, so it also confirms the delivery.
       if (acceptedAt !== null) metrics.recordConfirmation(at - acceptedAt);
     },
     'message.confirmed': ({ at, acceptedAt }) => {

@@ -253,7 +253,7 @@ function parseChange(input: AccountChangeInput, now: number): Result<AccountChan
     if (!isRemoved && !isRelayParameterValue(sesConfigurationSet))
       return createInvalid(
         'sesConfigurationSet',
-        `${quote(sesConfigurationSet)} is not ${RELAY_PARAMETER_FORM_TEXT}; give the name of a configuration set of Amazon SES, or none`,
+        `${quote(sesConfigurationSet)} is not ${RELAY_PARAMETER_FORM_TEXT}; give the name of a configuration set of Amazon SES, or none to remove it`,
       );
     change.sesConfigurationSet = isRemoved ? null : sesConfigurationSet;
   }

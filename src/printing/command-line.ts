@@ -6,7 +6,7 @@
 /** Returns the command `postrider WORD…`. Each word that a shell would change is quoted. */
 export function formatCommandLine(words: readonly string[]): string {
   const firstDashIndex = words.findIndex((word, index) => index > 1 && word.startsWith('-'));
-  // A word after the first two that begins with a dash is a value, not an option.
+  // The first two words are the command. A later word that begins with a dash is a value, not an option.
   const allWords = firstDashIndex === -1 ? words : [...words.slice(0, 2), '--', ...words.slice(2)];
   return `postrider ${allWords.map(quoteForShell).join(' ')}`;
 }

@@ -52,7 +52,7 @@ const WRONG_SOCKETS: WrongRow = [
   ['unix:', 'unix:/run/postrider/api.sock'],
   ['unix:api.sock', 'unix:/run/postrider/api.sock'],
   ['unix:/run/', 'unix:/run/postrider/api.sock'],
-  [`unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and a unix socket has at most 103'],
+  [`unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and the limit is 103 bytes'],
 ];
 
 /** Wrong values of a setting with the user names and passwords of a provider's events. */

@@ -174,7 +174,7 @@ export function createClient(options: ClientOptions): Client {
         if ('id' in outcome) return { ...outcome, idempotencyKey, attempts };
         if (!REFUSALS.includes(outcome.kind)) mayBeAccepted = true;
         const pauseMs = (outcome.retryAfterMs ?? 0) + BACKOFF_MS * 2 ** (attempts - 1) * (0.5 + random() / 2);
-        // If a limit is NaN, a comparison is false and the attempts end.
+        // If a limit is NaN, the comparison with this limit is false, so the attempts end.
         const isRepeated =
           RETRYABLE.includes(outcome.kind) && attempts < maxAttempts && clock.now() + pauseMs < deadline;
         if (!isRepeated) throw createError(outcome);

@@ -222,7 +222,10 @@ function FigureCells({ figures, periods, lockThresholds }: FigureCellsProps) {
   );
 }
 
-/** Compares the accepted messages per hour, because the last step of the range has not ended. */
+/**
+ * Compares the accepted messages per hour. The last step of the range has not ended, so the range is shorter than the
+ * previous period.
+ */
 function compareAccepted({ accepted, previous }: ComparedFigures, { from, until, previousFrom }: Periods) {
   if (previous.accepted === 0) return null;
   const elapsedMs = Date.parse(until) - Date.parse(from);

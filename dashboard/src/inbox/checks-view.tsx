@@ -27,7 +27,7 @@ export function ChecksView({ message: { checks, htmlBytes } }: { readonly messag
 }
 
 function Finding({ check: { level, title, code, reason, remedy, count, places } }: { readonly check: Check }) {
-  // Two places in the message may have equal members, so the key includes the index.
+  // Two places may have the same part, line and excerpt, so the key includes the index.
   const rows = places.map((place, index) => ({ ...place, key: `${index} ${place.line}` }));
   return (
     <li>

@@ -22,7 +22,7 @@ interface MatchCountProps {
   readonly isEnabled: boolean;
 }
 
-/** The key is not the topic `messages`: a live update would count the messages again. */
+/** The key is not the topic `messages`, because each live update would then count the messages again. */
 export const MATCH_COUNT_KEY = 'message-matches';
 
 export function MatchCount({ filters, isEnabled }: MatchCountProps) {

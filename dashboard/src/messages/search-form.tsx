@@ -48,7 +48,10 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
             isInline
             {...(filters.reply === undefined
               ? {}
-              : { description: 'Replies to delivered messages are searched only with the state delivered.' })}
+              : {
+                  description:
+                    'Replies to delivered messages are searched only if the filter State includes delivered.',
+                })}
           />
         </div>
         <Group gap="xs">

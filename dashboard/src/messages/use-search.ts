@@ -51,7 +51,7 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
   const fetchPage = (cursor: string) =>
     get<MessagePage>('/messages', { ...filters, cursor, waitReason, limit: PAGE_SIZE });
 
-  // The key is not the topic `messages`: a live update would reload every page and move the rows.
+  // The key is not the topic `messages`, because each live update would then reload every page and move the rows.
   const results = useInfiniteQuery({
     queryKey: ['found', filters, firstCursor],
     queryFn: ({ pageParam }) => fetchPage(pageParam),

@@ -153,7 +153,7 @@ function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentPro
         <div className="list-foot">
           <span className="sentence">
             {by === 'account'
-              ? 'The service locks an account by its rates of the last 7 days. The account page shows the counts.'
+              ? 'The service locks an account based on its bounce and complaint rates of the last 7 days. The account page shows the numbers of bounces and complaints.'
               : 'The second line of a figure is its change from the previous period. Accepted messages are compared per hour. Select a row to see its figures over time.'}
           </span>
         </div>

@@ -11,7 +11,7 @@ interface NewRowsButtonProps {
   readonly hasMore?: boolean;
   /** The number of shown rows that no longer match the filter. They are announced if no row is new. */
   readonly outdatedCount?: number;
-  /** The singular of the rows, such as `message`. */
+  /** The singular noun for a row, such as `message`. */
   readonly noun: string;
   readonly nounPlural?: string;
   readonly onShow: () => void;

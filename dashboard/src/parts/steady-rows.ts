@@ -64,7 +64,7 @@ export function useSteadyRows<R extends Row>(
     ...merged,
     showNew: () => {
       list.current = null;
-      // The rows are in a ref, so the list is rendered again by this change.
+      // The rows are in a ref, whose change causes no rendering. This change of the state renders the list again.
       setShownCount((count) => count + 1);
     },
   };

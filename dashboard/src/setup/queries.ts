@@ -4,7 +4,10 @@ import { useQuery } from '@tanstack/react-query';
 import type { Setup } from '../../../src/operations/setup/schemas.ts';
 import { get } from '../api/client';
 
-/** The refetch interval. A restart with changed settings and a provider event publish no topic. */
+/**
+ * The interval between two requests. The request is repeated, because neither a restart with changed settings nor a
+ * provider event publishes a topic.
+ */
 const REFRESH_INTERVAL_MS = 10_000;
 
 export function useSetup() {

@@ -1,4 +1,4 @@
-/** The deliveries of an endpoint with their attempts, newest first, with replays. */
+/** The deliveries of an endpoint with their attempts, newest first, and the actions that replay deliveries. */
 import { Button, Group, SegmentedControl, Title } from '@mantine/core';
 import { useState } from 'react';
 import { DELIVERY_STATUSES, type DeliveryStatus } from '../../../src/model/webhook.ts';

@@ -91,7 +91,7 @@ test.each(PUBLIC_SPECS.map(({ name }) => [name]))(
   '%s does not contain a secret and is not read from a file',
   (name) => {
     expect(() => loadSettings({ [`${name}_FILE`]: '/run/secrets/value' }, null, createFileReader('x'))).toThrow(
-      `${name}_FILE in the environment is not a setting: ${name} does not contain a secret; set ${name}`,
+      `${name}_FILE in the environment is not a setting: only the value of a setting that contains a secret can be in a file; set ${name}`,
     );
   },
 );

@@ -156,8 +156,8 @@ describe('POSTRIDER_TRANSPORT', () => {
     ['smtp://smtp.postmarkapp.com?configuration-set=a', 'the unknown parameter "configuration-set"'],
     ['smtp://smtp.postmarkapp.com?sream=a', 'did you mean stream?'],
     ['smtp://smtp.postmarkapp.com?provider=postal&stream=a', 'the unknown parameter "stream"'],
-    ['smtp://smtp.postmarkapp.com?stream=a%0D%0AX-A:%20b', 'stream must be a name of letters'],
-    ['smtp://smtp.postmarkapp.com?stream=', 'stream must be a name of letters'],
+    ['smtp://smtp.postmarkapp.com?stream=a%0D%0AX-A:%20b', 'stream must be a name of at most 64 letters'],
+    ['smtp://smtp.postmarkapp.com?stream=', 'stream must be a name of at most 64 letters'],
     ['smtp://email-smtp.eu-west-1.amazonaws.com?configuration-set=a%20b', 'configuration-set must be a name'],
   ])('%j is refused in one line: %s', (text, part) => {
     const parseResult = parseTransport(text);
