@@ -2,9 +2,9 @@
  * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN). Each path has one receiver: `/ses` for the
  * messages of SNS, and `/events/PROVIDER` for the events of each other provider.
  *
- * Guarantees: each request gets one response, or its connection is closed. Each 404 response below `/events/` is
- * published as `report.refused`. If a receiver throws, the response is 500 and the error is reported. If the server
- * cannot listen, `start` rejects with a one-line Error that names the setting and the address.
+ * Guarantees: each request gets one response, or its connection is closed. Each 404 response to a path below `/events/`
+ * is published as the event `report.refused`. If a receiver throws, the response is 500 and the error is reported. If
+ * the server cannot listen, `start` rejects with a one-line Error that names the setting and the address.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Clock } from '../clock.ts';

@@ -20,9 +20,12 @@ const DISCONNECT_CODES: readonly string[] = ['ECONNRESET', 'EPIPE', 'HPE_INVALID
 /** The time limits of a request, in milliseconds. The names, except `bodyTimeout`, are those of `node:http`. */
 export interface RequestTimeLimits {
   readonly headersTimeout: number;
-  /** Maximum time from the end of the header fields to the end of the body. The receiver chooses the response. */
+  /**
+   * Maximum time from the end of the header fields to the end of the body. If it is exceeded, the receiver chooses the
+   * response.
+   */
   readonly bodyTimeout: number;
-  /** Maximum time of the whole request. The response is 408. */
+  /** Maximum time of the whole request. If it is exceeded, the response is 408. */
   readonly requestTimeout: number;
   readonly connectionsCheckingInterval: number;
 }
@@ -66,7 +69,7 @@ export interface EventServer {
 
 /**
  * Creates an HTTPS server, or an HTTP server if `certificate` is null. The server calls `onBrokenRequest` before it
- * responds to a request that is not valid HTTP, is too slow or has too large header fields.
+ * responds to a request that is not valid HTTP, is too slow, or whose header fields are too large.
  */
 export function createEventServer(
   certificate: CertificatePair | null,

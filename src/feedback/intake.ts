@@ -76,8 +76,7 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
 }
 
 /**
- * Returns true if the report contains only the key of a request without events, and matched no message. The receiver
- * counts such a request.
+ * Returns true if the report recorded only the key of a request without events. The receiver counts such a request.
  */
 function isUnusedKey({ kind }: FeedbackResult, { isProviderEvent, events }: FeedbackReport): boolean {
   return kind === 'unrelated' && isProviderEvent === true && events.length === 0;

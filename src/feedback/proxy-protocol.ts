@@ -2,8 +2,9 @@
  * Parses the header of the PROXY protocol, versions 1 and 2 (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2).
  * A TCP proxy sends the header first, to report the address of its client.
  *
- * Guarantees: no function throws. The size of a header is bounded. Bytes that begin like neither version are `malformed`
- * as soon as the first wrong byte is received. A wrong field is found when the header is complete, at the latest.
+ * Guarantees: no function throws. The size of a header is bounded. Bytes that do not match the beginning of either
+ * version are `malformed` as soon as the first wrong byte is received. A wrong field is reported at the latest when the
+ * header is complete.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 
@@ -12,7 +13,10 @@ export const MAX_PROXY_HEADER_BYTES = 2_048;
 const MAX_V1_BYTES = 107;
 const V1_PREFIX = Buffer.from('PROXY ', 'latin1');
 const V2_SIGNATURE = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
-/** The size of the signature, the version and command, the address family, and the length of the remaining header. */
+/**
+ * The total size of the fields that every header of version 2 has: signature, version and command, address family, and
+ * length of the remaining header.
+ */
 const V2_FIXED_BYTES = 16;
 
 export type ProxyHeader =

@@ -52,7 +52,7 @@ export interface ThreadReaderParts<Value> {
   readonly module: URL;
   /** The name of the thread in diagnostic tools. */
   readonly name: string;
-  /** The operation in the parameters of `onError`. */
+  /** The value of `operation` in calls of `onError`. */
   readonly operation: string;
   /** The maximum time for one job. */
   readonly timeoutMs: number;

@@ -18,7 +18,7 @@ export interface Account {
   readonly name: string;
   readonly createdAt: number;
   readonly locked: { readonly reason: string; readonly at: number } | null;
-  /** The text of the reputation warning, which names the count and its limit. Null below half of every threshold. */
+  /** The text of the reputation warning, which names the count and its limit. Null if there is no warning. */
   readonly warning: string | null;
   readonly thresholds: Thresholds;
   readonly limits: AccountLimits;
@@ -293,10 +293,10 @@ const LATE_BOUNCE: Readonly<ReputationDelta> = { emails: 0, bounces: 1, complain
 const COMPLAINT: Readonly<ReputationDelta> = { emails: 0, bounces: 0, complaints: 1 };
 
 /**
- * Returns the numbers that a change of state, or a report after the end of a message, adds to the reputation counts.
+ * Returns the numbers that a change of state, or a report about an ended message, adds to the reputation counts.
  * Returns null if all numbers are zero. A message counts as one email at its first change to `delivered`, `bounced` or
- * `complained`. `isNew` is true for the first hard bounce that suppresses the recipient, and for the first complaint of a
- * recipient in the window.
+ * `complained`. `isNew` is true for the first hard bounce that suppresses the recipient, and for the first complaint of
+ * a recipient in the window.
  */
 export function getReputationDelta(from: State, to: State, isNew: boolean): Readonly<ReputationDelta> | null {
   const wasCounted = from === 'delivered' || from === 'bounced';

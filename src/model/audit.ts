@@ -134,7 +134,7 @@ export function toAuditedImport(
   };
 }
 
-/** The action of the audit log entry of a run over the messages that match a filter. */
+/** The action of the audit log entry of a run, which changes all messages that match a filter. */
 export const BULK_AUDIT_ACTION = 'message.change';
 
 interface BulkCounts {

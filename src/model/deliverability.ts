@@ -7,8 +7,8 @@ import { FAILURE_CLASSES } from './failure.ts';
 import { addCounts, formatLatencies, HOUR_MS, type Latencies, parseLatencies } from './traffic.ts';
 
 /**
- * The series, by the parts of their keys. The key of a series with several parts is the parts, separated by `/`. An account is the
- * number of the account.
+ * The series. The name of a series lists the parts of its keys. The parts of a key are separated by `/`. The part
+ * `account` is the number of the account.
  */
 export const SERIES = [
   'provider',
@@ -37,8 +37,9 @@ export const SPAN_RETENTIONS: readonly { readonly spanMs: SpanMs; readonly reten
 ];
 
 /**
- * `deferred`: attempts that were deferred. `ended`: messages that became `delivered`, and messages that an attempt bounced. `bounced`
- * also contains messages that a later report bounced. `hard`, `soft` and `block`: the bounced messages by the class of the failure.
+ * `deferred`: attempts that were deferred. `ended`: messages that became `delivered`, and messages that became
+ * `bounced` because of an attempt. `bounced` also includes messages that became `bounced` because of a later report.
+ * `hard`, `soft` and `block`: the bounced messages by the class of the failure.
  */
 export const DELIVERABILITY_COUNTS = [
   'accepted',
@@ -79,7 +80,7 @@ export interface DeliverabilityRow {
 /** A stored row of any node. */
 export type StoredDeliverabilityRow = Pick<DeliverabilityRow, 'at' | 'counts'>;
 
-/** The key of the sum of all keys that a row does not contain. No other key is empty. */
+/** The key under which a row contains the sum of all keys that it does not list. No other key is empty. */
 export const REMAINDER_KEY = '';
 
 export function createKeyCounts(): MutableKeyCounts {

@@ -99,8 +99,9 @@ export const BREAKER_STATES: readonly BreakerState[] = ['closed', 'half-open', '
 export type ServiceEvent =
   // ── Messages ──
   /**
-   * The message was committed. It was submitted by a client, as a notification, or again by an operator. For a client,
-   * `tookMs` is the time from the check of the key to the 201 response. Otherwise, it is the time since the acceptance.
+   * The message was committed. A client submitted it, Postrider created it as a notification, or an operator submitted
+   * it again. For a client, `tookMs` is the time from the check of the key to the 201 response. Otherwise, it is the
+   * time since the acceptance.
    */
   | Event<
       'message.accepted',
@@ -150,7 +151,7 @@ export type ServiceEvent =
     >
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
-  /** An attempt ended. Its outcome may not be recorded yet: a separate event reports the recording. */
+  /** An attempt ended. Its outcome may not be recorded yet; another event is published when it is recorded. */
   | Event<'attempt.ended', MessageMembers & { attempts: number; attempt: Attempt }>
   /** The next hop refused this service, not the message. `reason` is one of `ALARMING_REASONS`. */
   | Event<'attempt.alarm_raised', MessageMembers & { attempts: number; attempt: Attempt; reason: AlarmReason }>
@@ -184,7 +185,7 @@ export type ServiceEvent =
   /** A subscription to the provider's notifications was confirmed or cancelled. */
   | Event<'subscription.changed', { detail: string }>
   // ── Accounts, domains and changes by operators ──
-  /** This node read changed accounts, keys or domains. Any process may have changed them. */
+  /** This node read accounts, keys or domains that have changed. Any process may have changed them. */
   | Event<'account.changed' | 'domain.changed'>
   | Event<'account.locked' | 'account.warned', { accountId: number; reason: string }>
   | Event<'domain.authenticated' | 'domain.recovered' | 'domain.failing' | 'domain.blocked', { domain: string }>

@@ -196,8 +196,9 @@ function decideStateChange(
 }
 
 /**
- * Returns true if a report about a message that is already `bounced` suppresses the recipient: the earlier bounce suppressed no
- * recipient. A second report about the same bounce suppresses no recipient, because an operator may have removed the suppression.
+ * Returns true if a report about a message that is already `bounced` suppresses the recipient. It does so only if the
+ * earlier bounce suppressed no recipient. A second report about the same bounce suppresses no recipient, because an
+ * operator may have removed the suppression.
  */
 function suppressesBounced(
   { state, hasHardFailure, hasReportedBounce }: ReportedMessage,

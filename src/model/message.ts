@@ -29,7 +29,9 @@ export interface NewMessage {
   /** Lower-case UUIDv7 of `MessageIdGenerator`. It is greater than every earlier id of this generator. */
   readonly id: string;
   readonly accountId: number;
-  /** The API key. A message with `NOTIFICATION_KEY_ID` is outside the limits, and is accepted for a locked account. */
+  /**
+   * The API key. A message with `NOTIFICATION_KEY_ID` is exempt from the limits, and is accepted for a locked account.
+   */
   readonly keyId: number;
   readonly acceptedAt: number;
   readonly to: string;
@@ -46,8 +48,8 @@ export interface NewMessage {
   /** The lease, if this node sends the message from memory. Null if the message is queued and due at once. */
   readonly lease: Lease | null;
   /**
-   * The source of a local answer that suppresses the message, independent of the suppression list. The history records
-   * this source as the cause.
+   * The source of a local answer that suppresses the message, independently of the suppression list. The history
+   * records this source as the cause.
    */
   readonly suppressedBy: string | null;
   /** The ended message that this message submits again, or null. The history names it. Default: null. */
@@ -192,7 +194,7 @@ export type StateFilter = State | 'deferred';
  */
 export const VERBS_WITHOUT_OUTCOME = ['resent', 'resend-of', 'retried', 'recovered', 'confirmed'] as const;
 
-/** Returns the words of the last outcome: the reply of the next hop, the reported diagnostic, or the recorded reason. */
+/** Returns the text of the last outcome: the reply of the next hop, the reported diagnostic, or the recorded reason. */
 export function getOutcomeText(outcome: Pick<LastOutcome, 'detail' | 'failure'> | null): string | null {
   return outcome?.failure?.diagnostic ?? outcome?.detail ?? null;
 }
@@ -261,7 +263,9 @@ export type ResendResult =
 export const BULK_ACTIONS = ['retry', 'cancel', 'resend'] as const;
 export type BulkAction = (typeof BULK_ACTIONS)[number];
 
-/** One batch of an action on the messages that match a filter. A run consists of batches, one transaction each. */
+/**
+ * One batch of a run. A run performs an action on all messages that match a filter, in batches of one transaction each.
+ */
 export interface BulkStep {
   readonly action: BulkAction;
   readonly targets: readonly ResendRequest[];
@@ -629,7 +633,7 @@ export function createResendOfEntry(id: string, at: number): EntryWithoutAttempt
 /**
  * Decides the change of a message whose lease expired without an outcome: the new state, the history entry, and whether
  * the attempt count is reduced. `isMarked` is true if the message may have been sent under the lease. Leases are marked
- * only under `hold`.
+ * only if POSTRIDER_ON_UNCERTAIN is `hold`.
  */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',

@@ -10,7 +10,10 @@ export interface NotificationSenderFault {
   readonly remedy: string;
 }
 
-/** The sending domain with the name, or its nearest parent that allows subdomains, from the result of `find`. */
+/**
+ * Returns the sending domain with the name, or its nearest parent domain if the parent allows subdomains. Returns null
+ * if there is none.
+ */
 export function findSenderDomain(name: string, find: (name: string) => SendingDomain | null): SendingDomain | null {
   for (const candidate of listDomainCandidates(name)) {
     const domain = find(candidate);

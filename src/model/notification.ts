@@ -1,5 +1,5 @@
 /**
- * The types of notifications to operators, and the rules that decide of which items operators are notified. Pure. All
+ * The types of notifications to operators, and the rules that decide which items are announced to operators. Pure. All
  * times are in milliseconds since the epoch.
  *
  * A check compares the items that need attention now with the stored states of the earlier items. The result contains
@@ -81,8 +81,8 @@ export interface AttentionPlan {
 export interface CurrentAttention {
   readonly items: readonly AttentionItem[];
   /**
-   * The codes of which more items exist than the limit of the query. A missing item of such a code has not necessarily
-   * ended.
+   * The codes whose items may be incomplete, because the query has a limit. A missing item of such a code has not
+   * necessarily ended.
    */
   readonly incompleteCodes: ReadonlySet<AttentionCode>;
 }

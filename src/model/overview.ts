@@ -79,7 +79,10 @@ export interface ChangeFeedPosition {
   readonly newestId: string | null;
   /** The id of the newest audit log entry, or 0 without an entry. */
   readonly newestAuditId: number;
-  /** The sum of recent counts of all nodes, and the sum of those counts that can suppress addresses. */
+  /**
+   * The sum of the recent traffic counts of all nodes, and the part of the sum that can suppress addresses: bounces and
+   * complaints.
+   */
   readonly recentCounts: number;
   readonly suppressingCounts: number;
 }

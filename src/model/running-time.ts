@@ -79,8 +79,8 @@ export function computeAgeCutoff({ ranMs, segments }: RunningTime, ageMs: number
   for (const [index, { fromMs, aheadMs, leastAt }] of segments.entries()) {
     const end = segments[index + 1]?.fromMs ?? Number.POSITIVE_INFINITY;
     if (end < windowStartMs) continue;
-    // In the segment that contains the start of the window, this start is the cutoff. Later segments are entirely
-    // within the window.
+    // The window is the last `ageMs` of the running time. In the segment that contains the start of the window, this
+    // start is the cutoff. Later segments are entirely within the window.
     cutoff = Math.min(
       cutoff,
       index === 0 || fromMs < windowStartMs ? Math.min(windowStartMs, end) + aheadMs : leastAt - 1,

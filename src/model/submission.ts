@@ -105,7 +105,7 @@ function findUnpairedSurrogate(field: string, value: string): ValidationFault | 
 }
 
 /**
- * Returns the fault of a subject, or null. The checks are line breaks first, then other control characters, then the
+ * Returns the fault of a subject, or null. Line breaks are reported first, then other control characters, then the
  * length.
  */
 function findSubjectFault(subject: string): string | null {

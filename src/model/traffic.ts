@@ -21,9 +21,10 @@ export const TRAFFIC_COUNTS = [
 ] as const;
 
 /**
- * `ended`: messages that reached a terminal state. This count excludes changes by reports after the end, and messages
- * that a command in another process cancelled. `alarmed`: refusals that concern this service itself, and attempts that
- * failed because the message could not be signed. `confirmed`: messages whose delivery the provider reported.
+ * `ended`: messages that reached a terminal state. This count excludes changes by reports about ended messages, and
+ * messages that a command in another process cancelled. `alarmed`: refusals that concern this service itself, and
+ * attempts that failed because the message could not be signed. `confirmed`: messages whose delivery the provider
+ * reported.
  */
 export type TrafficCount = (typeof TRAFFIC_COUNTS)[number];
 type TrafficCounts = Readonly<Record<TrafficCount, number>>;
@@ -119,9 +120,9 @@ export function readTrafficCounts(readColumn: (column: string) => number): Traff
   return Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, readColumn(name)])) as Record<TrafficCount, number>;
 }
 
-// Delivery times are counted in a histogram with a logarithmic scale: eight buckets per doubling, from 1 ms to about 50 days. The
-// error of a percentile is at most 10 % (2^(1/8) is 1.09) and half a millisecond of rounding. Times between 10 ms and 10 s need 80
-// buckets, about half a kilobyte of a row.
+// Delivery times are counted in a histogram with a logarithmic scale: eight buckets per doubling, from 1 ms to about 50
+// days. The error of a percentile is at most 10 % (2^(1/8) is 1.09), plus half a millisecond because of rounding. Times
+// between 10 ms and 10 s need 80 buckets, which take about half a kilobyte in a row.
 
 /** The number of messages by bucket. Buckets without messages are absent. */
 export type Latencies = ReadonlyMap<number, number>;

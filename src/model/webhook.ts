@@ -86,7 +86,10 @@ export const DELIVERY_RETENTION_MS = 30 * 24 * 3_600_000;
 /** The service disables an endpoint whose attempts have failed for this time without a success. */
 export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 
-/** The time of the last success is stored at most once in this time, so that successes write few rows of endpoints. */
+/**
+ * The minimum time between two updates of the stored time of the last success, so that successes rarely write to the
+ * store.
+ */
 export const LAST_SUCCESS_STEP_MS = 10_000;
 
 /** The maximum number of endpoints of an installation. */

@@ -1,6 +1,6 @@
 /**
- * Reads one event by a table of the names that a provider gives to the members of its events. The parsers of all providers
- * use this reader. The functions are pure and never throw.
+ * Reads one event with a table of the names that a provider gives to the members of its events. The parsers of all
+ * providers use this reader. The functions are pure and never throw.
  */
 import type { MemberResult } from './batch.ts';
 import {
@@ -115,7 +115,7 @@ export function createEventReader({ sources, meanings, listReason, requiredObjec
 /** Reads one event. */
 export type ReadEvent = (event: Json) => MemberResult;
 
-/** Returns true for a value that names nothing: undefined, null, an empty text and an empty array. */
+/** Returns true for undefined, null, an empty text and an empty array, which count as absent. */
 function isAbsent(value: unknown): boolean {
   return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }

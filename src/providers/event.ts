@@ -95,8 +95,8 @@ export interface ProviderEvent {
   /** The provider's id of the message, or null. Postrider uses it only if `messageId` is null. */
   readonly reference: string | null;
   /**
-   * The recipient as the provider writes it, or null if the event names no recipient. `UNREADABLE_RECIPIENT` if the member of the
-   * recipient is not one text.
+   * The recipient as the provider writes it, or null if the event names no recipient. `UNREADABLE_RECIPIENT` if the
+   * value of the recipient is not a single text.
    */
   readonly recipient: string | null;
   /** The time of the event in milliseconds since the epoch, or null. */

@@ -127,7 +127,8 @@ export function parseTime(value: unknown): number | null {
 
 /**
  * Returns the id of the message of Postrider that the value identifies, or null. The value is the id, the Message-ID of the
- * message, a metadata object with the member `postrider-id`, or such an object as JSON text. Of an array, the first element counts.
+ * message, a metadata object with the member `postrider-id`, or such an object as JSON text. If the value is an array,
+ * its first element is used.
  */
 export function findPostriderId(value: unknown): string | null {
   const [found] = toList(value);

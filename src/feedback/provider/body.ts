@@ -17,7 +17,7 @@ export interface BodyContext {
   readonly usesReferences: boolean;
 }
 
-/** The counts of members that cause no report, as in `ReadResult` of src/providers. */
+/** The counts of the batch members for which no report is created, as in `ReadResult` of src/providers. */
 interface MemberCounts {
   readonly ignored: number;
   readonly broken: number;
@@ -58,5 +58,5 @@ export type PackedBody =
   | { readonly kind: 'broken'; readonly reason: string }
   /** The request is not authenticated. `reason` is one line without secrets. */
   | { readonly kind: 'unauthenticated'; readonly reason: string }
-  /** The thread threw, because of a defect in Postrider. */
+  /** The thread threw an exception because of a defect in Postrider. */
   | { readonly kind: 'failed' };

@@ -79,7 +79,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       if (refusal !== null) return refusal;
       connections.markAuthenticated(request.socket);
     }
-    // The limit of the body and the signature apply to the bytes as they are sent.
+    // The size limit and the signature apply to the bytes of the body as they were sent, so an encoded body is refused.
     if (hasContentEncoding(request))
       return refuse('broken', 415, 'the request has a Content-Encoding; send the body without an encoding');
     const body = await bodies.read(request, MAX_BODY_BYTES);
@@ -170,7 +170,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return { provider, now: clock.now(), usesReferences: parts.usesReferences };
   }
 
-  /** Records the reports. A report without events only records the key of a request, and is not counted. */
+  /** Records the reports. A report without events is not counted, because it only records the key of a request. */
   async function recordAll(reports: readonly FeedbackReport[]): Promise<RecordCounts> {
     const failures: unknown[] = [];
     const counts = { recorded: 0, unmatched: 0 };

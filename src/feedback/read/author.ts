@@ -14,8 +14,8 @@ import { containsPhrase } from './phrases.ts';
 export type AuthorKind = 'server' | 'machine' | 'person';
 
 /**
- * Returns true if the message is a reply. A bounce is never a reply, so a reply is from a person, even if its author
- * looks like a server.
+ * Returns true if the message is a reply: its subject begins with `Re:`, or it has an In-Reply-To field. A bounce is
+ * never a reply.
  */
 export function isReply(message: Entity, subject: string): boolean {
   return subject.startsWith('re:') || findFieldValue(message.fields, 'in-reply-to') !== null;
@@ -32,8 +32,8 @@ export function detectAuthor(message: Entity, subject: string): AuthorKind {
   if (isAutoReply && !isBounce) return 'machine';
   if (isFromServer(message)) return 'server';
   const precedence = findFieldValue(message.fields, 'precedence')?.toLowerCase() ?? '';
-  // RFC 3834 section 5.2 defines the field for automatic replies. Mail servers set the field in bounces too, so this
-  // check follows the check for servers.
+  // RFC 3834 section 5.2 defines the value `auto-replied` for automatic replies. Mail servers use the value in bounces
+  // too, so this check follows the check for servers.
   const isAutoReplied =
     findFieldValue(message.fields, 'auto-submitted')?.toLowerCase().startsWith('auto-replied') === true;
   if ((isAutoReplied || AUTO_REPLY_PRECEDENCE.includes(precedence)) && !isBounce) return 'machine';

@@ -136,8 +136,8 @@ const WORDS_BEFORE_CODE: readonly string[] = [
 ];
 
 /**
- * Returns true if a code can end at `index`: at the end of the text, before punctuation, or before a space or hyphen
- * that no unit follows.
+ * Returns true if a code can end at `index`: at the end of the text, before punctuation, or before a space, tab or
+ * hyphen that is not followed by a unit such as `MB`.
  */
 function isCodeEnd(text: string, index: number): boolean {
   const nextCharacter = text.charAt(index);

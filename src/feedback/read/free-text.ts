@@ -119,7 +119,8 @@ export interface FreeTextReport {
 export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEvent[] {
   const { freeText, subject, author, isReply, failedRecipients, reportingHost } = report;
   const text = normalizeText(freeText.text);
-  // A message with a code that is not a reply is from a server, even if its sender name is unusual.
+  // A message that contains a failure phrase and a reply or status code is from a server, even if its sender name is
+  // unusual, unless a person sent it as a reply.
   const hasCode =
     !isReply &&
     containsPhrase(text, FAILURE_PHRASES) &&

@@ -1,10 +1,13 @@
 /**
  * Phrases about the layout of free-text bounce messages, in lower case: text before a recipient, the beginning of the
- * returned message, persons who are not the recipient. causes.ts contains the phrases about causes.
+ * returned message, and persons who are not the recipient. causes.ts contains the phrases about causes.
  */
 import { parsePhrases } from './phrases.ts';
 
-/** Local parts of support contacts and of programs. Such an address is never the failed recipient. */
+/**
+ * Local parts of support contacts and of programs. An address with one of these local parts is never the failed
+ * recipient.
+ */
 export const CONTACT_LOCAL_PARTS: readonly string[] = parsePhrases(`
   postmaster, abuse, mailer-daemon, mailerdaemon, hostmaster, webmaster, support, helpdesk, help, mdaemon, no-reply
   noreply, do-not-reply, donotreply, microsoftexchange, listserv, majordomo, antispam, unblock, delist, removeme

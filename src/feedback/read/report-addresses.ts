@@ -21,8 +21,8 @@ const MAX_DOMAIN_LENGTH = 253;
 const MAX_CONTEXT_LENGTH = 80;
 
 /**
- * The role of an address. `named`: a failed recipient. `origin`: the original address of the named address before it.
- * `mentioned`: an address without a known role. `other`: a sender or a contact.
+ * The role of an address. `named`: a failed recipient. `origin`: the original address of the failed recipient that
+ * precedes it in the text. `mentioned`: an address without a known role. `other`: a sender or a contact.
  */
 export type AddressRole = 'named' | 'origin' | 'mentioned' | 'other';
 

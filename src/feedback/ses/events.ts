@@ -125,7 +125,10 @@ function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
   return toText(action) === null && toText(status) === null && toText(diagnosticCode) === null;
 }
 
-/** The failure of a transient bounce by its sub-type. The diagnostic determines the category of other sub-types. */
+/**
+ * The failure of a transient bounce by its sub-type. The diagnostic determines the category of a bounce with another
+ * sub-type.
+ */
 const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
   MailboxFull: { class: 'soft', category: 'mailbox-full' },
   MessageTooLarge: { class: 'block', category: 'size' },
@@ -134,9 +137,9 @@ const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
 };
 
 /**
- * Classifies a bounce. A bounce of a known type ends the message, because Amazon SES sends it after its last attempt. A
- * transient or undetermined bounce suppresses no recipient. The sub-type and the server's diagnostic determine the result
- * for a permanent bounce.
+ * Classifies a bounce. A bounce of a known type is final, because Amazon SES sends the event after its last attempt. A
+ * transient or undetermined bounce suppresses no recipient. The sub-type and the server's diagnostic determine the
+ * result for a permanent bounce.
  */
 function classifyBounce(
   type: string,
@@ -153,8 +156,8 @@ function classifyBounce(
       failure: knownFailure ?? withFailureClass('soft', classification.failure),
     };
   }
-  // NoEmail means that the address does not exist, unless the diagnostic or the status reports a policy or a temporary
-  // failure. Without a diagnostic and a status, General has the same meaning.
+  // NoEmail means that the address does not exist, unless the diagnostic or the status reports a refusal because of a
+  // policy, or a temporary failure. Without a diagnostic and a status, General has the same meaning.
   const isMissing =
     diagnostic === null && status === null
       ? subType === 'General' || subType === 'NoEmail'
@@ -191,7 +194,7 @@ function readDelivery(delivery: Json): readonly FeedbackEvent[] {
 }
 
 /**
- * The failure of a delay by its type. The diagnostic determines the failure of other types.
+ * The failure of a delay by its type. The diagnostic determines the failure of a delay of another type.
  * https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html#event-publishing-retrieving-sns-contents-delivery-delay-object
  */
 const DELAY_FAILURES: Readonly<Record<string, Failure>> = {

@@ -1,8 +1,8 @@
 /**
  * Receives provider events of Amazon SES from an SQS queue (POSTRIDER_SES_QUEUE), for a service without an open port. A
- * message is deleted only after the store has committed. Until then the queue delivers it again, so duplicates and any
- * order are normal. A message that is not an event is stored for the operator. After a failure or a timeout the poller
- * retries with exponential backoff and jitter.
+ * message is deleted only after the store has committed. Until then the queue delivers it again, so messages can arrive
+ * more than once and in any order. A message that is not an event is stored for the operator. After a failure or a
+ * timeout the poller retries with exponential backoff and jitter.
  */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';

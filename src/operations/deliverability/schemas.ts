@@ -32,7 +32,7 @@ const figureMembers = {
   delivered: createCounter('Messages delivered.'),
   confirmed: createCounter('Messages whose delivery an event of the provider confirmed.'),
   deferred: createCounter('Delivery attempts that were deferred.'),
-  ended: createCounter('Messages that became `delivered`, and messages that an attempt bounced.'),
+  ended: createCounter('Messages that became `delivered`, and messages that became `bounced` because of an attempt.'),
   bounced: createCounter('Messages bounced by an attempt or by a later report.'),
   bounces: Type.Object(
     { hard: Type.Integer(), soft: Type.Integer(), block: Type.Integer() },

@@ -22,7 +22,10 @@ export function isForm(contentType: string): boolean {
   return type.startsWith(URL_ENCODED) || type.startsWith(MULTIPART);
 }
 
-/** Reads the fields of a form. Files and malformed parts are skipped. A form with more than 1,000 fields has no fields. */
+/**
+ * Reads the fields of a form. Files and malformed parts are skipped. The result is empty for a URL-encoded form with
+ * more than 1,000 fields.
+ */
 export function readForm(contentType: string, body: Buffer): FormFields {
   if (!contentType.toLowerCase().startsWith(MULTIPART))
     return (parseForm(body) ?? []).map(({ name, value }) => [name, value]);

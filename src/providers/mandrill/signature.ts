@@ -24,8 +24,8 @@ export function authenticateByUrlAndForm(
   if (url === null) return createRefusal('the signature covers the URL of the endpoint; set POSTRIDER_FEEDBACK_URL');
   const signature = headers['x-mandrill-signature'];
   if (signature === undefined) return createRefusal('the request has no X-Mandrill-Signature header field');
-  // The signature covers the decoded fields, so the form is parsed before it is authenticated. A request without the form of a
-  // signature is refused first.
+  // The signature covers the decoded fields, so the form is parsed before it is authenticated. A request whose
+  // signature has the wrong length is refused before the form is parsed.
   if (signature.trim().length !== SIGNATURE_LENGTH)
     return createRefusal('X-Mandrill-Signature is not an HMAC-SHA1 in base64');
   const fields = parseForm(body);

@@ -30,7 +30,7 @@ const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
 
 /**
  * The phrase in the `details` of a message that is held because its recipient is on the suppression list, and the
- * phrases of reasons that are failures.
+ * phrases in the reasons of list entries that failures caused.
  */
 const LIST_TEXT = 'is on the suppression list';
 const FAILURE_REASONS = [

@@ -142,7 +142,7 @@ function decideSubscriptionMeaning({
     case 'SpamComplaint':
       return 'complaint';
     case null:
-      // Without both members, the event can also be a reactivation.
+      // If both members are missing, the event can also be a reactivation.
       return isSuppressed === true ? 'unsubscribed' : 'ignored';
     default:
       return 'unsubscribed';

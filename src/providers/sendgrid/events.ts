@@ -55,7 +55,7 @@ const readSendgridEvent = createEventReader({
     // Events that are not bounces can have a member `type` that does not concern the delivery.
     subtypes: [({ event, type }) => (toText(event) === 'bounce' ? type : null)],
     key: ['sg_event_id'],
-    // The event of a bounce that returned by mail can lack the unique arguments.
+    // The event of an asynchronous bounce can lack the unique arguments.
     messageId: [MESSAGE_ID_TAG, 'unique_args', 'smtp-id'],
     reference: ['sg_message_id'],
     recipient: ['email'],
@@ -155,7 +155,7 @@ function authenticateSendgrid(
   if (!matchesAny(keys, (key) => isSignedBy(key, 'sha256', content, signature)))
     return createRefusal('the signature is invalid');
   return Math.abs(now - at) > MAX_CLOCK_DIFFERENCE_MS
-    ? createRefusal('the timestamp is not within 25 hours')
+    ? createRefusal('the timestamp differs from the clock by more than 25 hours')
     : AUTHENTICATED;
 }
 

@@ -77,8 +77,8 @@ export async function writeImport(
 }
 
 /**
- * Writes the entry of a run over the messages that match a filter, or updates its counts. Resolves to its id, or to
- * null without an actor.
+ * Writes the entry of a run, which changes all messages that match a filter, or updates its counts. Resolves to its id,
+ * or to null without an actor.
  */
 export async function writeRun(
   transaction: Session,

@@ -48,8 +48,8 @@ const SUPPRESSED = requireTransition(null, 'suppressed', 'accept');
 
 /**
  * Decides whether a message is accepted. Adds an accepted message to `counts`. `counts` is null if the account does not
- * exist. A notification to operators is outside the limits: it is neither refused nor counted. For a locked account it is
- * accepted and waits.
+ * exist. A notification to operators is exempt from the limits: it is neither refused nor counted. For a locked account
+ * it is accepted and waits.
  */
 export function decideAcceptance(
   message: NewMessage,

@@ -290,7 +290,7 @@ function includesUnindexedState({ states }: RowFilter): boolean {
   return states.includes(STATE_WITHOUT_INDEX);
 }
 
-/** Returns the indexes that contain all messages of the filter. */
+/** Returns the indexes that contain all messages that match the filter. */
 function listRowIndexes(filter: RowFilter): readonly RowIndex[] {
   const { states, failureClasses, failureCategories } = filter;
   const indexes: RowIndex[] = [];

@@ -58,7 +58,7 @@ export interface MessageSearch {
   readonly limit: number;
 }
 
-/** The conditions for the words of the last outcome (`getOutcomeText`). */
+/** The conditions for the text of the last outcome (`getOutcomeText`). */
 export interface ReplyCondition {
   /** The words that the text must contain. The last word may be a prefix. */
   readonly words: readonly { readonly text: string; readonly prefix: boolean }[];

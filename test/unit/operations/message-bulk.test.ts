@@ -1,4 +1,4 @@
-/** Tests of the changes of the messages that match a filter: batches, cursors, and the count before a change. */
+/** Tests of the changes of all messages that match a filter: batches, cursors, and the count before a change. */
 import { expect, test } from 'vitest';
 import { changeMessages, countMessages } from '../../../src/operations/message-bulk.ts';
 import { createMessage } from '../../rig/messages.ts';
@@ -17,7 +17,7 @@ async function runAll(rig: OperationRig, input: Readonly<Record<string, string>>
   return total;
 }
 
-test('a run changes every message of the filter in batches, and has one audit log entry', async () => {
+test('a run changes every message that matches the filter in batches, and has one audit log entry', async () => {
   const rig = await createOperationRig();
   await rig.store.accept(Array.from({ length: 120 }, (_, index) => createMessage({ acceptedAt: rig.now - index })));
   await rig.store.accept([createMessage({ to: 'other@example.org', acceptedAt: rig.now })]);

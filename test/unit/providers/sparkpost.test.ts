@@ -175,7 +175,7 @@ describe('the events of SparkPost', () => {
     expect(read([{ msys: {} }])).toMatchObject({ events: [], broken: 0 });
   });
 
-  it('a member without an array is read', () => {
+  it('a single event that is not in an array is read', () => {
     expect(readEvent(createMember('delivery.json')).fact.kind).toBe('delivered');
   });
 
