@@ -1,12 +1,13 @@
 /**
- * Rules for the replies of mail servers and providers, as data. The first matching rule decides. The order is: configuration of
- * this service, recipients and domains whose phrases also occur in other replies, reputation of this service, temporary
- * failures, the message, the mailbox, sender and policy, protocol errors.
+ * Rules for the replies of mail servers and providers, as data. The first matching rule decides. The order is: rules
+ * about the configuration of this service, about recipients and domains with phrases that also occur in other
+ * replies, about the reputation of this service, temporary failures, the message, the mailbox, sender and policy, and
+ * protocol errors.
  *
- * Phrases are in lower case and match whole words of the reply text. A phrase that ends with `*` also matches longer words:
- * `greylist*` matches `greylisted`. A rule with a permanent result applies only if the reply code and the enhanced code are both
- * permanent. Each rule has sample replies, and a test checks that each sample matches its rule. The enhanced codes are defined in
- * RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
+ * Phrases are in lower case and match whole words of the reply text. A phrase that ends with `*` also matches longer
+ * words: `greylist*` matches `greylisted`. A rule with a permanent result applies only if the reply code and the
+ * enhanced code are both permanent. Each rule has sample replies, and a test checks that each sample matches its
+ * rule. The enhanced codes are defined in RFC 3463, RFC 4954, RFC 5248, RFC 6710, RFC 7372 and RFC 7505.
  */
 import type { Stage } from '../model/outcome.ts';
 import type { ReplyRule, ReplyRuleResult } from '../model/reply-rule.ts';
@@ -461,7 +462,7 @@ export const RULES: readonly ReplyRule[] = [
   },
   {
     // The reply of Sendmail contains the domain of the lookup. DNS answered that the domain does not exist.
-    name: 'recipient’s domain does not exist, with the name that was looked up',
+    name: 'recipient’s domain does not exist, by the reply of Sendmail',
     stages: MAILBOX_STAGES,
     codes: [550, 553, 554],
     enhancedCodes: ['', '5.1.2', '5.4.4'],

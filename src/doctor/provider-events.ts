@@ -91,7 +91,7 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
     return createWarning(
       check,
       detail,
-      `send a message through the account of ${title} whose events arrive (${MANUAL}); another program may use this account`,
+      `send a message through the account of ${title} whose events arrive here (${MANUAL}); the received events may be those of another program that uses this account`,
     );
   if (lastEventAt === null)
     return createWarning(
@@ -156,7 +156,7 @@ function describeRefusals({
   const noun = count === 1 ? 'one request was' : `${count} requests were`;
   const lastRefusal = providerRefusals.reduce((last, entry) => (entry.lastAt > last.lastAt ? entry : last));
   return {
-    text: `${noun} refused since the start (${reasons})`,
+    text: `${noun} refused since the start of the nodes (${reasons})`,
     isLatest: lastEventAt === null || lastRefusal.lastAt > lastEventAt,
     lastReason: lastRefusal.reason,
   };
@@ -168,7 +168,7 @@ function describeUnmatched({ provider, refused }: ProviderEventsParts): string |
   const reasons = sources.map(formatUnmatchedReason);
   const count = refused.filter(({ reason }) => reasons.includes(reason)).reduce((sum, entry) => sum + entry.count, 0);
   if (count === 0) return null;
-  return `${count === 1 ? 'one event' : `${count} events`} without a message of this installation to the same recipient since the start`;
+  return `${count === 1 ? 'one event' : `${count} events`} without a message of this installation to the same recipient since the start of the nodes`;
 }
 
 /** Returns the requests below `/events` that received the response 404 as a text. They may be of any provider. Null if there are none. */
@@ -183,5 +183,5 @@ function describeBrokenHttp({ provider, refused }: ProviderEventsParts): string 
   const count = refused.find(({ reason }) => reason === BROKEN_HTTP_REASON)?.count ?? 0;
   if (provider.name === 'ses' || count === 0) return null;
   const noun = count === 1 ? 'one request was' : `${count} requests were`;
-  return `${noun} not valid HTTP or too slow since the start`;
+  return `${noun} not valid HTTP or too slow since the start of the nodes`;
 }

@@ -33,8 +33,8 @@ import type { DeliverNotification, TargetResult } from './target.ts';
 /** The interval between two checks of this node. */
 export const CHECK_INTERVAL_MS = 10_000;
 /**
- * The minimum time between two checks of all nodes together. It is shorter than `CHECK_INTERVAL_MS`, so that a late
- * timer omits no check.
+ * The minimum time between two checks of all nodes together. It is shorter than `CHECK_INTERVAL_MS`, so that a check is
+ * not omitted if the previous check was late.
  */
 const MIN_CHECK_INTERVAL_MS = CHECK_INTERVAL_MS / 2;
 /** The interval at which this node polls for due notifications. */

@@ -219,6 +219,9 @@ function warnAboutProvider(
 ): void {
   if (identityCheck.found === 'unknown') warn('provider-unknown', identityCheck.detail);
   else if (easyDkim && !usesEasyDkim) {
-    warn('provider-key', `Amazon SES already has an identity ${name} that signs with a supplied key; it is unchanged`);
+    warn(
+      'provider-key',
+      `Amazon SES already has an identity ${name} that signs with a key that Amazon SES did not create; the identity is unchanged`,
+    );
   }
 }

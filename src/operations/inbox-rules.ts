@@ -67,9 +67,7 @@ const AddInput = Type.Object({
   }),
 });
 
-/**
- * Adds a rule. Fails with `conflict` unless the transport is `capture:`, and if too many rules are active.
- */
+/** Adds a rule. Fails with `conflict` if the transport is not `capture:`, or if too many rules are active. */
 export const addInboxRule = defineOperation({
   name: 'inbox.add-rule',
   id: 'addInboxRule',

@@ -16,7 +16,7 @@ import { createPageSizeMember, MessageId } from './schemas.ts';
 
 const MAX_PAGE_SIZE = 200;
 const MAX_SEARCH_LENGTH = 200;
-/** The maximum number of messages that one request searches, because each message is a file. */
+/** The maximum number of messages that one request searches. A search opens a file for each message. */
 const MAX_SEARCHED_MESSAGES = 1_000;
 
 const ListInput = Type.Object({

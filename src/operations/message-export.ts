@@ -1,7 +1,7 @@
 /**
- * Exports the messages that match a filter as CSV. The rows are read and written page by page, so the memory does not
- * depend on their number. An export ends after `limit` messages or after ten minutes. If messages may remain, the last
- * row states where the export ended and how to continue.
+ * Exports the messages that match a filter as CSV. The rows are read and written page by page, so the memory usage does
+ * not depend on the number of rows. An export ends after `limit` messages or after ten minutes. If messages may remain,
+ * the last row states where the export ended and how to continue.
  */
 import type { Clock } from '../clock.ts';
 import { formatIsoTime } from '../config/units.ts';

@@ -35,7 +35,7 @@ import { toSuppressionEntry } from './suppressions.ts';
 const PAGE_SIZE = 5_000;
 /** The maximum number of skipped rows that a result lists. */
 const MAX_LISTED_ROWS = 100;
-/** The number of invalid rows at the beginning of a file without a header row after which the file is refused. */
+/** A file without a header row is refused if it begins with this number of invalid rows. */
 const MAX_LEADING_INVALID_ROWS = 1_000;
 const SHUTDOWN_TEXT = 'the service is shutting down';
 
@@ -59,7 +59,7 @@ export const exportSuppressions = defineDownload({
   },
 });
 
-/** Reads one page at a time, so the memory does not depend on the size of the list. */
+/** Reads one page at a time, so the memory usage does not depend on the size of the list. */
 async function* readPages(
   store: Pick<SuppressionStore, 'listSuppressions'>,
   account: string,

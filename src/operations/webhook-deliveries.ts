@@ -190,7 +190,7 @@ function createWebhookDisabled(id: number): ErrorResult {
 /** Creates a UUIDv7. */
 function createDeliveryId(now: number, random: (bytes: number) => Buffer): string {
   const hex = random(8).toString('hex');
-  // The generator uses the end of a version 4 UUID: its variant and random digits.
+  // The generator copies only the end of the UUID, which contains the variant and the random digits.
   const uuid = `${'0'.repeat(18)}-8${hex.slice(0, 3)}-${hex.slice(3, 15)}`;
   return createMessageIdGenerator(null, () => uuid).next(now);
 }

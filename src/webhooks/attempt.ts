@@ -292,7 +292,7 @@ function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Se
   };
   agent.keepSocketAlive = (socket) => {
     if (idleConnections.size >= MAX_IDLE_CONNECTIONS) return false;
-    // @types/node declares no result of this method. Node returns a boolean and reads the boolean.
+    // In @types/node this method has no result. In Node it returns false if the connection is not kept open.
     const isKept: unknown = keepSocketAlive(socket);
     if (isKept === false) return false;
     if (!knownConnections.has(socket)) {

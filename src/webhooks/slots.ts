@@ -23,9 +23,7 @@ const INITIAL_LIMIT = 2;
 /** The pause after a failure, for each consecutive failure, and the maximum pause. */
 const PAUSE_PER_FAILURE_MS = 10;
 const MAX_PAUSE_MS = 1_000;
-/**
- * The number of slots in use by endpoints that are not failing, from which each such endpoint has at most one attempt.
- */
+/** If endpoints that are not failing use at least this number of slots, each of them has at most one attempt. */
 const BUSY_SLOT_COUNT = (MAX_CONCURRENT_ATTEMPTS - MAX_FAILING_SLOTS) / 2;
 /** The maximum number of deliveries of one claim. The limits of the next claim take the results of this claim into account. */
 const MAX_CLAIMED_DELIVERIES = 64;

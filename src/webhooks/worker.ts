@@ -35,8 +35,8 @@ import { createSlots, type SlotLimits } from './slots.ts';
 
 const POLL_MS = 1_000;
 /**
- * After a pass over more endpoints than one claim examines, the next run starts no earlier than this multiple of the
- * duration of the pass.
+ * The minimum pause after a pass over more endpoints than one claim examines, as a multiple of the duration of the
+ * pass.
  */
 const MIN_PAUSE_FACTOR = 4;
 /**

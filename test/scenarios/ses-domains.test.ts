@@ -170,7 +170,7 @@ test('an identity that signs with an unknown key is not changed, and is reported
   });
   const { stdout, stderr } = await runPostrider('domain', 'add', 'default', 'theirs.example', '--easy-dkim', '--json');
   expect(stderr).toMatch(
-    /^postrider: warning: Amazon SES already has an identity theirs\.example .+; it is unchanged\n$/,
+    /^postrider: warning: Amazon SES already has an identity theirs\.example .+; the identity is unchanged\n$/,
   );
   publishRecords(JSON.parse(stdout) as DomainAnswer);
   expect((await verifyDomain('theirs.example')).code).toBe(0);

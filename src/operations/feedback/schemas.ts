@@ -1,6 +1,6 @@
 /**
- * The schemas of feedback reports that were not understood in commands and the API. The file imports no module of Node, because the dashboard imports the
- * types.
+ * The schemas that commands and the API use for feedback reports that were not understood. The file imports no module
+ * of Node, because the dashboard imports the types.
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';

@@ -39,7 +39,10 @@ function checkPlainText(text: string, collector: FindingCollector): void {
     collector.add('placeholder', { part: 'text', line: lines.countTo(at), excerpt });
 }
 
-/** A text part with a smaller share of the words of the HTML is much shorter. Short messages are not compared. */
+/**
+ * A text part is much shorter than the HTML if it has less than this share of the number of words of the HTML. HTML
+ * with fewer than `MIN_COMPARED_WORDS` words is not compared.
+ */
 const MIN_WORD_SHARE = 0.5;
 const MIN_COMPARED_WORDS = 20;
 

@@ -1,6 +1,6 @@
 /**
- * Checks the elements of HTML: links, images, active elements, language and title. The parser is that of the text part
- * (message/markup-reader.ts), so the time is linear for any HTML.
+ * Checks the elements of HTML: links, images, active elements, language and title. The checks use the same parser as
+ * the conversion of HTML to text (message/markup-reader.ts), so the time is linear for any HTML.
  */
 import { findOrganizationalDomain } from '../../domains/name.ts';
 import { decodeEntities } from '../../message/html-entities.ts';

@@ -52,7 +52,9 @@ export const CapturedMessage = Type.Object({
   text: createNullable(
     Type.String({ description: 'The plain text; null if the message has no plain text. Untrusted.' }),
   ),
-  html: Type.Boolean({ description: 'True if the message has HTML, which `/inbox/{id}/html` serves for a frame.' }),
+  html: Type.Boolean({
+    description: 'True if the message has HTML, which `/inbox/{id}/html` returns for display in a frame.',
+  }),
   bytes: Type.Integer({ minimum: 0, description: 'The size of the message in bytes.' }),
   htmlBytes: createNullable(
     Type.Integer({ minimum: 0, description: 'The size of the decoded HTML in bytes of UTF-8; null without HTML.' }),

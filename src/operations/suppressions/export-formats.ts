@@ -195,7 +195,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
     address: 'address',
     times: ['createdat'],
     reason: null,
-    // `*` is every message of the domain. Another tag is one category of messages.
+    // The tag `*` means every message of the domain. Any other tag means one category of messages.
     rules: [{ when: { tags: ['', '*', '["*"]', "['*']"] }, means: 'unsubscribed' }, { means: 'one-category' }],
     source: 'https://documentation.mailgun.com/docs/mailgun/api-reference/send/mailgun/unsubscribe',
   },

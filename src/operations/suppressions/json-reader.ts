@@ -1,8 +1,9 @@
 /**
- * Reads suppression lists as JSON: responses of the APIs of providers (export-formats.ts). A record is an object in an
- * array, where the array is the whole document or a member of it, or an object per document (JSON Lines). A text in an
- * array is an address. The file may contain several documents, such as the pages of a list. The reader streams the file
- * with limited memory and a limited cost per byte.
+ * Reads suppression lists as JSON: responses of the APIs of providers (export-formats.ts). A record is an object in
+ * an array, and the array is a whole document or a member of a document. If a document has no such array, the
+ * document is the record (JSON Lines). A text in an array that is a whole document is an address. The file may
+ * contain several documents, such as the pages of a list. The reader streams the file with limited memory and a
+ * limited cost per byte.
  *
  * Guarantees: the reader yields each record once, in order, with its line if it is invalid. It fails with a ListFault
  * if the file ends within a document, or if it is not JSON.
@@ -185,7 +186,7 @@ class RecordScanner {
   }
 
   #failNoJson(): never {
-    throw new ListFault(`is not JSON: ${this.#describePosition()} is an unexpected character; export it again`);
+    throw new ListFault(`is not JSON: unexpected character at ${this.#describePosition()}; export it again`);
   }
 
   #failTooLong(): never {

@@ -342,7 +342,7 @@ describe('provider events', () => {
 
   it('the finding contains the events without a message, and does not count them as refusals', () => {
     const unmatchedRefusals = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
-    const text = '2 events without a message of this installation to the same recipient since the start';
+    const text = '2 events without a message of this installation to the same recipient since the start of the nodes';
     expect(checkProviderEvents(createParts(unmatchedRefusals))).toMatchObject({
       result: 'ok',
       detail: expect.stringContaining(text),
@@ -350,7 +350,7 @@ describe('provider events', () => {
     expect(checkProviderEvents(createParts({ ...unmatchedRefusals, lastEventAt: null }))).toMatchObject({
       result: 'warning',
       detail: expect.stringContaining(text),
-      remedy: expect.stringContaining('another program may use this account'),
+      remedy: expect.stringContaining('another program that uses this account'),
     });
   });
 
@@ -371,7 +371,7 @@ describe('provider events', () => {
       check: 'events postmark',
       result: 'ok',
       detail:
-        'the last event of Postmark was recorded 1 min ago; 3 requests were refused since the start (unauthenticated 3); the registered URL is https://events.example.com/events/postmark',
+        'the last event of Postmark was recorded 1 min ago; 3 requests were refused since the start of the nodes (unauthenticated 3); the registered URL is https://events.example.com/events/postmark',
       remedy: null,
     });
     const unknownPath = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];
@@ -383,7 +383,7 @@ describe('provider events', () => {
     });
     const brokenHttp = [{ reason: 'http-broken', count: 1, lastAt: NOW }];
     expect(checkProviderEvents(createParts({ refused: brokenHttp })).detail).toContain(
-      'one request was not valid HTTP or too slow since the start',
+      'one request was not valid HTTP or too slow since the start of the nodes',
     );
     expect(checkProviderEvents(createParts(keepsSender(false))).detail).toBe(
       'later bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',

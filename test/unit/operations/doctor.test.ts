@@ -72,7 +72,7 @@ describe('doctor', () => {
     const refusedFinding = await readFinding({ ...rig.context, status: getStatus });
     expect(refusedFinding).toMatchObject({
       result: 'warning',
-      detail: expect.stringContaining('2 requests were refused since the start (unauthenticated 2)'),
+      detail: expect.stringContaining('2 requests were refused since the start of the nodes (unauthenticated 2)'),
       remedy: expect.stringContaining('POSTRIDER_EVENTS_POSTMARK'),
     });
     expect(JSON.stringify(refusedFinding)).not.toContain('secret-word');
@@ -95,7 +95,9 @@ describe('doctor', () => {
     const finding = (await rig.performSuccessfully(runDoctor, {})).find(({ check }) => check === 'events postmark');
     expect(finding).toMatchObject({
       result: 'warning',
-      detail: expect.stringContaining('4 requests were refused since the start (unauthenticated 2, broken 2)'),
+      detail: expect.stringContaining(
+        '4 requests were refused since the start of the nodes (unauthenticated 2, broken 2)',
+      ),
     });
   });
 

@@ -98,8 +98,16 @@ describe('a JSON file is refused with one line if it', () => {
       '{"Suppressions":[{"EmailAddress":"ada@example.com"',
       /^the file ends in line 1, byte 50, before/,
     ],
-    ['has text after a document', '[{"email":"ada@example.com"}] nonsense', /^the file is not JSON: line 1, byte 31 /],
-    ['has brackets of two kinds', '[{"email":"ada@example.com"]}', /^the file is not JSON: line 1/],
+    [
+      'has text after a document',
+      '[{"email":"ada@example.com"}] nonsense',
+      /^the file is not JSON: unexpected character at line 1, byte 31;/,
+    ],
+    [
+      'has brackets of two kinds',
+      '[{"email":"ada@example.com"]}',
+      /^the file is not JSON: unexpected character at line 1, byte 28;/,
+    ],
     ['is nested too deeply', DEEP_JSON, /^the file has more than 32 nested brackets in line 1/],
     ['has a long record', `[{"email":"${'x'.repeat(70_000)}`, /^the file has a record of more than 65536 bytes/],
     ['has a long beginning', `{"a":"${'x'.repeat(70_000)}`, /^the file has a record of more than 65536 bytes/],
