@@ -1,7 +1,7 @@
 /**
  * Creates the completion scripts of the shells. The functions are pure. A script determines the command from the words
- * of the line. After a flag that takes a value, the script completes a value of this flag. It completes a word that
- * begins with a dash as a flag, and any other word as a subcommand, a value or a file. Only zsh and fish show
+ * of the command line. After a flag that takes a value, the script completes a value of this flag. It completes a word
+ * that begins with a dash as a flag, and any other word as a subcommand, a value or a file. Only zsh and fish show
  * descriptions.
  */
 
@@ -41,9 +41,9 @@ function createCasePattern(keys: readonly string[]): string {
 }
 
 /**
- * Returns the loop body that bash and zsh share. The loop body reads one word before the cursor. It sets
- * `command` to the path of the command so far. It sets `flag` to the flag whose value is the next word, or to the empty
- * string.
+ * Returns the loop body that bash and zsh share. The loop body reads one word before the cursor. It sets `command` to
+ * the path of the command that the words up to this word name. It sets `flag` to the flag whose value is the next word,
+ * or to the empty string.
  */
 function createWordLoopBody(nodes: readonly CommandNode[]): string {
   const commands = nodes.filter(({ path }) => path !== '').map(({ path }) => path);
@@ -169,7 +169,7 @@ export function createFishScript(nodes: readonly CommandNode[]): string {
     ];
   });
   return `# Completion of postrider for fish. Load it: postrider completion fish | source
-function __postrider_command -d 'True if the words before the cursor are this command'
+function __postrider_command -d 'True if the words before the cursor name this command'
     set -l words (commandline -opc)
     set -e words[1]
     set -l path

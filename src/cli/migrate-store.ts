@@ -178,7 +178,8 @@ class RowDigest {
 
   add(row: unknown): void {
     this.rowCount += 1;
-    // The hashes are added, because the two databases return the rows in different orders: their collations differ.
+    // The hashes are summed, because the sum does not depend on the order of the rows. The two databases return the
+    // rows in different orders, because their collations differ.
     let carry = 0;
     const hash = createHash('sha256').update(JSON.stringify(row)).digest();
     for (let index = 0; index < 32; index += 1) {

@@ -42,7 +42,7 @@ export function addOverviewCommand(program: Command, context: Context): void {
 }
 
 const WITH_BY_PREFIX = 'with --by: ';
-/** The help of flags that differs from the description of the member. */
+/** The help of each flag whose help differs from the description of its input member. */
 const DESCRIPTIONS: Readonly<Record<string, string>> = {
   by: 'shows messages by `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`, compared with the previous period',
   account: `${WITH_BY_PREFIX}only messages of this account`,

@@ -108,7 +108,7 @@ function describeSpf(
       state: unalignedState,
       found: `envelope sender ${sender}, not aligned${isStrict(tags, 'aspf') ? ' (aspf=s)' : ''}`,
       expected: isStrict(tags, 'aspf')
-        ? `an envelope sender of ${name}, or DKIM`
+        ? `an envelope sender with the domain ${name}, or DKIM`
         : `a return path below ${getOrganizationalDomain(name)}, or DKIM`,
     };
   const expected = `envelope sender ${sender} and its SPF record`;

@@ -99,8 +99,8 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
   }
 
   /**
-   * Checks one domain. Resolves to false if no lookup was answered, or if the answers do not suffice to record a new time
-   * of the check.
+   * Checks one domain. Resolves to false if no lookup was answered, or if the answers do not suffice to update the time
+   * of the last check.
    */
   async function checkDomain(name: string): Promise<boolean> {
     // The domain is read again, because it may have changed since the round began. An update of the old version would be stale.

@@ -40,8 +40,8 @@ function readFileVersion(path: string): string {
     const fileStatus = statSync(path, { bigint: true });
     return `${fileStatus.ino}:${fileStatus.size}:${fileStatus.mtimeNs}`;
   } catch (error) {
-    // A missing file, a loop of links or a missing permission counts as a separate version. The reader then reports the
-    // error.
+    // A missing file, a loop of links or a missing permission counts as a separate version. The code that reads the
+    // file then reports the error.
     return error instanceof Error && 'code' in error ? String(error.code) : 'unreadable';
   }
 }

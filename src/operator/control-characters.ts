@@ -1,6 +1,6 @@
 /**
  * Refuses control characters in input, because no name, address or text needs them. PostgreSQL cannot store NUL, but
- * SQLite can. The check precedes the store, so the result is the same for both databases.
+ * SQLite can. The input is checked before it reaches the store, so the result is the same for both databases.
  */
 
 /**

@@ -32,8 +32,8 @@ export interface TokenAuthenticator {
   /** Authenticates a request. `address` is the IP address of the client. `text` is the token in the request. */
   authenticate(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
   /**
-   * Authenticates a request for metrics. If the store does not respond, it accepts an unexpired token that was valid at its last
-   * lookup, so metrics remain available.
+   * Authenticates a request for metrics. If the store does not respond, the method accepts an unexpired token that was
+   * valid at its last lookup, so metrics remain available.
    */
   authenticateForMetrics(address: string, text: string): Promise<AuthenticatedToken | Refusal>;
 }
@@ -78,7 +78,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
     validTokens.set(hash, token);
     if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= MIN_LAST_USE_WRITE_INTERVAL_MS) {
       lastUseWrittenAt.set(token.id, now);
-      // An error is ignored here, because the operation reports a store that does not respond.
+      // An error is ignored here: if the store does not respond, the operation that the request performs reports it.
       await store.updateTokenLastUsed(token.id, now).catch(() => undefined);
     }
     return { kind: 'valid', name: token.name, readOnly: isReadOnlyToken(text), expiresAt: token.expiresAt };
