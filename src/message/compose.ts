@@ -307,8 +307,8 @@ const EQUALS = 0x3d;
 const MAX_COLUMNS = 75;
 
 /**
- * The maximum number of octets that one iteration of the encoder, or its end, writes: a full line, an escape of 12
- * octets and some line breaks.
+ * The maximum number of octets that one iteration of the encoder, or the code after its loop, writes: a full line, an
+ * escape of 12 octets and some line breaks.
  */
 export const QUOTED_PRINTABLE_SLACK_BYTES = 112;
 

@@ -21,7 +21,9 @@ export interface SignatureIdentity {
 }
 
 interface SignedHeader {
-  /** The `h=` list. The list contains a name once for each field, and once more if the name is oversigned. */
+  /**
+   * The `h=` list. The list contains a name once for each field of that name, and once more if the name is oversigned.
+   */
   readonly names: readonly string[];
   /** The canonical fields in the order of `names`, each ended by CRLF. One character represents one octet. */
   readonly text: string;
@@ -110,8 +112,9 @@ const RULE_INDEX: ReadonlyMap<string, number> = new Map(
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /**
- * Caches of values that are equal for many messages: the `h=` list by the fields present (one bit for each rule) and
- * the excluded fields, and the signature prefix of each key. These values are most of the text of a signature.
+ * Caches of values that are equal for many messages: the `h=` list for each combination of the fields present (one bit
+ * for each entry of `RULES`) and the excluded fields, and the signature prefix of each key. These values are most of
+ * the text of a signature.
  */
 const CACHED_NAMES = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_CACHED_NAMES = 64;
@@ -122,8 +125,8 @@ const MAX_COLUMNS = 75;
 
 /**
  * Prepares a message for signing. The message has CRLF line ends, and its body begins at `bodyAt`. `excludedNames`
- * contains the lower-case names of fields that the next hop replaces, which would invalidate a signature over them.
- * From is always signed (RFC 6376 section 5.4).
+ * contains the lower-case names of fields that the next hop replaces: the replacement of a signed field would
+ * invalidate the signature. From is always signed (RFC 6376 section 5.4).
  */
 export function prepareSignable(
   data: Buffer,
@@ -160,7 +163,7 @@ function selectSignedHeader(fields: readonly HeaderField[], excluded: ReadonlySe
   return { names, text };
 }
 
-/** Returns the `h=` list for the number of fields of each rule. */
+/** Returns the `h=` list. `counts` contains the number of fields for each entry of `RULES`. */
 function listNames(counts: readonly number[], excluded: ReadonlySet<string>): readonly string[] {
   return RULES.flatMap(({ name, lowerCaseName, isOversigned }, index) => {
     const count = counts[index] ?? 0;
@@ -239,13 +242,13 @@ export function prependSignatures(fields: readonly string[], data: Buffer): Buff
   return signedMessage;
 }
 
-// Computes the relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4). A signature remains valid if a relay
-// changes folds and white space.
+// Computes the relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4). A signature remains valid if a
+// relay changes folds and white space.
 //
 // Guarantees: the functions are pure, make one pass, and do not copy a message that is already canonical. Composition
-// guarantees the CRLF line ends that the functions expect. A bare CR or LF is treated as any other octet. One character
-// of the header text represents one octet (latin1), so the UTF-8 of SMTPUTF8 messages is preserved. White space means
-// the space and the tab, as in the RFC.
+// guarantees the CRLF line ends that the functions expect. A bare CR or LF is treated like any other octet. One
+// character of the header text represents one octet (latin1), so the UTF-8 of SMTPUTF8 messages is preserved. White
+// space means the space and the tab, as in the RFC.
 
 interface HeaderField {
   /** The name in lower case, without surrounding white space. */
@@ -298,7 +301,7 @@ function toRelaxedValue(text: string, start: number): string {
     if (!isSpace) {
       if (wordStart === -1) wordStart = i;
     } else if (wordStart !== -1) {
-      // A single space between two words does not end the slice, so most values consist of one slice.
+      // Words that are separated by a single space are copied in one slice, so most values are copied in one slice.
       if (c === SPACE && i + 1 < text.length && text.charCodeAt(i + 1) > SPACE) continue;
       out += out === '' ? text.slice(wordStart, i) : ` ${text.slice(wordStart, i)}`;
       wordStart = -1;

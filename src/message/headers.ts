@@ -224,7 +224,10 @@ function getUtf8Width(codePoint: number): number {
 // The functions below decode encoded words (RFC 2047) in UTF-8 for display, in linear time. Malformed encoded words and
 // the text after the first 32 Ki characters are returned unchanged.
 
-/** The maximum number of decoded characters: about ten times the length of an encoded subject of 998 bytes. */
+/**
+ * The maximum number of characters that are decoded: about ten times the length of a subject of 998 bytes in encoded
+ * form.
+ */
 const MAX_DECODED_CHARACTERS = 32_768;
 
 /**

@@ -7,7 +7,10 @@
  */
 import { decodeEntities } from './html-entities.ts';
 
-/** The selected attributes of a start tag, by name in lower case. The first of several values of an attribute applies. */
+/**
+ * The selected attributes of a start tag, by name in lower case. If a tag repeats an attribute, the first value
+ * applies.
+ */
 export type Attributes = ReadonlyMap<string, string>;
 
 const NO_ATTRIBUTES: Attributes = new Map();
@@ -65,7 +68,7 @@ export abstract class MarkupReader {
       this.#readAttributes([]);
       this.closeTag(element);
     } else if (codeUnit === 0x21 && html.startsWith('!--', this.at)) {
-      // `<!-->` is a complete comment, so the search starts within the opening dashes.
+      // `<!-->` is a complete comment, so the search for `-->` starts at the dashes of `<!--`.
       this.#skipPast('-->', this.at + 1);
     } else if (codeUnit === 0x21 || codeUnit === 0x3f || codeUnit === 0x2f) {
       this.#skipPast('>', this.at);
@@ -134,7 +137,7 @@ export abstract class MarkupReader {
     return [valueStart, this.at];
   }
 
-  /** Moves to the end tag of `element`, or to the end of the page, without calls of the subclass. */
+  /** Moves to the end tag of `element`, or to the end of the page, without calling methods of the subclass. */
   protected skipContent(element: string): void {
     const html = this.html;
     let tagStart = html.indexOf('</', this.at);

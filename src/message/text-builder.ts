@@ -32,7 +32,7 @@ export class TextBuilder {
         i++;
         continue;
       }
-      // A single U+0020 between words needs no change, so such text is added in one piece.
+      // Words that are separated by a single U+0020 need no change, so they are added in one piece.
       const start = i++;
       while (i < length) {
         const codeUnit = text.charCodeAt(i);
@@ -111,7 +111,7 @@ export class TextBuilder {
     return span;
   }
 
-  /** Adds a note after the last text and a space, before any pending line break. */
+  /** Adds a space and a note after the last text, before any pending line break. */
   addNote(addText: string): void {
     const breaks = this.#breaks;
     this.#breaks = 0;

@@ -92,8 +92,8 @@ export interface LeasedMessage {
 }
 
 /**
- * The identity of one lease. The owner and the attempt count fence the lease: the store refuses a settlement of an
- * earlier lease.
+ * The identity of one lease. A settlement is valid only for the owner and the attempt count of the lease: the store
+ * refuses a settlement of an earlier lease.
  */
 export interface LeaseRef {
   readonly id: string;
@@ -134,7 +134,7 @@ export interface StateChange {
 export interface Settlement {
   readonly id: string;
   readonly owner: string;
-  /** The attempt count of the lease. The owner and this count fence the lease. */
+  /** The attempt count of the lease. A settlement is valid only for the owner and this count. */
   readonly attempts: number;
   /** The changes in order: the change of the attempt, then the complaint of a local answer. */
   readonly changes: readonly StateChange[];

@@ -44,7 +44,7 @@ export interface AttentionState {
 
 /** The state of the checks of all nodes. */
 export interface AttentionCheck {
-  /** The number of checks. It fences the record of a check. */
+  /** The number of checks. A check is recorded only if this number is unchanged. */
   readonly round: number;
   /** The number of notifications. */
   readonly sequence: number;
@@ -216,7 +216,7 @@ export interface LeasedNotification {
   readonly payload: string;
   readonly createdAt: number;
   readonly owner: string;
-  /** The number of this attempt, from 1. With the owner, it fences the settlement. */
+  /** The number of this attempt, from 1. A settlement is valid only for the owner and this number. */
   readonly attempt: number;
 }
 

@@ -230,7 +230,7 @@ export interface WebhookDelivery {
   readonly nextAttemptAt: number | null;
 }
 
-/** A delivery that is leased for one attempt. The owner and the number fence the lease. */
+/** A delivery that is leased for one attempt. A settlement is valid only for the owner and the number of the lease. */
 export interface LeasedDelivery {
   readonly id: string;
   readonly webhookId: number;

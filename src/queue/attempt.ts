@@ -112,8 +112,8 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     } catch (error) {
       return { kind: 'attempted', attempt: createFaultAttempt(error, startedAt, startedMonotonicMs) };
     }
-    // A local answer contacts no next hop, so neither the concurrency of the transport nor the circuit breaker limits
-    // it.
+    // A message that the transport answers locally contacts no next hop, so neither the concurrency of the transport
+    // nor the circuit breaker limits its attempt.
     if (hasLocalAnswer(transport, message)) {
       return { kind: 'attempted', attempt: (await transmit(message, outgoingMessage)).attempt };
     }
@@ -417,7 +417,8 @@ function isTransportFailure(outcome: Outcome): boolean {
     case 'deferred':
       return outcome.scope === 'transport';
     case 'unanswered':
-      // If the next hop fails after each complete message, every retry may cause a duplicate.
+      // `unanswered` counts as a failure, because a next hop that fails after each complete message may cause a
+      // duplicate with every retry.
       return true;
   }
 }

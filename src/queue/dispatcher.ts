@@ -164,7 +164,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   /**
    * Starts attempts, claims messages or releases leases, as the mode and the limits allow. Called after every change of
-   * the mode or of a count.
+   * the mode or of a number that has a limit.
    */
   function dispatch(): void {
     switch (mode.current) {
@@ -436,7 +436,7 @@ interface IntakeParts {
   readonly ages: Pick<AgeClock, 'getCutoff'>;
   /** The dispatcher of this node. Null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
-  /** The transport. Its local answer to the recipient may suppress the message. */
+  /** The transport. An answer that it gives locally for the recipient, without a next hop, may suppress the message. */
   readonly transport: Pick<Transport, 'answerLocally'>;
 }
 

@@ -75,7 +75,8 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     );
     const answeredAt = monotonic();
     onStoreTime(storeNow, sentAt, answeredAt);
-    // The check follows the answer, because the process may have been suspended during the query.
+    // The node checks its liveness only after the store has answered, because the process may have been suspended
+    // during the query.
     if (!isAlive(sentAt) || answeredAt - sentAt >= LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS) {
       aliveSince = answeredAt;
       aliveSinceTime = clock.now();

@@ -48,7 +48,10 @@ const MAX_STORED_REPORTS = 10_000;
  */
 const MAX_ROWS_PER_ROUND = 500;
 
-/** The unknown fields of an expired message. The store returns only the id of the message. */
+/**
+ * The fields that have no value in the event of an expired message, because the store returns only the id of the
+ * message.
+ */
 const UNKNOWN_FIELDS = {
   accountId: null,
   to: null,
@@ -194,7 +197,7 @@ export function startSweeper({
     ),
   );
 
-  // Time during which no node ran does not count.
+  // Time during which no node ran does not count towards `MAX_FAILING_MS`.
   runPeriodically(DISABLE_FAILING_WEBHOOKS_INTERVAL_MS, 'disable failing webhooks', async (now) => {
     const ids = await store.disableFailingWebhooks(ages.getCutoff(MAX_FAILING_MS), now, MAX_ROWS_PER_ROUND);
     for (const webhookId of ids) publish({ type: 'webhook.disabled', at: clock.now(), webhookId, reason: 'failing' });

@@ -212,7 +212,7 @@ export function watchHealth(
 
   return {
     findFault() {
-      // The difference is absolute, because the clock may be set back.
+      // The absolute value of the difference is used, because the clock may be set back.
       if (Math.abs(clock.now() - checkedAt) > MAX_HEALTH_AGE_MS) probe();
       return knownFault() ?? (isFailing ? 'the store cannot commit' : null);
     },

@@ -160,8 +160,8 @@ export interface RetentionStore {
    */
   expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
   /**
-   * Sets the due time of up to `limit` queued messages to `now`, if it is after `latestDueAt`. Such a due time remains
-   * after a clock was set back, because no retry is scheduled that late. Resolves to the number of messages.
+   * Sets the due time of up to `limit` queued messages to `now`, if it is after `latestDueAt`. No retry is scheduled
+   * that late, so such a due time was stored before the clock was set back. Resolves to the number of messages.
    */
   resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
@@ -269,8 +269,8 @@ export interface TrafficStore {
   writeTraffic(node: string, rows: readonly TrafficRow[]): Promise<void>;
   /**
    * Returns sums over all nodes for each step of `stepMs` from `since` (inclusive) to `until` (exclusive), in order.
-   * Steps without traffic are omitted. Steps begin at multiples of `stepMs`, which is a multiple of one minute.
-   * Multiples of one hour are read from the hour rows.
+   * Steps without traffic are omitted. Steps begin at multiples of `stepMs`, which is a multiple of one minute. If
+   * `stepMs` is a multiple of one hour, the hour rows are read.
    */
   readTraffic(since: number, until: number, stepMs: number): Promise<readonly TrafficStep[]>;
 }

@@ -7,7 +7,8 @@ export interface DeliverabilityStore {
   /** Writes rows of this node. Replaces the node's rows for the same series and spans. */
   writeDeliverability(node: string, rows: readonly DeliverabilityRow[]): Promise<void>;
   /**
-   * Returns the rows of all nodes of a series that began from `since` (inclusive) to `until` (exclusive), in order of their start.
+   * Returns the rows of one series from all nodes, in order of their start. The start of each row is from `since`
+   * (inclusive) to `until` (exclusive).
    */
   readDeliverability(
     series: Series,

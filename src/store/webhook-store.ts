@@ -1,9 +1,9 @@
 /**
  * Defines the role of the store for webhooks: endpoints, the outbox of events, and deliveries.
  *
- * The methods that accept, settle, expire, recover, cancel or change write the events of their changes to the outbox in
- * the same transaction. Nothing is written for a type to which no endpoint subscribes. An endpoint receives every event
- * of its subscription that is recorded after the call that created or changed the endpoint has resolved, on every node.
+ * Every method of the store writes the events of its changes to the outbox in the same transaction. Nothing is written
+ * for a type to which no endpoint subscribes. An endpoint receives every event of its subscription that is recorded
+ * after the call that created or changed the endpoint has resolved, on every node.
  */
 import type { ChangeResult } from '../model/account.ts';
 import type { Actor } from '../model/audit.ts';
@@ -101,7 +101,7 @@ export interface WebhookStore {
 export interface DeliveryClaimLimits {
   /** The maximum number of deliveries of the claim. */
   readonly maxDeliveries: number;
-  /** The maximum numbers of deliveries of endpoints. */
+  /** The maximum number of deliveries of each listed endpoint. */
   readonly freeSlots: readonly { readonly webhookId: number; readonly count: number }[];
   /** The maximum number of deliveries of each endpoint that `freeSlots` does not list. */
   readonly defaultFreeSlots: number;
@@ -147,9 +147,9 @@ export interface WebhookWorkerStore {
     keptSince: number,
   ): Promise<{ readonly events: number; readonly deliveries: number; readonly hasMore: boolean }>;
   /**
-   * Leases due deliveries of enabled endpoints until `leaseUntil`: of each endpoint the earliest due ones. One claim
-   * examines at most 1,000 endpoints in order of id, so a pass over all endpoints may need several claims. A delivery
-   * whose lease has expired is due again.
+   * Leases due deliveries of enabled endpoints until `leaseUntil`. The earliest due deliveries of each endpoint are
+   * leased first. One claim examines at most 1,000 endpoints in order of id, so a pass over all endpoints may need
+   * several claims. A delivery whose lease has expired is due again.
    */
   claimDeliveries(
     limits: DeliveryClaimLimits,

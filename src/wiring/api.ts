@@ -39,7 +39,7 @@ export interface ApiParts {
   readonly directory: ApiKeyCache;
   /** The key of the account that is created if the store has no account; null to create the account without a key. */
   readonly firstKey: NewApiKey | null;
-  /** The ids of new messages. */
+  /** Generates the ids of new messages. */
   readonly ids: MessageIdGenerator;
   readonly domains: DomainCache;
   readonly publish: Publish;

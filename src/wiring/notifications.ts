@@ -25,8 +25,8 @@ const MAX_DRAIN_MS = 5_000;
 /** The time after the start of a node until its circuit breaker and alarms are known. */
 const RUNTIME_STATUS_DELAY_MS = 5 * 60_000;
 /**
- * The codes of each list that the overview limits to `MAX_NOTIFIED_ITEMS` items. If the list is full, items of these codes may
- * be missing.
+ * The codes of the items in each list that the overview limits to `MAX_NOTIFIED_ITEMS` items. If the list is full,
+ * items of these codes may be missing.
  */
 const LIMITED_CODES = {
   accounts: ['account-locked', 'account-warned', 'volume-low', 'volume-exhausted', 'volume-expiring', 'volume-expired'],

@@ -111,8 +111,8 @@ export function startObservability(parts: ObservabilityParts): Observability {
 }
 
 /**
- * Returns true if the mailbox providers of recipient domains are looked up. With `capture:` no message is sent, so DNS is queried only
- * at the server that POSTRIDER_DNS names.
+ * Returns true if the mailbox providers of recipient domains are looked up. With `capture:` no message is sent, so they
+ * are looked up only if POSTRIDER_DNS names a DNS server.
  */
 function mayQueryDns({ transport, dns }: Settings): boolean {
   return transport.kind !== 'capture' || dns !== null;

@@ -241,8 +241,8 @@ async function readContext(
     mayBeStored ? transaction.query(READ_IDS, [batch.map(({ id }) => id)]) : emptyResult,
   ]);
   const counts = accounts.map((row) => toLimitUsage(rows.toAccount(row)));
-  // The limit was set between the two statements. Other transactions already count under the limit, but this
-  // transaction has not locked the account.
+  // If this condition is true, the limit was set after `LOCK_ACCOUNTS` and before `READ_ACCOUNTS`. Other transactions
+  // already count under the limit, but this transaction has not locked the account.
   const lockedIds = new Set(lockedRows.map((row) => rows.readInteger(row, 'id')));
   if (counts.some(({ account }) => isLimited(account) && !lockedIds.has(account.id)))
     throw new ConcurrentChange('a limit was set on an account after the accounts were locked');
@@ -357,7 +357,7 @@ async function writeAccepted(
     );
   }
   const suppressedMessages = accepted.filter(({ state }) => state === 'suppressed');
-  // Both statements record events. They are sent in this order, so the acceptance is recorded first.
+  // The next two statements record events. They are sent in this order, so the acceptance is recorded first.
   if (isSubscribed(context.subscribedTypes, 'message.accepted'))
     statements.push(recordAcceptances(transaction, accepted));
   const entries = [

@@ -23,7 +23,7 @@ const SELECT_AFTER: Statement = {
   name: 'audit_select_after',
   text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE',
 };
-/** Only the actor and the filter of the first batch of a run can update its entry. */
+/** Selects the entry of a run only if the batch has the actor and the filter of the first batch of the run. */
 const SELECT_RUN: Statement = {
   name: 'audit_select_run',
   text: 'SELECT after FROM audit WHERE id = $1 AND who = $2 AND action = $3 AND subject = $4 FOR UPDATE',

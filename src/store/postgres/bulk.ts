@@ -1,6 +1,7 @@
 /**
- * Performs one batch of an action on many messages, in one transaction with the counts in the audit log. The rows are locked one after
- * the other in the order of the targets, newest first, so that two runs over the same messages wait for each other.
+ * Performs one batch of an action on many messages, in one transaction with the counts in the audit log. The rows are
+ * locked one after the other in the order of the targets, newest first, so that two runs over the same messages cannot
+ * deadlock.
  */
 import {
   type BulkOutcome,

@@ -120,8 +120,8 @@ export interface ConnectOptions {
 }
 
 /**
- * Connects to the first host that accepts writes. If no host does, rejects with the error of the host, or with an
- * AggregateError of the errors of all hosts.
+ * Connects to the first host that accepts writes. If no host does, rejects with the error of the only configured host,
+ * or with an AggregateError of the errors of several hosts.
  */
 export async function connectToServer(options: ConnectOptions): Promise<Connection> {
   const { setting, preferredHost = null } = options;
@@ -226,8 +226,9 @@ interface PooledOptions {
 }
 
 /**
- * Reads the server behind a pooler in transaction mode. The settings are part of every transaction, so no setting is
- * applied to the connection. Rejects with a StoreError if the server is too old or does not accept writes.
+ * Reads the properties of the server behind a pooler in transaction mode. The settings are part of every transaction,
+ * so no setting is applied to the connection. Rejects with a StoreError if the server is too old or does not accept
+ * writes.
  */
 async function readPooledServer(
   client: pg.Client,

@@ -526,8 +526,8 @@ export function createPool(options: PoolOptions): Pool {
     const deadline = performance.now() + MAX_STATUS_CHECK_MS;
     while (performance.now() < deadline) {
       try {
-        // The check ends with a durable commit, which waits for the standby as the original commit did. The remaining
-        // time limits the check.
+        // The check ends with a durable commit, which waits for the standby as the original commit did. The check must
+        // complete within the remaining time.
         const status = await withTimeout(
           deadline - performance.now(),
           withConnection((connection) =>

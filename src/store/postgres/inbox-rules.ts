@@ -1,4 +1,4 @@
-/** Stores the rules of the inbox. The locks of the rows make the uses of a rule exact on all nodes. */
+/** Stores the rules of the inbox. Locks on the rows keep the number of uses of each rule exact on all nodes. */
 import {
   assignInboxRules,
   getInboxRuleStatus,
@@ -11,7 +11,7 @@ import { writeChange } from './audit.ts';
 import { type Database, forceDurableCommit, type Statement } from './session.ts';
 
 const SELECT_ALL: Statement = { name: 'inbox_rule_all', text: 'SELECT * FROM inbox_rule ORDER BY id DESC' };
-/** Concurrent additions wait for each other, so that the maximum number of rules is exact. */
+/** This lock serializes concurrent additions, so that the maximum number of rules is exact. */
 const LOCK_ADDITIONS: Statement = {
   name: 'inbox_rule_lock',
   text: 'LOCK TABLE inbox_rule IN SHARE ROW EXCLUSIVE MODE',

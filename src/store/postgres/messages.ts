@@ -41,8 +41,8 @@ const REQUEUE: Statement = {
 };
 // Counts all rows, and uses a small partial index to count the rows that are not queued. With 1,000,000 queued messages
 // this query takes a third of the time of a query that counts by state. Messages have the same order by id as by
-// acceptance. A notification to operators that cannot be delivered must not begin another notification, so it is not the
-// oldest message.
+// acceptance. A notification to operators that cannot be delivered must not cause another notification, so it does not
+// count as the oldest message.
 const SELECT_STATISTICS: Statement = {
   name: 'message_statistics',
   text: `SELECT (SELECT count(*) FROM queue)::int AS total,

@@ -1,6 +1,6 @@
 /**
- * Stores the states of items that need attention, and the notifications to deliver. The number of the round fences the
- * record of a check, so that several nodes record each change once.
+ * Stores the states of items that need attention, and the notifications to deliver. A check is recorded only if the
+ * number of the round is unchanged, so that several nodes record each change once.
  */
 import { getAttentionKey } from '../../model/attention.ts';
 import type { NotificationStore } from '../notification-store.ts';

@@ -9,7 +9,7 @@ import type { Statement } from './session.ts';
 /** The interval between checks. Opening usually completes before the first check. */
 const CHECK_INTERVAL_MS = 5_000;
 
-/** Selects a wait of a connection of this process. */
+/** Selects a connection of this process that waits for a synchronous standby or for an advisory lock. */
 const SELECT_WAITS: Statement = {
   name: 'opening_waits',
   text: `SELECT wait_event, current_setting('synchronous_standby_names') AS standbys FROM pg_stat_activity

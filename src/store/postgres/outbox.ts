@@ -109,6 +109,6 @@ export async function waitForEarlierTransactions(database: Session, change: stri
     );
   if (transactions.length === 0) return;
   throw new StoreError(
-    `${change} is recorded, but an earlier transaction of the database is still running after 30 s. Its events and attempts may not use the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
+    `${change} is recorded, but an earlier transaction of the database is still running after 30 s. Its events and attempts may be processed without the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
   );
 }

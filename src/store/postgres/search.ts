@@ -35,7 +35,7 @@ const OPEN_STATES: readonly StateFilter[] = ['queued', 'deferred', 'sending', 'u
 const COLUMNS = 'm.id, m.account_id, m."to", m.recipient, m."from", m.subject';
 const JOIN_QUEUE = 'LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id';
 const STATE = 'coalesce(q.state, m.state)';
-/** The condition of `deferred` on the queue row. */
+/** The condition that the queue row of a `deferred` message meets. */
 const DEFERRED = `q.state = 'queued' AND q.lane = 1`;
 // An empty array matches every message.
 const FILTER = `($3::int[] = '{}' OR m.account_id = ANY($3)) AND ($4::text[] = '{}' OR ${STATE} = ANY($4) OR ('deferred' = ANY($4) AND ${DEFERRED}))
@@ -204,14 +204,14 @@ function toFoundMessage(row: Row): FoundMessage {
 interface IndexPart {
   /** The alias of the table whose index has the order of ids. */
   readonly alias: 'q' | 'm';
-  /** Returns the query of the given columns of `mail_request m`. */
+  /** Returns the query that selects the given columns of `mail_request m`. */
   readonly select: (columns: string) => string;
   readonly selectIds: string;
 }
 
 /**
- * Returns the query of each value of an index. Values are part of the SQL text, because PostgreSQL cannot use a partial
- * index for a parameter.
+ * Returns the queries for each value of an index. Values are part of the SQL text, because PostgreSQL cannot use a
+ * partial index for a parameter.
  */
 function buildIndexParts(index: RowIndex): readonly IndexPart[] {
   switch (index.kind) {

@@ -28,7 +28,10 @@ const START_ONLY_SETTINGS: ReadonlySet<string> = new Set([
   'post_auth_delay',
 ]);
 
-/** The setting that is applied before all others, because its value for the role may be a few milliseconds. */
+/**
+ * The setting that is applied before all others: the value that a role has may be so small that the other statements
+ * time out.
+ */
 export const STATEMENT_TIMEOUT_SETTING = 'statement_timeout';
 
 /** Returns the settings of a connection whose statements have the time limit `statementTimeoutMs`. */

@@ -2,8 +2,8 @@
  * Moves events from the outbox to deliveries, and leases, settles and purges deliveries. A lease is a due time in the
  * future and an owner: after the lease has expired, the delivery is due again.
  *
- * An event is removed from the outbox in the transaction that adds its deliveries. No cursor passes an event, so the
- * order in which transactions become visible cannot lose one (docs/decisions/webhooks.md).
+ * An event is removed from the outbox in the transaction that adds its deliveries. The worker keeps no position in the
+ * outbox, so an event that becomes visible after later events is not skipped (docs/decisions/webhooks.md).
  */
 import {
   type DeliverySettlement,
@@ -111,8 +111,8 @@ const LEASE: Statement = {
         WHERE l.sequence > 0 AND v.id = l.message_id ORDER BY v.n OFFSET greatest(l.sequence - 1, 0) LIMIT 1) e ON true
     ORDER BY l.webhook_id, l.id`,
 };
-// A transaction with an id is visible to a change of an endpoint (`waitForEarlierTransactions`). The lease must have the id before its
-// snapshot reads the endpoints.
+// A change of an endpoint waits for transactions that have an id (`waitForEarlierTransactions`). The transaction that
+// leases deliveries must therefore have an id before its snapshot reads the endpoints.
 const ASSIGN_ID: Statement = { name: 'webhook_assign_id', text: 'SELECT pg_current_xact_id()' };
 const VALID_LEASES = `SELECT d.webhook_id, d.id, d.type, d.attempts, s.position
   FROM (SELECT * FROM unnest($1::int[], $2::uuid[], $3::text[], $4::int[]) WITH ORDINALITY AS u(webhook_id, id, owner, lease, position)
@@ -172,9 +172,9 @@ const PURGE_OLD: Statement = {
         ORDER BY o.id LIMIT $2 FOR UPDATE SKIP LOCKED) d LIMIT $2)) RETURNING 1 AS one`,
 };
 
-// The start of an endpoint excludes events that were recorded before its creation. It has no effect after these events have
-// been moved. A database that was restored from a dump counts transactions from a small number again, so a start that
-// remained would exclude every event.
+// The column `start` of an endpoint excludes events that were recorded before the endpoint was created. The value has
+// no effect after these events have been moved. A database that was restored from a dump numbers its transactions from
+// a small number again, so a value that was not cleared would exclude every event.
 const CLEAR_STARTS: Statement = {
   name: 'webhook_clear_starts',
   text: `UPDATE webhook w SET start = 0 WHERE w.start > 0 AND (
@@ -344,7 +344,7 @@ async function settleInTransaction(
   ]);
   const endpoints = new Map(endpointRows.map((row) => [rows.readInteger(row, 'id'), row]));
   const disabledReasons = new Map<number, DisabledReason>();
-  // Endpoints are locked in order of id, and only those that change.
+  // Only the endpoints that change are locked, in order of id.
   for (const [id, effect] of collectEffects(validSettlements)) {
     const endpoint = endpoints.get(id);
     if (endpoint === undefined) continue;

@@ -279,7 +279,8 @@ function toRowFilter({ accountIds, states, failureClasses, failureCategories, re
   const selectedStates = reply !== null && states.length === 0 ? STATES_WITH_REPLY : states;
   return {
     accountIds,
-    // `queued` includes the deferred messages, and an index must not contain a message twice.
+    // `queued` includes the deferred messages, so `deferred` is removed. Otherwise, an index would return these
+    // messages twice.
     states: selectedStates.includes('queued') ? selectedStates.filter((state) => state !== 'deferred') : selectedStates,
     failureClasses,
     failureCategories,

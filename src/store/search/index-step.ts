@@ -13,7 +13,7 @@ import { type Coroutine, type IndexSegment, type MaybePromise, MIN_ID, MIN_SEQ, 
 
 /** One step of index maintenance. */
 export interface IndexStep {
-  /** All messages with lesser ids are committed, except a few messages whose commit is late. */
+  /** An id: all messages with ids less than this id are committed, except a few messages whose commit is late. */
   readonly horizon: string;
   /** Minimum number of messages newer than the index for a new segment. */
   readonly minSegmentMessages: number;

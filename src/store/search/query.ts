@@ -145,7 +145,7 @@ export function matchesCriteria(criteria: readonly SearchCriterion[], message: S
   });
 }
 
-/** Maximum number of tokens at the beginning of a text among which a code is searched. */
+/** Maximum number of tokens at the beginning of a text that are compared with a code. */
 const MAX_CODE_TOKENS = 6;
 
 /** Parses the words of a search of replies. Returns null if the text contains no letter or digit to search for. */
@@ -172,7 +172,7 @@ export function matchesReply({ words, code }: ReplyCondition, text: string | nul
 
 /**
  * Returns true if one of the first tokens of the text is the code. A report may precede the reply with the type of its
- * diagnostic (`smtp; 550 5.1.1 …`), and a multiline reply joins its code with a hyphen (`550-5.1.1`).
+ * diagnostic (`smtp; 550 5.1.1 …`), and in a multiline reply a hyphen follows the code (`550-5.1.1`).
  */
 function startsWithCode(text: string, code: string): boolean {
   return text
@@ -223,7 +223,8 @@ const WORDS =
 /** Normalizes a text for comparison. */
 export function foldText(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
-  // The text is first converted to upper case, because this conversion maps ß to SS. A final sigma equals a sigma.
+  // The text is first converted to upper case, because this conversion maps ß to SS. A final sigma (ς) is replaced with
+  // σ.
   const foldedText = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
   return foldedText.normalize('NFC');
 }

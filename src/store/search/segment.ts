@@ -9,8 +9,8 @@
  * has a term in each of these ranges. A message with such terms does not always match; query.ts decides.
  *
  * A term in a page is encoded as four parts. The first two are the length of the prefix that it shares with the
- * previous term, and the remaining text. The last two are twice the size of its list of numbers (plus one for a
- * bitmap), and the list as a bitmap or as differences.
+ * previous term, and the remaining text. The third is twice the number of bytes of its encoded list, plus one if the
+ * list is a bitmap. The fourth is the list, encoded as a bitmap or as the differences between consecutive numbers.
  */
 import { toSeq } from '../rules/messages.ts';
 import {
@@ -228,7 +228,7 @@ export function listTerms(message: SearchableMessage): readonly string[] {
   return terms;
 }
 
-/** Returns the range of the term of one account. */
+/** Returns the term range that contains only the term of the account. */
 export function getAccountRange(accountId: number): TermRange {
   const term = toAccountTerm(accountId);
   return { first: term, end: term + TERM_END, fieldLetters: null };

@@ -33,9 +33,9 @@ export function prepareAudit(database: DatabaseSync) {
       if (actor !== undefined) writeEntry(createAuditEntry(actor, action, target, before, after));
     },
     /**
-     * Writes the entry of a run, which changes all messages that match a filter, or updates its counts. An entry is
-     * updated only for the actor and the filter of its first batch. Returns the id of the entry, or null if no operator
-     * started the run.
+     * Writes the entry of a run, which changes all messages that match a filter, or updates its counts. The entry is
+     * updated only if the batch has the actor and the filter of the first batch of the run. Returns the id of the
+     * entry, or null if no operator started the run.
      */
     recordRun(actor: Actor | undefined, step: BulkStep, counts: { done: number; refused: number }): number | null {
       if (actor === undefined) return null;

@@ -45,7 +45,8 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
     `SELECT count(*) AS n FROM mail_request INDEXED BY mail_request_due WHERE state = 'queued'`,
   );
   const countOpen = database.prepare('SELECT count(*) AS n FROM mail_request WHERE ended_at IS NULL AND state = ?');
-  // A notification to operators that cannot be delivered must not begin another notification.
+  // A notification to operators that cannot be delivered must not cause another notification, so it does not count as
+  // the oldest message.
   const selectOldest = database.prepare(
     `SELECT id, accepted_at FROM mail_request m INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = ?
        AND NOT EXISTS (SELECT 1 FROM notification n WHERE n.message_id = m.id) ORDER BY seq LIMIT 1`,

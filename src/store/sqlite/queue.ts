@@ -1,7 +1,8 @@
 /**
  * Implements the queue: claims messages, marks them before the end of their transmission, and settles, releases and
- * recovers leases. The owner and the attempt count fence each settlement. The embedded store has one writer, so it uses
- * a few indexed statements in one transaction where PostgreSQL uses one statement with SKIP LOCKED.
+ * recovers leases. A settlement is valid only for the owner and the attempt count of the lease. The embedded store has
+ * one writer, so it uses a few indexed statements in one transaction where PostgreSQL uses one statement with SKIP
+ * LOCKED.
  *
  * Fairness: claims alternate between the two lanes (first attempts, retries). The first lane receives half of the
  * limits of the claim, and the other lane receives the remaining limits. Within a lane, accounts are served round-robin

@@ -176,7 +176,7 @@ class Restore {
       return before ?? this.#replace();
     } finally {
       // If the temporary copy has replaced the database, it no longer exists under its temporary name. Older temporary
-      // copies contain only backups.
+      // copies contain only backups, so they are also removed.
       if (!existsSync(getRestoreMarkerPath(this.#path)))
         for (const temporaryPath of listTemporaryRestorePaths(this.#path)) this.#removeTemporaryFiles(temporaryPath);
     }

@@ -92,7 +92,8 @@ export async function openSqliteStore({
     startThread(worker, { path, holdsServeLock: exclusive, ...options }, memory, onFault);
   let writer: StoreThread;
   try {
-    // The files are checked again, because no other process changes them while this process holds the lock.
+    // The files are checked again under the lock, because another process may have changed them before this process
+    // acquired it.
     if (exclusive) {
       requireUsableFiles(path);
       removeLeftoverHardLinks(path);
@@ -124,7 +125,8 @@ export async function openSqliteStore({
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
     const poll = async () => {
-      // If there is no change, the poll reads only one row. Any process may have made a change.
+      // The poll is necessary because another process may change the directory. If there is no change, it reads only
+      // one row.
       const changes = await writer.call('readDirectorySince', revision);
       if (changes === null) return;
       revision = changes.revision;

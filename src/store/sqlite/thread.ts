@@ -215,8 +215,8 @@ type FileSuffix = (typeof WATCHED_FILES)[number][0];
 
 /**
  * Records the identities of the open files. The returned function compares them with the files on disk and returns the
- * first fault, or null. A comparison takes 8 to 36 µs (2 busy cores). The comparison opens no file, because closing a
- * file would release the SQLite locks on it.
+ * first fault, or null. A comparison takes 8 to 36 µs on a machine with two busy cores. The comparison opens no file,
+ * because closing a file would release the SQLite locks on it.
  */
 export function watchFiles(path: string): () => FilesFault | null {
   const openedFiles = WATCHED_FILES.map(([suffix, name]) => ({
