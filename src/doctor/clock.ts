@@ -1,6 +1,6 @@
 /**
- * Checks the clock of this machine. Compares its time with the time in the relay's greeting, the newest message of the
- * database, the file system and the monotonic clock.
+ * Checks the clock of this machine. Compares its time with the time in the relay's greeting, the time of the newest
+ * message in the database, the time of the file system, and the monotonic clock.
  */
 import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 

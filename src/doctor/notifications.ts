@@ -64,7 +64,7 @@ function checkTarget(
   const deliveredNotification = notifications.find(({ status }) => status === 'delivered') ?? null;
   const lastDelivery =
     deliveredNotification === null
-      ? 'no notification was delivered yet'
+      ? 'no notification has been delivered yet'
       : `the last notification was delivered ${formatSpan(now - (deliveredNotification.attemptedAt ?? now))} ago`;
   if (last !== null && last.error !== null) {
     const ago = formatSpan(now - (last.attemptedAt ?? now));

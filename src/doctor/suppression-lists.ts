@@ -106,7 +106,7 @@ async function readProviderEntries(
       if (pageCount === 0) return page.failure;
       break;
     }
-    /** The entries that have an effect and were not read before, by canonical address. */
+    /** The entries of this page that suppress an address and were not read before, by canonical address. */
     const effectiveAddresses = new Map<string, string>();
     for (const { address, reason } of page.value.entries) {
       const canonicalAddress = toCanonical(address);
@@ -179,7 +179,7 @@ function isExpectedAtProvider(reason: SuppressionReason, reasons: ReadonlySet<Se
 function describeScope({ addresses, isComplete }: ProviderEntries, own: OwnEntries | null): string {
   const providerCount = formatEntryCount(addresses.size);
   if (own === null)
-    return `compared ${providerCount} of Amazon SES; its list is longer, so the lists of Postrider were not searched for addresses that it lacks`;
+    return `compared ${providerCount} of Amazon SES; its list has further entries, so the check did not look for addresses that are only on lists of Postrider`;
   const ownCount = `${formatEntryCount(own.comparedCount)} of Postrider with the reasons bounce, complaint and provider`;
   const ownScope = own.isComplete ? `all ${ownCount}` : `the first ${ownCount}`;
   return `compared ${isComplete ? 'all ' : ''}${providerCount} of Amazon SES and ${ownScope}`;

@@ -141,8 +141,9 @@ interface Selection {
 }
 
 /**
- * Returns the series of the rows, and the series of the total if the total has another series. A series of pairs, such as account
- * and mailbox provider, has one remainder for all accounts. The series of accounts therefore contains the total of one account.
+ * Returns the series of the rows, and the series of the total if the total is stored in another series. A series of
+ * pairs, such as account and mailbox provider, has one remainder for all accounts. The total of one account is
+ * therefore read from the series of accounts.
  */
 function selectSeries(
   by: Grouping,

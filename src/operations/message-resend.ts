@@ -80,8 +80,8 @@ export function publishResent(
 }
 
 /**
- * Reads the sending domains, and returns the function that checks whether the account may send from the domain of a sender, by the rule
- * of the public interface.
+ * Reads the sending domains, and returns the function that checks whether the account may send from the domain of a
+ * sender. The rule is the same as in the public interface.
  */
 export async function createSenderCheck({
   store,

@@ -70,8 +70,9 @@ export const addSuppression = defineOperation({
 });
 
 /**
- * Removes an address from a list. With `provider`, the address is first removed from the account-level suppression list of
- * Amazon SES. If the operation fails in between, the address is still on the list of Postrider, and a repetition completes it.
+ * Removes an address from a list. With `provider`, the address is first removed from the account-level suppression list
+ * of Amazon SES. If the operation fails after that, the address is still on the list of Postrider, and a repetition of
+ * the operation removes it.
  */
 export const removeSuppression = defineOperation({
   name: 'suppression.remove',

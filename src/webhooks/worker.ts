@@ -186,8 +186,8 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   }
 
   /**
-   * Ends the leases that a failed claim may have left. The claim may be committed after its failure, so the recovery
-   * repeats until the leases of the claim have ended.
+   * Ends the leases that a failed claim may have left. The store may commit a claim after the call has failed, so the
+   * recovery repeats until the leases of the claim have ended.
    */
   async function recoverOwnLeases(): Promise<void> {
     const startedAt = clock.monotonic();

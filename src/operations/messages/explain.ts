@@ -96,7 +96,10 @@ function describeState({ message, account }: ExplainInput): string {
     : 'the next hop permanently refused it';
 }
 
-/** Distinguishes a lost connection from a lost node. Only the event of a lost connection refers to an attempt. */
+/**
+ * States whether the connection was lost, or the node stopped or lost the lease. Only the event of a lost connection
+ * refers to an attempt.
+ */
 function describeUncertainState(message: StoredMessage): string {
   const event = message.events.findLast(({ verb }) => verb === 'uncertain');
   if (event === undefined) return STATE_DESCRIPTIONS.uncertain;

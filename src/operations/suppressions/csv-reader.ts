@@ -81,7 +81,7 @@ export async function* readCsv(
       return cell;
     },
   });
-  // An error of the source destroys the parser, and the loop below throws it.
+  // An error of the source destroys the parser, and the loop below throws the error.
   pipeline(
     splitChunks(firstChunk.value, chunks, () => parseState.fault !== null),
     parser,

@@ -13,7 +13,7 @@ import { FORMAT_NAMES, normalizeName } from './export-formats.ts';
 import { type Columns, findColumns, interpretRow, type ListRow, type RowOptions } from './list-row.ts';
 import { ListFault } from './list-text.ts';
 
-/** The maximum size of one record, and of the members of a document before its list. */
+/** The maximum size of one record, and of the part of a document that precedes its list of records. */
 const MAX_RECORD_BYTES = 65_536;
 /** The maximum nesting depth of objects and arrays. */
 const MAX_DEPTH = 32;

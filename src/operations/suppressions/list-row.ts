@@ -134,8 +134,8 @@ function findTime(cell: (name: string) => string, columns: Columns): string {
 }
 
 /**
- * Returns the meaning of a reply in a list that contains hard bounces and perhaps blocks. `status` is an enhanced status code such as
- * `5.1.1`, a reply code, or empty. A reply with an unknown cause is a bounce, because the list contains it.
+ * Returns the meaning of a reply in a list that contains hard bounces and perhaps blocks. `status` is an enhanced
+ * status code such as `5.1.1`, a reply code, or empty. A reply with an unknown cause counts as a hard bounce.
  */
 function classifyReply(status: string, text: string): 'bounce' | 'block' | 'soft-bounce' {
   if (status.startsWith('4')) return 'soft-bounce';

@@ -24,7 +24,8 @@ export const RemovedSuppression = Type.Object({
   }),
   provider: createNullable(
     createStringEnum(['removed', 'absent'], {
-      description: 'The result at Amazon SES; `absent`: it was not on its list. Null without `provider`.',
+      description:
+        'The result at Amazon SES; `absent`: the address was not on the list of Amazon SES. Null without `provider`.',
     }),
   ),
 });

@@ -61,7 +61,7 @@ describe('the result of a target', () => {
       'is ok before the first notification',
       createFacts({ notifications: [] }),
       'ok',
-      'no notification was delivered yet',
+      'no notification has been delivered yet',
     ],
     ['is ok after a delivery', createFacts(), 'ok', 'was delivered'],
     [

@@ -116,7 +116,7 @@ describe('a list of 1,000,000 entries', () => {
       ownEntries: [onOwnList('a0@example.com'), onOwnList('x@example.com')],
     });
     expect(pageTimes).toEqual(Array.from({ length: 12 }, (_, n) => n * 1_000));
-    expect(finding.detail).toContain('compared 12,000 entries of Amazon SES; its list is longer');
+    expect(finding.detail).toContain('compared 12,000 entries of Amazon SES; its list has further entries');
     expect(finding.detail).toContain('11,999 addresses are only on the list of Amazon SES');
     expect(finding.detail).not.toContain('x@example.com');
   });
