@@ -171,14 +171,20 @@ function describeUnmatched({ provider, refused }: ProviderEventsParts): string |
   return `${count === 1 ? 'one event' : `${count} events`} without a message of this installation to the same recipient since the start of the nodes`;
 }
 
-/** Returns the requests below `/events` that received the response 404 as a text. They may be of any provider. Null if there are none. */
+/**
+ * Describes the requests to paths below `/events` that received the response 404. The requests may be for any provider.
+ * Returns null if there are none.
+ */
 function describeUnknownPaths({ provider, refused }: ProviderEventsParts): string | null {
   const count = refused.find(({ reason }) => reason === UNKNOWN_PATH_REASON)?.count ?? 0;
   if (provider.name === 'ses' || count === 0) return null;
   return `${count === 1 ? 'one request' : `${count} requests`} below /events received the response 404 since the start of the nodes`;
 }
 
-/** Returns the requests that were too slow or not valid HTTP as a text. They may be of any provider. Null if there are none. */
+/**
+ * Describes the requests that were too slow or not valid HTTP. The requests may be for any provider. Returns null if
+ * there are none.
+ */
 function describeBrokenHttp({ provider, refused }: ProviderEventsParts): string | null {
   const count = refused.find(({ reason }) => reason === BROKEN_HTTP_REASON)?.count ?? 0;
   if (provider.name === 'ses' || count === 0) return null;

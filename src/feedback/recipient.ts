@@ -17,7 +17,7 @@ const DAY_MS = 86_400_000;
  * week, and complaints arrive for several weeks.
  */
 export const MAX_RETURN_PATH_AGE_DAYS = 45;
-/** A return path contains the number of the day of the message, modulo this number (16 bits). */
+/** A return path contains the day of acceptance, in days since the epoch, modulo this number (16 bits). */
 const DAY_MODULUS = 65_536;
 
 export type FeedbackRecipient =

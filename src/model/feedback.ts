@@ -116,8 +116,8 @@ export function decideFeedbackChange(
   const strongestEvent = findStrongest(ownEvents.length > 0 ? ownEvents : recipientEvents);
   if (strongestEvent === null) return decideWithoutRecipient(events);
   if (ownEvents.length === 0 && strongestEvent.kind === 'bounce' && !recipientEvents.every(isPermanentBounce)) {
-    // The message was forwarded from the recipient's mailbox to several addresses, and it did not bounce for all of
-    // them.
+    // The message was forwarded from the recipient's mailbox to several addresses, and at least one of these addresses
+    // has no permanent bounce.
     return createHistoryEntry('bounce-reported', formatDetail(strongestEvent, message.to), findFailure(strongestEvent));
   }
   return decideEventChange(message, strongestEvent, ownEvents.length > 0);

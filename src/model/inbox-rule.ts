@@ -1,7 +1,7 @@
 /**
  * The rules of the inbox. A rule answers delivery attempts to an address or to a domain in place of `capture:`, so that a
  * developer can test the error handling of a program. The message, its retries, its suppression and its webhooks are
- * those of a real failure.
+ * handled as after a real failure.
  */
 import type { Reply } from './outcome.ts';
 

@@ -16,7 +16,7 @@ interface MailboxProviderEntry {
 
 /**
  * The mailbox providers by their code. Gateways that filter messages before the mailbox, such as Mimecast, are entries
- * too: they decide about a message. The codes are stored and never change.
+ * too, because they decide whether a message is accepted. The codes are stored and never change.
  */
 export const MAILBOX_PROVIDERS = {
   google: {

@@ -41,8 +41,8 @@ export interface NewMessage {
   readonly subject: string;
   readonly message: string;
   /**
-   * The idempotency key of the request. `fingerprint` is the SHA-256 of the four fields in hexadecimal. A stored key
-   * from `expiredBefore` or earlier has expired. The default of `expiredBefore` is 24 hours before `acceptedAt`.
+   * The idempotency key of the request. `fingerprint` is the SHA-256 of the four fields in hexadecimal. A key that was
+   * stored at `expiredBefore` or earlier has expired. The default of `expiredBefore` is 24 hours before `acceptedAt`.
    */
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly expiredBefore?: number } | null;
   /** The lease, if this node sends the message from memory. Null if the message is queued and due at once. */

@@ -92,10 +92,10 @@ export function formatUnmatchedReason(source: string): string {
   return `${source}-unmatched`;
 }
 
-/** The reason for a 404 below `/events`: no provider with a secret has the path. */
+/** The reason for a 404 response to a path below `/events`: the path belongs to no provider with a secret. */
 export const UNKNOWN_PATH_REASON = 'events-not-found';
 
-/** The reason for a request to the listener for provider events that is too slow or is not valid HTTP. */
+/** The reason for the refusal if a request to the listener for provider events is too slow or is not valid HTTP. */
 export const BROKEN_HTTP_REASON = 'http-broken';
 
 export interface RuntimeStatus {

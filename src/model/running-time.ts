@@ -52,8 +52,8 @@ export function advanceRunningTime(previous: RunningTime, now: number, passedMs:
     return { ...previous, ranMs: previous.ranMs + clockAdvanceMs, seenAt: now };
   }
   const { ranMs } = previous;
-  // The acceptance times of messages that were accepted between the step and this reading are clock times after the
-  // step.
+  // Messages that were accepted between the step and this reading have times of the changed clock. `leastAt` is
+  // therefore the earliest time that the changed clock can have shown.
   const segment = { fromMs: ranMs, aheadMs: now - ranMs, leastAt: now - Math.ceil(passedMs) - MAX_CLOCK_DEVIATION_MS };
   return { ranMs, seenAt: now, segments: mergeOldestSegments([...previous.segments, segment]) };
 }

@@ -124,7 +124,8 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     socket: Socket,
     secrets: readonly string[] | null,
   ): Promise<HttpResponse> {
-    // A read rejects if its thread cannot be started. The body is then unread, and the provider must send it again.
+    // A read rejects if its thread cannot be started. The body has then not been read, and the provider must send it
+    // again.
     const context = createContext();
     const result = await parts.bodyReader.read(request, context, secrets).catch((error: unknown) => {
       onError(`${provider} events`, error);
@@ -134,7 +135,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'busy':
         return refuse('busy', format.storeFailureStatus, 'the body cannot be read now; send the events again');
       case 'too-expensive':
-        // A body can exceed the limits on a busy machine and succeed later.
+        // Reading a body can exceed the limits on a busy machine and succeed later.
         return refuse(
           'unread',
           format.storeFailureStatus,

@@ -7,9 +7,12 @@ import type { Evidence } from '../../model/feedback.ts';
 
 const MAX_DIAGNOSTIC_LENGTH = 1_000;
 const MAX_HOST_LENGTH = 255;
-/** Matches a line that `toOneLine` does not change, as most values are: printable ASCII words with one space between them. */
+/** Matches most values, which `toOneLine` does not change: words of printable ASCII with one space between them. */
 const PLAIN_LINE = /^[!-~]+(?: [!-~]+)*$/;
-/** Maximum number of characters that are scanned for one line. The limit bounds the cost for a text of white space. */
+/**
+ * Maximum number of characters that are scanned for one line. The limit bounds the cost of a text that consists of
+ * white space.
+ */
 const MAX_SCANNED_LENGTH = 16_384;
 /** Maximum length of an address (RFC 5321 section 4.5.3.1): local part, at sign, domain. */
 const MAX_ADDRESS_LENGTH = 320;

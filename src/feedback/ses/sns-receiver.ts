@@ -25,8 +25,8 @@ import { parseSnsMessage, type SnsMessage } from './sns-message.ts';
 const MAX_BODY_BYTES = 262_144;
 const CONFIRM_TIMEOUT_MS = 10_000;
 /**
- * Maximum age of a message. SNS retries for up to one hour, plus the delay of the last attempt. An older message is a
- * replay.
+ * Maximum age of a message. SNS retries for up to one hour, plus the delay of the last attempt. An older message is
+ * treated as a replay.
  */
 const MAX_AGE_MS = 75 * 60_000;
 const MAX_CLOCK_AHEAD_MS = 5 * 60_000;

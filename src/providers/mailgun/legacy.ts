@@ -47,7 +47,10 @@ const readEvent = createEventReader({
   listReason: ({ code }) => findListReasonByCode(code),
 });
 
-/** Reads the event of a form. The first field of a name applies, except for the timestamp of the signature. */
+/**
+ * Reads the event of a form. Of several fields with the same name, the first applies. Of several fields `timestamp`,
+ * the last applies, because it belongs to the signature.
+ */
 export function readLegacyEvent(fields: FormFields): MemberResult {
   return readEvent({ ...Object.fromEntries(fields.toReversed()), timestamp: findLast(fields, 'timestamp') });
 }

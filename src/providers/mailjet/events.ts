@@ -129,7 +129,8 @@ function joinErrorTexts(event: Json): string | null {
 }
 
 /**
- * Returns `MessageID`, or null if it has lost digits. Most of its values exceed the greatest safe integer of JavaScript.
+ * Returns `MessageID`, or null if it is a number that exceeds the greatest safe integer of JavaScript and may therefore
+ * be rounded. Most of its values exceed this integer.
  */
 function readExactMessageId(event: Json): unknown {
   const id = getMember(event, 'MessageID');

@@ -32,8 +32,7 @@ const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
 };
 
 /**
- * Phrases in the `reason` of a `reject` event, and the reason for the entry on the suppression list that each of them
- * names.
+ * Phrases in the `reason` of a `reject` event, each with the reason for the entry on the suppression list.
  */
 const LIST_REASONS: readonly (readonly [string, ProviderListReason])[] = [
   ['unsubscri', 'unsubscribe'],

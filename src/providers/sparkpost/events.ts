@@ -171,7 +171,7 @@ function readSparkPostEvents(value: unknown): ReadResult {
   return readBatch(toList(value), readSparkPostEvent);
 }
 
-/** Reads one member of the batch. The member of a webhook test contains an empty `msys`. */
+/** Reads one member of the batch. In a test of the webhook, the member contains an empty `msys`. */
 function readSparkPostEvent(member: Json): MemberResult {
   const msys = toObject(getMember(member, 'msys'));
   if (msys === null) return 'broken';

@@ -125,8 +125,8 @@ describe('the events of Mailjet', () => {
     ['Message_GUID', {}, '1ab23cd4-e567-4901-a345-6789f0a1b2c3'],
     ['mj_message_id', { Message_GUID: undefined, mj_message_id: '19421777835146490' }, '19421777835146490'],
     ['MessageID as text', { Message_GUID: undefined, MessageID: '576460754655154659' }, '576460754655154659'],
-    ['MessageID without lost digits', { Message_GUID: '', MessageID: 9007199254740991 }, '9007199254740991'],
-    ['none if digits of MessageID are lost', { Message_GUID: undefined, MessageID: 2 ** 60 }, null],
+    ['MessageID that is a safe integer', { Message_GUID: '', MessageID: 9007199254740991 }, '9007199254740991'],
+    ['none if MessageID is not a safe integer', { Message_GUID: undefined, MessageID: 2 ** 60 }, null],
   ])('the id of Mailjet is %s', (_name, members, expected) => {
     expect(readEvent(replaceMembers(HARD_BOUNCE, members)).reference).toBe(expected);
   });

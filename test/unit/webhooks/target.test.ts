@@ -136,7 +136,7 @@ describe('a URL in a message', () => {
 });
 
 describe('an address of a lookup', () => {
-  it('is not public with a zone or without the form of an address', () => {
+  it('is not public if it has a zone or is not an IP address', () => {
     expect(findSpecialNetwork('fe80::1%eth0')).toContain('link-local');
     expect(findSpecialNetwork('app.example.com')).toBe('not an IP address');
     expect(findSpecialNetwork('')).toBe('not an IP address');
