@@ -43,7 +43,7 @@ export interface HostileResult {
   readonly lostIds: readonly string[];
   /** The ids of the acknowledged messages that were not delivered within `DRAIN_MS`. */
   readonly undeliveredIds: readonly string[];
-  /** The number of times that the service ended without a kill. */
+  /** The number of times that the service ended although the benchmark had not killed it. */
   readonly crashCount: number;
 }
 

@@ -462,17 +462,21 @@ async function benchHostile(): Promise<void> {
   const computeMedian = (member: 'acceptedPerSecond' | 'p99Ms', windowsOfKind: typeof result.calmWindows) =>
     calculateMedian(windowsOfKind.map((window) => window[member]));
   recordFigure(
-    `accepted without hostile clients, ${perSecond}/s offered`,
+    `accept rate without hostile clients, ${perSecond}/s offered`,
     computeMedian('acceptedPerSecond', result.calmWindows),
     '/s',
   );
   recordFigure(
-    'accepted with hostile clients and a kill',
+    'accept rate with hostile clients and a kill of the service',
     computeMedian('acceptedPerSecond', result.hostileWindows),
     '/s',
   );
-  recordFigure('accept p99 without hostile clients', computeMedian('p99Ms', result.calmWindows), 'ms');
-  recordFigure('accept p99 with hostile clients and a kill', computeMedian('p99Ms', result.hostileWindows), 'ms');
+  recordFigure('accept latency without hostile clients, p99', computeMedian('p99Ms', result.calmWindows), 'ms');
+  recordFigure(
+    'accept latency with hostile clients and a kill of the service, p99',
+    computeMedian('p99Ms', result.hostileWindows),
+    'ms',
+  );
   recordFigure('accept rate with hostile clients, relative to none', result.acceptRatio, 'ratio', '0.9');
   recordFigure('delivery rate with hostile clients, relative to none', result.deliveryRatio, 'ratio', '0.9');
   recordFigure(

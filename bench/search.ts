@@ -68,11 +68,11 @@ function createSearchCases(now: number): readonly (readonly [name: string, input
     ['several states and word', { states: ['bounced', 'deferred', 'expired'], q: 'newsletter' }],
     ['several states, one of them delivered', { states: ['bounced', 'delivered'] }],
     ['word of a reply', { reply: { words: parseReplyWords('user') ?? [], code: null } }],
-    ['rare word of a reply', { reply: { words: parseReplyWords('zebra') ?? [], code: null } }],
+    ['word of a reply that does not occur', { reply: { words: parseReplyWords('zebra') ?? [], code: null } }],
     ['reply code and category', { failureCategories: ['mailbox-unknown'], reply: { words: [], code: '5.1.1' } }],
     ['reply code, no match', { reply: { words: [], code: '5.7.26' } }],
     [
-      'rare word of a reply, delivered, one hour',
+      'word of a reply that does not occur, state delivered, one hour',
       {
         states: ['delivered'],
         since: now - 3_600_000,
@@ -85,8 +85,11 @@ function createSearchCases(now: number): readonly (readonly [name: string, input
     ['account and word', { accountIds: [ACCOUNT_COUNT - 3], q: 'suspension' }],
     ['account, word and frequent state, no match', { accountIds: [500], q: 'verification zoe', states: ['delivered'] }],
     ['a day', { since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
-    ['a word in a day', { q: 'suspension', since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
-    ['a word in an old hour, no match', { q: 'zebra', since: now - 20 * DAY_MS, until: now - 19.96 * DAY_MS }],
+    ['a word in the messages of a day', { q: 'suspension', since: now - 20 * DAY_MS, until: now - 19 * DAY_MS }],
+    [
+      'a word in one hour of an old day, no match',
+      { q: 'zebra', since: now - 20 * DAY_MS, until: now - 19.96 * DAY_MS },
+    ],
   ];
 }
 
@@ -146,8 +149,8 @@ async function measureSearch(name: string, store: Store, now: number, record: Re
     'µs',
   );
   record(`${name}: longest step of indexing`, longestMs, 'ms');
-  // The first call starts the reader thread or opens the connection. A running service has already done this before a
-  // search.
+  // The first call starts the reader thread or opens the connection. In a running service this has happened before a
+  // search, so this call is not measured.
   await store.readQueueStatistics();
   let [worstCallMs, worstSearchMs] = [0, 0];
   for (const [caseName, input] of createSearchCases(now)) {

@@ -1,6 +1,6 @@
 /**
- * Counts the traffic of the history per minute and per hour, like observability/traffic.ts, but by the time of each
- * event.
+ * Counts the traffic of the history per minute and per hour, like observability/traffic.ts, but with the time of each
+ * event in place of the current time.
  */
 
 import type { Failure } from '../src/model/failure.ts';

@@ -277,8 +277,8 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 }
 
 /**
- * Returns the end times of the slices. The last end time is `now`. Recent slices are shorter, because suppression and
- * locks depend on earlier slices.
+ * Returns the end times of the slices. The last end time is `now`. A suppression or a lock affects
+ * only messages of later slices. Recent slices are shorter, so that the effect begins soon after the cause.
  */
 function listSliceEnds(now: number): readonly number[] {
   const ends: number[] = [];

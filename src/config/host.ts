@@ -82,7 +82,10 @@ function isNetwork(text: string): boolean {
   return slashIndex === -1 || parseCount(text.slice(slashIndex + 1), 0, isIP(address) === 6 ? 128 : 32).ok;
 }
 
-/** Parses `host:port` of a DNS server: an IP address or `localhost`, because only a resolver can look up a name. */
+/**
+ * Parses `host:port` of a DNS server. The host is an IP address or `localhost`, because looking up any other name would
+ * require a DNS server.
+ */
 export function parseResolver(text: string): Parsed<HostPort> {
   const parsed = parseListen(text);
   const isAddress = parsed.ok && (isIP(parsed.value.host) !== 0 || parsed.value.host === 'localhost');

@@ -42,7 +42,7 @@ export function maskTargets(text: string): string {
 function maskTarget(text: string): string {
   if (!text.includes('//') && !text.toLowerCase().startsWith('http')) return text;
   const url = URL.parse(text);
-  // A mistyped URL has no host, so all text after its scheme may be a secret.
+  // A URL without a host is mistyped, so all text after its scheme may be a secret.
   if (url === null || url.host === '') return `${text.slice(0, text.indexOf(':') + 1)}${MASK}`;
   const login = url.username === '' && url.password === '' ? '' : `${MASK}@`;
   const path = `${url.pathname}${url.search}${url.hash}`;

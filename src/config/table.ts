@@ -300,7 +300,7 @@ export const SETTINGS_TABLE = {
       secrecy: 'password',
     },
     createValueKind('URL', parseDirectDatabase, '`postgres://…`'),
-    'The PostgreSQL database of `POSTRIDER_DATABASE` without its pooler. Notifications and migrations use this connection. If unset, migrations use the pooler, and behind a pooler in transaction mode nodes poll for changes.',
+    'The PostgreSQL database of `POSTRIDER_DATABASE` without its pooler. Migrations and `LISTEN` (notifications of PostgreSQL about changes) use this connection. If unset, migrations use the pooler, and behind a pooler in transaction mode nodes poll for changes.',
   ),
   requireSyncStandby: createSpec(
     'POSTRIDER_REQUIRE_SYNC_STANDBY',

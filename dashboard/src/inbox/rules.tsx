@@ -155,7 +155,7 @@ function RuleRow({ rule }: { readonly rule: InboxRuleEntry }) {
   );
 }
 
-/** Removes a recipient from the suppression list to which a bounce caused by a rule added the recipient. */
+/** Removes an address from a suppression list. A bounce that a rule caused added the address to this list. */
 function UnsuppressButton({ list, address }: { readonly list: string; readonly address: string }) {
   const removal = useApiMutation(
     () => remove(path`/accounts/${list}/suppressions/${address}`),

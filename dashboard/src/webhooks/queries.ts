@@ -24,7 +24,7 @@ export function useWebhook(id: string) {
 
 /**
  * Loads the figures of every endpoint. The query key is not a topic, because each request counts all pending
- * deliveries.
+ * deliveries, and live updates would repeat the request up to twice per second.
  */
 export function useWebhookFigures() {
   return useQuery({
