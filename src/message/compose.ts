@@ -303,7 +303,10 @@ const TAB = 0x09;
 const SPACE = 0x20;
 const EQUALS = 0x3d;
 
-/** Rule 5: a line has at most 76 columns. The last column is reserved for the `=` of a soft line break. */
+/**
+ * A line has at most 76 columns (RFC 2045 section 6.7, rule 5). The last column is reserved for the `=` of a soft line
+ * break.
+ */
 const MAX_COLUMNS = 75;
 
 /**
@@ -317,8 +320,8 @@ const ESCAPED_OCTET = 1;
 const LINE_END_OCTET = 2;
 
 /**
- * The treatment of each octet (rules 1 and 2). Spaces and tabs are copied. `protectTrailingSpace` escapes them at the
- * end of a line (rule 3).
+ * The treatment of each octet (RFC 2045 section 6.7, rules 1 and 2). Spaces and tabs are copied. `protectTrailingSpace`
+ * escapes them at the end of a line (rule 3).
  */
 const OCTET_KIND = new Uint8Array(256).fill(ESCAPED_OCTET);
 for (let octet = SPACE; octet <= 0x7e; octet++) OCTET_KIND[octet] = COPIED_OCTET;

@@ -82,11 +82,11 @@ export interface Dispatcher {
   /** Starts claims and attempts. Throws if the dispatcher was already started or drained. */
   start(): void;
   /**
-   * Returns a lease for a new message of `bytes` (`getMemoryBytes`) before its acceptance, or null if this node cannot
-   * send the message at once. The caller must end each lease with `offer` or `returnLease`.
+   * Returns a lease for a new message that needs `bytes` of memory (`getMemoryBytes`) before its acceptance, or null if
+   * this node cannot send the message at once. The caller must end each lease with `offer` or `returnLease`.
    */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
-  /** Releases the unused lease of a message of `bytes` that was refused or not stored. */
+  /** Releases the unused lease of a message that was refused or not stored. The message needs `bytes` of memory. */
   returnLease(bytes: number): void;
   /** Queues a message that was accepted with a lease from `leaseForNewMessage`. */
   offer(message: LeasedMessage): void;

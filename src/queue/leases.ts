@@ -34,7 +34,7 @@ export function getMemoryBytes({ message }: { readonly message: string }): numbe
 
 interface LeaseBudget {
   readonly leaseCount: number;
-  /** Returns true if one more message of `bytes` may be leased. */
+  /** Returns true if one more message may be leased. The message needs `bytes` of memory. */
   fits(bytes: number): boolean;
   reserve(bytes: number): void;
   release(bytes: number): void;

@@ -257,7 +257,9 @@ export interface NodeStore {
   ): Promise<number>;
   /** Removes the node. Other nodes may then recover the leases of this node immediately. */
   removeNode(name: string): Promise<void>;
-  /** Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, by name. */
+  /**
+   * Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, in order of name.
+   */
   listNodes(now: number): Promise<readonly NodeStatus[]>;
 }
 

@@ -375,7 +375,8 @@ function wrapClient(
 ): Connection {
   const server = describeServer([properties.host], database);
   const usesNames = properties.prologue === null || tracksStatements;
-  // A pooler that tracks prepared statements prepares equal texts once per server connection, for all clients.
+  // A pooler that tracks prepared statements prepares equal texts once per server connection, for all clients. The
+  // suffix gives each generation different texts.
   const textSuffix = tracksStatements && properties.planGeneration > 0 ? ` /* ${properties.planGeneration} */` : '';
   let cancelledWaits = 0;
   client.on('notice', ({ routine }) => {

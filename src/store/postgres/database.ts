@@ -575,7 +575,8 @@ async function queryStatus(
   const [row] = await session.query(TRANSACTION_STATUS, [xid]);
   switch (row?.status) {
     case 'committed':
-      // The connection may have been lost during the wait for the standby.
+      // The connection may have been lost during the wait for the standby, so a durable commit waits for the standby
+      // again.
       await forceDurableCommit(session);
       return 'committed';
     case 'aborted':

@@ -91,7 +91,7 @@ const SELECT_PAGES: Statement = {
   name: 'search_pages',
   text: 'SELECT key, page FROM search_page WHERE key = ANY($1::bigint[])',
 };
-/** The sequence number of the greatest possible id is not a safe integer. */
+/** Replaces the sequence number of the greatest possible id, which is not a safe integer. */
 const MAX_SEQ = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -253,8 +253,8 @@ function buildStatePart(state: StateFilter): IndexPart {
 }
 
 /**
- * Selects the rows of a range. The caller limits the range to a batch of rows. The values are literals of fixed sets or numbers. Only
- * an open state needs the row of the queue.
+ * Selects the rows of a range. The caller limits the range to a batch of rows. The values are part of the SQL text:
+ * they are numbers or belong to fixed sets. Only an open state needs the row of the queue.
  */
 function selectRowsStatement({ accountIds, states, failureClasses, failureCategories }: RowFilter): Statement {
   const toSqlList = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');

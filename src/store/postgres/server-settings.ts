@@ -66,7 +66,7 @@ export function buildTransactionPrologue(required: RequiredSettings, schema: str
   const timeoutSettings = required.filter(([name]) => name === STATEMENT_TIMEOUT_SETTING);
   const otherSettings = required.filter(([name]) => name !== STATEMENT_TIMEOUT_SETTING && !SESSION_SETTINGS.has(name));
   return [
-    // READ WRITE replaces default_transaction_read_only.
+    // READ WRITE takes precedence over default_transaction_read_only.
     'BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE',
     ...[...timeoutSettings, ...otherSettings, ...(version >= 170_000 ? VERSION_17_SETTINGS : [])].map(
       ([name, value]) => `SET LOCAL ${name} = '${value}'`,

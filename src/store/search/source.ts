@@ -13,8 +13,8 @@ import { decodeDirectory } from './segment.ts';
 export type RowFilter = Pick<MessageSearch, 'accountIds' | 'states' | 'failureClasses' | 'failureCategories'>;
 
 /**
- * The indexes of the database that contain the messages with each of the values, in order of id. Each state except `delivered` has
- * an index. A message has at most one of the values.
+ * A group of indexes of the database. For each value, one index contains the messages with this value in order of id.
+ * Each state except `delivered` has an index. A message has at most one of the values.
  */
 export type RowIndex =
   | { readonly kind: 'state'; readonly values: readonly StateFilter[] }

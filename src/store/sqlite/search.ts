@@ -180,8 +180,8 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
 }
 
 /**
- * Returns the conditions of a filter. The values are literals of fixed sets or numbers, because SQLite does not use a partial index
- * for a parameter.
+ * Returns the conditions of a filter. The values are part of the SQL text, because SQLite does not use a partial index
+ * for a parameter. They are numbers or belong to fixed sets.
  */
 function toConditions({ accountIds, states, failureClasses, failureCategories }: RowFilter): string {
   const stateConditions = states.map((state) =>
