@@ -246,7 +246,7 @@ function formatEvent(
   return line + (attempt === null ? '' : formatTranscript(attempt));
 }
 
-/** Formats the lines of a transcript, each with its time after the start of the attempt if the time was recorded. */
+/** Formats the lines of a transcript, each with its time since the start of the attempt if the time was recorded. */
 function formatTranscript({ transcript, transcriptOffsetsMs }: MessageDetails['attempts'][number]): string {
   return transcript
     .map((line, index) => {

@@ -338,7 +338,8 @@ function checkListeners({ listen, operatorListen, operatorPassword, roles, ...fe
     throw new SettingsError(`${problem}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
   }
   if (roles.has('operator') && !isLocalListen(operatorListen) && operatorPassword === null) {
-    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${formatListen(operatorListen)} accepts connections from other machines`;
+    const address = formatListen(operatorListen);
+    const problem = `${SETTINGS_TABLE.operatorListen.name}: ${address} accepts connections from other machines`;
     throw new SettingsError(`${problem}; set ${SETTINGS_TABLE.operatorPassword.name}, or listen on 127.0.0.1`);
   }
 }

@@ -28,7 +28,7 @@ export function parseReturnPath(domain: string, text: string): ParsedReturnPath 
   const example = `bounces.${domain}`;
   if (name === domain || domain.endsWith(`.${name}`)) {
     const relation = name === domain ? 'the sending domain' : 'a domain above the sending domain';
-    const fault = `${name} is ${relation}, and its MX record must point to the mailboxes of people; give a subdomain such as ${example}`;
+    const fault = `${name} is ${relation}, and its MX record must name the mail server of its mailboxes; give a subdomain such as ${example}`;
     return { ok: false, fault };
   }
   const organizationalDomain = getOrganizationalDomain(domain);

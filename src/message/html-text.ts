@@ -36,7 +36,7 @@ const HORIZONTAL_RULE = '-'.repeat(40);
 const MAX_READ_CHARACTERS = 256 * 1024;
 const TRUNCATION_MARK = '[…]\n';
 
-/** Returns the text of the first 256 Ki characters of `html`. Lines end in LF. */
+/** Returns the text of the first 262,144 characters of `html`. Lines end in LF. */
 export function convertHtmlToText(html: string): string {
   if (html.length <= MAX_READ_CHARACTERS) return new PageReader(html).readText();
   const lastCodeUnit = html.charCodeAt(MAX_READ_CHARACTERS - 1);

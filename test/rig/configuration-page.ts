@@ -34,9 +34,9 @@ function formatSettings(): string {
 
 const SECRET_COLUMN: { readonly [secrecy in SettingSpec<unknown>['secrecy']]: string } = {
   no: 'no',
-  password: 'the password in the URL; `…_FILE` works',
-  urls: 'the paths and queries of the URLs; `…_FILE` works',
-  whole: 'yes; `…_FILE` works',
+  password: 'the password in the URL; `…_FILE` is also accepted',
+  urls: 'the paths and queries of the URLs; `…_FILE` is also accepted',
+  whole: 'yes; `…_FILE` is also accepted',
 };
 
 function formatDefault(spec: SettingSpec<unknown>): string {

@@ -81,7 +81,7 @@ describe.each([
     expect(transcript).toContain('S: 450 4.2.0 come back');
   });
 
-  test('each line of the transcript has its time after the start of the attempt', async () => {
+  test('each line of the transcript has its time since the start of the attempt', async () => {
     const { transport } = await startPair(respondTo('RCPT', ['450 4.2.0 come back'], extensions));
     const { transcript, lineOffsetsMs = [], tookMs } = await transport.attempt(createOutgoingMessage(), null);
     expect(lineOffsetsMs).toHaveLength(transcript.length);
