@@ -48,8 +48,8 @@ const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_P
 /** Parses an address. Returns null if `text` is not an address. */
 export function parseAddress(text: string): Address | null {
   const length = text.length;
-  // This check refuses a valid address only if UTS 46 would remove invisible characters from it, because the conversion
-  // to A-labels and UTF-8 shortens no other address.
+  // The check applies to the text as written. It also refuses an address that is within the maximum only after UTS 46
+  // removes or combines characters.
   if (length > MAX_ADDRESS_OCTETS) return null;
   const atIndex = text.charCodeAt(0) === QUOTE ? findQuotedStringEnd(text) : findDotAtomEnd(text);
   if (atIndex <= 0 || atIndex > MAX_LOCAL_OCTETS || atIndex + 1 >= length) return null;
