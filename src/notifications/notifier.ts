@@ -124,7 +124,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
   }
 
   async function check(): Promise<void> {
-    // A node with an unrecorded end of an outage does not wait for `MIN_CHECK_INTERVAL_MS`.
+    // A node that has not recorded the end of an outage yet does not wait for `MIN_CHECK_INTERVAL_MS`.
     const intervalMs = outage.hasUnrecordedEnd ? 0 : MIN_CHECK_INTERVAL_MS;
     const recordedCheck = await store.readAttentionCheck(clock.now(), intervalMs);
     if (recordedCheck === null) return;

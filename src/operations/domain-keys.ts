@@ -142,8 +142,8 @@ interface RotationResult {
 
 async function stageKeys(domain: SendingDomain, context: OperationContext): Promise<Result<RotationResult>> {
   const { store, settings, clock } = context;
-  // This condition is checked before the keys are created. It is checked again afterwards on the latest version of the
-  // domain.
+  // Fails if the domain already has staged keys. The domain is checked before the new keys are created, and its latest
+  // version is checked again afterwards.
   if (beginRotation(domain, []).kind !== 'staged') {
     const rotationCheck = addStagedKeys((await findConfirmedDomain(store, domain.name)) ?? domain, []);
     if (!rotationCheck.ok) return rotationCheck;

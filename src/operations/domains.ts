@@ -73,7 +73,7 @@ export const addDomain = defineOperation({
     }
     const importedKeys = parseImportedKey(dkimKey, selector, name, ed25519);
     if (!importedKeys.ok) return importedKeys;
-    // This check precedes the creation of keys, because creating an RSA key takes a few hundred milliseconds.
+    // The account and the domain are checked before the keys are created: creating an RSA key takes a few hundred ms.
     const accounts = await store.listAccounts();
     if (!accounts.some((candidate) => candidate.name === account)) return createAccountNotFound(account);
     if ((await findConfirmedDomain(store, name)) !== null) return createExistingDomainConflict(store, name);

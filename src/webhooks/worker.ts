@@ -282,7 +282,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
 
   /** Frees the slot of a delivery, and schedules a run if the run may find another delivery. */
   function endDelivery({ id, webhookId }: LeasedDelivery): void {
-    // After a shutdown the delivery is not in progress.
+    // A shutdown removes all deliveries from `inProgress`.
     if (!inProgress.delete(id)) return;
     const delayMs = slots.free(webhookId);
     if (inProgress.size === 0) notifyEmpty();

@@ -151,7 +151,7 @@ function countTimes(times: Latencies): number {
   return [...times.values()].reduce((sum, count) => sum + count, 0);
 }
 
-/** Compares messages per hour, because the last step of the range has not ended. */
+/** Compares messages per hour, because the two periods have different lengths. */
 function listTrafficChanges(
   { key, name, counts: { current, previous } }: ComparedRow,
   { currentMs, previousMs }: PeriodLengths,

@@ -7,9 +7,9 @@ import { MINUTE_MS, type TrafficStep } from '../../model/traffic.ts';
 import { sumTraffic } from './figures.ts';
 import type { Trend } from './schemas.ts';
 
-/** The window of the rates. The window begins later if its first minutes have no traffic. */
+/** The time window over which the rates are averaged. The window begins later if its first minutes have no traffic. */
 export const RATE_WINDOW_MS = 5 * MINUTE_MS;
-/** The minimum window, so that one message in the first 10 s does not cause a rate of six messages per minute. */
+/** The minimum length of the window, so that one message in the first 10 s is not a rate of six messages per minute. */
 const MIN_WINDOW_MS = MINUTE_MS;
 /** Rates that differ by less than a tenth or by less than one per minute count as equal. */
 const RATE_MARGIN_FACTOR = 1.1;

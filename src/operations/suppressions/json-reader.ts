@@ -237,7 +237,8 @@ function hasEmptyList(value: unknown): boolean {
 }
 
 /**
- * Returns the members of a record as texts, by normalized name. A member of an object has both names: `reason.code` is `reasoncode`.
+ * Returns the members of a record as texts, by normalized name. The name of a member of a nested object begins with the
+ * name of that object: `reason.code` is `reasoncode`.
  */
 function toCells(value: unknown): ReadonlyMap<string, string> {
   if (typeof value === 'string') return new Map([['address', value.trim()]]);
