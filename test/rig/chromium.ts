@@ -19,7 +19,6 @@ const PACKAGE = '@sparticuz/chromium';
  */
 const ARGS = [
   '--no-sandbox',
-  '--no-zygote',
   '--disable-gpu',
   '--font-render-hinting=none',
   '--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost',
