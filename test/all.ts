@@ -1,8 +1,8 @@
 /**
  * The test command: lint, types, house rules, then every Vitest test. The command continues after a failure, so that
  * one run reports every failure. The last line is `N passed, N failed`. The exit code is 1 if a check failed or no test
- * passed. With `--long` (`npm run test:long`), it also runs the tests below test/long, and runs the other tests with
- * their full counts. Further arguments select test files by a part of their path.
+ * passed. With `--long` (`npm run test:long`), it also runs the tests below test/long, and runs every test with its
+ * full number of cases. Further arguments select test files by a part of their path.
  */
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -63,7 +63,7 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
     const vitestRun = spawnSync(process.execPath, [join(MODULES, 'vitest/vitest.mjs'), ...args], {
       cwd: ROOT,
       stdio: 'inherit',
-      // As in the launcher, threads and processes of the tests compile each file only once.
+      // The compile cache: threads and processes of the tests compile each file only once, as with the launcher.
       env: {
         NODE_COMPILE_CACHE: join(MODULES, '.cache', 'compiled'),
         ...process.env,

@@ -113,7 +113,7 @@ test('before a change of millions of messages the dialog states that it counted 
   let answerBatch = () => undefined as unknown;
   await replaceResponses(page, /\/messages\/change$/, async (route) => {
     batchCount += 1;
-    // The second batch is answered after the stop.
+    // The second batch is answered only after the operator has stopped the run.
     if (batchCount === 2) await new Promise<void>((resolve) => (answerBatch = resolve));
     await route.fulfill({ json: { done: 500, refused: 0, reasons: [], next: `batch-${batchCount}` } });
   });

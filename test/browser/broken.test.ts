@@ -93,7 +93,7 @@ test('an error replaces a page that fails to render, and the other pages are sho
   await findHeading(page, 'Accounts').waitFor();
 });
 
-test('an error in the frame is shown on a plain page with a remedy', async () => {
+test('an error in the frame around the pages is shown on a plain page with a remedy', async () => {
   const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/messages');
   allowFaults(EXPECTED_ERRORS);
   const restore = await replaceResponses(page, '**/api/v1/session', (route) => route.fulfill({ body: 'null' }));
@@ -118,7 +118,7 @@ test('an unknown path shows "Page not found" inside the frame', async () => {
 test('a browser whose language is not a valid language tag shows every page', async () => {
   await submitAccepted(service.publicUrl, service.key, { subject: 'A value for the charts' });
   const { page } = await browsers.openSignedIn(service, '/messages', { locale: 'en-US@posix' });
-  // Without this language the test would check nothing.
+  // If the browser reported another language, the test would check nothing.
   const language = await page.evaluate<string>('Reflect.get(Navigator.prototype, "language", navigator)');
   expect(language).toBe('en-US@posix');
   await openPage(page, 'Overview');

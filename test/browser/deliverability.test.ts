@@ -20,7 +20,7 @@ const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 
-/** The messages of one key: their number, the number of bounced and complained messages, and their delivery time. */
+/** The messages of one key of a series, such as an account: their number, bounces, complaints and delivery time. */
 interface KeyMessages {
   readonly count: number;
   readonly bouncedCount: number;
@@ -155,7 +155,7 @@ test('for a provider that confirms deliveries, a row shows the number of confirm
   await page.getByRole('img', { name: /^Google: p50: .*p50 until confirmed: / }).waitFor();
 });
 
-test('the row of an account shows the rates at which it is locked, and a row leads to its messages', async () => {
+test('the row of an account shows the rates at which it is locked, and a row has links to its messages', async () => {
   const { page, visit } = await browsers.openSignedIn(service, '/deliverability?by=account&range=7d');
   const row = page.getByRole('row').filter({ has: page.getByRole('button', { name: 'default' }) });
   await row.getByText('locks at 0.15 %').waitFor();

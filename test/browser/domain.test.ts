@@ -35,7 +35,7 @@ test('the page shows the missing record, the alignment and the records found in 
   await page.getByRole('button', { name: 'Verify now' }).click();
   const note = page.getByRole('note', { name: 'One record is missing: SPF' });
   await note.waitFor();
-  // The policy record is found, with a value that differs from the suggested value.
+  // The DMARC record is found, with a value that differs from the suggested value.
   await page.getByRole('row').filter({ hasText: '_dmarc' }).getByText('v=DMARC1; p=quarantine').waitFor();
   const alignment = page.getByRole('region', { name: 'Alignment' });
   for (const text of [`d=${DOMAIN}, aligned`, `no SPF record at ${DOMAIN}`, 'p=quarantine, passes with DKIM'])
@@ -62,7 +62,7 @@ test('the page shows the missing record, the alignment and the records found in 
   expect(await findHorizontalOverflow(page)).toEqual([]);
 });
 
-test('on a phone the lists of domains and accounts show the reason of a state, and the keyboard opens a row', async () => {
+test('on a phone the lists of domains and accounts show the reason of a state, and a row can be opened with the keyboard', async () => {
   const service = await rig.serve(rig.createFolder());
   await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: DOMAIN });
   await browsers.callApi(service, 'POST', '/accounts', { name: 'late' });

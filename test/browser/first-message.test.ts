@@ -59,7 +59,7 @@ test('the checklist marks a step as done while the page is open, can be hidden a
   await page.reload();
   await page.getByRole('button', { name: 'Setup: 1 open step' }).click();
   await checklist.getByText('Choose a provider').waitFor();
-  // A failure is shown above the checklist.
+  // A locked account is shown above the checklist.
   await browsers.callApi(service, 'POST', '/accounts', { name: 'late' });
   await browsers.callApi(service, 'POST', '/accounts/late/lock', { reason: 'unpaid' });
   const failure = page.getByRole('region', { name: /^Needs attention/ }).getByText('Account late is locked');
@@ -77,7 +77,7 @@ test('an empty inbox opens the first message when it arrives', async () => {
   await page.getByText('It works.').waitFor();
 });
 
-test('the account page shows the account after the overview has listed accounts for a first key', async () => {
+test('the account page shows the account after the overview has listed the accounts for which a first key can be created', async () => {
   const folder = rig.createFolder();
   await (await rig.serve(folder)).stop();
   // The first key is no longer shown after a restart.

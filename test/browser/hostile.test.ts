@@ -137,7 +137,8 @@ test.each(CLICKS)(
     allowFaults(BLOCKED_CONTENT_LINE);
     const frame = page.frameLocator('iframe');
     await frame.getByText('A hostile message').waitFor();
-    // The hostile page is fixed, so only links that fit into the visible part of the frame can be clicked.
+    // The hostile page has a fixed position and does not scroll, so only links in the visible part of the frame can be
+    // clicked.
     await page.setViewportSize(LARGE_WINDOW);
     await page.locator('iframe').scrollIntoViewIfNeeded();
     await frame.getByRole(role, { name, exact: true }).click();

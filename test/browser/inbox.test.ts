@@ -35,7 +35,7 @@ beforeAll(async () => {
   );
 });
 
-test('the key / focuses the search, j and k move, Enter opens a message, and the URL contains the search', async () => {
+test('the key / focuses the search, j and k move the focus between messages, Enter opens a message, and the URL contains the search', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, '/inbox');
   allowFaults(BLOCKED_IMAGE_LINE);
   await page.getByRole('link', { name: 'Your receipt' }).waitFor();
@@ -66,7 +66,7 @@ test('a new message is announced by a button, and does not move the rows of the 
   await expect.poll(async () => (await rows.first().textContent()) ?? '').toContain('Arrived later');
 });
 
-test('the Checks tab shows the number of findings, and lists them with their places, errors first', async () => {
+test('the Checks tab shows the number of findings, and lists them with their positions in the message, errors first', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, `/inbox/${htmlMessageId}`);
   allowFaults(BLOCKED_IMAGE_LINE);
   await page.getByRole('tab', { name: 'Checks 3' }).click();

@@ -27,7 +27,7 @@ const readCells = (page: Page, column: number) =>
   page.locator(`table.list tbody tr td:nth-child(${column}) .two-lines > :first-child`).allInnerTexts();
 const openFilter = (page: Page, name: RegExp) => page.getByRole('search').getByRole('button', { name }).click();
 
-test('a suppression list is filtered by reason and source, and the keyboard explains an address', async () => {
+test('a suppression list is filtered by reason and source, and the explanation of an address can be opened with the keyboard', async () => {
   const { page } = await browsers.openSignedIn(service, '/suppressions?list=default');
   await expect.poll(() => readCells(page, 2)).toEqual(['ada@example.com', 'bob@example.com', 'cai@example.org']);
   await openFilter(page, /^Reason$/);
@@ -67,7 +67,7 @@ test('a new entry of the audit log is announced by a button, and does not move t
   await expect.poll(() => readCells(page, 1)).toEqual(['suppression.add', ...shownEntries]);
 });
 
-test('the audit log is filtered by action and target, and the keyboard opens the target', async () => {
+test('the audit log is filtered by action and target, and the target of an entry can be opened with the keyboard', async () => {
   const { page } = await browsers.openSignedIn(service, '/audit');
   await openFilter(page, /^Action$/);
   await page.getByRole('checkbox', { name: 'Account' }).check();
@@ -84,7 +84,7 @@ test('the audit log is filtered by action and target, and the keyboard opens the
   await page.getByRole('heading', { level: 1, name: 'shop' }).waitFor();
 });
 
-test('the list of endpoints is filtered by state and text, and the keyboard opens an endpoint', async () => {
+test('the list of endpoints is filtered by state and text, and an endpoint can be opened with the keyboard', async () => {
   const { page } = await browsers.openSignedIn(service, '/webhooks');
   await expect.poll(() => readCells(page, 2)).toHaveLength(2);
   await openFilter(page, /^State$/);

@@ -97,7 +97,7 @@ test('a long list is shown page by page without a gap', async () => {
   );
 });
 
-test('the number of matches is loaded after the rows and moves nothing, and an incomplete count is shown as a minimum', async () => {
+test('the number of matches is loaded after the rows and does not move them, and an incomplete count is shown as a minimum', async () => {
   await submitMessage('counted@example.com', 'Counted one');
   await submitMessage('counted@example.com', 'Counted two');
   for (const width of [1280, 360]) {
@@ -215,7 +215,7 @@ test('new messages are offered by a button and do not move the rows, and states 
   await reader.page.getByText('is cancelled: ended by an operator').waitFor();
 });
 
-test('the list shows the cause and the reply of the next hop, and can be searched by both', async () => {
+test('the list shows the cause of a failure and the reply of the next hop, and can be searched by both', async () => {
   const id = await submitMessage(toSimulatorAddress('bounce'), 'Refused by the next hop');
   await waitForState(id, 'bounced');
   const { page } = await browsers.openSignedIn(service, '/messages?q=refused');
@@ -237,7 +237,7 @@ test('the list shows the cause and the reply of the next hop, and can be searche
   expect(await findSeriousFaults(page)).toEqual([]);
 });
 
-test('the list can be used with the keyboard alone: / searches, j and k move, x selects, Enter opens', async () => {
+test('the list can be used with the keyboard alone: / focuses the search, j and k move the focus between rows, x selects, Enter opens', async () => {
   for (const name of ['one', 'two'])
     await waitForState(await submitMessage('keys@example.com', `Keys ${name}`), 'delivered');
   const { page } = await browsers.openSignedIn(service, '/messages');
@@ -305,7 +305,7 @@ test('an action on selected messages ends after the current message when the ope
   const responsePromise = page.waitForResponse(/\/messages\/[^/]+\/cancel$/);
   release();
   await responsePromise;
-  // The page has time to send another request until this message is delivered.
+  // If the page continued the action, it would send the next request before this message is delivered.
   await waitForState(await submitMessage(toSimulatorAddress('success'), 'Leaving last'), 'delivered');
   expect(cancelUrls).toHaveLength(1);
   const states = await Promise.all(
@@ -329,7 +329,7 @@ test('a test message is sent from the list, and the dialog shows the state of th
   await page.getByRole('heading', { level: 1, name: 'Hello' }).waitFor();
 });
 
-test('the messages that match the filters are exported as CSV with the session header', async () => {
+test('the messages that match the filters are exported as CSV, by a request with the session header', async () => {
   await waitForState(await submitMessage('csv@example.com', '=1+1'), 'delivered');
   const { page } = await browsers.openSignedIn(service, '/messages?to=csv%40example.com');
   await findSubjectLinks(page).first().waitFor();

@@ -26,13 +26,16 @@ beforeAll(async () => {
   ({ service, id } = await startFilledService(rig, browsers));
 });
 
-/** The paths of the pages in the order of the file, such as `/accounts/:name`. `*` is the page for an unknown path. */
+/**
+ * The paths of the pages, such as `/accounts/:name`, in the order of dashboard/src/pages/index.ts. `*` is the page for
+ * an unknown path.
+ */
 const PAGE_PATHS = Array.from(
   readFileSync(join(ROOT, 'dashboard/src/pages/index.ts'), 'utf8').matchAll(/\bpath: '([^']+)'/g),
   ([, path = '']) => path,
 );
 
-/** The reference of the operator API without scripts, which is not part of the dashboard. */
+/** The reference page of the operator API, which has no scripts and is not part of the dashboard. */
 const REFERENCE_PATH = '/reference';
 
 /** The paths that a test visits for a page, if they differ from the path of the page. */

@@ -60,7 +60,8 @@ test('after the end of a session the sign-in page states the reason, and the nex
   await filters.getByRole('button', { name: /^State:/ }).click();
   await page.getByRole('checkbox', { name: 'Bounced', exact: true }).click();
   await page.waitForURL(/bounced/);
-  // The next request that the page makes by itself finds the session ended.
+  // The page sends the next request without an action of the operator. The service refuses the request, because it has
+  // no session cookie.
   await context.clearCookies();
   await page.getByText('Your session has ended.').waitFor();
   await password.fill(PASSWORD);

@@ -144,7 +144,7 @@ test('a test shows the response of the endpoint literally and without effect', a
 
 test('a replay states the number of deliveries and sends exactly these, and their rows stay in the filtered list', async () => {
   const { id } = await createEndpoint('/replayed', { events: 'message.bounced' });
-  // Without `Retry-After`, the first retry after 5 s might deliver before the replay.
+  // Without `Retry-After`, the service might retry the deliveries after 5 s, before the test replays them.
   const refusal = { status: 503, headers: { 'retry-after': '3600' } };
   receiver.behave = ({ path }) => (path === '/replayed' ? refusal : { status: 204 });
   for (let count = 0; count < 3; count += 1)
@@ -181,7 +181,7 @@ test('an operator enables, edits and deletes an endpoint that was disabled by a 
   const { id, secret } = await createEndpoint('/gone', { events: 'message.bounced' });
   receiver.behave = ({ path }) => ({ status: path === '/gone' ? 410 : 204 });
   const { page, allowFaults } = await browsers.openSignedIn(service, `/webhooks/${id}`);
-  // A live update may arrive between the deletion and the change of the page.
+  // After the deletion, a live update may arrive before the browser shows the next page.
   allowFaults(/status of 404/);
   await submitAccepted(service.publicUrl, service.key, { to: 'bounce@simulator.postrider.test' });
   await page.getByText(/^The endpoint responded with 410/).waitFor();

@@ -26,7 +26,7 @@ const createDkimKey = (selector: string): DkimKey => ({
   retireAt: null,
 });
 const createSecret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repeat(64) });
-/** Returns the import step of a batch with one row. */
+/** Returns a step of an import, for a batch with one row. */
 const createStep = (change: Partial<ImportStep> = {}): ImportStep => ({
   entry: null,
   fileBytes: 500,
@@ -208,7 +208,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     const { store } = await openTestStore(name);
     const preparedRows = await prepareStore(store);
     for (const [action, change] of Object.entries(CHANGES)) {
-      // Each change of a domain is computed from the current domain.
+      // Each change of a domain needs the current values of the domain.
       const now = { ...preparedRows, domain: await store.findDomain('example.com') };
       expect((await change(store, now, ACTOR)).kind, action).toBe('done');
     }

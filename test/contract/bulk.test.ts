@@ -63,7 +63,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.listAudit(null, 9)).toHaveLength(3);
   });
 
-  test('two concurrent runs resend each message only once, and the volume limits a run exactly', async () => {
+  test('two concurrent runs resend each message only once, and resend exactly as many messages as the volume allows', async () => {
     const { store, ids } = await createStoreWith(6, { ...NO_LIMITS, volume: 10 });
     await store.changeMessages(createStep('cancel', ids), NOW);
     const results = await Promise.all(

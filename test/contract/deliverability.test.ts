@@ -45,7 +45,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await read(HOUR + 1, HOUR + HOUR_MS)).toEqual([]);
   });
 
-  test('rows that began before a time are purged in batches, and no row of another span is purged', async () => {
+  test('rows that began before a time are purged in batches, and no row that covers a period of another length is purged', async () => {
     const store = await openTestStore();
     const hours = [0, 1, 2, 3].map((index) => createRow(HOUR + index * HOUR_MS, 1));
     await store.writeDeliverability('one', [...hours, createRow(HOUR, 1, { spanMs: 86_400_000 })]);
@@ -58,7 +58,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readDeliverability('provider', 86_400_000, 0, HOUR + 1)).toHaveLength(1);
   });
 
-  test('the newer answer about a domain is kept, and the domains of a provider are listed newest first', async () => {
+  test('the newer lookup result of a domain is kept, and the domains of a provider are listed newest first', async () => {
     const store = await openTestStore();
     await store.writeMailboxProviders([]);
     await store.writeMailboxProviders([
@@ -82,7 +82,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.listMailboxProviderDomains('yahoo', 2)).toEqual([]);
   });
 
-  test('old answers and the oldest answers beyond the maximum are purged in batches', async () => {
+  test('old lookup results, and the oldest results above the maximum number, are purged in batches', async () => {
     const store = await openTestStore();
     await store.writeMailboxProviders(
       [1, 2, 3, 4, 5, 6].map((lookedUpAt) => ({ domain: `d${lookedUpAt}.example`, provider: 'google', lookedUpAt })),

@@ -755,7 +755,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect((await readCounts(store))?.bounces).toBe(0);
     });
 
-    test('packed events are applied once, with the results and the order of separate events', async () => {
+    test('a batch of packed events is applied once, with the same results and in the same order as separate events', async () => {
       const store = await createStoreWith();
       const [bounceReport, confirmed] = [
         await storeDeliveredMessage(store),

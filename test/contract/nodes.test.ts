@@ -45,7 +45,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listNodes(now)).map(({ name }) => name)).toEqual(['node-b']);
   });
 
-  test('each heartbeat replaces the refused requests of its node, and a node without any has none', async () => {
+  test('each heartbeat replaces the counts of refused requests of its node, and a node that refused no request has no counts', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const createRefusedCounts = (count: number) => [{ reason: 'postmark-unauthenticated', count, lastAt: now }];

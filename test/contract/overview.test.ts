@@ -135,7 +135,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(accounts.map(({ name }) => name)).toEqual(['lapsed', 'lapsing', 'locked', 'used']);
   });
 
-  test('a key needs attention if it expires soon, and if it is in use or is the only key of its account', async () => {
+  test('a key needs attention if it expires soon and is either in use or the only valid key of its account', async () => {
     const store = await openTestStore();
     await store.createAccount('two', LIMITS, NOW);
     await store.createAccount('one', LIMITS, NOW);

@@ -92,7 +92,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(message.id))?.events.filter(({ verb }) => verb === 'resent').length).toBe(1);
   });
 
-  test('a resend to a suppressed recipient ends as suppressed, and a local answer suppresses it again', async () => {
+  test('a resend to a suppressed recipient ends as suppressed, and a local answer that suppressed the old message also suppresses the new one', async () => {
     const { store, message } = await createStoreWith();
     await store.cancelMessage(message.id, NOW);
     await store.addSuppressions('acme', [{ address: 'rita@example.com', reason: 'manual', source: null, at: NOW }]);

@@ -150,7 +150,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         [{ reply: reply('', '451') }, ['busy']],
         [{ reply: reply('', '4.7.500') }, ['busy']],
         [{ reply: reply('script alert') }, ['hostile']],
-        // The reply to a delivered message is searched only with the state.
+        // The reply to a delivered message is searched only if the search names the state `delivered`.
         [{ reply: reply('4XyzR12Kz2') }, []],
         [{ reply: reply('4XyzR12Kz2'), states: ['delivered'] }, ['fine']],
         [{ reply: reply('', '550'), failureClasses: ['block'] }, ['hostile']],
@@ -164,7 +164,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     },
   );
 
-  test('a found message has its attempts, the time of its last entry and its last outcome', async () => {
+  test('a found message contains the number of its attempts, the time of its last history entry and its last outcome', async () => {
     const { store, ids } = await createStoreWith();
     const find = async (id = '') =>
       (await store.searchMessages({ ...ANY_MESSAGE, criteria: [{ kind: 'id', id }] }, 1_000)).messages[0];

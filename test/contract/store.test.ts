@@ -171,7 +171,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(listKinds(await store.accept([expiredMessage]))).toEqual(['accepted']);
   });
 
-  test('a hard bounce suppresses the recipient for its account only, in upper and lower case', async () => {
+  test('a hard bounce suppresses the recipient for its account only, in any letter case', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = createMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
@@ -272,7 +272,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await createAccounts(store, 200);
     await store.accept(Array.from({ length: 4_000 }, (_, index) => createMessage({ accountId: (index % 200) + 2 })));
     const servedAccounts = new Set<number>();
-    // All 512 messages are first attempts, because there are no retries.
+    // All 512 messages of a claim are claimed for a first attempt, because there are no retries.
     for (let round = 0; round < 4; round += 1) {
       const { messages: claimedMessages } = await store.claim(createClaimLimits(512), LEASE, Date.now());
       expect(claimedMessages).toHaveLength(512);
@@ -361,7 +361,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claimSizes.reduce((sum, size) => sum + size, 0)).toBe(20);
   });
 
-  test('a message larger than the limit is leased alone, as a first attempt and as a retry, with any other due messages', async () => {
+  test('a message larger than the limit is leased alone, for a first attempt and for a retry, even if other messages are due', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const largeMessage = createMessage({ message: 'x'.repeat(5_000), lease: LEASE });
@@ -388,7 +388,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claims.flat()).toHaveLength(32);
   });
 
-  test('retries and first attempts share a claim, also when one of them has a backlog', async () => {
+  test('a claim contains messages for retries and for first attempts, even if there is a backlog of one kind', async () => {
     const store = await createStoreWith();
     const retries = Array.from({ length: 100 }, () => createMessage({ lease: LEASE }));
     await store.accept(retries);
@@ -467,7 +467,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a lease whose node has not stored the outcome yet is not recovered, under either policy', async () => {
+  test('a lease whose node has not stored the outcome yet is not recovered, with either value of POSTRIDER_ON_UNCERTAIN', async () => {
     const store = await createStoreWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
@@ -493,7 +493,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle(settlements)).toEqual(['settled', 'settled']);
   });
 
-  test('a recovered message without a mark has no attempt under hold, and a counted attempt under resend', async () => {
+  test('a recovered message whose lease is not marked has no counted attempt with POSTRIDER_ON_UNCERTAIN=hold, and one with resend', async () => {
     const store = await createStoreWith();
     const lease = { owner: 'dead', until: 1 };
     const [leasedMessage, resentMessage] = [createMessage({ lease }), createMessage({ lease })];
@@ -547,7 +547,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('under hold, a message with a marked lease becomes uncertain and any other message is queued; under resend both are queued', async () => {
+  test('with POSTRIDER_ON_UNCERTAIN=hold, a message with a marked lease becomes uncertain and any other message is queued; with resend both are queued', async () => {
     const store = await createStoreWith();
     const now = Date.now();
     const lease = { owner: 'dead', until: now };
@@ -580,7 +580,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(thirdMessage.id))?.state).toBe('queued');
   });
 
-  test('a message expires by its time of acceptance, even if the next attempt is due hours later', async () => {
+  test('the expiry of a message depends on the time of its acceptance, even if the next attempt is due hours later', async () => {
     const store = await createStoreWith();
     const oldTime = Date.now() - 100_000;
     const [oldMessage, newerMessage] = [createMessage({ acceptedAt: oldTime, lease: LEASE }), createMessage()];
@@ -648,7 +648,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]).toEqual([null, waitingMessage.message]);
   });
 
-  test('idempotency keys are purged at the same rate as bodies', async () => {
+  test('the limit of a purge step applies to idempotency keys as it does to bodies', async () => {
     const store = await createStoreWith();
     const at = Date.now() - 100_000;
     const createKeyedMessage = (n: number) =>
@@ -742,7 +742,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await findIds({ since: at })).toEqual([2, 1]);
   });
 
-  test('the queue statistics count open messages and contain the oldest', async () => {
+  test('the queue statistics contain the number of open messages in each state, and the oldest open message', async () => {
     const store = await createStoreWith();
     const at = Date.now() - 5_000;
     const firstMessage = createMessage({ acceptedAt: at });
@@ -817,7 +817,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.createAccount('default', NO_LIMITS, Date.now())).toEqual({ kind: 'exists' });
   });
 
-  test('watching the directory reports all entries at first and then each change', async () => {
+  test('a watch of the directory first reports all entries, and then each change', async () => {
     const store = await createStoreWith({ volume: 3 });
     const reportedChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => reportedChanges.push(changes));

@@ -135,7 +135,7 @@ describe.each([
     expect(await findDelivered(nextMessage)).not.toBeNull();
   });
 
-  test('defers a message that cannot be delivered, with the transport as scope, and never rejects', async () => {
+  test('defers a message that cannot be delivered, with the scope `transport`, and never rejects', async () => {
     const { unavailableTransport } = await openCase();
     const attempt = await unavailableTransport.attempt(createOutgoingMessage(), null);
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'transport' });

@@ -112,7 +112,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.addSuppressions('unknown', [])).toEqual({ kind: 'missing' });
   });
 
-  test('a search by prefix of addresses or domains returns pages of that list only', async () => {
+  test('a search of one list by a prefix of addresses or domains returns the matching entries of this list only, in pages', async () => {
     const store = await createStoreWith('other');
     const names = [
       'ada@example.com',

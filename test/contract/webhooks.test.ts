@@ -166,7 +166,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return [oldMessage, ...createdMessages, suppressed, claimed, cancelled];
   }
 
-  test('the events of each message are exactly the listed entries of its history, each once, with their sequence', async () => {
+  test('the events of each message are exactly the listed entries of its history, each once, with the sequence number of the entry', async () => {
     const store = await createStore();
     await createWebhook(store);
     const messages = await createMessagesInAllStates(store);
@@ -565,7 +565,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'gone', account: null } });
   });
 
-  test('an endpoint with a failed attempt and no success since then is disabled, and a success restarts the time', async () => {
+  test('an endpoint with a failed attempt and no success since then is disabled, and after a success the period without a success starts again', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const observer = await createWebhook(store, { events: ['webhook.disabled'] });
@@ -579,7 +579,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findWebhook(webhook.id))?.failingSince).toBeNull();
     expect(await store.disableFailingWebhooks(now + 10, now + 10, 10)).toEqual([]);
     await settle(store, three, { kind: 'failed' }, now + 10);
-    // A later failure neither disables the endpoint nor restarts the time.
+    // A later failure neither disables the endpoint nor restarts the period without a success.
     expect(await settle(store, four, { kind: 'failed' }, now + MAX_FAILING_MS)).toEqual([
       { kind: 'settled', disabled: null },
     ]);
@@ -592,12 +592,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       [observer.id, 'webhook.disabled'],
     ]);
     expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'failing' } });
-    // Enabling the endpoint restarts the time.
+    // Enabling the endpoint ends the period without a success.
     await store.enableWebhook(webhook.id);
     expect(await store.disableFailingWebhooks(now + 1e9, now + 1e9, 10)).toEqual([]);
   });
 
-  test('a failed attempt by a fault of the installation does not count as a failure of the endpoint', async () => {
+  test('a failed attempt that a fault of the installation caused does not count as a failure of the endpoint', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));

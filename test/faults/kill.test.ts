@@ -83,7 +83,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   expect(entryCount).toBeGreaterThanOrEqual(2 * acknowledgedIds.size);
 });
 
-test('under hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice', async () => {
+test('with POSTRIDER_ON_UNCERTAIN=hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice', async () => {
   const folder = createTemporaryFolder();
   const sink = await startCountingSink({ answerContent: false });
   const settings = {

@@ -159,7 +159,7 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
   return [
     { name: 'a message', run: (target) => target.accept([plainMessage]), repeatedResult: [{ kind: 'accepted' }] },
     {
-      name: 'a message under an Idempotency-Key',
+      name: 'a message with an Idempotency-Key',
       run: (target) =>
         target.accept([
           createMessage({ ...keyedMessage, id: createMessage().id, idempotency: { key: 'k', fingerprint: 'f' } }),
@@ -198,7 +198,7 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
       repeatedResult: { kind: 'done', value: { revokedAt: now } },
     },
     {
-      name: 'the use of a key',
+      name: 'the time of the last use of a key',
       run: (target) => target.updateKeysLastUsed([{ id: createdKey.value.id, at: now }]),
       repeatedResult: undefined,
     },

@@ -89,7 +89,7 @@ test('a request whose sync fails is answered with 500, and readiness reports the
   expect((await send()).status).toBe(201);
 });
 
-test('readiness reports a store that cannot commit even without requests', async () => {
+test('readiness reports a store that cannot commit, even if there are no requests', async () => {
   const { setCommitMode, url } = await startServiceWithControlledCommit();
   setCommitMode('fail');
   await expect.poll(async () => (await fetch(`${url}/readyz`)).status).toBe(503);

@@ -28,7 +28,8 @@ const WIRING_LAYERS = ['main.ts', 'index.ts', 'version.ts', 'wiring', 'cli'];
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   // The checks of URLs and signing secrets.
   config: ['webhooks'],
-  // The pure parts of the store: search queries, steps of the traffic figures. The checks and signatures of webhooks.
+  // The pure parts of the store: search queries, and the time steps of the traffic figures. The checks and signatures
+  // of webhooks.
   operations: ['config', 'domains', 'doctor', 'store', 'webhooks'],
   // Shared with the public listener: batched lookups of unknown credentials.
   operator: ['operations', 'http'],

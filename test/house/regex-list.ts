@@ -106,7 +106,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/model/submission.ts',
     regex: '/^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/',
-    reason: 'anchored, fixed counts, behind a check of the length',
+    reason: 'anchored, fixed counts, after a check of the length',
   },
   {
     file: 'src/providers/json.ts',
@@ -126,7 +126,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/doctor/clock.ts',
     regex: String.raw`/\b(\d{1,2}) ([A-Z][a-z]{2}) (\d{4}) (\d\d):(\d\d):(\d\d) ([+-])(\d\d)(\d\d)/`,
-    reason: 'fixed counts except one of two digits, on at most 500 characters of a greeting',
+    reason: 'fixed counts except one repetition of at most two digits, on at most 500 characters of a greeting',
   },
   {
     file: 'src/operator/access.ts',

@@ -55,7 +55,7 @@ export function parseSource(path: string, text: string): SourceFile {
   return { path, text, code, regexes, imports: findImports(text, code) };
 }
 
-/** A slash after one of these starts a regular expression. Any other slash is a division. */
+/** A slash after one of these characters or keywords starts a regular expression. Any other slash is a division. */
 const CHARACTERS_BEFORE_REGEX = new Set('([{,;=:?&|!~^<>+-*%}'.split(''));
 const KEYWORDS_BEFORE_REGEX = new Set([
   'return',

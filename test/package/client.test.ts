@@ -137,7 +137,7 @@ const listMessages = (accountId: number) =>
 const countMessages = async (accountId: number) => (await listMessages(accountId)).length;
 
 describe('the package', () => {
-  test('contains the compiled library with its declarations, the license and nothing else, in the version of the service', () => {
+  test('contains the compiled library with its declarations, the license and nothing else, and has the version of the service', () => {
     const paths = installation.packResult.files.map(({ path }) => path);
     const allowedPathPattern = /^(package\.json|README\.md|LICENSE|dist\/\w+\.(js|d\.ts))$/;
     expect(paths.filter((path) => !allowedPathPattern.test(path))).toEqual([]);
@@ -266,7 +266,7 @@ describe('the examples of the README', () => {
 });
 
 describe('with the real service', () => {
-  test('a message is accepted once per idempotency key, and the second id is the first id', async () => {
+  test('a message is accepted once per idempotency key, and the second result contains the id of the first', async () => {
     const { client, accountId } = await createClientForNewAccount();
     const firstResult = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
     expect(firstResult).toMatchObject({
@@ -286,7 +286,7 @@ describe('with the real service', () => {
     });
   });
 
-  test('refusals have their kind and reason and are not repeated: 400, 401, 403', async () => {
+  test('the error of a request that is refused with 400, 401 or 403 has the kind and the reason, and the request is not repeated', async () => {
     const { client, account } = await createClientForNewAccount({ volume: 1 });
     const refusal = { attempts: 1, mayBeAccepted: false };
     expect(await catchSendError(client.send({ ...MESSAGE, to: 'unknown' }))).toMatchObject({
@@ -349,7 +349,7 @@ describe('with the real service', () => {
     expect(await countMessages(accountId)).toBe(1);
   });
 
-  test('a lost response does not send a second message: reset connection, slow answer', async () => {
+  test('a repetition after a lost response (reset connection, slow answer) does not create a second message', async () => {
     const proxy = await startTcpProxy(Number(new URL(baseUrl).port));
     const options = { baseUrl: `http://127.0.0.1:${proxy.port}`, timeoutMs: 60_000 };
     const reset = await createClientForNewAccount({}, options);
@@ -377,7 +377,7 @@ describe('with the real service', () => {
     expect(await countMessages(slowClient.accountId)).toBe(1);
   });
 
-  test('no redirect is followed, and a server that is not Postrider is never a success', async () => {
+  test('no redirect is followed, and a response of a server that is not Postrider is never a success', async () => {
     const { client: direct, accountId } = await createClientForNewAccount();
     const redirectingServer = await startOtherServer((_, response) => {
       response.writeHead(307, { Location: `${baseUrl}/api/v1/send-mail` }).end();

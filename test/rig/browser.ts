@@ -154,7 +154,7 @@ export async function waitForState(
   await expect.poll(async () => (await readMessage()).state).toBe(state);
 }
 
-/** Replaces the responses of the service to these addresses until the returned function is called. */
+/** Replaces the responses of the service to requests for these addresses until the returned function is called. */
 export async function replaceResponses(
   page: Page,
   addresses: string | RegExp,

@@ -11,7 +11,10 @@ export interface VirtualClock extends MonotonicClock {
   advanceUntil(done: () => boolean, withinMs: number): Promise<void>;
 }
 
-/** The number of turns of the event loop after each timer. The store of these tests resolves in microtasks. */
+/**
+ * The number of turns of the event loop after each timer. The promises of the store in these tests are resolved in
+ * microtasks.
+ */
 const TURNS_PER_TIMER = 3;
 
 export function createVirtualClock(startAt: number): VirtualClock {

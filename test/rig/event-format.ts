@@ -1,4 +1,4 @@
-/** Reads and authenticates requests of a provider's events, without a listener and a store. */
+/** Reads and authenticates requests with a provider's events, without a listener and a store. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ProviderEvent, ReadResult } from '../../src/providers/event.ts';
@@ -10,11 +10,14 @@ const PROVIDERS = join(import.meta.dirname, '../../src/providers');
 export interface FormatReader {
   /** Returns the JSON of a sample file. */
   readonly readSample: (name: string) => unknown;
-  /** Returns the result of a body of this JSON. */
+  /** Returns the result of reading a request whose body is this JSON. */
   readonly readResult: (value: unknown) => ReadResult;
-  /** Returns the events and the counts of a body of this JSON. Throws if the body is not in the provider's format. */
+  /**
+   * Returns the events and the counts of a request whose body is this JSON. Throws if the body is not in the provider's
+   * format.
+   */
   readonly read: (value: unknown) => Extract<ReadResult, { kind: 'events' }>;
-  /** Returns the only event of a body of this JSON. */
+  /** Returns the only event of a request whose body is this JSON. */
   readonly readEvent: (value: unknown) => ProviderEvent;
   /** Returns the result of the authentication by the header field `Authorization`. */
   readonly authenticate: (secrets: readonly string[], authorization: string | undefined) => 'authenticated' | 'refused';

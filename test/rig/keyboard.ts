@@ -20,8 +20,8 @@ export interface KeyboardUser {
 const MAX_TAB_PRESSES = 120;
 
 /**
- * A script that returns true if the focus of the active element is visible. A visible focus changes the outline,
- * border, shadow or background from that of a copy without the focus.
+ * A script that returns true if the focus of the active element is visible: if its outline, border, shadow or
+ * background differs from that of a copy of the element without the focus.
  */
 const IS_FOCUS_VISIBLE = `(() => {
   const element = document.activeElement;

@@ -96,7 +96,7 @@ export async function startServer({
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
   const binaries = prepareBinaries(version, folder, isRoot);
-  // The binaries may not be executable in the folder of the data.
+  // The data has a separate folder, because programs in that folder may not be permitted to run.
   const dataFolder = inMemory ? createDataFolder(DATA_PREFIX) : mkdtempSync(join(tmpdir(), DATA_PREFIX));
   const data = join(folder, 'data');
   symlinkSync(dataFolder, data);

@@ -37,7 +37,7 @@ export const BATCH_FORMS: Readonly<Record<EventProviderName, readonly BatchForm[
   postal: [],
 };
 
-/** Returns the only event in the body of a sample, without the list of the provider. */
+/** Returns the only event in the body of a sample, without the list or the object that contains it. */
 export function readMember(name: EventProviderName, body: Buffer): unknown {
   const text = name === 'mandrill' ? new URLSearchParams(body.toString()).get(EVENTS_FIELD) : body.toString();
   const value: unknown = JSON.parse(text ?? 'null');

@@ -45,7 +45,7 @@ export function createQueueRig(
     parts?: Partial<DispatcherParts>;
     respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
-    /** The answer that the transport gives to every address without a connection. */
+    /** The local answer of the transport for every address. */
     localAnswer?: LocalAnswer;
   } = {},
 ) {

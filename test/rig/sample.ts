@@ -1,6 +1,6 @@
 /**
  * The number of cases that a test runs. `npm test` runs a sample with fixed seeds; `npm run test:long` runs the full
- * counts.
+ * number of cases.
  */
 
 /** True under `npm run test:long`. */

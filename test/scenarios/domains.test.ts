@@ -54,7 +54,7 @@ test('a domain is added only once, even if the name is given with a trailing dot
   expect(listedDomains.filter(({ domain }) => domain === 'xn--bcher-kva.example')).toHaveLength(1);
 });
 
-test('records in split strings are found, several SPF records are wrong, and failed lookups are unknown', async () => {
+test('records that are split into several strings are found, several SPF records at one name are wrong, and records whose lookup failed are unknown', async () => {
   const addedDomain = await addDomain('example.org');
   for (const { type, name, value } of addedDomain.records) {
     if (type === 'TXT') dns.zone[name] = { TXT: [[value.slice(0, 20), value.slice(20, 200), value.slice(200)]] };

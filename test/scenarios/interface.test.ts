@@ -91,14 +91,19 @@ const REFUSED_REQUESTS: readonly Row[] = [
   ['a missing key is reported before other errors', { key: null, type: 'text/plain', body: 'x' }, 401, INVALID_KEY],
   ['no content type', { type: null }, 400, CONTENT_TYPE_ERROR],
   ['another content type', { type: 'text/plain' }, 400, CONTENT_TYPE_ERROR],
-  ['a content type with a longer name', { type: 'application/json-patch+json' }, 400, CONTENT_TYPE_ERROR],
+  [
+    'a content type whose name begins with application/json and is longer',
+    { type: 'application/json-patch+json' },
+    400,
+    CONTENT_TYPE_ERROR,
+  ],
   [
     'a wrong content type is reported before an invalid body',
     { type: 'text/plain', body: '{' },
     400,
     CONTENT_TYPE_ERROR,
   ],
-  ['a body over the limit', { body: ' '.repeat(MIB + 1) }, 400, 'Request body too large'],
+  ['a body that is larger than the limit', { body: ' '.repeat(MIB + 1) }, 400, 'Request body too large'],
   ['an empty body', { body: '' }, 400, INVALID_JSON],
   ['a body that is not JSON', { body: '{"to":' }, 400, INVALID_JSON],
   ['JSON followed by other text', { body: `${JSON.stringify(VALID_REQUEST)}x` }, 400, INVALID_JSON],
@@ -114,7 +119,7 @@ const REFUSED_REQUESTS: readonly Row[] = [
     'Missing required fields: to, from, message',
   ],
   [
-    'a missing field before a wrong type',
+    'a missing field is reported before a field of a wrong type',
     { body: { ...VALID_REQUEST, to: 5, subject: '' } },
     400,
     'Missing required fields: subject',
@@ -213,10 +218,13 @@ describe('refusals', () => {
     },
   );
 
-  test.each(['Bearer', 'bearer', 'Basic', 'ApiKey'])('a key after the scheme word %s is refused', async (scheme) => {
-    const answer = await sendTo(service, { key: `${scheme} ${service.key}` });
-    expect([answer.status, answer.text]).toEqual([401, `{"result":"error","message":"${INVALID_KEY}"}`]);
-  });
+  test.each(['Bearer', 'bearer', 'Basic', 'ApiKey'])(
+    'a key that follows an authentication scheme (%s) is refused',
+    async (scheme) => {
+      const answer = await sendTo(service, { key: `${scheme} ${service.key}` });
+      expect([answer.status, answer.text]).toEqual([401, `{"result":"error","message":"${INVALID_KEY}"}`]);
+    },
+  );
 
   test('a sender whose domain is not authenticated is forbidden, with the reason in a header', async () => {
     const answer = await sendTo(relay, {});
@@ -243,7 +251,7 @@ const ACCEPTED_REQUESTS: readonly (readonly [what: string, request: Request])[] 
   ['64 octets before the @', { body: { ...VALID_REQUEST, to: `${'l'.repeat(64)}@example.com` } }],
   ['a quoted local part', { body: { ...VALID_REQUEST, to: '"rita rose"@example.com' } }],
   ['an international address', { body: { ...VALID_REQUEST, to: 'rité@bücher.example' } }],
-  ['a body of exactly the limit', { body: JSON.stringify(VALID_REQUEST).padEnd(MIB, ' ') }],
+  ['a body whose size is exactly the limit', { body: JSON.stringify(VALID_REQUEST).padEnd(MIB, ' ') }],
   ['an Idempotency-Key of 255 characters', { headers: { 'Idempotency-Key': '~'.repeat(255) } }],
 ];
 

@@ -113,7 +113,7 @@ test('a notification whose node is killed with SIGKILL during the attempt is del
   await expect.poll(() => receiver.receivedWebhooks.length, { timeout: TIMEOUT_MS, interval: 20 }).toBe(1);
   service.child.kill('SIGKILL');
   await service.exitPromise;
-  // The clock of the next node is after the end of the lease.
+  // The clock of the next node is set to a time after the lease expiry.
   const url = `${receiver.url}/ops?token=abc`;
   const nodes = createNotifierRig(
     await rig.openStore(folder),

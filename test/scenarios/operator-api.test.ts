@@ -169,7 +169,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('together with the cookie, a ticket replaces the secret of the page in the URL of one frame, and for no other request', async () => {
+  test('together with the cookie, a ticket in the URL of one frame replaces the secret of the page, and in no other request', async () => {
     const newService = await rig.serve(rig.createFolder());
     const session = await signInToService(newService);
     const get = (path: string, headers: Record<string, string>) =>
@@ -506,7 +506,7 @@ test('the OpenAPI document contains every route, and the reference page shows ev
   expect(page.status).toBe(200);
   expect(page.body).toContain('/api/v1/accounts/{account}/lock');
   expect(page.body).not.toMatch(/<script/i);
-  // An anchor with a space cannot be the target of a link, and backticks are not HTML.
+  // A link cannot point to an anchor that contains a space, and HTML does not interpret the backticks of Markdown.
   expect(page.body).not.toMatch(/(?:id|href)="[^"]* /);
   expect(page.body).not.toContain('`');
 });

@@ -80,7 +80,7 @@ test('a suppression list can be searched by address and by domain, in pages', as
 
 test('one response names every list that contains an address, with the reason, the time and the message that caused the entry', async () => {
   const id = await submitAccepted(service.publicUrl, service.key, { to: 'why@example.com' });
-  // The entry is equal to the entry that a refusal by the server of the recipient causes.
+  // The entry is the same as after a hard bounce of the message.
   const store = await rig.openStore(folder);
   await store.addSuppressions('default', [
     { address: 'why@example.com', reason: 'bounce', source: id, at: Date.now() },

@@ -165,7 +165,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     ]);
     expect(await post(createBody(hardBounce, createMessageIdAt(Date.now()), to))).toBe(200);
     expect(await readAll(id)).toEqual(dataBefore);
-    // An event with an unknown provider's id is pending for a minute.
+    // An event whose provider's id is unknown is pending for a minute.
     expect(await readMetric(metric)).toBe(unrelatedCount + (row.metadata === null ? 1 : 2));
   });
 

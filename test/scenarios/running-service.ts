@@ -40,7 +40,10 @@ export interface RunningService {
 export interface Scenario {
   /** Creates a folder that is removed after the last test of the file. */
   createFolder(): string;
-  /** Opens the store of the service in `folder` as a command does. A call of the store is faster than a process. */
+  /**
+   * Opens the store of the service in `folder` as a command does. A call of the store takes less time than the process
+   * of a command.
+   */
   openStore(folder: string): Promise<Store>;
   /**
    * Starts `serve --json` in `folder`. Rejects with the standard error of the process if the process ends before it

@@ -89,7 +89,7 @@ test('the same idempotency key returns the id of the first test message', async 
   });
 });
 
-test('an idempotency key is refused by the public listener, or by the operation if no header can contain it', async () => {
+test('an invalid idempotency key is refused by the public listener, or by the operation if no header can contain the key', async () => {
   expect((await sendTest({ ...FIELDS, idempotencyKey: 'two words' })).body.response.status).toBe(400);
   expect(await sendTest({ ...FIELDS, idempotencyKey: 'snowman ☃' })).toMatchObject({
     status: 400,

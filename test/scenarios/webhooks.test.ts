@@ -111,7 +111,7 @@ describe('webhooks', () => {
   });
 });
 
-test('the texts of commands name the end of the old secret, the nearest type, the URL as entered and the disabled endpoint', async () => {
+test('the output of commands names the time until which the old secret signs, the event type most similar to a mistyped one, the URL as entered, and the disabled endpoint', async () => {
   const receiver = await startReceiver();
   const { id } = await createEndpoint(receiver.url);
   const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any' };

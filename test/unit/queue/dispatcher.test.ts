@@ -129,7 +129,7 @@ test('a failed claim is reported and repeated', async () => {
   expect(rig.attempts).toHaveLength(1);
 });
 
-test('an unanswered message is sent again under resend and waits for the operator under hold', async () => {
+test('an unanswered message is sent again with POSTRIDER_ON_UNCERTAIN=resend, and waits for the operator with hold', async () => {
   for (const [onUncertain, state, attemptCount] of [
     ['resend', 'delivered', 2],
     ['hold', 'uncertain', 1],
@@ -147,7 +147,7 @@ test('an unanswered message is sent again under resend and waits for the operato
   }
 });
 
-test('under hold the mark is in the store before the message is completed, and no message is completed under a lost lease', async () => {
+test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before the message is completed, and no message is completed after its lease was lost', async () => {
   const markedIds: string[] = [];
   const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' } },
