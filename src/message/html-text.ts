@@ -121,7 +121,7 @@ class PageReader extends MarkupReader {
 
   #beginLink(value: string): void {
     const href = value.trim();
-    // A link to a fragment has no target outside the page.
+    // A link to a fragment has no target outside the page, so its target is omitted.
     if (href === '' || href.startsWith('#') || HIDDEN_SCHEMES.has(href.slice(0, href.indexOf(':') + 1).toLowerCase()))
       return;
     this.#href = href;

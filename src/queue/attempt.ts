@@ -120,7 +120,8 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     // The message is prepared before `acquireSlot`, so that messages are signed while all slots are in use.
     if (!(await acquireSlot())) return NOT_ATTEMPTED;
     try {
-      // The account, the lease or the suppression lists may have changed during the wait for the slot.
+      // The account, the lease and the suppression lists are checked now, because they may have changed during the wait
+      // for the slot.
       if (isStopped || parts.mustNotAttempt(message)) return NOT_ATTEMPTED;
       const mayReceive = parts.mayReceive(message);
       if (!(typeof mayReceive === 'boolean' ? mayReceive : await mayReceive)) return NOT_ATTEMPTED;

@@ -236,7 +236,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       backlog = hasMore || wasWokenDuringClaim() ? 'due' : 'empty';
     } catch (error) {
       onError('claim', error);
-      // The next poll starts another claim.
+      // After a failed claim, the next poll starts another claim.
       backlog = 'empty';
     }
     dispatch();

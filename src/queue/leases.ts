@@ -74,8 +74,8 @@ export function createLeaseBudget(): LeaseBudget {
       // Without these thresholds, the end of each lease would cause a claim.
       if (waitingCount > leaseLimit / 4 || (waitingCount > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4))
         return null;
-      // The store counts UTF-8 bytes, at least one byte for each UTF-16 code unit. A code unit needs two bytes of
-      // memory.
+      // The store counts UTF-8 bytes, at least one byte for each UTF-16 code unit, and a code unit needs two bytes of
+      // memory. A claim is therefore limited to half of the remaining memory.
       const bytes = Math.max(0, Math.floor((MAX_LEASED_BYTES - reservedBytes) / 2));
       return { maxMessages: leaseLimit - leaseCount, maxBytes: Math.min(MAX_CLAIM_BYTES, bytes) };
     },

@@ -41,7 +41,7 @@ export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () =
       return Promise.resolve(cachedResult.answer);
     runningQuery ??= refresh();
     if (cachedResult === null || cachedResult.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return runningQuery;
-    // If the query fails, the next caller that waits for a refresh is rejected with the error.
+    // The error is ignored here, because it rejects the next caller that waits for a refresh.
     runningQuery.catch(() => undefined);
     return Promise.resolve(cachedResult.answer);
   };

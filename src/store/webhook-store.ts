@@ -105,7 +105,7 @@ export interface DeliveryClaimLimits {
   readonly freeSlots: readonly { readonly webhookId: number; readonly count: number }[];
   /** The maximum number of deliveries of each endpoint that `freeSlots` does not list. */
   readonly defaultFreeSlots: number;
-  /** The claim examines endpoints with greater ids. 0 for the first claim of a pass. */
+  /** The claim examines endpoints with ids greater than this id, which is 0 for the first claim of a pass. */
   readonly after: number;
 }
 

@@ -69,7 +69,8 @@ export function startWebhooks({ settings, version, node, store, events, drainMs 
     publish,
   });
   stack.defer(() => worker.drain(Math.min(MAX_DRAIN_MS, drainMs)));
-  // These events follow commits of this process. The poll of the worker finds the events of other processes.
+  // These events follow commits of this process and wake the worker at once. The poll of the worker finds the events of
+  // other processes.
   const wake = () => worker.wake();
   stack.defer(
     events.subscribe({

@@ -332,7 +332,7 @@ async function applySettings(
       `${server}: the server does not apply ${name}=${value} (its value is ${actual}). If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or set the pooler to session pooling (PgBouncer: pool_mode = session).`,
     );
   }
-  // Some managed servers do not permit the query of the write history.
+  // The query of the write history may fail, because some managed servers do not permit it.
   const history = historyResult.status === 'fulfilled' ? (historyResult.value.rows[0]?.history ?? null) : null;
   return { pid: Number(row.pid), history };
 }

@@ -163,7 +163,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   }
 
   function addConnection(connection: Connection): void {
-    // Two open connections to a server have two server connections, except behind a pooler in transaction mode.
+    // Two open connections use the same server connection only behind a pooler in transaction mode.
     if (setting.pooler === null && [...openConnections].some((other) => isSameBackend(other, connection))) {
       connection.destroy();
       recordFailure(new ConfigurationFault(describeUndeclaredPooler(server)));
@@ -395,7 +395,7 @@ export function createPool(options: PoolOptions): Pool {
       const [row] = await connection.query({ name: '', text: 'SELECT pg_backend_pid() AS pid' }, []);
       if (row?.pid !== connection.pid) throw new ConfigurationFault(describeUndeclaredPooler(server));
       // The first connection is idle. A pooler in transaction mode assigns the server connection of the first
-      // connection to the second connection.
+      // connection to the second connection, and `addConnection` detects this.
       await withConnection(async () => undefined).catch((error: unknown) => {
         if (error instanceof ConfigurationFault) throw error;
       });
@@ -437,7 +437,8 @@ export function createPool(options: PoolOptions): Pool {
           ),
         };
       } catch (error) {
-        // If the connection is lost, it is unknown whether a single statement was executed.
+        // If the connection is lost, it is unknown whether a single statement was executed, so the statement is not
+        // repeated.
         return { kind: 'failed', error, connectionLost: false };
       }
     });
@@ -533,7 +534,7 @@ export function createPool(options: PoolOptions): Pool {
           withConnection((connection) =>
             runOnOneServer(connection, server, async (session) => {
               const isSameHistory = (await readHistory(connection, session)) === history;
-              // In another write history, another transaction may have the same id.
+              // In another write history, another transaction may have the same id, so the result is unknown.
               return isSameHistory ? queryStatus(session, xid, pid) : 'unknown';
             }),
           ),
@@ -582,7 +583,8 @@ async function queryStatus(
     case 'aborted':
       return 'aborted';
     case 'in progress':
-      // The connection of the transaction is lost. The transaction cannot complete, but still holds locks.
+      // The connection of the transaction is lost. The transaction cannot complete, but still holds locks, so its
+      // server process is terminated.
       await session.query(TERMINATE_TRANSACTION, [pid, xid]);
       return 'in progress';
     default:

@@ -87,7 +87,7 @@ export function prepareDirectory(
   async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
     const keyRows = await pool.query(KEYS_BY_HASH, [hashes]);
     const [first] = keyRows;
-    // A lookup of unknown digests requires only one statement.
+    // If no key has one of the digests, this statement is sufficient.
     if (first === undefined) return { revision: 0, accounts: [], keys: [] };
     const keys = keyRows.map(rows.toApiKey);
     const ids = [...new Set(keys.map(({ accountId }) => accountId))];

@@ -133,7 +133,7 @@ export function prepareDomains(database: Database): DomainOperations {
           await recordResourceEvent(transaction, `domain.${newStatus}`, before.accountId, checkedAt ?? 0, data);
         }
         const after = await readDomain(transaction, before.name);
-        // A check without a new result is not a change.
+        // A check without a new result writes no audit log entry.
         if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
         return auditChange(transaction, actor, 'domain.update', before, after);
       });

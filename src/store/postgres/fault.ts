@@ -48,7 +48,7 @@ export function getErrorCode(error: unknown): string {
 /** Returns true if the server has returned the error. The server has then rolled back the transaction. */
 export function isServerError(error: unknown): boolean {
   const code = getErrorCode(error);
-  // Some of Node's error codes also have five letters, such as EPIPE.
+  // The first characters are checked too, because some of Node's error codes also have five letters, such as EPIPE.
   return (
     code.length === 5 &&
     ((code >= '0' && code < ':') || LETTER_SQLSTATE_CLASSES.some((letters) => code.startsWith(letters)))
@@ -83,7 +83,7 @@ export function endsConnection(error: unknown): boolean {
 /** Returns true if only a change by the operator can correct the error. */
 export function isConfigurationError(error: unknown): boolean {
   if (error instanceof ConfigurationFault) return true;
-  // With several hosts, another host may work later.
+  // With several hosts, every error must be a configuration error, because otherwise another host may work later.
   if (isPerHost(error)) return error.errors.every(isConfigurationError);
   if (error instanceof StoreError && error.cause !== undefined) return isConfigurationError(error.cause);
   const code = getErrorCode(error);
@@ -170,7 +170,7 @@ export function toStoreError(error: unknown, server: string): StoreError {
     case '26000':
     case '42P05':
       return new StoreError(describeUndeclaredPooler(server));
-    // PgBouncer reports all its own errors with this code. PostgreSQL reports no connection error with this code.
+    // PgBouncer reports all its own errors with this code. PostgreSQL does not use this code for connection errors.
     case '08P01':
       return new StoreError(
         `${server}: the server or its pooler refuses the connection (${detail}). Correct user, password and database in POSTRIDER_DATABASE, or the configuration of the pooler.`,

@@ -76,7 +76,7 @@ export function prepareOperator(database: Database): AccessStore {
       database.transaction(async (transaction) => {
         await transaction.query(PURGE_SESSIONS, [now]);
         await transaction.query(INSERT_ENDED_SESSION, [hash, expiresAt]);
-        // If the session has already ended, the transaction writes no row.
+        // If the session has already ended, the transaction writes no row and must therefore force a durable commit.
         await forceDurableCommit(transaction);
       }),
     async isSessionEnded(hash) {

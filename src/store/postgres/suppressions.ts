@@ -116,7 +116,8 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       if (list === null) return { kind: 'missing' };
       const addedCount = await database.transaction(async (transaction) => {
         const total = await addEntries(transaction, list, entries, actor);
-        // If all addresses were already on the list, the transaction writes no row.
+        // If all addresses were already on the list, the transaction writes no row and must therefore force a durable
+        // commit.
         if (total === 0) await forceDurableCommit(transaction);
         await writeChange(transaction, actor, 'suppression.add', name, null, toAuditedSuppressions(total, entries));
         return total;

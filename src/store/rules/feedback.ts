@@ -129,7 +129,8 @@ export function decideWithoutMessage(report: FeedbackReport): FeedbackDecision {
   const { messageRef, events, mayBeOtherProgram, isFinal, isProviderEvent } = report;
   if (isProviderEvent === true) {
     if (events.length === 0) return { kind: 'digest', answer: { kind: 'unrelated' } };
-    // An event can arrive before the reply of the relay, which contains the provider's id of the message.
+    // The event stays pending, because it can arrive before the reply of the relay, which contains the provider's id of
+    // the message.
     return messageRef === null ? createUnrelatedDecision(report) : { kind: 'pending', messageId: null };
   }
   if (messageRef === null) return storeForOperator(null, describeMissingMessage(events), false);
@@ -150,7 +151,7 @@ export function decideFeedback(
   if (storedMessage === null)
     return storeForOperator(id, 'the store does not contain the message that the report names', false);
   const { accountId, state: from, to, sender } = storedMessage;
-  // `doctor --loop` sends without an API key.
+  // A message of `doctor --loop` has the key id 0, because it is sent without an API key.
   const isTest = isProviderSimulator(to) || storedMessage.keyId === 0;
   // A bounce of a notification must not lock the account, because the lock would cause another notification.
   const isCounted = !isTest && storedMessage.keyId !== NOTIFICATION_KEY_ID;

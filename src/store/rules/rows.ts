@@ -433,7 +433,7 @@ export function formatNodeDelivery(delivery: NodeDelivery | null): string | null
   const { breaker, alarms } = delivery;
   const storedAlarms = alarms.slice(0, MAX_ALARMS).map(({ reason, text, lastAt }) => ({
     ...{ reason, lastAt },
-    // PostgreSQL cannot store NUL in a text.
+    // NUL is replaced, because PostgreSQL cannot store it in a text.
     text: text.slice(0, MAX_ALARM_LENGTH).replaceAll('\0', '\uFFFD').toWellFormed(),
   }));
   return JSON.stringify({ breaker, alarms: storedAlarms });

@@ -49,7 +49,10 @@ export interface MessageSearch {
   readonly failureCategories: readonly FailureCategory[];
   /** The conditions for the text of the last outcome, or null. */
   readonly reply: ReplyCondition | null;
-  /** Only messages accepted at or after this time (ms since the epoch) match. The id contains the time. */
+  /**
+   * Only messages accepted at or after this time (ms since the epoch) match. The time in the id of the message is
+   * compared.
+   */
   readonly since: number | null;
   /** Only messages accepted before this time (ms since the epoch) match. */
   readonly until: number | null;

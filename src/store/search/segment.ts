@@ -119,7 +119,7 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
   const page = new ByteWriter();
   for (let begin = 0; begin < seqs.length; begin += SEQS_PER_PAGE) {
     const [first = 0, ...laterSeqs] = seqs.slice(begin, begin + SEQS_PER_PAGE);
-    // Sequence numbers of times before 2025 are negative.
+    // The sign is written separately, because sequence numbers of times before 2025 are negative.
     page.writeNumber(first < 0 ? 1 : 0);
     page.writeNumber(Math.abs(first));
     let previousSeq = first;

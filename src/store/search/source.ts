@@ -153,7 +153,7 @@ export class DirectoryCache {
       const directory = decodedDirectories.get(number) ?? this.#cache.get(number);
       if (directory === undefined) continue;
       directories.set(number, directory);
-      // The most recently used entry is the last entry.
+      // The entry is moved to the end, because the most recently used entry is the last entry.
       this.#cache.delete(number);
       this.#cache.set(number, directory);
     }

@@ -153,7 +153,7 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
         );
       }
       const after = readChanged(before.name);
-      // A check whose result is unchanged writes no audit entry.
+      // A check without a new result writes no audit log entry.
       if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
       return auditChange(actor, 'domain.update', before, after);
     },

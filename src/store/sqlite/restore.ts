@@ -402,7 +402,8 @@ function checkpointLog(path: string): DatabaseSync | null {
     // file.
     const readMode = () => database?.prepare('PRAGMA journal_mode').get()?.journal_mode;
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
-    // A command may have opened the database between the two statements and created a new log.
+    // The mode is read again, because a command may have opened the database between the two statements and created a
+    // new log.
     if (readMode() !== 'delete') throw new StoreError(`another process has opened ${path}. Restore again.`);
     return database;
   } catch (error) {
