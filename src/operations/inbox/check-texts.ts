@@ -3,7 +3,10 @@
  * of the reasons are in docs/decisions/inbox.md.
  */
 
-/** `error`: a recipient sees a broken message. `warning`: some recipients, clients or filters treat the message worse. */
+/**
+ * `error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail clients
+ * or filters.
+ */
 export const CHECK_LEVELS = ['error', 'warning'] as const;
 export type CheckLevel = (typeof CHECK_LEVELS)[number];
 
