@@ -14,7 +14,7 @@ import type { ClaimLimits } from '../store/contract.ts';
 
 /**
  * The limit on leases is the number of attempts that the node makes in `LEASE_BUFFER_SECONDS` at the current rate. The
- * minimum and the maximum bound this limit.
+ * limit is at least `MIN_LEASE_LIMIT` and at most `MAX_LEASE_LIMIT`.
  */
 export const MIN_LEASE_LIMIT = 1_024;
 const MAX_LEASE_LIMIT = 8_192;

@@ -15,8 +15,9 @@ import type { Store } from './contract.ts';
 
 const MAX_CONCURRENT_BATCHES = 2;
 /**
- * Limits for the commit of a failed batch in parts. `MAX_CONSECUTIVE_FAILURES` is added to the number of halvings that
- * isolate one item. If a limit is exceeded, the remaining items are rejected.
+ * Limits for the commit of a failed batch in parts. The maximum number of consecutive failures is
+ * `MAX_CONSECUTIVE_FAILURES` plus the number of halvings that isolate one item. If a limit is exceeded, the remaining
+ * items are rejected.
  */
 const MAX_SPLIT_COMMIT_MS = 2_000;
 const MAX_CONSECUTIVE_FAILURES = 8;

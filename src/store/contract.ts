@@ -239,14 +239,14 @@ export interface DirectoryStore {
 export interface NodeStore {
   /**
    * Reads the running time, advances it (`advanceRunningTime`) to the time of the store, and writes it, in one
-   * transaction. The time of the store is that of the database server if nodes share one; otherwise it is `now`.
-   * Resolves to the written value.
+   * transaction. The time of the store is the time of the database server, or `now` on the embedded store. Resolves to
+   * the written value.
    */
   updateRunningTime(elapsedMs: number, now: number): Promise<RunningTime>;
   /**
    * Records a heartbeat: the node is alive for `ttlMs`. Resolves to the time of the store in milliseconds since the
-   * epoch. This time is that of the database server if nodes share one; otherwise it is `now`.
-   * `refused` replaces the refused reports of the node, and `delivery` its delivery status. Default: none.
+   * epoch. This time is the time of the database server, or `now` on the embedded store. `refused` replaces the refused
+   * reports of the node, and `delivery` its delivery status. Default: none.
    */
   recordHeartbeat(
     node: NodeIdentity,
