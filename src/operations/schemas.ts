@@ -43,9 +43,9 @@ export const SuppressionListEntry = Type.Object({
 });
 
 /**
- * Creates the schema of the number of a row, such as a token. By default, the maximum is the greatest 32-bit integer,
- * because both stores can compare a row number with it. Ids of feedback reports can be greater, so they pass another
- * `maximum`. `fault` follows an invalid value in the error text: `is not the number of a token; …`.
+ * Creates the schema of the number of a row, such as a token. The default of `maximum` is the greatest number that a
+ * column of type `integer` in PostgreSQL can contain. The numbers of feedback reports need a greater maximum, because
+ * their column is a `bigint`. `fault` follows an invalid value in the error text: `is not the number of a token; …`.
  */
 export function createRowNumber(description: string, fault: string, maximum = MAX_INT32) {
   return Type.Integer({ minimum: 1, maximum, description, errorMessage: fault });
