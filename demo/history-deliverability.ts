@@ -40,7 +40,7 @@ export class HistoryDeliverability {
     this.#now = now;
   }
 
-  /** Counts an event of a message at a time. */
+  /** Counts an event of a message. `at` is the time of the event. */
   count({ accountId, from, to }: CountedMessage, at: number, addCount: (counts: MutableKeyCounts) => void): void {
     const [sendingDomain, recipientDomain] = [getDomain(from), getDomain(to)];
     const provider = PROVIDERS[recipientDomain] ?? 'other';

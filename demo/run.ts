@@ -79,7 +79,7 @@ function formatBanner({ service, folder }: Demo): string {
     ['  Folder', folder],
   ];
   const notes = [
-    'The link of the dashboard signs in once. The service is real, the mail servers are simulated,',
+    'The link of the dashboard is valid for one sign-in. The service is real, the mail servers are simulated,',
     'and no message leaves this machine. Ctrl-C stops the demo and removes its folder.',
     '',
     'To choose the ports: npm run demo -- --listen 127.0.0.1:8080 --operator-listen 127.0.0.1:8081',

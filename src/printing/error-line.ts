@@ -28,15 +28,15 @@ function getErrorMessage(error: unknown): string {
 }
 
 function describeListenerError(code: string, listener: string): string {
-  const remedy = 'set POSTRIDER_LISTEN or POSTRIDER_OPERATOR_LISTEN to another address';
+  const settings = 'POSTRIDER_LISTEN or POSTRIDER_OPERATOR_LISTEN';
   switch (code) {
     case 'EADDRINUSE':
-      return `${listener} is in use by another program; stop that program, or ${remedy} port`;
+      return `${listener} is in use by another program; stop that program, or set another port in ${settings}`;
     case 'EACCES':
-      return `this user may not listen on ${listener}; ${remedy} port, 1024 or higher`;
+      return `this user may not listen on ${listener}; set a port of 1024 or higher in ${settings}`;
     case 'EADDRNOTAVAIL':
-      return `${listener} is not an address of this machine; ${remedy} address`;
+      return `${listener} is not an address of this machine; set another address in ${settings}`;
     default:
-      return `cannot listen on ${listener} (${code}); ${remedy} address`;
+      return `cannot listen on ${listener} (${code}); set another address in ${settings}`;
   }
 }

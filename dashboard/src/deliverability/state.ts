@@ -31,7 +31,7 @@ export interface PageState {
   readonly by: Grouping;
   readonly range: DeliverabilityRange;
   readonly account: string | null;
-  /** The sending domain, which filters only mailbox providers. */
+  /** The sending domain by which the rows are filtered; null unless the rows are mailbox providers. */
   readonly sendingDomain: string | null;
   /** The key of the selected row; null for the total. */
   readonly key: string | null;

@@ -120,7 +120,7 @@ function SearchResults({ session, filters, from, columns, onClear, onLoaded }: S
         <Text mb="sm" c="dimmed">
           This list starts at an older message.{' '}
           <Anchor component={Link} href={buildSearchUrl(filters)}>
-            Start at the newest
+            Start at the newest message
           </Anchor>
         </Text>
       )}

@@ -337,8 +337,8 @@ function findEnclosingTicks(min: number | null, max: number | null): [number, nu
 const DURATION_TICKS_MS = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 86_400_000, 864_000_000];
 
 /**
- * Returns the labels of times. A label is the hour. The first label of a day also has the date below the hour. If the
- * steps are days, the labels are dates.
+ * Returns the labels of times. A label is a time of day. The first label of a day also has the date below the time. If
+ * the steps are days, the labels are dates.
  */
 function formatTimeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   let day = '';

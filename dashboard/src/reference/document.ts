@@ -226,7 +226,7 @@ export function listHeaders(document: ApiDocument): readonly (readonly [name: st
 }
 
 /**
- * Returns the error of the registry that a response has, or null. The header `Postrider-Reason` contains the code of
+ * Returns the documented error that a response reports, or null. The header `Postrider-Reason` contains the code of
  * some errors. Other errors are recognized by their message, up to its variable part.
  */
 export function findPublicError(

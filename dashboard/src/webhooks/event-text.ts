@@ -27,7 +27,7 @@ function isDefault(type: WebhookEventType): boolean {
 export function describeEvents(types: readonly WebhookEventType[]): string {
   if (types.length === WEBHOOK_EVENT_TYPES.length) return 'All events';
   if (types.length === DEFAULT_WEBHOOK_EVENT_TYPES.length && types.every(isDefault))
-    return 'All but accepted and deferred';
+    return 'All except accepted and deferred';
   return types.length <= MAX_LISTED_TYPES ? types.join(', ') : `${types.length} event types`;
 }
 

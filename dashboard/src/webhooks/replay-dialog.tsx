@@ -1,6 +1,6 @@
 /**
- * Replays the deliveries since a chosen time: those that have had no success, or all. The confirmation names their
- * number.
+ * Replays the deliveries since a chosen time: those that have had no success, or all. The confirmation states the
+ * number of deliveries.
  */
 import { NativeSelect, Switch, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';

@@ -93,7 +93,7 @@ describe('output', () => {
     const createListenError = (code: string) =>
       Object.assign(new Error('listen'), { code, address: '127.0.0.1', port: 80 });
     expect(describeError(createListenError('EADDRINUSE'))).toMatch(
-      /^127\.0\.0\.1:80 is in use by another program; .*POSTRIDER_LISTEN/,
+      /^127\.0\.0\.1:80 is in use by another program; .*set another port in POSTRIDER_LISTEN/,
     );
     expect(describeError(createListenError('EACCES'))).toContain('may not listen on 127.0.0.1:80');
     expect(describeError(createListenError('EADDRNOTAVAIL'))).toContain('is not an address of this machine');
