@@ -117,7 +117,7 @@ function openIdleSmtpConnection(): void {
   openSocket(attack.smtpPort, (socket) => socket.resume(), openIdleSmtpConnection);
 }
 
-/** Opens a connection that repeats the same recipient while the service replies. */
+/** Opens a connection, and sends the same recipient again after each reply of the service. */
 function openRecipientLoop(): void {
   counts.recipientLoops += 1;
   openSocket(

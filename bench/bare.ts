@@ -1,5 +1,5 @@
 /**
- * The baseline for durable accept: a bare Fastify route with the schema of the public interface, which stores nothing.
+ * The baseline for durable accept: a bare Fastify route that has the schema of the public interface and stores nothing.
  * Prints the port of the route.
  */
 import { randomUUID } from 'node:crypto';

@@ -309,7 +309,7 @@ async function benchLatency(): Promise<void> {
   await withSink(async (sinkPort, readReceivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     await measureSecondsUntilReceived(readReceivedCount, 10_000, () => runLoad(service.port, service.key, 64, 10_000));
-    // Measures the maximum sustainable rate, at which messages are delivered at the rate at which they are accepted.
+    // Measures the maximum sustainable rate: messages are delivered as fast as they are accepted.
     const seconds = await measureSecondsUntilReceived(readReceivedCount, 30_000, () =>
       runLoad(service.port, service.key, 256, 30_000),
     );

@@ -7,7 +7,10 @@ import { signIn as requestSignIn } from './api/session';
 import { Logo } from './frame';
 import { ErrorAlert } from './parts/page-states';
 
-/** Signs in once with the link of the URL, then opens the overview, or the sign-in page with the reason. */
+/**
+ * Signs in once with the link of the URL. Then opens the overview, or, after a refusal, the sign-in page with the
+ * reason.
+ */
 export function SignInWithLink({ link }: { readonly link: string }) {
   const queryClient = useQueryClient();
   const [, navigate] = useLocation();

@@ -115,7 +115,7 @@ export interface Settings {
   readonly feedbackUrl: string | null;
   /** ARNs of the accepted SNS topics. The list may be empty. */
   readonly sesTopics: readonly string[];
-  /** The secrets of POSTRIDER_EVENTS_<PROVIDER> as written, at least one for each provider that is set. */
+  /** The secrets of each setting POSTRIDER_EVENTS_<PROVIDER> that has a value, unchanged, at least one for each. */
   readonly eventSecrets: Readonly<Partial<Record<EventProviderName, readonly string[]>>>;
   /** URL of the SQS queue with the provider events, or null. */
   readonly sesQueue: string | null;

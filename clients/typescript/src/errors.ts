@@ -18,7 +18,7 @@ export type SendErrorKind =
   | 'throttled'
   /** 408 or 5xx on the last attempt: the server or a proxy failed. */
   | 'server-error'
-  /** An attempt had no complete response within `timeoutMs`, or all attempts took `maxTotalMs`. */
+  /** An attempt had no complete response within `timeoutMs`, or all attempts and pauses together took `maxTotalMs`. */
   | 'timeout'
   /** The connection failed or was closed before the response was complete. */
   | 'network'

@@ -36,7 +36,7 @@ export function findChangedLimits(before: LimitTexts, after: LimitTexts): Partia
     const value = after[name].trim();
     if (value !== '' && value !== before[name]) changes[name] = value;
   }
-  // The service resets the expiry of an unlimited volume unless the request names it.
+  // The service resets the expiry of an unlimited volume unless the request contains an expiry.
   if (changes.volume === 'unlimited' && after.volumeExpires.trim() !== 'never')
     changes.volumeExpires = after.volumeExpires.trim();
   return changes;

@@ -34,8 +34,8 @@ export function formatShare(percent: number): string {
 }
 
 /**
- * Compares two counts of accepted messages, or two counts per hour, whose change is neither better nor worse.
- * `previous` is greater than zero.
+ * Compares two counts of accepted messages, or two counts per hour. The meaning of the change is always
+ * neutral. `previous` is greater than zero.
  */
 export function compareCounts(value: number, previous: number): Change {
   const percent = (100 * (value - previous)) / previous;

@@ -50,7 +50,7 @@ function StateLink({ state, count }: { readonly state: string; readonly count: n
 }
 
 /**
- * States when the queue is expected to be empty, that the queue grows or is steady, or when the next message is due.
+ * States when the queue is expected to be empty, whether the queue grows or is steady, or when the next message is due.
  */
 function Trend({ queue: { trend, emptyAt, nextDueAt } }: { readonly queue: Queue }) {
   const untilMs = (time: string | null) => (time === null ? 0 : Date.parse(time) - Date.now());

@@ -1,7 +1,7 @@
 /**
- * Keeps the rows of a live list in place. Live updates change a shown row and remove it, but insert no row above or between the
- * shown rows: new rows are counted until the operator asks for them. Rows that a new row displaces from the end of the
- * page stay.
+ * Keeps the rows of a live list in place. Live updates change and remove shown rows, but insert no row above or between
+ * the shown rows: new rows are counted until the operator asks for them. Rows that a new row displaces from the end of
+ * the page stay.
  */
 import { useRef, useState } from 'react';
 

@@ -264,7 +264,7 @@ export function listFields(document: ApiDocument, schema: Schema, depth: number,
   });
 }
 
-/** Returns the object in a schema: itself, the items of an array, or the variant that is not null. */
+/** Returns the object in a schema: the schema itself, the items of an array, or the variant that is not null. */
 function findObjectSchema(document: ApiDocument, schema: Schema): { readonly schema: Schema; readonly suffix: string } {
   const resolved = resolveSchema(document, schema);
   if (resolved.type === 'array' && resolved.items !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * A list of operations, or of webhooks, with a search. An operation opens its input, result and errors; a webhook opens
- * the headers and the members of its request.
+ * A list of operations, or of webhooks, with a search. A click on an operation shows its input, result and errors. A
+ * click on a webhook shows the headers and the members of its request.
  */
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
