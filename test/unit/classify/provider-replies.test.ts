@@ -1,6 +1,6 @@
 /**
- * Tests the documented replies of the relays of providers. Each reply has the outcome of its rule, and only at this
- * relay.
+ * Tests the documented replies of the relays of providers. Each reply has the outcome of its rule, and the rule
+ * applies only to this relay.
  */
 import { expect, test } from 'vitest';
 import { classify, findRule } from '../../../src/classify/classify.ts';

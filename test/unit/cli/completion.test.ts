@@ -84,11 +84,15 @@ describe.each(INSTALLED_SHELLS)('%s', (shell) => {
     ['every command of a group', ['postrider', 'key', ''], key === undefined ? [] : listNames(key)],
     ['the flags of a command', ['postrider', 'key', 'rotate', '--'], ['--grace', '--help', '--json']],
     ['the values of a flag', ['postrider', 'message', 'list', '--state', ''], [...STATES, 'deferred'].sort()],
-    ['yes and no for a flag of this type', ['postrider', 'domain', 'set', '--subdomains', ''], ['no', 'yes']],
+    [
+      'yes and no for a flag that accepts these values',
+      ['postrider', 'domain', 'set', '--subdomains', ''],
+      ['no', 'yes'],
+    ],
     ['a flag after a value', ['postrider', 'message', 'list', '--state', 'sending', '--si'], ['--since']],
     ['a value that is also a command', ['postrider', 'send', '--account', 'key', '--sub'], ['--subject']],
-    ['no word for a value without a list of values', ['postrider', 'key', 'create', '--name', ''], []],
-    ['no word for an argument without a list of values', ['postrider', 'key', 'revoke', ''], []],
+    ['no word for the value of a flag that has no list of values', ['postrider', 'key', 'create', '--name', ''], []],
+    ['no word for an argument that has no list of values', ['postrider', 'key', 'revoke', ''], []],
     ['the values of an argument', ['postrider', 'completion', ''], ['bash', 'fish', 'zsh']],
     ['the names of files', ['postrider', 'restore', 'data'], ['data', 'data of May']],
   ])('completes %s', (_name, words, expected) => {

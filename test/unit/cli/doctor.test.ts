@@ -70,7 +70,7 @@ describe('doctor', () => {
     expect(relay.receivedMessages).toEqual([]);
   });
 
-  it('tests the loop with an account that has a sending domain', async () => {
+  it('runs the loop test with an account that has a sending domain', async () => {
     const dns = await startDns({});
     onTestFinished(() => dns.close());
     const relay = await startSmtpServer();

@@ -10,7 +10,7 @@ interface DomainAnswer {
   readonly records: readonly { purpose: string; type: string; name: string; value: string; found: string }[];
 }
 
-/** Creates a command rig with a DNS server of the test. */
+/** Creates a command rig with a DNS server that the test controls. */
 async function withDns(settings: Record<string, string> = {}): Promise<{ rig: CommandRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
@@ -18,7 +18,7 @@ async function withDns(settings: Record<string, string> = {}): Promise<{ rig: Co
   return { rig, dns };
 }
 
-/** Publishes all records in the zone. */
+/** Publishes all records of a domain in the zone. */
 function publishRecords(zone: Zone, { records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     const [priority, host] = value.split(' ');
@@ -105,7 +105,7 @@ describe('a domain', () => {
     });
   });
 
-  it('is printed as zone file lines with strings within the limit of DNS, and never with a private key', async () => {
+  it('is printed as zone file lines with strings of at most 255 characters, and never with a private key', async () => {
     const { rig } = await withDns();
     const { stdout } = await rig.run('domain', 'add', 'acme', 'example.org');
     for (const [, text = ''] of stdout.matchAll(/"([^"]*)"/g)) expect(text.length).toBeLessThanOrEqual(255);
@@ -142,7 +142,7 @@ describe('a domain', () => {
     expect((await rig.run('domain', 'records', 'example.org')).stdout).toContain('keep the record until');
   });
 
-  it('allows subdomains to send only if that is set, and a removal deletes it', async () => {
+  it('allows subdomains to send only if --subdomains is set, and is not listed after its removal', async () => {
     const { rig } = await withDns();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(false);
@@ -193,7 +193,7 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     expect(stdout).not.toContain('The record names no host');
   });
 
-  it('with a return path: the commands print its records and state, and a refusal is one line', async () => {
+  it('the commands print the records and the state of a return path, and a refusal is printed in one line', async () => {
     const { rig, dns } = await withDns({
       POSTRIDER_TRANSPORT: 'smtp://mail.host.example',
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example',
@@ -240,7 +240,7 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     expect(otherAccount).toEqual(sameAccount);
   });
 
-  it('the secret of the settings is used, and no file is created', async () => {
+  it('the secret in the settings is used, and no secret file is created', async () => {
     const rig = await createCommandRig({ POSTRIDER_SECRET: '0'.repeat(64) });
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).code).toBe(0);
     expect(() => statSync(join(rig.folder, 'secret'))).toThrow('ENOENT');

@@ -27,7 +27,7 @@ describe('postrider inbox', () => {
     expect(await rig.run('inbox', 'show', createMessageIdAt(1))).toMatchObject({ code: 1 });
   });
 
-  test('adds, lists and removes rules, and names the suppression', async () => {
+  test('adds, lists and removes rules, and states that a rule suppresses the recipient', async () => {
     const rig = await createCommandRig();
     expect((await rig.run('inbox', 'rule', 'list')).stdout).toContain('There are no rules');
     const addResult = await rig.run('inbox', 'rule', 'add', 'ada@example.com', '--code', '550', '--enhanced', '5.1.1');

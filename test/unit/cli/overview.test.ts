@@ -38,7 +38,7 @@ describe('the trend of the queue', () => {
     expect(getQueueStatus({ recent: createTrafficMinutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
   });
 
-  test('is draining, with the time at which departures minus arrivals empty it', () => {
+  test('is draining, with the time at which it is empty at the rate of departures minus arrivals', () => {
     const status = getQueueStatus({ queued: 4_000, recent: createTrafficMinutes(200, 1_200, 4) });
     expect(status).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
     expect(status.emptyAt).toBe(NOW + 4 * MINUTE_MS);
@@ -59,7 +59,7 @@ describe('the trend of the queue', () => {
     });
   });
 
-  test('is steady when arrivals and departures are equal within the error of a few minutes', () => {
+  test('is steady when arrivals and departures differ only within the statistical error of a few minutes', () => {
     for (const [arrivals, departures] of [
       [300, 300],
       [26, 25],
@@ -168,7 +168,7 @@ describe('the command', () => {
     const dayBefore = minute - DAY_MS;
     expect(dayBefore).toBeLessThan(Date.parse(from) - MINUTE_MS);
     await rig.store.writeTraffic('one', [
-      // These messages are later than the previous period, because the range has not reached the same time of day.
+      // This row is later than the end of the previous period, which is one day before the current time.
       toRow(Date.parse(from) - MINUTE_MS, 100),
       toRow(dayBefore - MINUTE_MS, 5),
       toRow(Date.parse(from) - DAY_MS, 2),

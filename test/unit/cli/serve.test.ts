@@ -125,7 +125,7 @@ describe('serve', () => {
     return fetch(url, { method: 'POST', headers: { authorization: key, 'content-type': 'application/json' }, body });
   }
 
-  it('a start on a new store prints a valid key; SIGTERM ends it with 0; the next start prints no key', async () => {
+  it('a start on a new store prints a valid key; SIGTERM stops the service with exit code 0; the next start prints no key', async () => {
     const firstStart = await startServe([], / -d '/);
     const key = /pr_[A-Za-z0-9_-]{43}/.exec(firstStart.output.stdout)?.[0] ?? '';
     expect((await post(firstStart.output.stdout, key)).status).toBe(201);

@@ -13,7 +13,7 @@ const createFileReader = (content: string) => (path: string) => {
   return content;
 };
 
-/** Further settings without which a setting is refused. */
+/** The other settings that a setting requires. */
 const COMPANIONS: Readonly<Record<string, Environment>> = {
   POSTRIDER_NOTIFY: {
     POSTRIDER_NOTIFY_FROM: 'postrider@example.com',

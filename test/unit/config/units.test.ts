@@ -77,7 +77,7 @@ describe('durations, sizes, rates and throttles', () => {
     (text) => expect(getFault(parseThrottle(text))).toContain('50/s:200'),
   );
 
-  it('the numbers of a throttle are at most the maximum of both stores', () => {
+  it('the numbers of a throttle are at most the maximum that both stores support', () => {
     expect(unwrapResult(parseThrottle('2147483647/s'))).toEqual({ perSecond: 2_147_483_647, burst: 2_147_483_647 });
     for (const text of ['2147483648/s', '1/s:2147483648'])
       expect(getFault(parseThrottle(text))).toContain('2147483647');

@@ -62,7 +62,7 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
     return path;
   };
 
-  test('is refused together with the setting', () => {
+  test('is refused if the setting itself is also set', () => {
     expectOneLine(readFault({ [setting]: 'x', [name]: '/x' }), name, 'remove one of them');
   });
 

@@ -13,11 +13,11 @@ describe('rows of a live list', () => {
     ['a new row at the top is counted and not shown', 'cba', 'dcba', 'cba', 1],
     ['a new row between shown rows is counted and not shown', 'ca', 'cba', 'ca', 1],
     ['a removed row is removed', 'cba', 'ca', 'ca', 0],
-    ['rows that new rows displace from the end of the page stay', 'cba', 'edc', 'cba', 2],
-    ['every row stays if a page of new rows displaces all', 'cba', 'fed', 'cba', 3],
+    ['rows stay even if new rows displace them from the end of the page', 'cba', 'edc', 'cba', 2],
+    ['every row stays even if a page of new rows displaces all rows', 'cba', 'fed', 'cba', 3],
     ['older rows are appended', 'cb', 'cba', 'cba', 0],
     ['the rows of an empty list are shown immediately', '', 'ba', 'ba', 0],
-    ['an emptied list is empty', 'ba', '', '', 0],
+    ['a list is empty after all its rows were removed', 'ba', '', '', 0],
   ])('%s', (_, shown, latest, ids, newCount) => {
     expect(merge(shown, latest)).toMatchObject({ ids, newCount });
   });

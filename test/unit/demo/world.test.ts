@@ -71,7 +71,7 @@ test('the reply of a simulated server has the outcome of its behavior', () => {
   }
 });
 
-test('an attempt is unanswered only if the connection is lost after DATA, with every server', () => {
+test('with every server, an attempt is unanswered only if the connection is lost after DATA', () => {
   for (const behavior of Object.keys(BEHAVIORS) as Behavior[]) {
     for (const domain of RECIPIENT_DOMAINS) {
       const attempt = { behavior, attemptNumber: 1, envelopeFrom: 'a@b.example', to: `ada@${domain}` };
@@ -101,7 +101,7 @@ test('a server with temporary failures accepts the message afterwards, unless th
   }
 });
 
-test('every report is parsed as its kind', () => {
+test('every composed report is read as an event of its kind', () => {
   const message = {
     returnPath: 'b-x@bounces.example',
     to: 'ada@uni.example.org',

@@ -65,7 +65,7 @@ const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>
   'monitoring.coreos.com/v1/ServiceMonitor': ServiceMonitor,
 };
 
-/** The modules with the declarations of the kinds. The interface of a kind has the name of the kind after an `I`. */
+/** The modules with the declarations of the kinds. The name of an interface is `I` followed by the name of the kind. */
 const DECLARATIONS: Readonly<Record<string, string>> = {
   v1: 'kubernetes-models/v1',
   'apps/v1': 'kubernetes-models/apps/v1',
@@ -174,7 +174,7 @@ describe('the manifests for Kubernetes', () => {
     expect(errors[1]).toContain('jobLable');
   });
 
-  test('each role has a Deployment, and each Deployment with more than one pod a PodDisruptionBudget', () => {
+  test('each role has a Deployment, and each Deployment with more than one pod has a PodDisruptionBudget', () => {
     const roles = deployments.map((one) =>
       getPod(one).containers[0]?.env.find(({ name }) => name === 'POSTRIDER_ROLES'),
     );

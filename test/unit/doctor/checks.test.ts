@@ -32,7 +32,7 @@ describe('database', () => {
     ...change,
   });
   it.each([
-    ['a database that opens and writes is ok', {}, ['ok', 'ok']],
+    ['a database that can be opened and written is ok', {}, ['ok', 'ok']],
     [
       'a database that cannot be opened is a failure',
       { openResult: { kind: 'failed', reason: 'it is locked' } },
@@ -61,7 +61,7 @@ describe('database', () => {
 });
 
 describe('clock', () => {
-  /** The wall clock follows the monotonic clock, except for `stepMs` during the check. */
+  /** The wall clock follows the monotonic clock. During the check it is also stepped by `stepMs`. */
   function createClockParts(change: Partial<ClockParts>, stepMs = 0): ClockParts {
     let [wall, monotonic] = [NOW, 0];
     return {
@@ -131,7 +131,7 @@ describe('clock', () => {
     expect(finding?.remedy === null).toBe(result === 'ok');
   });
 
-  it('a greeting without a complete time has no time', () => {
+  it('no time is read from a greeting that does not contain a complete time', () => {
     for (const text of [
       '220 mx.example ESMTP Postfix',
       '220 1 Foo 2030 00:00:00 +0000',
@@ -399,7 +399,7 @@ describe('refused requests', () => {
     refusedReports: [report('postmark-broken', count, lastAt)],
   });
 
-  it('are the sums of the live nodes with the latest time, and the current counts of this process replace its stored counts', () => {
+  it('are the sums over the live nodes, each with its latest time, and the current counts of this process replace its stored counts', () => {
     const nodes = [createNode('a', true, 1, 30), createNode('b', true, 2, 20), createNode('dead', false, 4, 40)];
     expect(sumRefusedReports(nodes, null)).toEqual([report('postmark-broken', 3, 30)]);
     const ownStatus = { node: 'a', refusedReports: [report('postmark-broken', 8, 35), report('postmark-busy', 1, 1)] };
@@ -416,12 +416,12 @@ describe('message size', () => {
   const check = (maxRequestBytes: number) =>
     checkMessageSize({ title: 'Postmark', maxMessageBytes: 10 * MIB, maxRequestBytes });
 
-  it('requests that are smaller than the largest message of the provider are ok', () => {
+  it('a maximum request size below the maximum message size of the provider is ok', () => {
     expect(check(MIB)).toMatchObject({ check: 'message size', result: 'ok' });
   });
 
   it.each([10 * MIB, 64 * MIB])(
-    'requests of %i bytes are a warning, because the provider refuses larger messages',
+    'a maximum request size of %i bytes is a warning, because a message can then be too large for the provider',
     (bytes) => {
       const finding = check(bytes);
       expect(finding).toMatchObject({ check: 'message size', result: 'warning' });

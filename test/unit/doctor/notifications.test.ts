@@ -43,7 +43,7 @@ test('without a target, one finding names the setting', () => {
   expect(check()[0]?.detail).toContain('POSTRIDER_NOTIFY');
 });
 
-test('targets without HTTPS are a warning, because failures of the transport cause no notification by mail', () => {
+test('the finding is a warning if no target uses HTTPS, because a failure of the transport causes no notification by mail', () => {
   expect(check(createMailFacts())).toMatchObject([
     { check: 'notifications', result: 'warning', remedy: expect.stringContaining('https') },
     { check: 'notifications mailto:ops@example.com', result: 'ok' },
@@ -112,7 +112,7 @@ describe('the result of a target', () => {
   test.each([
     ['refused', 'failure'],
     ['waiting', 'warning'],
-  ] as const)('for mail depends on the fault of the sender (%s), and for a URL does not', (kind, result) => {
+  ] as const)('for mail depends on the fault of the sender (%s), and for a URL it does not', (kind, result) => {
     const senderFault = { kind, text: 'the sender has a fault', remedy: 'Correct the sender' };
     const findings = checkNotifications({ now: NOW, senderFault, targets: [createMailFacts(), createFacts()] });
     expect(findings.map((finding) => finding.result)).toEqual([result, 'ok']);

@@ -146,7 +146,7 @@ describe('a list that cannot be read', () => {
     });
   });
 
-  test('without credentials of the API, the SMTP interface is not a warning', async () => {
+  test('without credentials of the API, the finding is not a warning if the transport is the SMTP interface', async () => {
     const noCredentials = { failsAtPage: -1, failure: 'no-credentials' } as const;
     expect((await compareLists({ ...noCredentials, usesSmtpInterface: true })).finding.result).toBe('ok');
     expect((await compareLists(noCredentials)).finding.result).toBe('warning');

@@ -54,7 +54,7 @@ describe('the alignment of a domain', () => {
     expect(dmarc).toMatchObject({ state: 'warning', found: 'p=none, passes with DKIM' });
   });
 
-  it('has no SPF with a provider that replaces the envelope sender, which is a fault only without DKIM', () => {
+  it('needs no SPF with a provider that replaces the envelope sender if DKIM passes, and fails without DKIM', () => {
     const setup = { ...SETUP, replacedBy: 'Postmark' };
     expect(listStates([createDkim('found'), createDmarc('found')], DOMAIN, setup)).toEqual([
       'pass',

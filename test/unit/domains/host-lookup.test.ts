@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => dns.close());
 
 describe('the lookup of a host', () => {
-  it('returns the addresses of both families from the server of the settings', async () => {
+  it('returns the addresses of both families from the configured DNS server', async () => {
     const lookUp = createHostLookup(dns, false);
     expect(await lookUp('app.test')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::1'] });
     expect(await lookUp('app.test.')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::1'] });

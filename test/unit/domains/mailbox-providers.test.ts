@@ -79,7 +79,7 @@ test.each([
   ['neither MX nor address', 'none', { kind: 'none' }, { kind: 'none' }],
   ['only an address', 'other', { kind: 'none' }, { kind: 'found', values: ['192.0.2.1'] }],
   [
-    'an MX without an entry',
+    'an MX host that belongs to no known provider',
     'other',
     { kind: 'found', values: [{ priority: 1, exchange: 'mx.x.example' }] },
     FAILED_LOOKUP,

@@ -106,7 +106,7 @@ describe('a DKIM record', () => {
     }
   });
 
-  it('under a name with the domain twice is missing, with the remedy', async () => {
+  it('under a name that contains the domain twice is missing, with the remedy', async () => {
     const doubledName = `${DKIM.name}.example.test`;
     expect(await checkRecord(DKIM, { [doubledName]: { TXT: [VALUE] } })).toMatchObject({
       found: 'missing',

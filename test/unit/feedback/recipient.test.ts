@@ -17,7 +17,7 @@ test('a return path of this installation names its message, in upper or lower ca
   expect(classify(`${createToken().toUpperCase()}@Bounces.EXAMPLE.org`)).toEqual(validRecipient);
 });
 
-test('a return path expires after its validity, and the clock of another node may be ahead by one day', () => {
+test('a return path expires at the end of its validity period, and the clock of the node that created it may be ahead by one day', () => {
   const address = `${createToken()}@bounces.example.org`;
   expect(classify(address, NOW + MAX_RETURN_PATH_AGE_DAYS * DAY_MS)).toMatchObject({ kind: 'return-path' });
   expect(classify(address, NOW + (MAX_RETURN_PATH_AGE_DAYS + 1) * DAY_MS)).toEqual({

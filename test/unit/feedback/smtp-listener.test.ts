@@ -391,7 +391,7 @@ describe('limits of sessions', () => {
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
 
-  test('an idle session for abuse is evicted, and a session for a return path is not', async () => {
+  test('an idle session for the mailbox `abuse` is evicted, and a session for a return path is not', async () => {
     const { openClient, reports, refusals } = await startRig();
     const firstClient = await openClient('127.0.0.98');
     for (const line of ['MAIL FROM:<>', `RCPT TO:<${createToken()}>`, 'DATA']) await firstClient.command(line);
@@ -602,7 +602,7 @@ describe('a report that is too expensive to read', () => {
   });
 });
 
-test('a session under TLS is removed with its timeouts when it ends', async () => {
+test('a session over TLS and its timeouts are removed when the session ends', async () => {
   const { key, cert } = await getCertificate('localhost');
   const clock = createVirtualClock(Date.now());
   const { openClient, refusals, close } = await startRig(
@@ -624,7 +624,7 @@ test('a session under TLS is removed with its timeouts when it ends', async () =
   expect(refusals).toEqual([]);
 });
 
-test('with a certificate the listener offers STARTTLS, and refuses bare line ends even under TLS', async () => {
+test('with a certificate the listener offers STARTTLS, and refuses bare line ends even over TLS', async () => {
   const { key, cert } = await getCertificate('localhost');
   const { openClient, reports, refusals } = await startRig(undefined, {
     key: Buffer.from(key),

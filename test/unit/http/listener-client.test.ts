@@ -43,7 +43,7 @@ test('a request reaches a listener on a unix socket', async () => {
   expect(await client.post(HEADERS, '{"a":"é"}')).toMatchObject(EXPECTED_RESPONSE);
 });
 
-test('over TLS, only the certificate of the listener is accepted, under any name', async () => {
+test('over TLS, only the certificate of the listener is accepted, for any host name', async () => {
   const folder = createTemporaryFolder();
   const [used, other] = await Promise.all([getCertificate('mail.example'), getCertificate('other.example')]);
   const writeCertificate = (name: string, pem: string | Buffer) => {

@@ -408,7 +408,7 @@ describe('403', () => {
 });
 
 describe('429', () => {
-  test('the throttle passes exactly its burst and reports the time of the next token', async () => {
+  test('the throttle admits exactly its burst and reports the time of the next token', async () => {
     let now = 1_000_000;
     const rig = await startListener({ clock: { now: () => now, after: () => () => {} } });
     rig.keyCache.apply({

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { batchTokenRequests, SharedThrottle, Throttle, type ThrottleResult } from '../../../src/http/throttle.ts';
 import type { TokenRequest } from '../../../src/model/node.ts';
 
-test('the throttle passes the burst, then one request per interval, and reports the exact time of the next token', () => {
+test('the throttle admits the burst, then one request per interval, and reports the exact time of the next token', () => {
   const throttle = new Throttle();
   const limit = { perSecond: 4, burst: 3 };
   expect([0, 0, 0].map((now) => throttle.takeToken(1, limit, now).ok)).toEqual([true, true, true]);
@@ -12,7 +12,7 @@ test('the throttle passes the burst, then one request per interval, and reports 
   expect(throttle.takeToken(1, limit, 250)).toEqual({ ok: true, remaining: 0, resetMs: 750 });
 });
 
-test('the throttle never passes more than burst + rate × time, and passes a client that waits for retryAfterMs', () => {
+test('the throttle never admits more requests than burst + rate × time, and admits a client that waits for retryAfterMs', () => {
   const limits = fc.record({
     perSecond: fc.double({ min: 0.05, max: 5000, noNaN: true }),
     burst: fc.integer({ min: 1, max: 500 }),

@@ -39,7 +39,7 @@ test('the socket of a process that was killed is replaced', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
   const server = createUnixServer();
   await bind(server, { socketPath }, 'POSTRIDER_LISTEN');
-  // The file of a killed process remains: a second name of the socket survives the removal of the first.
+  // The test simulates the file that a killed process leaves: a hard link to the socket remains after `close`.
   const stalePath = `${socketPath}.stale`;
   linkSync(socketPath, stalePath);
   server.close();

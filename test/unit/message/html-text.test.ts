@@ -53,7 +53,7 @@ describe('the text part of an HTML message', () => {
       '[https://x.example]\n',
     ],
     [
-      'fragments, scripts and anchors have no target',
+      'no target is written for a link to a fragment, a link to a script and an anchor',
       '<a href="#top">up</a> <a href="JavaScript:alert(1)">x</a> <a name=n>n</a>',
       'up x n\n',
     ],
@@ -154,7 +154,8 @@ describe('the text part of an HTML message', () => {
         return performance.now() - startedAt;
       };
       measureMs(createPage(64 * 1024));
-      // Linear time gives a factor of 16, quadratic time a factor of 256. The limit of 100 tolerates a busy machine.
+      // The large page is 16 times as long as the small page: linear code takes 16 times as long, and quadratic code 256
+      // times. The limit of 100 times tolerates a busy machine.
       const smallPageMs = Math.min(...Array.from({ length: 5 }, () => measureMs(createPage(16 * 1024))));
       // The test uses the minimum of several runs, because other processes may interrupt a run.
       let largePageMs = Number.POSITIVE_INFINITY;

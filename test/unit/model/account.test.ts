@@ -10,7 +10,7 @@ import {
 const getStatusKind = (emails: number, bounces: number, complaints: number, thresholds = DEFAULT_THRESHOLDS) =>
   determineReputationStatus({ emails, bounces, complaints }, thresholds).kind;
 
-test('from 100 messages, a hard bounce rate of 10 % locks the account and half of that rate warns', () => {
+test('with at least 100 messages, a hard bounce rate of 10 % locks the account and half of that rate causes a warning', () => {
   expect(getStatusKind(100, 4, 0)).toBe('good');
   expect(getStatusKind(100, 5, 0)).toBe('warning');
   expect(getStatusKind(100, 9, 0)).toBe('warning');
@@ -19,14 +19,14 @@ test('from 100 messages, a hard bounce rate of 10 % locks the account and half o
   expect(getStatusKind(1_000, 100, 0)).toBe('lock');
 });
 
-test('from 100 messages, a complaint rate of 0.15 % locks the account and half of that rate warns', () => {
+test('with at least 100 messages, a complaint rate of 0.15 % locks the account and half of that rate causes a warning', () => {
   expect(getStatusKind(10_000, 0, 7)).toBe('good');
   expect(getStatusKind(10_000, 0, 8)).toBe('warning');
   expect(getStatusKind(10_000, 0, 14)).toBe('warning');
   expect(getStatusKind(10_000, 0, 15)).toBe('lock');
 });
 
-test('a single complaint warns at any rate; a lock requires complaints of two recipients', () => {
+test('a single complaint causes a warning at any rate; a lock requires complaints of two recipients', () => {
   for (const emails of [1, 99, 100, 101, 500, 666]) {
     expect(getStatusKind(emails, 0, 1)).toBe('warning');
     expect(getStatusKind(emails, 0, 2)).toBe('lock');
@@ -54,7 +54,7 @@ test('below 100 messages, absolute limits apply instead of rates', () => {
   expect(getStatusKind(50, 0, 2)).toBe('lock');
 });
 
-test('the reason contains the figure, the limit and the window', () => {
+test('the reason for a lock contains the counts, the rate, the limit and the window', () => {
   const status = determineReputationStatus({ emails: 200, bounces: 30, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(status).toEqual({
     kind: 'lock',
@@ -79,7 +79,7 @@ test('more bounces or complaints never improve the status, and a lock requires a
   );
 });
 
-test('usage is computed from the rate, below 100 messages from the count, and is 0 without a limit', () => {
+test('the usage of a threshold is computed from the rate, or below 100 messages from the count, and is 0 without a limit', () => {
   const [bounces, complaints] = computeThresholdUsages({ emails: 200, bounces: 5, complaints: 0 }, DEFAULT_THRESHOLDS);
   expect(bounces).toEqual({ metric: 'bounces', count: 5, limitType: 'rate', limit: 0.1, usage: 0.25 });
   expect(complaints).toEqual({ metric: 'complaints', count: 0, limitType: 'rate', limit: 0.0015, usage: 0 });

@@ -303,7 +303,7 @@ describe('an event of a provider', () => {
     expect(decideProviderEvent('sending', createConfirmation(), sentMessage)).toEqual({ kind: 'wait' });
   });
 
-  test('about the provider’s suppression list bounces the message, suppresses the recipient and never counts', () => {
+  test('about the provider’s suppression list bounces the message, suppresses the recipient and never counts towards the reputation', () => {
     const event: FeedbackEvent = { ...createRecipient(), kind: 'provider-suppressed' };
     expect(decideProviderEvent('delivered', event)).toMatchObject({
       to: 'bounced',

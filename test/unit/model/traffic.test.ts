@@ -24,7 +24,7 @@ test('a percentile differs from the exact value by at most 10 %, from one millis
   );
 });
 
-test('a percentile of no values is null, and every time has a bucket', () => {
+test('a percentile of no values is null, and every latency has a bucket', () => {
   expect(computePercentile(new Map(), 0.5)).toBeNull();
   expect(computePercentile(new Map([[3, 0]]), 0.5)).toBeNull();
   expect([-5, 0, 1].map(getLatencyBucket)).toEqual([0, 0, 0]);

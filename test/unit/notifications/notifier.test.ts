@@ -25,7 +25,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     return { ...{ store }, rig: createNotifierRig(store, targets) };
   }
 
-  test('the start and the end of an item are delivered once to each target, and mail receives no failure of the transport', async () => {
+  test('the start and the end of an item are delivered once to each target, and no mail contains a failure of the transport', async () => {
     const { store, rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
     rig.startNode('a');
     rig.items = [LOCKED_ITEM, BREAKER_ITEM];
@@ -214,7 +214,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect(rig.clock.now()).toBeGreaterThan(NOTIFIER_START);
   });
 
-  test('a request that names 10,000 problems has fewer than 20,000 bytes and the counts of all', async () => {
+  test('a request about 10,000 problems has fewer than 20,000 bytes and contains the number of all problems', async () => {
     const { rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
     rig.startNode('a');
     rig.items = Array.from({ length: 10_000 }, (_, n) => createAttention('account-locked', `account-${n}`));

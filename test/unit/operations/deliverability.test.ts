@@ -18,7 +18,7 @@ import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
 type Counts = Readonly<Record<string, Partial<MutableKeyCounts>>>;
 
-/** Counts of `delivered` messages, of which the last `bounced` bounced. */
+/** Returns the counts of `accepted` messages, of which `bounced` bounced and the others were delivered. */
 const createCounts = (accepted: number, bounced = 0, complained = 0): Partial<MutableKeyCounts> => ({
   ...{ accepted, ended: accepted, delivered: accepted - bounced, bounced, hard: bounced, complained },
   latencies: new Map([[getLatencyBucket(200), accepted - bounced]]),
@@ -101,7 +101,7 @@ test('a filter by account or sending domain selects the stored pairs, and `other
   ]);
 });
 
-test('an unknown account and a sending domain without the grouping by provider are errors', async () => {
+test('an unknown account is an error, and so is a sending domain if the figures are not grouped by provider', async () => {
   const rig = await createOperationRig();
   expect(await rig.perform(showDeliverability, { account: 'absent' })).toMatchObject({ error: { code: 'not-found' } });
   expect(await rig.perform(showDeliverability, { by: 'account', sendingDomain: 'a.example' })).toMatchObject({

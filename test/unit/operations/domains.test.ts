@@ -231,7 +231,7 @@ describe('an operation that fails has a code and changes nothing', () => {
       expect([...operation.errors, 'invalid', 'unavailable']).toContain(performResult.error.code);
       return performResult.error.code;
     };
-    // A check that DNS answers writes the domain; a check without an answer does not.
+    // A check stores the domain if DNS answers; a check without an answer stores nothing.
     expect(await getErrorCode(verifyDomain, {})).toBe('conflict');
     expect(await getErrorCode(rotateDomain, {})).toBe('conflict');
     expect(await getErrorCode(setDomain, { subdomains: true })).toBe('ok');

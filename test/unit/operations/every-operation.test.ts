@@ -111,7 +111,7 @@ describe('every operation', () => {
     expect([name, routes.length]).toEqual([name, name in WITHOUT_ROUTE ? 0 : 1]);
   });
 
-  test('has a noun that the filter of the audit log offers if the operation changes something', () => {
+  test('has a noun that the filter of the audit log offers, if the operation changes something', () => {
     const nouns = OPERATIONS.filter(({ makesChange: changes }) => changes).map(({ name }) => name.split('.')[0] ?? '');
     expect([...new Set(nouns)].sort()).toEqual([...AUDITED_NOUNS].sort());
   });
@@ -146,14 +146,14 @@ describe('the document of the operator API', () => {
       );
       const result = JSON.parse(JSON.stringify(operation.result)) as object;
       const answerSchema = description.responses[status]?.content['application/json']?.schema;
-      // A change may add warnings.
+      // The schema of an operation that makes a change may also contain warnings.
       if (operation.makesChange) expect(answerSchema).toMatchObject(result);
       else expect(answerSchema).toEqual(result);
     },
   );
 });
 
-describe('the document of the operator API, on files', () => {
+describe('the document of the operator API, for uploads and downloads', () => {
   test.each(FILE_ROUTES.map((route) => [route.operation.name, route] as const))(
     'has the input, the file and the result of %s',
     (_name, { method, path, operation: performs }) => {

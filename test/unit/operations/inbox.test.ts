@@ -155,7 +155,7 @@ describe('reading', () => {
     expect(parseCapturedMessage(Buffer.from(`${TYPE}\r\n${text}`), readEntity).text).toBe(text);
   });
 
-  test('an attachment is not the text', () => {
+  test('an attachment is not read as the text of the message', () => {
     const attachment =
       'Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\nContent-Disposition: Attachment; filename=x\r\n\r\nno\r\n--b\r\n\r\nyes\r\n--b--';
     expect(parseCapturedMessage(Buffer.from(attachment), readEntity).text).toBe('yes\n');

@@ -136,7 +136,7 @@ test('open circuit breakers and alarms of other live nodes are listed once', () 
   ]);
 });
 
-test('alarms of other nodes are reported by their number', () => {
+test('the number of alarms of other nodes is reported', () => {
   const zeroCounts = Object.fromEntries(TRAFFIC_COUNTS.map((name) => [name, 0])) as Record<
     (typeof TRAFFIC_COUNTS)[number],
     number

@@ -81,7 +81,7 @@ describe('the import fails with an error of one line if the file', () => {
   });
 });
 
-describe('the smallest file that needs much memory is refused at its limit', () => {
+describe('the memory and the time for reading a hostile file are limited', () => {
   const CHUNK_BYTES = 16_384;
   const BOUND_BYTES = 65_536;
 

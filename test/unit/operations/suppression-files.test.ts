@@ -191,7 +191,7 @@ test('the error of an unknown list or reason names the invalid member, and the f
   });
 });
 
-test('an upload of commas is refused at the limit of a line, and the remaining bytes are not read', async () => {
+test('an upload that consists of commas is refused when a row exceeds its limit, and the remaining bytes are not read', async () => {
   const rig = await createOperationRig();
   let count = 0;
   async function* generateCommaChunks(): AsyncGenerator<Buffer> {

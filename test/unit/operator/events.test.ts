@@ -177,7 +177,7 @@ test('the number of streams is limited, and a new stream can be opened after ano
     .toBe('200');
 });
 
-describe('a stream ends with its authentication', () => {
+describe('a stream ends when its authentication ends', () => {
   test('at the expiry of a session', async () => {
     const clock = createManualClock();
     const { port, session } = await startListener(clock);

@@ -56,7 +56,7 @@ test('a message without HTML, with an erased body, or with an unknown id has no 
   expect((await requestHtml(HTML, { id: 'x' })).statusCode).toBe(400);
 });
 
-test('a request without authentication receives no content, and a store that does not respond is a 503', async () => {
+test('a request without authentication receives no content, and a store that does not respond causes a 503', async () => {
   const response = await requestHtml(HTML, { signedIn: false });
   expect([response.statusCode, response.body.includes('alert')]).toEqual([401, false]);
   const app = Fastify();

@@ -167,12 +167,12 @@ for (const provider of PROVIDERS) {
         }
       });
 
-      it('a recipient that is not one text equals the recipient of no message', () => {
+      it('a recipient that is not a single text does not match the recipient of any message', () => {
         const replaceRecipient = (recipient: unknown) => (value: unknown) => [
           JSON.parse(JSON.stringify(value), (_name, member) => (member === SAMPLE_RECIPIENT ? recipient : member)),
         ];
         const recipients = [[SAMPLE_RECIPIENT, 'other@example.com'], { address: SAMPLE_RECIPIENT }, true];
-        // A field of a form is always one text.
+        // A field of a form is always a single text.
         const isField = (sample: string) =>
           sample.endsWith('.form') && readSample(provider, sample).includes(`=${encodeURIComponent(SAMPLE_RECIPIENT)}`);
         for (const { sample } of events.table.filter((row) => !isField(row.sample)))

@@ -24,7 +24,7 @@ describe('the authentication of Mailjet', () => {
     expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
   });
 
-  it('a bearer token is not a secret', () => {
+  it('a bearer token is not accepted as a secret', () => {
     expect(MAILJET_EVENTS.createAuthenticate(['Bearer 0123456789abcdef']).ok).toBe(false);
   });
 });

@@ -119,7 +119,7 @@ describe('the events of Mailtrap', () => {
     expect(lines.broken).toBe(1);
   });
 
-  it('numbers and texts are interchangeable', () => {
+  it('the time and the reply code can be numbers or texts', () => {
     const changedEvent = { ...getEvent('soft-bounce.json'), timestamp: '1728669700', response_code: '451' };
     const [event] = readEvents(JSON.stringify({ events: [changedEvent] })).events;
     expect(event).toMatchObject({ at: 1_728_669_700_000 });

@@ -139,7 +139,7 @@ describe('the events of Postal', () => {
     ['message-delivery-failed.json', 'MessageDeliveryFailed'],
     ['message-held.json', 'MessageHeld'],
     ['message-bounced.json', 'MessageBounced'],
-  ])('the bare payload of %s is read as %s, as the documentation shows it', (sample, type) => {
+  ])('the payload of %s without the outer object, as the documentation shows it, is read as %s', (sample, type) => {
     const [bare] = readEvents(getBody(sample).payload).events;
     const [whole] = readEvents(getBody(sample)).events;
     expect(bare).toMatchObject({ type, fact: whole?.fact, recipient: whole?.recipient });

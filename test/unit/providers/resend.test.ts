@@ -61,7 +61,7 @@ describe('the signature of Resend', () => {
     );
   });
 
-  it.each([-300, 300])('is accepted %i s from the clock', (difference) => {
+  it.each([-300, 300])('is accepted with a timestamp that differs from the clock by %i s', (difference) => {
     expect(authenticate(createRequest(createSignedHeaders(KEY, seconds + difference)), NOW).kind).toBe('authenticated');
   });
 
@@ -123,7 +123,7 @@ describe('an event of Resend', () => {
     });
   });
 
-  it('names the recipient as text too, and an event with several recipients is ignored', () => {
+  it('names the recipient also if it is a text and not an array, and an event with several recipients is ignored', () => {
     expect(readEvents(bounce({ to: 'recipient@example.com' })).events[0]?.recipient).toBe('recipient@example.com');
     expect(readEvents(bounce({ to: ['recipient@example.com', 'other@example.com'] }))).toMatchObject({
       events: [],

@@ -637,7 +637,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
   }
 });
 
-test('if the store does not answer a mark, the attempt ends before the message is complete', async () => {
+test('if the store does not confirm the mark, the attempt ends before the message is completed', async () => {
   let isCompleted = false;
   const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },

@@ -235,7 +235,7 @@ test('no lease is recovered just after a step of the clock, and a lease in the m
   }
 });
 
-test('endpoints that fail for five days are disabled every minute, and the time during which no node ran does not count', async () => {
+test('every minute, endpoints that have failed for five days are disabled, and the time during which no node ran does not count', async () => {
   const failingIds = [[7, 9], []];
   const { clock, listCalls, publishedEvents } = createSweeperRig({
     stoppedMs: () => HOUR_MS,

@@ -14,8 +14,8 @@ test('only the user of the process can access a created folder, and an existing 
 });
 
 test('a database in a folder that cannot be created ends the command with one line', async () => {
-  // Linux refuses a new folder in /proc with ENOENT, at which the recursive mode of Node never returns. Other systems
-  // refuse /proc.
+  // On Linux, creating a folder in /proc fails with ENOENT, and the recursive mode of Node never returns after this
+  // error. Other systems do not allow the creation of /proc.
   const { code, stderr } = await runCommand(createTemporaryFolder(), ['key', 'create', 'default'], {
     POSTRIDER_DATABASE: 'sqlite:/proc/postrider/a.db',
   });

@@ -158,14 +158,14 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
   // The accept path reads all columns of this table, so its prepared statements are no longer valid.
   await acceptOnBoth();
   await runStatement(database, 'ALTER TABLE account ADD COLUMN later int');
-  // More server connections have statements that are no longer valid than one call makes attempts.
+  // The number of server connections whose statements are no longer valid exceeds the number of attempts of one call.
   expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]);
   await acceptOnBoth();
   expect(pooler.getSwitchCount()).toBeGreaterThan(0);
   expect(pooler.refusedRequests).toEqual([]);
 });
 
-test('with prepared=yes a pooler that tracks no prepared statements ends the opening with one line', async () => {
+test('with prepared=yes, opening the store through a pooler that tracks no prepared statements fails with one line', async () => {
   const { url } = await startPooledServer(await createTemporaryDatabase(), { unsupportedRequest: 'forward' });
   await expect(openStore(parsePostgresUrl(`${url}&prepared=yes`), { exclusive: true })).rejects.toThrow(
     /^PostgreSQL \S+: the pooler does not track prepared statements\. Set max_prepared_statements in PgBouncer 1\.21 or later, or remove prepared=yes from POSTRIDER_DATABASE\.$/,

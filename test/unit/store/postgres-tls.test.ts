@@ -40,7 +40,7 @@ async function tryToOpen(url: string): Promise<string> {
   );
 }
 
-test('over TLS, only a server with a trusted certificate is used, and any other server ends the opening of the store at once with one line', async () => {
+test('over TLS, only a server with a trusted certificate is used, and opening the store on any other server fails at once with one line', async () => {
   const { authority, client, server, url } = await startTlsServer();
   const foreignAuthority = await createAuthority('Another authority');
   const folder = createTemporaryFolder();

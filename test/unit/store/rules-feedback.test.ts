@@ -78,7 +78,7 @@ describe('a report', () => {
     },
   );
 
-  test('about a missing mailbox changes a delivered message to bounced, suppresses the recipient and counts', () => {
+  test('about a missing mailbox changes a delivered message to bounced, suppresses the recipient and counts towards the reputation', () => {
     const decision = decideFeedback(createReport(), 'm', createMessage('delivered'));
     expect(decision).toMatchObject({
       ...{ kind: 'record', from: 'delivered', newState: 'bounced', suppress: 'bounce', reputationRule: 'always' },
@@ -88,7 +88,7 @@ describe('a report', () => {
       expect(decision.createResult(true)).toMatchObject({ kind: 'applied', to: 'bounced', suppressed: true });
   });
 
-  test('about a message without a key does not count towards reputation', () => {
+  test('about a message without a key does not count towards the reputation', () => {
     expect(decideFeedback(createReport(), 'm', createMessage('delivered', 0))).toMatchObject({
       reputationRule: 'never',
       suppress: null,
@@ -102,7 +102,7 @@ describe('a report', () => {
     });
   });
 
-  test('counts always, only after it suppressed the recipient, or never', () => {
+  test('counts towards the reputation always, only if it suppressed the recipient, or never', () => {
     const table = (['always', 'if-suppressed', 'never'] as const).map((reputationRule) =>
       [true, false].map((isSuppressed) => countsTowardReputation({ reputationRule }, isSuppressed)),
     );
@@ -167,7 +167,7 @@ describe('reputation', () => {
     );
   });
 
-  test('delivered messages alone are evaluated only if the account is warned', () => {
+  test('an account with only delivered messages is evaluated only if it has a warning', () => {
     const goodCounts = { emails: 5, bounces: 0, complaints: 0 };
     expect([needsEvaluation(goodCounts, false), needsEvaluation(goodCounts, true)]).toEqual([false, true]);
     expect(needsEvaluation({ ...goodCounts, bounces: 1 }, false)).toBe(true);

@@ -35,7 +35,7 @@ function listNumbers(segment: ReturnType<typeof encodeSegment>, range: TermRange
   );
 }
 
-test('for every range of terms a segment returns the messages that have one, and their sequence numbers', () => {
+test('for every range of terms a segment returns the messages that have one of the terms, and their sequence numbers', () => {
   const word = fc.oneof(
     fc.constantFrom('a', 'ab', 'abc', 'b', 'é', '订', '𝒜', '𝒞', '\uffff'),
     fc.string({ maxLength: 6 }),

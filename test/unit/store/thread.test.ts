@@ -25,7 +25,7 @@ test('the end of the writer thread is reported, every call rejects, and closing 
   acquireServeLock(path)();
 });
 
-test('closing the store is not a failure', async () => {
+test('closing the store is not reported as a failure', async () => {
   const { store } = await openStoreRig();
   const failures: string[] = [];
   void store.failed.then(({ message }) => failures.push(message));

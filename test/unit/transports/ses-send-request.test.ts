@@ -154,8 +154,8 @@ test.each<[string, Answer, string, string]>([
     'no',
   ],
   ['in no place', { body: '{"message":"no"}' }, 'UnknownError', 'no'],
-  ['in no place, without JSON', { body: '<html>busy</html>' }, 'UnknownError', '<html>busy</html>'],
-  ['in no place, with JSON that is not an object', { body: '[null]' }, 'UnknownError', '[null]'],
+  ['in no place, if the body is not JSON', { body: '<html>busy</html>' }, 'UnknownError', '<html>busy</html>'],
+  ['in no place, if the JSON is not an object', { body: '[null]' }, 'UnknownError', '[null]'],
 ])('the name of an error is found %s', async (_place, answer, name, message) => {
   const recorder = await startRecorder();
   recorder.answer = { status: 400, ...answer };

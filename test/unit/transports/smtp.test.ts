@@ -406,7 +406,7 @@ describe('connections', () => {
     expect(peer.commands.filter((line) => line === 'QUIT')).toHaveLength(2);
   });
 
-  test('a relay of a provider with a documented maximum gets no more messages on one connection', async () => {
+  test('a relay of a provider that documents a maximum gets at most this number of messages on one connection', async () => {
     const { peer, transport } = await startPair(
       async (wire) => {
         await wire.greet();

@@ -229,7 +229,7 @@ describe('the connection of an attempt', () => {
     expect(await client.attempt(createRequest(`http://app.test:${receiver.port}/`))).toMatchObject({ status: 200 });
   });
 
-  it('verifies the certificate with the host name, and with the address for an address', async () => {
+  it('verifies the certificate against the host name, or against the IP address if the host is an IP address', async () => {
     const certificate = await getCertificate();
     const receiver = await startReceiver({ certificate });
     const lookUp = async () => createLookup('127.0.0.1');

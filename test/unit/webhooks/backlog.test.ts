@@ -1,6 +1,6 @@
 /**
- * Tests that the pending deliveries of an endpoint that refuses connections delay neither accepting nor the deliveries of
- * another endpoint. The full number of pending deliveries is a million.
+ * Tests that the pending deliveries of an endpoint that refuses connections delay neither the acceptance of messages
+ * nor the deliveries of another endpoint. The full number of pending deliveries is a million.
  */
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';

@@ -170,7 +170,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
             return ok;
           },
         );
-        // An operation that waits for the lease lists it first. An operation that does not wait returns.
+        // An operation that waits for the lease lists the leases first. An operation that does not wait returns.
         await expect.poll(() => isReturned || listCount > 0, { interval: 1, timeout: 10_000 }).toBe(true);
         expect(isReturned).toBe(false);
         const startedAt = clock.now();
@@ -184,7 +184,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         };
         await expect.poll(tick, { interval: 5, timeout: 10_000 }).toBe(true);
         expect(await operationPromise).toBe(true);
-        // The lease of the other endpoint does not end.
+        // The lease of the second endpoint is not released, so its operation waits until no attempt may begin.
         if (webhookId !== ids[0]) expect(clock.now() - startedAt).toBeGreaterThanOrEqual(MAX_START_DELAY_MS);
       }
     },

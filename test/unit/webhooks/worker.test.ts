@@ -418,7 +418,7 @@ describe('the worker', () => {
       await rig.clock.advance(1);
     }
     expect(rig.fanOutCount() - fanOutsBefore).toBeGreaterThan(5);
-    // A pass takes 11 ms, so at most one fifth of the time is used for passes.
+    // A pass of 11 claims takes 11 ms and the pause after it at least 44 ms, so passes use at most a fifth of the time.
     expect(rig.claims.length).toBeLessThan(300);
     await rig.stop(worker);
   });
@@ -479,7 +479,7 @@ describe('the worker', () => {
     const rig = createRig({
       async settle() {
         failureCount += 1;
-        if (failureCount <= 3) throw new Error('the store does not result');
+        if (failureCount <= 3) throw new Error('the store does not record the result');
         return { kind: 'settled', disabled: null };
       },
     });

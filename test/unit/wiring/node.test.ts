@@ -1,4 +1,4 @@
-/** Tests that a node of each database stores the requests that it refused. */
+/** Tests that a node of each kind of database stores the counts of the requests that it refused. */
 import { expect, onTestFinished, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { RefusedReports } from '../../../src/model/node.ts';

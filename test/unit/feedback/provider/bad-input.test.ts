@@ -35,8 +35,8 @@ const BOUNCED_VERBS = [...DELIVERED_VERBS, 'bounced'];
 const BROKEN_VALUES = [7, null, true, 'bounce', [], {}];
 
 /**
- * The age of a request from which the request is refused. The age follows from the documentation of the provider. A
- * provider without an entry signs no time.
+ * The maximum age of a request, which follows from the documentation of the provider. Older requests are refused. A
+ * provider without an entry does not sign a time.
  */
 const MAX_AGES_MS: Readonly<Record<string, number>> = {
   sendgrid: 25 * HOUR_MS,
@@ -46,7 +46,10 @@ const MAX_AGES_MS: Readonly<Record<string, number>> = {
 
 /** The providers whose requests contain a name and a password, and no signature. */
 const BASIC_PROVIDERS: ReadonlySet<string> = new Set(['postmark', 'brevo', 'mailjet', 'sparkpost']);
-/** The providers whose signature is or covers a part of the parsed body. A body that cannot be parsed gets 401. */
+/**
+ * The providers whose signature is a part of the parsed body or covers a part of it. A body that cannot be parsed gets
+ * 401.
+ */
 const PARSED_BODY_SIGNERS: ReadonlySet<string> = new Set(['mailgun', 'mandrill']);
 
 /** Returns the refused requests and the unmatched events by reason, as the runtime status contains them. */
@@ -200,7 +203,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
         signsParsedBody ? 401 : 400,
       );
 
-    // An authenticated event without its type. The signature of a list, and of Mailgun, does not depend on its events.
+    // An authenticated event without its type. A list and a request of Mailgun get 200; any other body gets 400.
     const [form] = forms;
     const untypedEvent = removeType(name, createMember(id, to));
     const isCounted = form !== undefined || name === 'mailgun';
@@ -226,7 +229,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       broken: 1 + (signsParsedBody ? 0 : damagedBodies.length),
       'too-large': 1,
     };
-    // An event with an unknown id of the provider is pending for a minute.
+    // An event that names its message only by an unknown id of the provider is pending and is not counted yet.
     const unmatchedCount = row.metadata === null ? 1 : 2;
     expect(readCounts(receiver)).toEqual({
       [`${name}-unauthenticated`]: counts.unauthenticated,

@@ -45,7 +45,7 @@ describe.each([
     return `http://127.0.0.1:${port}${path}`;
   }
 
-  test('gets 200 without a secret, as HEAD does, and every other request gets 404', async () => {
+  test('gets 200 without a secret, and so does a HEAD request; every other request gets 404', async () => {
     const to = await startTestRoute();
     const rightRequest = createTest(url);
     const wrongRequest = createTest(`${url}/other`);

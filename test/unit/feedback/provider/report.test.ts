@@ -19,7 +19,7 @@ test('the digest of an event begins with the id of its message, and differs from
   expect(computeDigests(false, ...events)).toEqual(digests);
 });
 
-test('an event whose signature covers only its key is the same event with another message', () => {
+test('if the signature covers only the key, events with the same key and different messages have the same digest', () => {
   const [first, second] = computeDigests(true, createEvent(IDS[0], 'a'), createEvent(IDS[1], 'a'));
   expect(first).toBe(second);
 });

@@ -28,7 +28,7 @@ interface HostileReport {
   readonly parts: readonly { readonly type: string; readonly atoms: readonly string[] }[];
 }
 
-/** Repeats the atoms of each part up to its share of `length` characters. */
+/** Repeats the atoms of each part until the part has its share of `length` characters. */
 function composeHostileReport({ subject, recipientCount: count, parts }: HostileReport, length: number): Buffer {
   const header = `From: MAILER-DAEMON@relay.example\r\nSubject: ${subject}\r\n${createFailedRecipients(count)}`;
   const share = Math.floor(length / parts.length);

@@ -86,7 +86,7 @@ test('a boundary parameter may be split, follow a comment, and have no semicolon
   expect(listTypes(`Content-Type: Multipart/Mixed (a comment); Boundary = abc${body}`)).toEqual(['text/html']);
 });
 
-test('parts and depth are bounded', () => {
+test('the number of parts and the depth of nesting are limited', () => {
   const manyParts = `Content-Type: multipart/mixed; boundary=b\n\n${'--b\n\nx\n'.repeat(10_000)}`;
   expect(listLeafParts(readMessage(manyParts))).toHaveLength(399);
   let deepMessage = 'Content-Type: text/html\n\ninnermost\n';

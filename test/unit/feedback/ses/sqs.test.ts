@@ -56,7 +56,7 @@ const createBounce = (reference = 'ses-1') => createSesEvent('Bounce', reference
 const createEnvelope = (text: string, topic = TOPIC) =>
   JSON.stringify({ Type: 'Notification', TopicArn: topic, Message: text });
 
-test('an event is deleted only after it is recorded, raw or in the envelope of SNS', async () => {
+test('an event, raw or in the envelope of SNS, is deleted only after it is recorded', async () => {
   let completeRecord: (result: RecordResult) => void = () => undefined;
   let isRecorded = false;
   const { queue, reports, start } = await createRig({
