@@ -31,7 +31,7 @@ function formatOutcome(outcome: Outcome): string {
   }
 }
 
-/** Arbitrary replies, including malformed ones, with phrases of the rules. */
+/** Arbitrary replies, including malformed ones; their texts contain phrases of the rules. */
 const rulePhrases = fc.constantFrom(...RULES.flatMap((rule) => rule.phrases ?? []), 'user unknown', 'ok', '<a@b>', '<');
 const replies: fc.Arbitrary<Reply> = fc.record({
   stage: fc.constantFrom(...STAGES),

@@ -57,11 +57,14 @@ test.each([
     throttledOutcome,
     'transport',
   ],
-] as const)('the relay of %s, %s: the circuit breaker depends on the scope', (name, sample, expected, scope) => {
-  const outcome = classify(parseSample(sample), listRules(name));
-  expect(outcome).toMatchObject({ kind: expected.kind, scope });
-  expect(classifyOutcome(outcome)?.category).toBe(expected.category);
-});
+] as const)(
+  'the relay of %s, %s: the outcome has the scope on which the circuit breaker depends',
+  (name, sample, expected, scope) => {
+    const outcome = classify(parseSample(sample), listRules(name));
+    expect(outcome).toMatchObject({ kind: expected.kind, scope });
+    expect(classifyOutcome(outcome)?.category).toBe(expected.category);
+  },
+);
 
 test('the rules of a relay do not apply to another server', () => {
   const reply = parseSample('content 530 From/Sender name is not valid');

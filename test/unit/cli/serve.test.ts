@@ -175,7 +175,7 @@ describe('serve', () => {
     const listDeliveryEntries = (stdout: string) =>
       stdout.split('\n').filter((line) => line !== '' && JSON.parse(line).event === 'message.delivered');
 
-    it('the first line is the start object at every log level, and every log line follows it', async () => {
+    it('at every log level, the first line is the JSON object about the start, and every log line follows it', async () => {
       await queueMessage();
       const {
         child,

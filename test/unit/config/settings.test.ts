@@ -26,7 +26,7 @@ function readFault(environment: Environment, dotEnv: string | null = null): stri
 }
 
 describe('settings', () => {
-  it('an empty environment gives the defaults of product.md', () => {
+  it('an empty environment gives the documented defaults', () => {
     expect(loadSettings({}, null)).toEqual({
       database: { kind: 'sqlite', path: './data/postrider.db' },
       transport: { kind: 'capture' },

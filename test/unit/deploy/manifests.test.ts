@@ -255,7 +255,7 @@ describe.each(['compose.yaml', 'compose.postgres.yaml'])('%s', (name) => {
   }
   const compose = parse(readFileSync(join(ROOT, name), 'utf8'), { merge: true }) as Compose;
 
-  test('every service of Postrider has a read-only root and settings that the service accepts', () => {
+  test('every service of Postrider has a read-only root file system and settings that the service accepts', () => {
     const ownServices = Object.entries(compose.services).filter(([service]) => service !== 'postgres');
     expect(ownServices.length).toBeGreaterThan(0);
     for (const [service, { environment = {}, secrets = [], read_only: readOnly }] of ownServices) {

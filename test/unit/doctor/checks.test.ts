@@ -95,7 +95,7 @@ describe('clock', () => {
     ],
     ['a current message is ok', createClockParts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest message/],
     [
-      'a different file time is a warning',
+      'a file time that differs from the clock is a warning',
       createClockParts({ readFileSystemTime: async () => NOW - 60_000 }),
       'warning',
       /60 s behind/,
@@ -157,13 +157,13 @@ describe('host name', () => {
       /the PTR record names/,
     ],
     [
-      'upper and lower case are equal',
+      'names that differ only in upper and lower case are equal',
       'OUT.example.org',
       createResolver(createFoundLookup(address), createFoundLookup(name)),
       'ok',
       /the PTR record names/,
     ],
-    ['a transport without SMTP needs no name', null, createResolver(emptyLookup, emptyLookup), 'ok', /not needed/],
+    ['a transport without SMTP needs no host name', null, createResolver(emptyLookup, emptyLookup), 'ok', /not needed/],
     [
       'a name without a domain is a warning',
       'box',
@@ -320,7 +320,12 @@ describe('provider events', () => {
     ['a relay that keeps the envelope sender needs no events', keepsSender(true), 'ok', null],
     ['events that another node receives are ok', { isSetUp: false, hasFeedbackRole: false }, 'ok', null],
     ['a missing public URL is a warning', { feedbackUrl: null }, 'warning', 'POSTRIDER_FEEDBACK_URL'],
-    ['a provider without an event is a warning', { lastEventAt: null }, 'warning', `${URL}/events/postmark`],
+    [
+      'a provider from which no event has arrived is a warning',
+      { lastEventAt: null },
+      'warning',
+      `${URL}/events/postmark`,
+    ],
     ['a refusal after the last event is a warning', createRefusal(NOW), 'warning', 'POSTRIDER_EVENTS_POSTMARK'],
     ['a refusal before the last event is ok', createRefusal(NOW - 120_000), 'ok', null],
     [

@@ -72,7 +72,7 @@ describe('the comparison of the lists', () => {
     expect(finding).toMatchObject({ result: 'ok', detail: expect.stringContaining('all 2 entries of Amazon SES') });
   });
 
-  test('entries on one list only are counted, with examples and the commands for each direction', async () => {
+  test('entries that only one of the lists contains are counted, with examples and the commands for each list', async () => {
     const { finding } = await compareLists({
       provider: ['a', 'b', 'c', 'D'].map((name) => onProvider(`${name}@example.com`)),
       ownEntries: [onOwnList('x@example.com'), onOwnList('y@example.com', 'provider')],
@@ -92,7 +92,7 @@ describe('the comparison of the lists', () => {
     expect(finding.detail).toContain('Ada@example.com');
   });
 
-  test('entries that Amazon SES does not add are not differences', async () => {
+  test('entries whose reason Amazon SES does not record are not differences', async () => {
     const manualResult = await compareLists({
       ownEntries: [onOwnList('a@example.com', 'manual'), onOwnList('b@example.com', 'unsubscribed')],
     });
@@ -121,7 +121,7 @@ describe('a list of 1,000,000 entries', () => {
     expect(finding.detail).not.toContain('x@example.com');
   });
 
-  test('ends in time if each request is slow', async () => {
+  test('ends within its time limit if each request is slow', async () => {
     const { pageTimes } = await compareLists({ provider, requestMs: 5_000 });
     expect(pageTimes).toEqual([0, 5_000, 10_000]);
   });

@@ -104,7 +104,7 @@ const MESSAGE = {
 };
 
 describe.each(RUNNABLE_EXAMPLES)('$file', (example) => {
-  test('prints the id of the 201, the same id in a second run, and the documented error for an invalid request', async () => {
+  test('prints the id of the 201 response, the same id in a second run, and the documented error for an invalid request', async () => {
     const folder = createTemporaryFolder();
     const service = await startProcess(folder);
     const environment = { MAIL_API_URL: service.publicUrl, POSTRIDER_API_KEY: service.key ?? '' };

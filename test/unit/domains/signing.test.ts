@@ -202,7 +202,7 @@ test('the cache contains the return path of each domain, verified or not, until 
   expect(['b.example.org', 'c.example.org', 'b.example.net'].map((name) => cache.isReturnPath(name))).toEqual([
     ...[false, true, false],
   ]);
-  // One read can contain a return path that moved from one domain to another, in any order.
+  // One update can contain both domains of a return path that moved between them, in any order.
   cache.apply({
     domains: [createDomain('mail.example.org', { returnPath: changedDomain.returnPath }), createDomain('example.org')],
     removedDomains: [],

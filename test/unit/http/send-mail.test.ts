@@ -118,7 +118,7 @@ describe('201', () => {
     });
   });
 
-  test('is sent for a query, an absolute target, a chunked body, content type parameters and HTTP/1.0', async () => {
+  test('is sent for requests with a query, an absolute target, a chunked body, content type parameters or HTTP/1.0', async () => {
     const rig = await startListener();
     const body = JSON.stringify(MESSAGE);
     expect((await postBody(rig, MESSAGE, {}, '/api/v1/send-mail?a=1&b[__proto__]=2')).status).toBe(201);
@@ -447,7 +447,7 @@ describe('429', () => {
     expect(response.headers.get('ratelimit')).toBe('"throttle";r=199;t=1, "rate";r=999;t=3600');
   });
 
-  test('load is shed after the check of the key, by the load signal and above the limit of requests in flight', async () => {
+  test('after the check of the key, load is shed if the load signal reports overload or too many requests are in flight', async () => {
     let isOverloaded = true;
     const pendingSubmits: ((response: AcceptResult) => void)[] = [];
     const rig = await startListener({

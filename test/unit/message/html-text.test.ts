@@ -154,8 +154,8 @@ describe('the text part of an HTML message', () => {
         return performance.now() - startedAt;
       };
       measureMs(createPage(64 * 1024));
-      // The large page is 16 times as long as the small page: linear code takes 16 times as long, and quadratic code 256
-      // times. The limit of 100 times tolerates a busy machine.
+      // The large page is 16 times as long as the small page. Linear code takes 16 times as long, and quadratic code
+      // takes 256 times as long. The limit of 100 tolerates a busy machine.
       const smallPageMs = Math.min(...Array.from({ length: 5 }, () => measureMs(createPage(16 * 1024))));
       // The test uses the minimum of several runs, because other processes may interrupt a run.
       let largePageMs = Number.POSITIVE_INFINITY;

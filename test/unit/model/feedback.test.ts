@@ -222,7 +222,7 @@ test('a report that is not understood has a reason, and so has a report without 
   expect(decideFeedbackChange(DELIVERED_MESSAGE, [])).toMatchObject({ kind: 'not-understood' });
 });
 
-test('a simulator address of a provider changes the state and suppresses no recipient', () => {
+test('a report about a simulator address of a provider changes the state and suppresses no recipient', () => {
   const simulatorAddress = 'bounce+1@simulator.amazonses.com';
   expect(
     decideFeedbackChange({ state: 'delivered', ...MESSAGE, to: simulatorAddress }, [

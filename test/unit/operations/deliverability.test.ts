@@ -80,7 +80,7 @@ test('the rows and `other` add up to the total, and are compared with the previo
   expect(google.points.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(1_000);
 });
 
-test('a filter by account or sending domain selects the stored pairs, and `other` contains the remainder of the account', async () => {
+test('a filter by account or sending domain selects the stored counts of this account or domain, and `other` contains the remainder of the account', async () => {
   const rig = await createRigWithFigures();
   const accountResult = await rig.performSuccessfully(showDeliverability, { by: 'provider', account: 'acme' });
   expect(accountResult.rows).toMatchObject([{ key: 'google', accepted: 250 }]);

@@ -131,12 +131,15 @@ test.each([
   ['email,reason,created', 'soft-bounce', 'soft bounce,1790083507'],
   ['email,status,reason', 'complaint', ',complaint'],
   ['email,status', 'bounce', 'bounced'],
-])('a plain list with the names of an export, %s, has the meaning of its words: %s', async (header, meaning, cells) => {
-  const { rows } = await readList(Buffer.from(`${header}\nada@example.com,${cells}\n`));
-  expect(
-    rows.map((row) => (row.kind === 'entry' ? row.entry.reason : row.kind === 'excluded' && row.exclusion)),
-  ).toEqual([meaning]);
-});
+])(
+  'a plain list with the column names of an export, %s, is read by the meaning of its cells: %s',
+  async (header, meaning, cells) => {
+    const { rows } = await readList(Buffer.from(`${header}\nada@example.com,${cells}\n`));
+    expect(
+      rows.map((row) => (row.kind === 'entry' ? row.entry.reason : row.kind === 'excluded' && row.exclusion)),
+    ).toEqual([meaning]);
+  },
+);
 
 test('a file with an unknown header is refused, and the error lists the formats', async () => {
   for (const header of ['Contact,State', 'Contact;State', '"Contact person",State']) {

@@ -136,7 +136,7 @@ test('after steps of the clock, a message expires when its age in running time r
   expect(ages.getCutoff(DAY_MS)).toBeGreaterThanOrEqual(START);
 });
 
-test('after a step, the clock is not stable for the liveness timeout', async () => {
+test('after a step, the clock is reported as not stable until the liveness timeout has passed', async () => {
   const { clock, ages } = await startClock();
   await clock.advance(MINUTE_MS);
   expect(ages.isClockStable()).toBe(true);

@@ -68,7 +68,7 @@ describe('a report', () => {
   });
 
   test.each(['queued', 'sending'] as const)(
-    'of a message that is still %s waits, or is stored if it is final',
+    'of a message that is still %s waits, or is stored if it will not be sent again',
     (state) => {
       expect(decideFeedback(createReport(), 'm', createMessage(state))).toMatchObject({ answer: { kind: 'not-yet' } });
       expect(decideFeedback(createReport({ isFinal: true }), 'm', createMessage(state))).toMatchObject({
@@ -152,7 +152,7 @@ describe('reputation', () => {
     );
   });
 
-  test('the window starts after the last bucket before it, and buckets are stored for two windows', () => {
+  test('the window has a fixed number of hours, and a bucket is stored for longer than the window', () => {
     fc.assert(
       fc.property(fc.integer({ min: NOW, max: NOW * 2 }), (now) => {
         expect(
