@@ -138,7 +138,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect([perTarget(silentTarget.text), perTarget(HTTPS_TARGET.text)]).toEqual([1, 2]);
   });
 
-  test('a database that does not commit causes a direct notification after 30 s, once by each node with one id, and one notification of its end', async () => {
+  test('if the database does not commit, each node sends a direct notification with the same id after 30 s, and one notification reports the end', async () => {
     const { rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
     for (const name of ['a', 'b']) rig.startNode(name);
     await rig.advance(MINUTE_MS);

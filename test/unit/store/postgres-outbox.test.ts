@@ -184,7 +184,7 @@ test('in a database that was restored from a dump, where transactions have small
   expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
 });
 
-test('the start of an endpoint is cleared only after every earlier event has been moved', async () => {
+test('the stored start of an endpoint is set to 0 only after every earlier event has been moved from the outbox', async () => {
   const url = await createTemporaryDatabase();
   const store = await openNode(url);
   await store.createAccount('default', NO_LIMITS, Date.now());

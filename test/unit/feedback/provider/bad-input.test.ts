@@ -148,7 +148,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       expect(readCounts(receiver)).toEqual({ [`${name}-${name === 'mailgun' ? 'unauthenticated' : 'broken'}`]: 3 });
     });
 
-  test('a replayed request changes nothing, even after the suppression was removed and with a later signature', async () => {
+  test('a replayed request changes nothing, even after the removal of the suppression and even with a later signature', async () => {
     const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
     const id = await storeDelivered(store, `gone@${domain}`);
     const body = createBounce(id, `gone@${domain}`);

@@ -265,7 +265,7 @@ describe.each(['mailgun', 'mandrill'] as const)('a body of %s that is parsed bef
   });
 });
 
-test('the token of a Mailgun request about an unknown message, another recipient or an open authenticates no other event', async () => {
+test('the token of a Mailgun request is valid once, even if the request was about an unknown message, another recipient or an opened message', async () => {
   const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
   if (row === undefined) throw new Error('Mailgun has no row');
   const store = await createReceiverStore();
@@ -288,7 +288,7 @@ test('the token of a Mailgun request about an unknown message, another recipient
   }
 });
 
-test('a Mailgun event about an open is not counted as an event without a message', async () => {
+test('a Mailgun event about an opened message is not counted as an event without a message', async () => {
   const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
   if (row === undefined) throw new Error('Mailgun has no row');
   const store = await createReceiverStore();
