@@ -162,7 +162,7 @@ test('10,000 items are gathered into one notification', () => {
   expect(history.check(START + MINUTE_MS, [])?.ended).toHaveLength(10_000);
 });
 
-test('for any sequence of checks, announced starts and ends of a problem alternate, and announced starts of an item are an hour apart', () => {
+test('for any sequence of checks, announced starts and ends of a problem alternate, and announced starts of an item are at least an hour apart', () => {
   const pool = [
     LOCKED_ITEM,
     createItem('account-warned', 'shop'),
