@@ -27,7 +27,7 @@ import {
 const MAX_CLOSE_MS = 10_000;
 
 /** Receives one request. Resolves to the response, or to null if the client has disconnected. */
-export type EventRoute = (request: IncomingMessage, bodies: BodyReader) => Promise<HttpResponse | null>;
+export type EventRoute = (request: IncomingMessage, bodyReader: BodyReader) => Promise<HttpResponse | null>;
 
 export interface EventListenerParts {
   readonly listenAddress: HttpListen;
@@ -61,7 +61,7 @@ export interface EventListener {
 /** Creates the listener. The listener accepts connections after `start`. */
 export function createEventListener(parts: EventListenerParts): EventListener {
   const { clock, connections, certificate, routes, publish, onError } = parts;
-  const bodies = createBodyReader(clock, parts.timeLimits?.bodyTimeout);
+  const bodyReader = createBodyReader(clock, parts.timeLimits?.bodyTimeout);
   const handleRequest = (request: IncomingMessage, response: ServerResponse): void => {
     void answer(request)
       .catch((error: unknown): HttpResponse => {
@@ -87,7 +87,7 @@ export function createEventListener(parts: EventListenerParts): EventListener {
     const result =
       route === undefined
         ? { status: 404, message: `not found; the endpoints are ${[...routes.keys()].join(', ')}` }
-        : await route(request, bodies);
+        : await route(request, bodyReader);
     if (result?.status === 404 && path.startsWith('/events/'))
       publish({ type: 'report.refused', at: clock.now(), reason: UNKNOWN_PATH_REASON });
     return result;
@@ -100,13 +100,13 @@ export function createEventListener(parts: EventListenerParts): EventListener {
     },
     renewCertificate,
     async close() {
-      const serverEnd = new Promise((resolve) => server.close(resolve));
+      const serverClosed = new Promise((resolve) => server.close(resolve));
       server.closeIdleConnections();
       const cancel = clock.after(MAX_CLOSE_MS, () => {
         server.closeAllConnections();
         connections.closeAll();
       });
-      await serverEnd;
+      await serverClosed;
       cancel();
     },
   };

@@ -1,10 +1,10 @@
 /**
- * Creates the HTTP server of the listener for provider events. The server enforces limits, reads request bodies and sends
- * one-line responses.
+ * Creates the HTTP server of the listener for provider events. The server enforces limits, reads request bodies and
+ * sends one-line responses.
  *
- * Slow, oversized and malformed requests get a response, and then the server closes the connection. Memory is bounded: the
- * bodies that are being received have at most `MAX_UNREAD_BYTES` in total. Disconnected clients are not logged. After a refusal
- * the connection ends, and the remaining body is not read.
+ * Slow, oversized and malformed requests get a response, and then the server closes the connection. Memory is bounded:
+ * the total size of the bodies that are being received is at most `MAX_UNREAD_BYTES`. Disconnected clients are not
+ * logged. After a refusal, the server closes the connection and does not read the remaining body.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';

@@ -76,7 +76,8 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
 }
 
 /**
- * Returns true if the report recorded only the key of a request without events. The receiver counts such a request.
+ * Returns true if the report recorded only the key of a request without events. The intake publishes no event for such
+ * a report, because the receiver counts the request.
  */
 function isUnusedKey({ kind }: FeedbackResult, { isProviderEvent, events }: FeedbackReport): boolean {
   return kind === 'unrelated' && isProviderEvent === true && events.length === 0;

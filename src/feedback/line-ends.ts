@@ -1,7 +1,7 @@
 /**
  * Detects bare CR and bare LF in a stream of bytes (RFC 5321 section 2.3.8 forbids both). The result does not depend on
- * the chunks of the stream. Servers that interpret bare line ends differently can parse one message as two messages
- * (SMTP smuggling, CVE-2023-51764).
+ * how the stream is divided into chunks. Servers that interpret bare line ends differently can parse one message as two
+ * messages (SMTP smuggling, CVE-2023-51764).
  */
 
 const CR = 13;

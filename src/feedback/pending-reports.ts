@@ -32,7 +32,7 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
   let cancel: () => void = () => undefined;
   let currentRun: Promise<void> = Promise.resolve();
   let isRunning = false;
-  let isAwake = false;
+  let isWakeRequested = false;
   let isClosed = false;
 
   function schedule(delayMs: number): void {
@@ -42,10 +42,10 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
 
   function start(): void {
     isRunning = true;
-    isAwake = false;
+    isWakeRequested = false;
     currentRun = run().then((delayMs) => {
       isRunning = false;
-      schedule(isAwake ? MIN_INTERVAL_MS : delayMs);
+      schedule(isWakeRequested ? MIN_INTERVAL_MS : delayMs);
     });
   }
 
@@ -70,7 +70,7 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
   schedule(MIN_INTERVAL_MS);
   return {
     wake() {
-      isAwake = true;
+      isWakeRequested = true;
       if (!isRunning) schedule(MIN_INTERVAL_MS);
     },
     async close() {

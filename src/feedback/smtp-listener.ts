@@ -25,7 +25,7 @@ import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from './proxy-protocol.ts';
 import { type AcceptedReturnPaths, classifyRecipient } from './recipient.ts';
 import type { ReportReader } from './report-reader.ts';
 import { createPeerLimits, type RecipientKind } from './smtp-limits.ts';
-import { createSmtpReport, TOO_EXPENSIVE } from './smtp-report.ts';
+import { createSmtpReport, TOO_EXPENSIVE_EVENT } from './smtp-report.ts';
 import { createSessionTable, MAX_SESSIONS, type OpenSession } from './smtp-sessions.ts';
 
 /** Maximum size of a message. A larger message is refused with 552. */
@@ -281,7 +281,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
         return createReplyError(451, 'too many reports are being read, try again later');
       }
       const from = session.envelope.mailFrom === false ? '' : session.envelope.mailFrom.address;
-      const events = readResult.kind === 'read' ? readResult.events : [TOO_EXPENSIVE];
+      const events = readResult.kind === 'read' ? readResult.events : [TOO_EXPENSIVE_EVENT];
       const recordResult = await recordReport(
         createSmtpReport({ raw: content, events, messageRef, from }, returnPath, clock.now()),
       );
@@ -418,7 +418,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.once('close', () => resolve(false));
   });
 
-  /** Applies the limit of sessions. Returns false if the session is refused. */
+  /** Applies the limits on the number of sessions. Returns false if the session is refused. */
   function admitSession(socket: Socket, peerSession: Session): boolean {
     if (!openSessions.admit(peerSession, clock.now())) {
       publishRefusal('too-many-connections');

@@ -15,7 +15,7 @@ const MAX_SUMMARY_LENGTH = 300;
  * The event that is recorded for a report that exceeds the limits of the reader. The reply is 250, so that the sender
  * does not retry.
  */
-export const TOO_EXPENSIVE: FeedbackEvent = { kind: 'unknown', reason: 'too-expensive' };
+export const TOO_EXPENSIVE_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'too-expensive' };
 
 export interface ReceivedReport {
   readonly raw: Uint8Array;

@@ -64,16 +64,16 @@ export function parseAddress(text: string): Address | null {
 
 /** Returns the index of the `@` after a Dot-string (RFC 5321 section 4.1.2), or -1. */
 function findDotAtomEnd(text: string): number {
-  let afterDot = true;
+  let isAfterDot = true;
   for (let i = 0; i < text.length; i++) {
     const codeUnit = text.charCodeAt(i);
     if (codeUnit >= 0x80 || ATEXT[codeUnit] === 1) {
-      afterDot = false;
+      isAfterDot = false;
     } else {
-      if (afterDot) return -1;
+      if (isAfterDot) return -1;
       if (codeUnit === AT) return i;
       if (codeUnit !== DOT) return -1;
-      afterDot = true;
+      isAfterDot = true;
     }
   }
   return -1;

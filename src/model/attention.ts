@@ -9,8 +9,8 @@
 /**
  * The targets that receive notifications about an item. `https`: only HTTPS targets. An item that prevents the delivery
  * of mail is not sent by mail. An item that a notification by mail can cause is not sent by mail either, because the
- * notification could cause the next item. `none`: the item concerns the notifications themselves, or another item has
- * been notified for the same cause.
+ * notification could cause the next item. `none`: the item concerns the notifications themselves, or operators are
+ * notified about another item with the same cause.
  */
 export type AttentionChannel = 'all' | 'https' | 'none';
 

@@ -61,7 +61,7 @@ export interface KeyCounts extends Readonly<Record<DeliverabilityCount, number>>
   readonly confirmations: Latencies;
 }
 
-/** Counts that a caller changes. */
+/** Counts that the caller can change. */
 export interface MutableKeyCounts extends Record<DeliverabilityCount, number> {
   readonly latencies: Map<number, number>;
   readonly confirmations: Map<number, number>;

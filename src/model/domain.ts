@@ -143,8 +143,8 @@ export function evaluateChecks(domain: SendingDomain, checks: readonly RecordChe
     return { status: 'pending', checkedAt: now, authenticatedAt, failingSince: null, event: null, warnings };
   }
   const newFailingSince = failingSince ?? now;
-  const isGraceOver = now >= newFailingSince + GRACE_PERIOD_MS;
-  const event = status !== 'failing' ? 'lost' : isGraceOver && maySend(domain) ? 'blocked' : null;
+  const isGracePeriodOver = now >= newFailingSince + GRACE_PERIOD_MS;
+  const event = status !== 'failing' ? 'lost' : isGracePeriodOver && maySend(domain) ? 'blocked' : null;
   return { status: 'failing', checkedAt: now, authenticatedAt, failingSince: newFailingSince, event, warnings };
 }
 

@@ -151,7 +151,10 @@ export type ServiceEvent =
     >
   /** A message could not be signed and stays in the queue. */
   | Event<'message.signing_failed', { error: unknown }>
-  /** An attempt ended. Its outcome may not be recorded yet; another event is published when it is recorded. */
+  /**
+   * An attempt ended. The outcome of the attempt may not be recorded yet; another event is published when the outcome
+   * is recorded.
+   */
   | Event<'attempt.ended', MessageMembers & { attempts: number; attempt: Attempt }>
   /** The next hop refused this service, not the message. `reason` is one of `ALARMING_REASONS`. */
   | Event<'attempt.alarm_raised', MessageMembers & { attempts: number; attempt: Attempt; reason: AlarmReason }>
@@ -218,7 +221,7 @@ export type ServiceEvent =
     >
   /** An attempt failed, and another attempt is due at `retryAt`. */
   | Event<'notification.attempt_failed', { notificationId: string; target: string; error: string; retryAt: number }>
-  /** The last attempt failed. */
+  /** The last attempt to deliver the notification to the target failed. */
   | Event<'notification.failed', { notificationId: string; target: string; error: string }>
   // ── The node ──
   | Event<'node.started', { transport: string; url: string }>

@@ -111,19 +111,33 @@ export function decideFeedbackChange(
   isProviderEvent: boolean = false,
 ): FeedbackChange {
   const recipientEvents = events.filter((event) => event.kind !== 'auto-reply' && event.kind !== 'unknown');
-  const ownEvents = recipientEvents.filter((event) => isAboutRecipient(event, message.to));
-  if (isProviderEvent && ownEvents.length === 0) return { kind: 'other-recipient' };
-  const strongestEvent = findStrongest(ownEvents.length > 0 ? ownEvents : recipientEvents);
-  if (strongestEvent === null) return decideWithoutRecipient(events);
-  if (ownEvents.length === 0 && strongestEvent.kind === 'bounce' && !recipientEvents.every(isPermanentBounce)) {
+  const eventsAboutRecipient = recipientEvents.filter((event) => isAboutRecipient(event, message.to));
+  if (isProviderEvent && eventsAboutRecipient.length === 0) return { kind: 'other-recipient' };
+  const highestRankedEvent = findHighestRankedEvent(
+    eventsAboutRecipient.length > 0 ? eventsAboutRecipient : recipientEvents,
+  );
+  if (highestRankedEvent === null) return decideWithoutRecipientEvent(events);
+  if (
+    eventsAboutRecipient.length === 0 &&
+    highestRankedEvent.kind === 'bounce' &&
+    !recipientEvents.every(isPermanentBounce)
+  ) {
     // The message was forwarded from the recipient's mailbox to several addresses, and at least one of these addresses
     // has no permanent bounce.
-    return createHistoryEntry('bounce-reported', formatDetail(strongestEvent, message.to), findFailure(strongestEvent));
+    return createHistoryEntry(
+      'bounce-reported',
+      formatDetail(highestRankedEvent, message.to),
+      findFailure(highestRankedEvent),
+    );
   }
-  return decideEventChange(message, strongestEvent, ownEvents.length > 0);
+  return decideEventChange(message, highestRankedEvent, eventsAboutRecipient.length > 0);
 }
 
-function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOwnRecipient: boolean): FeedbackChange {
+function decideEventChange(
+  message: ReportedMessage,
+  event: RecipientEvent,
+  concernsRecipient: boolean,
+): FeedbackChange {
   const detail = formatDetail(event, message.to);
   const failure = findFailure(event);
   switch (event.kind) {
@@ -132,7 +146,7 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
       return decideStateChange(
         message,
         'bounced',
-        isOwnRecipient && event.failure.class === 'hard' ? 'bounce' : null,
+        concernsRecipient && event.failure.class === 'hard' ? 'bounce' : null,
         'bounce-reported',
         detail,
         failure,
@@ -142,7 +156,7 @@ function decideEventChange(message: ReportedMessage, event: RecipientEvent, isOw
       return decideStateChange(
         message,
         'complained',
-        isOwnRecipient ? 'complaint' : null,
+        concernsRecipient ? 'complaint' : null,
         'complaint-reported',
         detail,
         null,
@@ -191,7 +205,7 @@ function decideStateChange(
   if (isAllowedTransition(state, to, 'feedback'))
     return { kind: 'change', to, suppress: applicableSuppression, counts, detail, failure };
   const suppresses =
-    SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBounced(message, suppress));
+    SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBouncedRecipient(message, suppress));
   return createHistoryEntry(verb, detail, failure, suppresses ? applicableSuppression : null, counts);
 }
 
@@ -200,7 +214,7 @@ function decideStateChange(
  * earlier bounce suppressed no recipient. A second report about the same bounce suppresses no recipient, because an
  * operator may have removed the suppression.
  */
-function suppressesBounced(
+function suppressesBouncedRecipient(
   { state, hasHardFailure, hasReportedBounce }: ReportedMessage,
   suppress: FeedbackSuppression | null,
 ): boolean {
@@ -234,7 +248,7 @@ function createHistoryEntry(
   return { kind: 'history-entry', verb, detail, failure, suppress, counts };
 }
 
-function decideWithoutRecipient(events: readonly FeedbackEvent[]): FeedbackChange {
+function decideWithoutRecipientEvent(events: readonly FeedbackEvent[]): FeedbackChange {
   for (const event of events) {
     if (event.kind === 'auto-reply')
       return createHistoryEntry('auto-replied', formatEvidence(event.evidence, 'an automatic reply'), null);
@@ -254,12 +268,13 @@ function isPermanentBounce(event: FeedbackEvent): boolean {
  * Returns the event with the greatest effect (`getEffectRank`). Of several events with the same effect, returns the
  * first. Returns null if there is no event.
  */
-function findStrongest(events: readonly RecipientEvent[]): RecipientEvent | null {
-  let strongestEvent: RecipientEvent | null = null;
+function findHighestRankedEvent(events: readonly RecipientEvent[]): RecipientEvent | null {
+  let highestRankedEvent: RecipientEvent | null = null;
   for (const event of events) {
-    if (strongestEvent === null || getEffectRank(event) > getEffectRank(strongestEvent)) strongestEvent = event;
+    if (highestRankedEvent === null || getEffectRank(event) > getEffectRank(highestRankedEvent))
+      highestRankedEvent = event;
   }
-  return strongestEvent;
+  return highestRankedEvent;
 }
 
 /** Returns the rank of the effect of an event. An event with a higher rank takes precedence. */

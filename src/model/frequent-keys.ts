@@ -19,7 +19,7 @@ interface Entry {
 }
 
 export interface FrequentKeys {
-  /** Adds counts of `events` events to a key. */
+  /** Adds `added`, the counts of `events` events, to the counts of a key. */
   add(key: string, added: KeyCounts, events: number): void;
   /** Returns the `maxKeys` keys of the highest rank with their counts, and the sum of all other keys. */
   summarize(maxKeys: number): {
@@ -28,7 +28,9 @@ export interface FrequentKeys {
   };
 }
 
-/** Creates a counter with at most twice `capacity` keys. An eviction keeps the `capacity` keys of the highest rank. */
+/**
+ * Creates a counter that stores at most `2 * capacity` keys. An eviction keeps the `capacity` keys of the highest rank.
+ */
 export function createFrequentKeys(capacity: number): FrequentKeys {
   let entries = new Map<string, Entry>();
   const remainder = createKeyCounts();

@@ -109,9 +109,9 @@ export function assignInboxRules(
 }
 
 function findRule(rules: readonly InboxRule[], request: InboxRuleRequest, now: number): InboxRule | null {
-  const oldestOf = (match: string): InboxRule | null =>
+  const findOldestRule = (match: string): InboxRule | null =>
     rules
       .filter((rule) => rule.match === match && getInboxRuleStatus(rule, now) === 'active')
       .sort((one, other) => one.id - other.id)[0] ?? null;
-  return oldestOf(request.recipient) ?? oldestOf(request.domain);
+  return findOldestRule(request.recipient) ?? findOldestRule(request.domain);
 }

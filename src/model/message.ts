@@ -225,8 +225,8 @@ export interface ResendRequest {
   /** The ended message. */
   readonly id: string;
   /**
-   * The id of the new message (`createOperatorMessageId`). A store that already has a message with the same sequence
-   * number uses a smaller id.
+   * The id of the new message (`createOperatorMessageId`). A store that already has a message whose id has the same
+   * time and counter uses a smaller id.
    */
   readonly newId: string;
 }
@@ -379,7 +379,10 @@ export interface RemainingLimits {
 /** The validity of idempotency keys, which the public interface guarantees. */
 export const IDEMPOTENCY_KEY_TTL_MS = 24 * 3_600_000;
 
-/** Returns the latest time of stored idempotency keys that have expired when this message is accepted. */
+/**
+ * Returns the expiry cutoff of idempotency keys: a key that was stored at this time or earlier has expired when the
+ * message is accepted.
+ */
 export function getIdempotencyExpiryCutoff({
   idempotency,
   acceptedAt,

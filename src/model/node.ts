@@ -111,9 +111,9 @@ export interface RuntimeStatus {
 }
 
 /**
- * The standby of the database server, as the role of the service can read it. `none`: there is no standby.
- * `synchronous`: every commit waits for a standby. `asynchronous`: a failover may lose acknowledged messages. `hidden`:
- * the role has no permission to read whether a standby exists.
+ * The kind of standby of the database server, as far as the database role of the service can read it. `none`: there is
+ * no standby. `synchronous`: every commit waits for a standby. `asynchronous`: a failover may lose acknowledged
+ * messages. `hidden`: the role has no permission to read whether a standby exists.
  */
 export type Standby = 'none' | 'asynchronous' | 'synchronous' | 'hidden';
 

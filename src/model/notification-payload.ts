@@ -1,8 +1,8 @@
 /**
  * Builds the body of notifications to HTTPS targets, and defines its schema. Pure.
  *
- * The items of a body have at most `MAX_NOTIFICATION_BYTES`. If the items of a change are larger, the body contains only the
- * first items, and the counts include all items.
+ * The total size of the items of a body is at most `MAX_NOTIFICATION_BYTES`. If the items of a change exceed this size,
+ * the body contains only the first items, and the counts include all items.
  */
 import type { Static, TUnsafe } from 'typebox';
 import { ATTENTION_CODE_NAMES, ATTENTION_CODES, getAttentionCommand } from './attention.ts';

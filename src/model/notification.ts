@@ -111,23 +111,26 @@ export function planAttention(
   for (const item of items) {
     if (ATTENTION_CODES[item.code].channel === 'none') continue;
     const key = getAttentionKey(item);
-    const present = createPresentState(earlierStates.get(key) ?? null, item, now);
-    const mustAnnounce = isDue && !present.isAnnounced && hasElapsed(present.announcedAt, ITEM_INTERVAL_MS, now);
-    if (mustAnnounce) began.push({ ...item, beganAt: present.beganAt, endedAt: null });
-    newStates.set(key, mustAnnounce ? { ...present, isAnnounced: true, announcedAt: now } : present);
+    const presentState = createPresentState(earlierStates.get(key) ?? null, item, now);
+    const mustAnnounce =
+      isDue && !presentState.isAnnounced && hasElapsed(presentState.announcedAt, ITEM_INTERVAL_MS, now);
+    if (mustAnnounce) began.push({ ...item, beganAt: presentState.beganAt, endedAt: null });
+    newStates.set(key, mustAnnounce ? { ...presentState, isAnnounced: true, announcedAt: now } : presentState);
     presentStages.set(getAttentionFamily(item), key);
   }
   const ongoingCount = newStates.size;
 
   for (const [key, state] of earlierStates) {
     if (newStates.has(key) || incompleteCodes.has(state.item.code)) continue;
-    const absent = state.isPresent ? { ...state, isPresent: false, endedAt: now } : state;
+    const absentState = state.isPresent ? { ...state, isPresent: false, endedAt: now } : state;
     const nextStage = presentStages.get(getAttentionFamily(state.item));
-    const isEndDue = isDue && absent.isAnnounced && nextStage === undefined;
-    if (isEndDue) ended.push({ ...absent.item, beganAt: absent.beganAt, endedAt: absent.endedAt ?? now });
+    const isEndDue = isDue && absentState.isAnnounced && nextStage === undefined;
+    if (isEndDue)
+      ended.push({ ...absentState.item, beganAt: absentState.beganAt, endedAt: absentState.endedAt ?? now });
     // The problem was announced, so the end of its last stage is announced, even if the start of this stage was not.
-    if (nextStage !== undefined && absent.isAnnounced) markAnnounced(newStates, nextStage, absent.announcedAt);
-    const updatedState = isEndDue || nextStage !== undefined ? { ...absent, isAnnounced: false } : absent;
+    if (nextStage !== undefined && absentState.isAnnounced)
+      markAnnounced(newStates, nextStage, absentState.announcedAt);
+    const updatedState = isEndDue || nextStage !== undefined ? { ...absentState, isAnnounced: false } : absentState;
     if (!updatedState.isAnnounced && hasElapsed(updatedState.announcedAt, ITEM_INTERVAL_MS, now)) removedKeys.push(key);
     else newStates.set(key, updatedState);
   }

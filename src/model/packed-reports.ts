@@ -23,7 +23,7 @@ export function packReports(reports: readonly FeedbackReport[]): PackedReports {
   return { count: reports.length, text };
 }
 
-/** Returns the reports of `packReports`. */
+/** Returns the reports that `packReports` packed. */
 export function unpackReports({ text }: PackedReports): readonly FeedbackReport[] {
   const reports = JSON.parse(text) as readonly Omit<FeedbackReport, keyof typeof COMMON_MEMBERS>[];
   return reports.map((report) => ({ ...report, ...COMMON_MEMBERS }));

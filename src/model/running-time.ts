@@ -29,8 +29,8 @@ export interface ClockSegment {
 }
 
 export interface RunningTime {
-  readonly ranMs: number;
-  /** The clock time at the running time `ranMs`. */
+  readonly runningMs: number;
+  /** The clock time at the running time `runningMs`. */
   readonly seenAt: number;
   /** The segments in the order of time. There is at least one segment. */
   readonly segments: readonly ClockSegment[];
@@ -38,7 +38,7 @@ export interface RunningTime {
 
 /** Returns the first running time of an installation. The age of messages that were accepted earlier is measured by the clock. */
 export function startRunningTime(now: number): RunningTime {
-  return { ranMs: now, seenAt: now, segments: [{ fromMs: 0, aheadMs: 0, leastAt: 0 }] };
+  return { runningMs: now, seenAt: now, segments: [{ fromMs: 0, aheadMs: 0, leastAt: 0 }] };
 }
 
 /**
@@ -49,13 +49,17 @@ export function startRunningTime(now: number): RunningTime {
 export function advanceRunningTime(previous: RunningTime, now: number, passedMs: number): RunningTime {
   const clockAdvanceMs = now - previous.seenAt;
   if (clockAdvanceMs >= -MAX_CLOCK_DEVIATION_MS && clockAdvanceMs <= passedMs + MAX_CLOCK_DEVIATION_MS) {
-    return { ...previous, ranMs: previous.ranMs + clockAdvanceMs, seenAt: now };
+    return { ...previous, runningMs: previous.runningMs + clockAdvanceMs, seenAt: now };
   }
-  const { ranMs } = previous;
+  const { runningMs } = previous;
   // Messages that were accepted between the step and this reading have times of the changed clock. `leastAt` is
   // therefore the earliest time that the changed clock can have shown.
-  const segment = { fromMs: ranMs, aheadMs: now - ranMs, leastAt: now - Math.ceil(passedMs) - MAX_CLOCK_DEVIATION_MS };
-  return { ranMs, seenAt: now, segments: mergeOldestSegments([...previous.segments, segment]) };
+  const segment = {
+    fromMs: runningMs,
+    aheadMs: now - runningMs,
+    leastAt: now - Math.ceil(passedMs) - MAX_CLOCK_DEVIATION_MS,
+  };
+  return { runningMs, seenAt: now, segments: mergeOldestSegments([...previous.segments, segment]) };
 }
 
 function mergeOldestSegments(segments: readonly ClockSegment[]): readonly ClockSegment[] {
@@ -73,8 +77,8 @@ function mergeOldestSegments(segments: readonly ClockSegment[]): readonly ClockS
  * Returns the latest clock time for which every message accepted at this time or earlier has an age of at least
  * `ageMs`.
  */
-export function computeAgeCutoff({ ranMs, segments }: RunningTime, ageMs: number): number {
-  const windowStartMs = ranMs - ageMs;
+export function computeAgeCutoff({ runningMs, segments }: RunningTime, ageMs: number): number {
+  const windowStartMs = runningMs - ageMs;
   let cutoff = Number.POSITIVE_INFINITY;
   for (const [index, { fromMs, aheadMs, leastAt }] of segments.entries()) {
     const end = segments[index + 1]?.fromMs ?? Number.POSITIVE_INFINITY;
@@ -93,13 +97,13 @@ export function computeAgeCutoff({ ranMs, segments }: RunningTime, ageMs: number
  * Returns the age of a message accepted at the clock time `at`. The age is never negative. If the clock showed `at`
  * twice because it was set back, the later occurrence is used.
  */
-export function computeRunningAgeMs({ ranMs, segments }: RunningTime, at: number): number {
+export function computeRunningAgeMs({ runningMs, segments }: RunningTime, at: number): number {
   for (let index = segments.length - 1; index >= 0; index -= 1) {
     const segment = segments[index];
     if (segment === undefined || (index > 0 && at < segment.leastAt)) continue;
-    const end = segments[index + 1]?.fromMs ?? ranMs;
+    const end = segments[index + 1]?.fromMs ?? runningMs;
     const startedAt = index === 0 ? at - segment.aheadMs : Math.max(segment.fromMs, at - segment.aheadMs);
-    return Math.max(0, ranMs - Math.min(startedAt, end));
+    return Math.max(0, runningMs - Math.min(startedAt, end));
   }
   return 0;
 }

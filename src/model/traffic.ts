@@ -65,10 +65,10 @@ export function formatLatencies(latencies: Latencies): string {
 export function parseLatencies(text: string): Latencies {
   const sums = new Map<number, number>();
   for (const pair of text.split(' ')) {
-    const colon = pair.indexOf(':');
-    if (colon <= 0) continue;
-    const bucket = Number(pair.slice(0, colon));
-    sums.set(bucket, (sums.get(bucket) ?? 0) + Number(pair.slice(colon + 1)));
+    const colonIndex = pair.indexOf(':');
+    if (colonIndex <= 0) continue;
+    const bucket = Number(pair.slice(0, colonIndex));
+    sums.set(bucket, (sums.get(bucket) ?? 0) + Number(pair.slice(colonIndex + 1)));
   }
   return sums;
 }
@@ -90,10 +90,10 @@ export function formatFailureCounts(counts: FailureCounts): string {
 export function parseFailureCounts(text: string): FailureCounts {
   const sums = new Map<string, number>();
   for (const pair of text.split(' ')) {
-    const colon = pair.indexOf(':');
-    if (colon <= 0) continue;
-    const key = pair.slice(0, colon);
-    sums.set(key, (sums.get(key) ?? 0) + Number(pair.slice(colon + 1)));
+    const colonIndex = pair.indexOf(':');
+    if (colonIndex <= 0) continue;
+    const key = pair.slice(0, colonIndex);
+    sums.set(key, (sums.get(key) ?? 0) + Number(pair.slice(colonIndex + 1)));
   }
   return sums;
 }

@@ -1,8 +1,8 @@
 /**
  * The payload of webhooks: a JSON Schema for each type, and the functions that build the payload. Pure.
  *
- * Guarantees: the same event always has the same payload. A payload has fewer than 20,000 bytes, because long texts are
- * cut. It contains neither the content of a message nor a secret.
+ * Guarantees: the same event always has the same payload. A payload is smaller than 20,000 bytes, because long texts
+ * are cut. It contains neither the content of a message nor a secret.
  */
 import type { Static, TSchema, TUnsafe } from 'typebox';
 import type { Thresholds, WindowCounts } from './account.ts';

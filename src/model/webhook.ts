@@ -257,8 +257,8 @@ export interface DeliverySettlement extends Pick<LeasedDelivery, 'id' | 'webhook
   /** True if the response was 410. The settlement then disables the endpoint. */
   readonly isGone: boolean;
   /**
-   * True if the attempt failed by a fault of the installation, for example a lost secret, and not by a failure of the
-   * endpoint. Such an attempt does not change `failingSince`.
+   * True if the attempt failed because of a fault of the installation, for example a lost secret, and not because of
+   * the endpoint. Such an attempt does not change `failingSince`.
    */
   readonly isInstallationFault: boolean;
 }

@@ -70,9 +70,9 @@ export function parseTextSecret(text: string): ParsedSecret<string> {
  * the scheme in lower case.
  */
 export function parseBasicSecret(text: string): ParsedSecret<string> {
-  const colon = text.indexOf(':');
-  if (colon < 1) return { ok: false, fault: 'the value has no user name before a colon; give USER:PASSWORD' };
-  if (text.length - colon - 1 < MIN_SECRET_LENGTH)
+  const colonIndex = text.indexOf(':');
+  if (colonIndex < 1) return { ok: false, fault: 'the value has no user name before a colon; give USER:PASSWORD' };
+  if (text.length - colonIndex - 1 < MIN_SECRET_LENGTH)
     return {
       ok: false,
       fault: `the password has fewer than ${MIN_SECRET_LENGTH} characters; choose a longer password`,
@@ -102,9 +102,9 @@ export function authenticateByAuthorization(
 ): AuthenticationResult {
   const authorization = headers.authorization;
   if (authorization === undefined) return createRefusal('the request has no Authorization header field');
-  const space = authorization.indexOf(' ');
-  const scheme = authorization.slice(0, Math.max(space, 0)).toLowerCase();
-  const normalizedAuthorization = `${scheme} ${authorization.slice(space + 1).trimStart()}`;
+  const spaceIndex = authorization.indexOf(' ');
+  const scheme = authorization.slice(0, Math.max(spaceIndex, 0)).toLowerCase();
+  const normalizedAuthorization = `${scheme} ${authorization.slice(spaceIndex + 1).trimStart()}`;
   return matchesAny(expected, (value) => equalsInConstantTime(value, normalizedAuthorization))
     ? AUTHENTICATED
     : createRefusal('the user name, the password or the token is wrong');

@@ -14,7 +14,11 @@ const AMPERSAND = 0x26;
  */
 export function parseForm(body: Buffer): readonly FormField[] | null {
   let separatorCount = 0;
-  for (let at = body.indexOf(AMPERSAND); at >= 0 && separatorCount < MAX_FIELDS; at = body.indexOf(AMPERSAND, at + 1))
+  for (
+    let index = body.indexOf(AMPERSAND);
+    index >= 0 && separatorCount < MAX_FIELDS;
+    index = body.indexOf(AMPERSAND, index + 1)
+  )
     separatorCount += 1;
   if (separatorCount >= MAX_FIELDS) return null;
   return [...new URLSearchParams(body.toString('utf8'))].map(([name, value]) => ({ name, value }));

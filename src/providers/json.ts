@@ -148,9 +148,9 @@ function findIdInMetadata(metadata: Json | null): string | null {
 
 /** Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for another text. */
 function findIdInHeader(text: string): string | null {
-  const bare = text.startsWith('<') ? text.slice(1) : text;
-  const id = bare.slice(0, UUID_LENGTH);
-  return bare[UUID_LENGTH] === '@' && isMessageId(id) ? id : null;
+  const unbracketedText = text.startsWith('<') ? text.slice(1) : text;
+  const id = unbracketedText.slice(0, UUID_LENGTH);
+  return unbracketedText[UUID_LENGTH] === '@' && isMessageId(id) ? id : null;
 }
 
 /**

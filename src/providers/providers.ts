@@ -48,8 +48,8 @@ function matchesHost(name: string, pattern: string): boolean {
 }
 
 function matchesLabel(label: string, pattern: string): boolean {
-  const star = pattern.indexOf('*');
-  if (star < 0) return label === pattern;
-  const [start, end] = [pattern.slice(0, star), pattern.slice(star + 1)];
+  const wildcardIndex = pattern.indexOf('*');
+  if (wildcardIndex < 0) return label === pattern;
+  const [start, end] = [pattern.slice(0, wildcardIndex), pattern.slice(wildcardIndex + 1)];
   return label.length > start.length + end.length && label.startsWith(start) && label.endsWith(end);
 }

@@ -186,8 +186,8 @@ export async function startAgeClock(parts: AgeClockParts): Promise<{ readonly ag
       getCutoff: (ageMs) => computeAgeCutoff(getCurrentRunningTime(), ageMs),
       toCurrentClock: (at) => clock.now() - computeRunningAgeMs(getCurrentRunningTime(), at),
       isClockStable() {
-        const { ranMs, segments } = getCurrentRunningTime();
-        return segments.length === 1 || ranMs - (segments.at(-1)?.fromMs ?? 0) >= LIVENESS_TIMEOUT_MS;
+        const { runningMs, segments } = getCurrentRunningTime();
+        return segments.length === 1 || runningMs - (segments.at(-1)?.fromMs ?? 0) >= LIVENESS_TIMEOUT_MS;
       },
     },
     async stop() {

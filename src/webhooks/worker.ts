@@ -439,7 +439,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   };
 }
 
-/** Returns the result of an attempt that failed by a fault of the installation, before a request was sent. */
+/** Returns the result of an attempt that failed because of a fault of the installation, before a request was sent. */
 function createOwnFault(error: string): AttemptOutcome {
   return { durationMs: 0, status: null, error, body: null, retryAfterMs: null, isInstallationFault: true };
 }

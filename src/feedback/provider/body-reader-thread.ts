@@ -1,6 +1,6 @@
 /**
- * The entry point of the threads that read bodies of provider events. body-reader.ts starts the thread with this file. No
- * module imports this file.
+ * The entry point of the threads that read bodies of provider events. body-reader.ts starts each thread with this file.
+ * No module imports this file.
  */
 import { parentPort } from 'node:worker_threads';
 import { type PackedReports, packReports } from '../../model/packed-reports.ts';

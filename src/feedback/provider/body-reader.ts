@@ -12,15 +12,21 @@ import type { BodyContext, PackedBody } from './body.ts';
 
 /** The maximum size of a body that the main thread reads itself: about 50 events. */
 export const MAX_INLINE_BYTES = 16_384;
-/** The maximum size of a body on the thread for batches. A batch of 1,000 events usually has 300 KB to 500 KB. */
+/**
+ * The maximum size of a body on the thread for batches. The size of a batch of 1,000 events is usually 300 KB to 500
+ * KB.
+ */
 const MAX_BATCH_BYTES = 524_288;
 const MAX_PENDING_BYTES = 32 * 1_048_576;
 const MAX_PENDING_JOBS = { batches: 512, large: 64, unauthenticated: 16 } as const;
-/** The maximum time for reading one body. A body with 20,000 bounces takes two seconds on one core. */
+/** The maximum time for reading one body. Reading a body with 20,000 bounces takes two seconds on one core. */
 const READ_TIMEOUT_MS = 20_000;
 const MAX_OLD_GENERATION_SIZE_MB = 256;
 
-/** A body for the thread. `body` is a `Uint8Array` on the thread, because the prototype of a buffer is not copied. */
+/**
+ * A request whose body a thread reads. `body` is a `Uint8Array` on the thread, because the prototype of a buffer is not
+ * copied.
+ */
 export interface BodyJob {
   readonly request: Omit<ProviderRequest, 'body'> & { readonly body: Uint8Array };
   readonly context: BodyContext;

@@ -74,11 +74,11 @@ export function createPackedIntake({
 
   async function recordSeparately(part: PackedReports): Promise<RecordCounts> {
     const results = await Promise.allSettled(unpackReports(part).map(recordReport));
-    const countOf = (expected: RecordResult) =>
+    const getCount = (expected: RecordResult) =>
       results.filter((result) => result.status === 'fulfilled' && result.value === expected).length;
     return {
-      recorded: countOf('recorded'),
-      unmatched: countOf('unmatched'),
+      recorded: getCount('recorded'),
+      unmatched: getCount('unmatched'),
       failures: results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])),
     };
   }

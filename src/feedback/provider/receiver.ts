@@ -58,7 +58,7 @@ export interface ProviderReceiverParts {
 /** The reason for a refusal. The label of the metric is the name of the provider, a hyphen and the reason. */
 type Refusal = 'unauthenticated' | 'broken' | 'too-large' | 'busy' | 'unread' | 'store';
 
-const TEST_SUCCEEDED: HttpResponse = { status: 200, message: 'the test of the URL has succeeded' };
+const TEST_RESPONSE: HttpResponse = { status: 200, message: 'the test of the URL has succeeded' };
 const NO_BODY = Buffer.alloc(0);
 /** The maximum size of the body of a request that tests the URL. */
 const MAX_TEST_BYTES = 4_096;
@@ -75,7 +75,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   async function receive(request: IncomingMessage, bodies: RequestReader): Promise<HttpResponse | null> {
     const headRequest = { method: 'POST', headers: readHeaders(request), body: NO_BODY, url } as const;
     if (format.authenticatesByHeader) {
-      const refusal = check(headRequest);
+      const refusal = checkAuthentication(headRequest);
       if (refusal !== null) return refusal;
       connections.markAuthenticated(request.socket);
     }
@@ -95,19 +95,19 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         return { status: format.storeFailureStatus, message: 'the body did not arrive in time; send the events again' };
       case 'complete': {
         const completeRequest = { ...headRequest, body: body.bytes };
-        if (format.isEndpointTest?.(completeRequest) === true) return TEST_SUCCEEDED;
-        const isSmall = body.bytes.length <= MAX_INLINE_BYTES;
-        if (!isSmall && format.parsesBodyToAuthenticate === true)
+        if (format.isEndpointTest?.(completeRequest) === true) return TEST_RESPONSE;
+        const isReadInline = body.bytes.length <= MAX_INLINE_BYTES;
+        if (!isReadInline && format.parsesBodyToAuthenticate === true)
           return readOnThread(completeRequest, request.socket, parts.getSecrets());
-        const refusal = format.authenticatesByHeader ? null : check(completeRequest);
+        const refusal = format.authenticatesByHeader ? null : checkAuthentication(completeRequest);
         if (refusal !== null) return refusal;
         connections.markAuthenticated(request.socket);
-        return isSmall ? readInline(completeRequest) : readOnThread(completeRequest, request.socket, null);
+        return isReadInline ? readInline(completeRequest) : readOnThread(completeRequest, request.socket, null);
       }
     }
   }
 
-  function check(request: ProviderRequest): HttpResponse | null {
+  function checkAuthentication(request: ProviderRequest): HttpResponse | null {
     const authentication = authenticate(request, clock.now());
     return authentication.kind === 'refused' ? refuse('unauthenticated', 401, authentication.reason) : null;
   }
@@ -244,7 +244,7 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
     if (body.kind === 'aborted') return null;
     if (body.kind !== 'complete') return notFound;
     return isEndpointTest({ method: 'POST', headers: readHeaders(request), body: body.bytes, url })
-      ? TEST_SUCCEEDED
+      ? TEST_RESPONSE
       : notFound;
   };
 }

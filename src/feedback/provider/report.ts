@@ -136,8 +136,8 @@ function computeKeyDigest(provider: EventProviderName, key: string): string {
 
 /**
  * Returns the digest of an event whose signature covers the whole event. The digest begins with the id of the message,
- * so that the digests for messages that were accepted at about the same time are adjacent in the index of digests.
- * Random digests would change one page of the index for each event.
+ * so that the digests for messages that were accepted at about the same time are adjacent in the index of digests. With
+ * random digests, each event would change a different page of the index.
  */
 function computeEventDigest(provider: EventProviderName, { messageId, key }: ProviderEvent): string {
   const digest = computeKeyDigest(provider, key);

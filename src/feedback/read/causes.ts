@@ -20,7 +20,9 @@ export type Cause = 'missing' | 'refused' | 'temporary';
 export interface CauseRule {
   readonly name: string;
   readonly cause: Cause;
-  /** The category of the failure, unless `CATEGORY_PHRASES` contains a phrase of the text. */
+  /**
+   * The category of the failure, unless the text contains a phrase of a more specific category (`CATEGORY_PHRASES`).
+   */
   readonly category: FailureCategory;
   /** If true, the phrases are vague, and a status code about the mailbox takes precedence over the rule. */
   readonly isVague?: true;

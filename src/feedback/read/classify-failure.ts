@@ -236,7 +236,7 @@ function isGenericStatus(status: string | null): boolean {
   return status !== null && !status.startsWith('5.7.') && GENERIC_DETAILS.has(status.slice(2));
 }
 
-/** A classification by a reply rule. */
+/** The classification of a reply by the rules for SMTP replies. */
 interface ReplyClassification {
   readonly result: PrecedenceResult;
   /** True if the mailbox exists but is disabled. */
@@ -273,8 +273,8 @@ function toReplyClassification(outcome: Outcome): ReplyClassification | null {
   const isTemporary = TEMPORARY_REASONS.includes(outcome.reason);
   const isMissing = outcome.kind === 'bounced' && outcome.suppress;
   return {
-    // A deferral for a reason outside of `TEMPORARY_REASONS` concerns the configuration or the reputation of the
-    // sender. In a report, such a failure is permanent, because the reporting server does not try again.
+    // A deferral whose reason is not in `TEMPORARY_REASONS` concerns the configuration or the reputation of the sender.
+    // In a report, such a failure is permanent, because the reporting server does not try again.
     result: isTemporary ? TEMPORARY_FAILURE : isMissing ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE,
     isDisabled: outcome.kind === 'bounced' && outcome.reason === 'recipient-disabled',
     isSoft: failure.class === 'soft',

@@ -56,15 +56,15 @@ export function readDsnEvents(message: Entity, context: ReportContext): readonly
 
 /**
  * Reads at most `limit` events from the fields of a report. Returns an empty list if no field concerns a recipient. The
- * number of events must be limited, because a group without a recipient causes one event for each recipient of the
- * header.
+ * number of events must be limited, because a group without a recipient produces one event for each recipient that the
+ * header names.
  */
 export function readStatusEvents(
   text: string,
   context: ReportContext,
   limit: number = MAX_EVENTS,
 ): readonly FeedbackEvent[] {
-  const { message, recipients } = sortGroups(readFieldGroups(text));
+  const { message, recipients } = separateGroups(readFieldGroups(text));
   const events: FeedbackEvent[] = [];
   for (const fields of recipients) {
     if (events.length >= limit) break;
@@ -94,7 +94,7 @@ interface FieldGroups {
  * Separates message fields from recipient groups. RFC 3464 section 2.1 requires a blank line between groups, but some servers
  * omit it.
  */
-function sortGroups(groups: readonly (readonly Field[])[]): FieldGroups {
+function separateGroups(groups: readonly (readonly Field[])[]): FieldGroups {
   const message: Field[] = [];
   const recipients: Field[][] = [];
   for (const group of groups) {

@@ -66,13 +66,13 @@ function parseEntity(text: string, maxOctets: number): Entity {
     const boundaryName = contentType.type.startsWith('multipart/')
       ? (contentType.parameters.get('boundary')?.trimEnd() ?? '')
       : '';
-    const isUsable =
+    const opensMultipart =
       boundaryName !== '' &&
       boundaryName.length <= MAX_BOUNDARY_LENGTH &&
       stack.length < MAX_DEPTH &&
       !delimiters.has(`--${boundaryName}`);
-    if (isUsable) delimiters.set(`--${boundaryName}`, stack.length);
-    stack.push({ fields, ...contentType, parts: [], boundary: isUsable ? boundaryName : null, bodyStart });
+    if (opensMultipart) delimiters.set(`--${boundaryName}`, stack.length);
+    stack.push({ fields, ...contentType, parts: [], boundary: opensMultipart ? boundaryName : null, bodyStart });
     parts += 1;
     return bodyStart;
   };
@@ -219,14 +219,14 @@ interface ContentType {
 /** Parses Content-Type (RFC 2045 section 5.1) and joins continued values (RFC 2231 section 3). */
 function readContentType(value: string): ContentType {
   const parameters = new Map<string, string>();
-  let at = 0;
-  while (at < value.length && !'; \t('.includes(value.charAt(at))) at += 1;
-  const type = value.slice(0, at).toLowerCase();
-  at = skipSemicolon(value, at);
-  for (let parameterCount = 0; parameterCount < MAX_PARAMETERS && at < value.length; parameterCount += 1) {
-    const equalsIndex = value.indexOf('=', at);
+  let index = 0;
+  while (index < value.length && !'; \t('.includes(value.charAt(index))) index += 1;
+  const type = value.slice(0, index).toLowerCase();
+  index = skipSemicolon(value, index);
+  for (let parameterCount = 0; parameterCount < MAX_PARAMETERS && index < value.length; parameterCount += 1) {
+    const equalsIndex = value.indexOf('=', index);
     if (equalsIndex < 0) break;
-    const precedingText = value.slice(at, equalsIndex);
+    const precedingText = value.slice(index, equalsIndex);
     // Some senders separate parameters with white space instead of a semicolon.
     const name = precedingText
       .slice(precedingText.slice(0, -1).lastIndexOf(' ') + 1)
@@ -237,26 +237,26 @@ function readContentType(value: string): ContentType {
     if (!parameters.has(baseName)) parameters.set(baseName, text);
     else if (sectionText !== undefined && sectionText !== '0')
       parameters.set(baseName, `${parameters.get(baseName)}${text}`);
-    at = end;
+    index = end;
   }
   return { type: type.includes('/') ? type : 'text/plain', parameters };
 }
 
 /** Parses a token or quoted string (RFC 2045 section 5.1). `end` is the index of the next parameter. */
 function readParameter(value: string, start: number): { readonly text: string; readonly end: number } {
-  let at = start;
-  while (value.charAt(at) === ' ' || value.charAt(at) === '\t') at += 1;
-  if (value.charAt(at) !== '"') {
-    const from = at;
-    while (at < value.length && !'; \t'.includes(value.charAt(at))) at += 1;
-    return { text: value.slice(from, at), end: skipSemicolon(value, at) };
+  let index = start;
+  while (value.charAt(index) === ' ' || value.charAt(index) === '\t') index += 1;
+  if (value.charAt(index) !== '"') {
+    const tokenStart = index;
+    while (index < value.length && !'; \t'.includes(value.charAt(index))) index += 1;
+    return { text: value.slice(tokenStart, index), end: skipSemicolon(value, index) };
   }
   let text = '';
-  for (at += 1; at < value.length && value.charAt(at) !== '"'; at += 1) {
-    if (value.charAt(at) === '\\') at += 1;
-    text += value.charAt(at);
+  for (index += 1; index < value.length && value.charAt(index) !== '"'; index += 1) {
+    if (value.charAt(index) === '\\') index += 1;
+    text += value.charAt(index);
   }
-  return { text, end: skipSemicolon(value, at + 1) };
+  return { text, end: skipSemicolon(value, index + 1) };
 }
 
 /**
@@ -264,8 +264,9 @@ function readParameter(value: string, start: number): { readonly text: string; r
  * returns the smaller of `startIndex` and the length of `value`.
  */
 function skipSemicolon(value: string, startIndex: number): number {
-  const end = value.indexOf(';', startIndex);
-  const equals = value.indexOf('=', startIndex);
-  if (end < 0 || (equals >= 0 && equals < end)) return Math.min(startIndex, value.length);
-  return end + 1;
+  const semicolonIndex = value.indexOf(';', startIndex);
+  const equalsIndex = value.indexOf('=', startIndex);
+  if (semicolonIndex < 0 || (equalsIndex >= 0 && equalsIndex < semicolonIndex))
+    return Math.min(startIndex, value.length);
+  return semicolonIndex + 1;
 }

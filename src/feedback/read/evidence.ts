@@ -61,11 +61,11 @@ export function createEvidence(
  * does not end a type.
  */
 export function stripType(value: string): string {
-  const semicolon = value.indexOf(';');
-  if (semicolon < 0) return value.trim();
-  const type = value.slice(0, semicolon).trim();
+  const semicolonIndex = value.indexOf(';');
+  if (semicolonIndex < 0) return value.trim();
+  const type = value.slice(0, semicolonIndex).trim();
   return type.length <= 40 && !type.includes(' ') && !type.includes('@')
-    ? value.slice(semicolon + 1).trim()
+    ? value.slice(semicolonIndex + 1).trim()
     : value.trim();
 }
 

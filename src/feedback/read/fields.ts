@@ -38,7 +38,7 @@ export function findFieldValue(fields: readonly Field[], name: string): string |
   return null;
 }
 
-function readGroups(text: string, firstOnly: boolean): readonly (readonly Field[])[] {
+function readGroups(text: string, stopsAfterFirstGroup: boolean): readonly (readonly Field[])[] {
   const groups: Field[][] = [];
   let group: Field[] = [];
   let fieldCount = 0;
@@ -61,17 +61,17 @@ function readGroups(text: string, firstOnly: boolean): readonly (readonly Field[
     lineStart = lineEnd < 0 ? text.length : lineEnd + 1;
     if (isBlank(line)) {
       endGroup();
-      if (firstOnly && groups.length > 0) break;
+      if (stopsAfterFirstGroup && groups.length > 0) break;
     } else if (line.startsWith(' ') || line.startsWith('\t')) {
       if (valueLength < MAX_VALUE_LENGTH) valueParts.push(line.slice(0, MAX_VALUE_LENGTH - valueLength).trim());
       valueLength += line.length;
     } else {
       endField();
-      const colon = findColon(line);
-      if (colon < 0) continue;
+      const colonIndex = findColon(line);
+      if (colonIndex < 0) continue;
       fieldCount += 1;
-      name = line.slice(0, colon).trimEnd().toLowerCase();
-      valueParts = [line.slice(colon + 1, colon + 1 + MAX_VALUE_LENGTH).trim()];
+      name = line.slice(0, colonIndex).trimEnd().toLowerCase();
+      valueParts = [line.slice(colonIndex + 1, colonIndex + 1 + MAX_VALUE_LENGTH).trim()];
       valueLength = line.length;
     }
   }

@@ -55,7 +55,7 @@ export interface KnownAddresses {
 
 /** Parses the text of a bounce. Failures are classified on demand by the classifier of the report. */
 export function readFreeText(text: string, knownAddresses: KnownAddresses, classifier: FailureClassifier): FreeText {
-  const body = removeHeaderLines(cutReturnedMessage(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
+  const body = removeHeaderLines(removeReturnedMessage(text.slice(0, 4 * MAX_LENGTH)).slice(0, MAX_LENGTH));
   const foundAddresses = findAddresses(body).filter(
     ({ address, role }) => role !== 'other' && !knownAddresses.notRecipients.has(address.toLowerCase()),
   );
@@ -108,7 +108,7 @@ export interface FreeTextReport {
   /** The subject, normalized by `normalizeText`. */
   readonly subject: string;
   readonly author: AuthorKind;
-  /** True if the message is a reply of a person. */
+  /** True if the message is a reply from a person. */
   readonly isReply: boolean;
   /** Failed recipients in a header field of the bounce. */
   readonly failedRecipients: readonly string[];
@@ -121,11 +121,11 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
   const text = normalizeText(freeText.text);
   // A message that contains a failure phrase and a reply or status code is from a server, even if its sender name is
   // unusual, unless a person sent it as a reply.
-  const hasCode =
+  const reportsFailureCode =
     !isReply &&
     containsPhrase(text, FAILURE_PHRASES) &&
     (findEnhancedStatus(freeText.text) !== null || findReplyCode(freeText.text) !== null);
-  if (author !== 'server' && !hasCode) return [];
+  if (author !== 'server' && !reportsFailureCode) return [];
   const isDelay =
     (containsPhrase(subject, DELAY_PHRASES) || containsPhrase(text, DELAY_PHRASES)) &&
     !containsPhrase(subject, FINAL_FAILURE_PHRASES) &&
@@ -141,19 +141,19 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     failedRecipients.length > 0
       ? failedRecipients.map((recipient) => ({ recipient, alias: null }))
       : freeText.recipients;
-  const targets = namedRecipients.length > 0 ? namedRecipients : [{ recipient: null, alias: null }];
-  return targets.slice(0, MAX_RECIPIENTS).map(({ recipient, alias }) => {
+  const eventRecipients = namedRecipients.length > 0 ? namedRecipients : [{ recipient: null, alias: null }];
+  return eventRecipients.slice(0, MAX_RECIPIENTS).map(({ recipient, alias }) => {
     const sectionText = freeText.getSection(alias ?? recipient);
     const evidence = createEvidence(findEnhancedStatus(sectionText), sectionText, reportingHost);
     const { permanent, failure } = freeText.classify(alias ?? recipient, null);
-    if (isDelay && !isFinal(sectionText))
+    if (isDelay && !hasPermanentCode(sectionText))
       return { kind: 'delayed', recipient, alias, evidence, failure: toTemporaryFailure(failure) };
     return { kind: 'bounce', recipient, alias, evidence, permanent, failure };
   });
 }
 
 /** Returns true if the reply or status code in the text is permanent. */
-function isFinal(text: string): boolean {
+function hasPermanentCode(text: string): boolean {
   const reply = findReplyCode(text);
   if (reply !== null) return reply.code >= 500 && findEnhancedStatus(text)?.startsWith('4.') !== true;
   return findEnhancedStatus(text)?.startsWith('5.') === true;
@@ -164,7 +164,9 @@ interface Section {
   readonly startIndex: number;
   originalAddress: string | null;
   text: string;
-  /** The shared reason of a list of addresses, if the text of this address contains no reason. */
+  /**
+   * The reason that follows a list of addresses, if this address is in the list and its own text contains no reason.
+   */
   reason: string | null;
 }
 
@@ -239,7 +241,7 @@ function removeHeaderLines(text: string): string {
 }
 
 /** Removes the returned message, which begins with a heading or with its header, and the text after it. */
-function cutReturnedMessage(text: string): string {
+function removeReturnedMessage(text: string): string {
   let index = 0;
   let hasText = false;
   for (const line of text.split('\n')) {
@@ -263,12 +265,12 @@ function isHeading(line: string): boolean {
   if (lineWithoutMarks === '') return false;
   if (hasMark)
     return includesAny(lineWithoutMarks, RETURNED_MESSAGE_HEADINGS) && !includesAny(lineWithoutMarks, REPORT_HEADINGS);
-  const lineWithoutLeadIn = removeLeadIn(lineWithoutMarks);
-  const isShort = lineWithoutMarks.split(' ').length <= 6;
+  const lineWithoutIntroduction = removeIntroduction(lineWithoutMarks);
+  const hasFewWords = lineWithoutMarks.split(' ').length <= 6;
   return RETURNED_MESSAGE_HEADINGS.some(
     (heading) =>
-      (lineWithoutLeadIn.startsWith(heading) && hasHeadingEnd(line)) ||
-      (isShort && lineWithoutMarks.endsWith(heading) && line.endsWith(':')),
+      (lineWithoutIntroduction.startsWith(heading) && hasHeadingEnd(line)) ||
+      (hasFewWords && lineWithoutMarks.endsWith(heading) && line.endsWith(':')),
   );
 }
 
@@ -277,12 +279,12 @@ function includesAny(line: string, phrases: readonly string[]): boolean {
 }
 
 /** Removes the introduction of a heading, such as `This is a` in `This is a copy of …`. */
-function removeLeadIn(line: string): string {
-  const foundLeadIn = HEADING_LEAD_INS.find((leadIn) => line.startsWith(leadIn));
-  return foundLeadIn === undefined ? line : line.slice(foundLeadIn.length);
+function removeIntroduction(line: string): string {
+  const foundIntroduction = HEADING_INTRODUCTIONS.find((introduction) => line.startsWith(introduction));
+  return foundIntroduction === undefined ? line : line.slice(foundIntroduction.length);
 }
 
-const HEADING_LEAD_INS: readonly string[] = [
+const HEADING_INTRODUCTIONS: readonly string[] = [
   'this is a ',
   'here is a ',
   'below is a ',

@@ -4,7 +4,7 @@
  */
 import { parsePhrases } from './phrases.ts';
 
-/** Phrases of a delivery failure. */
+/** Phrases that report a delivery failure. */
 export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   undeliverable, undelivered, undeliver, unzustellbar, non-deliver, nondeliver, non deliver, not deliverable
   delivery failure, delivery failed, delivery error, delivery has failed, delivery problem, delivery aborted
@@ -58,7 +58,7 @@ export const FAILURE_PHRASES: readonly string[] = parsePhrases(`
   تعذر تسليم, không thể gửi, gagal terkirim, tidak terkirim
 `);
 
-/** Phrases of a delay: the server reports that it still retries. */
+/** Phrases that report a delay: the server still retries. */
 export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   not yet been delivered, not been delivered yet, not yet delivered, has been delayed, have been delayed, is delayed
   was delayed, delivery delayed, delivery is delayed, message delayed, delayed mail, delivery notification (delay
@@ -82,7 +82,7 @@ export const DELAY_PHRASES: readonly string[] = parsePhrases(`
   配信遅延, 遅延, まだ配信され, 再送を試み, 延迟, 延遲, 仍在尝试, 지연
 `);
 
-/** Phrases of a final failure. These phrases take precedence over phrases of a delay. */
+/** Phrases that report a final failure. These phrases take precedence over phrases that report a delay. */
 export const FINAL_FAILURE_PHRASES: readonly string[] = parsePhrases(`
   permanent error, permanent fatal, permanent failure, permanent delivery failure, permanently, failed permanently
   given up, gave up, giving up, not going to try again, will not be retried, will not be delivered

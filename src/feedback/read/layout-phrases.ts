@@ -48,7 +48,7 @@ export const SENDER_PREFIXES: readonly string[] = parsePhrases(`
   da:, od:, от:, 差出人:, 发件人:, 发件人：, 寄件者:, 보낸 사람:, cc:, afzender:, expéditeur:, remitente:
 `);
 
-/** Phrases of a request to contact a person. */
+/** Phrases that ask the reader to contact a person. */
 export const CONTACT_PHRASES: readonly string[] = parsePhrases(`
   contact, questions, forward this, forward the, problems, assistance, for help, for more information, please send
   please write, please email, please e-mail, reply to, report this, mailto:, kontakt, wenden sie, contactez, contacte

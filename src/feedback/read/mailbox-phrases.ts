@@ -48,7 +48,7 @@ export const MAILBOX_FULL_PHRASES: readonly string[] = parsePhrases(`
   信箱容量, 메일함이 가득, 메일 용량, 용량 초과, 용량이 초과, תיבת הדואר מלאה, صندوق البريد ممتلئ, hộp thư đã đầy
 `);
 
-/** Phrases of a mailbox that does not exist. */
+/** Phrases in replies that report a mailbox that does not exist. */
 export const MAILBOX_MISSING_PHRASES: readonly string[] = parsePhrases(`
   user unknown, unknown user, unknown local user, unknown local-part, unknown local part, local user unknown
   unknown recipient, recipient unknown, recipients unknown, unknown mailbox, mailbox unknown, unknown address

@@ -172,8 +172,10 @@ function readTextFieldEvents(message: Entity, context: ReportContext): readonly 
 
 /** Returns the embedded message if the message contains exactly one, else null. */
 function findOnlyMessage(message: Entity): Entity | null {
-  const inner = listLeafParts(message).filter(({ type }) => type === 'message/rfc822' || type === 'message/global');
-  return inner.length === 1 ? (inner[0] ?? null) : null;
+  const embeddedMessages = listLeafParts(message).filter(
+    ({ type }) => type === 'message/rfc822' || type === 'message/global',
+  );
+  return embeddedMessages.length === 1 ? (embeddedMessages[0] ?? null) : null;
 }
 
 function describeUnknownMessage(author: AuthorKind, freeText: FreeText): string {

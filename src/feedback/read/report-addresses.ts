@@ -21,8 +21,9 @@ const MAX_DOMAIN_LENGTH = 253;
 const MAX_CONTEXT_LENGTH = 80;
 
 /**
- * The role of an address. `named`: a failed recipient. `origin`: the original address of the failed recipient that
- * precedes it in the text. `mentioned`: an address without a known role. `other`: a sender or a contact.
+ * The role of an address. `named`: a failed recipient. `origin`: the original address of a failed recipient; it follows
+ * the address of this recipient in the text. `mentioned`: an address without a known role. `other`: a sender or a
+ * contact.
  */
 export type AddressRole = 'named' | 'origin' | 'mentioned' | 'other';
 
@@ -164,8 +165,8 @@ function trimDomainEnd(text: string): string {
 function determineRole(text: string, address: string, at: number, lineStart: number): AddressRole {
   if (CONTACT_LOCAL_PARTS.includes(address.slice(0, address.lastIndexOf('@')).toLowerCase())) return 'other';
   const precedingText = text.slice(Math.max(lineStart, at - MAX_CONTEXT_LENGTH), at).toLowerCase();
-  const beginsLine = hasOnlyMarks(precedingText);
-  const previousLine = beginsLine ? readPreviousLine(text, lineStart) : '';
+  const isAtLineStart = hasOnlyMarks(precedingText);
+  const previousLine = isAtLineStart ? readPreviousLine(text, lineStart) : '';
   const introducingText = removeBrackets(`${previousLine} ${precedingText}`);
   if (ORIGINAL_RECIPIENT_PREFIXES.some((word) => endsWithPhrase(introducingText, word))) return 'origin';
   if (SENDER_PREFIXES.some((word) => endsWithPhrase(introducingText, word))) return 'other';
@@ -173,11 +174,11 @@ function determineRole(text: string, address: string, at: number, lineStart: num
   if (QUOTED_TO_PREFIXES.includes(removeBrackets(precedingText))) return 'mentioned';
   if (RECIPIENT_PREFIXES.some((word) => endsWithPhrase(introducingText, word))) return 'named';
   if (CONTACT_PHRASES.some((word) => introducingText.includes(word))) return 'other';
-  if (!beginsLine) return 'mentioned';
+  if (!isAtLineStart) return 'mentioned';
   // An address at the beginning of a line can continue a sentence or a list of addresses.
   const hasLeadingMark = precedingText.trim() !== '';
   const isSameIndent = precedingText.length === measureIndent(previousLine);
-  return hasLeadingMark || !isSameIndent || isListLine(previousLine) || !isBrokenSentence(previousLine)
+  return hasLeadingMark || !isSameIndent || isListLine(previousLine) || !isUnfinishedSentence(previousLine)
     ? 'named'
     : 'mentioned';
 }
@@ -206,7 +207,7 @@ function measureIndent(line: string): number {
  * Returns true if the line ends with a letter or a comma, so that its sentence continues. A line before a list of
  * addresses ends with a colon or is blank.
  */
-function isBrokenSentence(line: string): boolean {
+function isUnfinishedSentence(line: string): boolean {
   const lastCharCode = line.trimEnd().charCodeAt(line.trimEnd().length - 1);
   return lastCharCode === 0x2c || (lastCharCode >= 0x61 && lastCharCode <= 0x7a);
 }

@@ -23,8 +23,8 @@ export type SesEvent =
       /** The id of the message if the event contains the tag of Postrider. Otherwise null. */
       readonly messageId: string | null;
       /**
-       * True if the event contains tags, but not the tag of Postrider. Another program sent the message, unless the
-       * provider's id is known.
+       * True if the event contains tags, but not the tag of Postrider. Another program sent the message, unless this
+       * installation has stored the provider's id of the message.
        */
       readonly mayBeOtherProgram: boolean;
       readonly key: string;

@@ -87,20 +87,22 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
    */
   async function verifyChain(
     leaf: X509Certificate,
-    included: readonly X509Certificate[],
+    downloadedIssuers: readonly X509Certificate[],
   ): Promise<SnsCertificateResult> {
     let currentCertificate = leaf;
     for (let chainLength = 0; chainLength < MAX_CHAIN_LENGTH; chainLength += 1) {
       if (!isInValidityPeriod(currentCertificate)) return OUTSIDE_VALIDITY;
-      const child = currentCertificate;
+      const issuedCertificate = currentCertificate;
       const root = groupRootsBySubject()
-        .get(child.issuer)
-        ?.find((candidate) => isIssuerOf(candidate, child));
+        .get(issuedCertificate.issuer)
+        ?.find((candidate) => isIssuerOf(candidate, issuedCertificate));
       if (root !== undefined)
         return isInValidityPeriod(root) ? { kind: 'trusted', certificate: leaf } : OUTSIDE_VALIDITY;
-      const issuer = included.find((candidate) => isIssuerOf(candidate, child)) ?? (await fetchIssuer(child));
+      const issuer =
+        downloadedIssuers.find((candidate) => isIssuerOf(candidate, issuedCertificate)) ??
+        (await fetchIssuer(issuedCertificate));
       if (!(issuer instanceof X509Certificate)) return issuer;
-      if (!isIssuerOf(issuer, child)) break;
+      if (!isIssuerOf(issuer, issuedCertificate)) break;
       currentCertificate = issuer;
     }
     return NO_TRUSTED_ROOT;

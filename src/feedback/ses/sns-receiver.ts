@@ -65,7 +65,7 @@ export interface SnsReceiverParts {
 
 type ReceiverResponse = HttpResponse & { readonly refusal?: SnsRefusal };
 
-const RECORDED: ReceiverResponse = { status: 200, message: 'recorded' };
+const RECORDED_RESPONSE: ReceiverResponse = { status: 200, message: 'recorded' };
 
 /** Creates the receiver for the path `/ses`. */
 export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
@@ -91,7 +91,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
         return { status: 503, message: 'the body did not arrive in time', refusal: BROKEN_HTTP_REASON };
       case 'complete':
         return request.headers['x-amz-sns-rawmessage'] === 'true'
-          ? RAW_DELIVERY
+          ? RAW_DELIVERY_RESPONSE
           : readMessage(body.bytes.toString('utf8'), request);
     }
   }
@@ -151,11 +151,11 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
         return confirmSubscription(message);
       case 'UnsubscribeConfirmation':
         publishSubscription(`the subscription to ${message.topicArn} was deleted`);
-        return RECORDED;
+        return RECORDED_RESPONSE;
       case 'Notification': {
         const isFinal = now - message.at > LAST_RETRY_AGE_MS;
         if ((await recordSesEvent(message.message, { source: 'sns', now, isFinal }, recordReport)) !== 'not-yet')
-          return RECORDED;
+          return RECORDED_RESPONSE;
         return { status: 503, message: 'the outcome of the message is not recorded yet', refusal: 'not-settled' };
       }
     }
@@ -171,7 +171,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
       await response.body?.cancel();
       if (response.status !== 200) throw new Error(`${subscribeUrl.hostname} answered ${response.status}`);
       publishSubscription(`the subscription to ${topicArn} is confirmed`);
-      return RECORDED;
+      return RECORDED_RESPONSE;
     } catch (error) {
       onError('sns confirmation', error);
       return { status: 503, message: 'the subscription could not be confirmed', refusal: 'sns-confirmation' };
@@ -199,7 +199,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
   };
 }
 
-const RAW_DELIVERY: ReceiverResponse = {
+const RAW_DELIVERY_RESPONSE: ReceiverResponse = {
   status: 400,
   message: 'raw messages contain no signature; disable raw message delivery for this subscription',
   refusal: 'sns-broken',

@@ -108,8 +108,10 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
     const results = await Promise.all(messages.map((message) => processMessage(message)));
     const { DeleteMessageBatchCommand, ChangeMessageVisibilityBatchCommand } = await import('@aws-sdk/client-sqs');
     const listEntries = (resultKind: MessageResult['kind']) =>
-      messages.flatMap(({ ReceiptHandle }, n) =>
-        results[n]?.kind === resultKind && ReceiptHandle !== undefined ? [{ Id: String(n), ReceiptHandle }] : [],
+      messages.flatMap(({ ReceiptHandle }, index) =>
+        results[index]?.kind === resultKind && ReceiptHandle !== undefined
+          ? [{ Id: String(index), ReceiptHandle }]
+          : [],
       );
     const deleteEntries = listEntries('delete');
     // After a failed deletion the queue delivers the message again, and the store ignores the duplicate.
@@ -199,7 +201,7 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
         requestHandler: new NodeHttpHandler({ connectionTimeout: CONNECT_TIMEOUT_MS }),
       });
       client = sqs;
-      for (let n = 0; n < RECEIVER_COUNT; n += 1) receivers.push(runReceiver(sqs));
+      for (let receiverIndex = 0; receiverIndex < RECEIVER_COUNT; receiverIndex += 1) receivers.push(runReceiver(sqs));
     },
     async close() {
       stopController.abort();

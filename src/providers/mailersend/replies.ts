@@ -7,7 +7,7 @@ export const MAILERSEND_REPLIES: readonly RelayReply[] = [
   {
     name: 'too many messages on one connection',
     codes: [421],
-    // A new connection accepts further messages, so the circuit breaker stays closed.
+    // The relay accepts further messages on a new connection, so the circuit breaker stays closed.
     phrases: ['service not available'],
     result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
     stages: ['mail', 'rcpt', 'data', 'content'],

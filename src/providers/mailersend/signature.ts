@@ -19,8 +19,8 @@ export function authenticateBySignature(
 ): AuthenticationResult {
   const { signature } = headers;
   if (signature === undefined) return createRefusal('the request has no Signature header field');
-  const given = signature.trim().toLowerCase();
-  return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, given))
+  const normalizedSignature = signature.trim().toLowerCase();
+  return matchesAny(secrets, (secret) => isHexHmacSha256(secret, body, normalizedSignature))
     ? AUTHENTICATED
     : createRefusal('the signature is invalid');
 }

@@ -26,7 +26,7 @@ import {
 import { createEventReader } from '../event-shape.ts';
 import { findRow, getMember, type Json, parseJson, toId, toObject, toText } from '../json.ts';
 import type { EventFormat } from '../provider.ts';
-import { type FormFields, findLast, isForm, readForm } from './form.ts';
+import { type FormFields, findLastField, isForm, readForm } from './form.ts';
 import { readLegacyEvent } from './legacy.ts';
 import { findListReasonByCode, formatReply, isTooOld } from './reply.ts';
 
@@ -82,7 +82,10 @@ const readEvent = createEventReader({
 interface SignedBody {
   readonly timestamp: string;
   readonly token: string;
-  /** The signatures by the key of the account and by the key of the parent account, in lower case. */
+  /**
+   * The signature made with the key of the account and the signature made with the key of the parent account, in lower
+   * case.
+   */
   readonly signatures: readonly string[];
   /** The event of a webhook, or the fields of a legacy webhook. */
   readonly content:
@@ -170,8 +173,8 @@ function authenticateMailgun(request: ProviderRequest, keys: readonly string[], 
     return matchesAny(signatures, (signature) => equalsInConstantTime(expectedSignature, signature));
   });
   if (!isSigned) return createRefusal('the signature is invalid');
-  const age = now - Number(timestamp) * 1000;
-  return age > MAX_AGE_MS || age < -MAX_FUTURE_MS
+  const ageMs = now - Number(timestamp) * 1000;
+  return ageMs > MAX_AGE_MS || ageMs < -MAX_FUTURE_MS
     ? createRefusal('the timestamp is too old or in the future')
     : AUTHENTICATED;
 }
@@ -193,7 +196,7 @@ function parseSignedBody({ headers, body }: ProviderRequest): SignedBody | null 
   const contentType = headers['content-type'] ?? '';
   if (isForm(contentType)) {
     const fields = readForm(contentType, body);
-    const members = Object.fromEntries(SIGNATURE_MEMBERS.map((name) => [name, findLast(fields, name)]));
+    const members = Object.fromEntries(SIGNATURE_MEMBERS.map((name) => [name, findLastField(fields, name)]));
     return createSignedBody(members, { kind: 'form', fields });
   }
   const json = body.length > MAX_JSON_BYTES ? null : toObject(parseJson(body));

@@ -34,37 +34,37 @@ export function readForm(contentType: string, body: Buffer): FormFields {
 }
 
 /** Returns the value of the last field with this name, or null. */
-export function findLast(fields: FormFields, name: string): string | null {
+export function findLastField(fields: FormFields, name: string): string | null {
   return fields.findLast(([other]) => other === name)?.[1] ?? null;
 }
 
 function findBoundary(contentType: string): string | null {
-  const at = contentType.toLowerCase().indexOf('boundary=');
-  if (at < 0) return null;
-  const value = contentType.slice(at + 'boundary='.length);
+  const labelIndex = contentType.toLowerCase().indexOf('boundary=');
+  if (labelIndex < 0) return null;
+  const value = contentType.slice(labelIndex + 'boundary='.length);
   const boundary = value.startsWith('"') ? value.slice(1).split('"', 1)[0] : value.split(';', 1)[0]?.trim();
   return boundary === undefined || boundary === '' || boundary.length > MAX_BOUNDARY_LENGTH ? null : boundary;
 }
 
 function readParts(body: Buffer, delimiter: string): FormFields {
   const fields: [string, string][] = [];
-  let at = body.indexOf(delimiter);
-  for (let count = 0; at >= 0 && count < MAX_PARTS; count += 1) {
-    const start = at + delimiter.length;
-    const next = body.indexOf(`${LINE_END}${delimiter}`, start);
-    if (next < 0) break;
-    const part = body.subarray(start, next);
+  let delimiterIndex = body.indexOf(delimiter);
+  for (let partCount = 0; delimiterIndex >= 0 && partCount < MAX_PARTS; partCount += 1) {
+    const partStart = delimiterIndex + delimiter.length;
+    const partEnd = body.indexOf(`${LINE_END}${delimiter}`, partStart);
+    if (partEnd < 0) break;
+    const part = body.subarray(partStart, partEnd);
     const headerEnd = part.subarray(0, MAX_HEADER_BYTES).indexOf(HEADER_END);
-    const name = headerEnd < 0 ? null : findName(part.toString('utf8', 0, headerEnd));
+    const name = headerEnd < 0 ? null : findFieldName(part.toString('utf8', 0, headerEnd));
     if (name !== null) fields.push([name, part.toString('utf8', headerEnd + HEADER_END.length)]);
-    at = next + LINE_END.length;
+    delimiterIndex = partEnd + LINE_END.length;
   }
   return fields;
 }
 
 /** Returns the field name of a part. Returns null if the part is a file or has no name. */
-function findName(header: string): string | null {
+function findFieldName(header: string): string | null {
   if (header.toLowerCase().includes('filename')) return null;
-  const at = header.indexOf('name="');
-  return at < 0 ? null : (header.slice(at + 'name="'.length).split('"', 1)[0] ?? null);
+  const nameIndex = header.indexOf('name="');
+  return nameIndex < 0 ? null : (header.slice(nameIndex + 'name="'.length).split('"', 1)[0] ?? null);
 }

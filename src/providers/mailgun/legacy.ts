@@ -7,7 +7,7 @@ import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import type { MemberResult } from '../batch.ts';
 import { createEventReader } from '../event-shape.ts';
 import { type Json, parseJson, toList, toText } from '../json.ts';
-import { type FormFields, findLast } from './form.ts';
+import { type FormFields, findLastField } from './form.ts';
 import { findListReasonByCode, formatReply } from './reply.ts';
 
 const MAX_HEADERS_LENGTH = 256 * 1024;
@@ -52,7 +52,7 @@ const readEvent = createEventReader({
  * the last applies, because it belongs to the signature.
  */
 export function readLegacyEvent(fields: FormFields): MemberResult {
-  return readEvent({ ...Object.fromEntries(fields.toReversed()), timestamp: findLast(fields, 'timestamp') });
+  return readEvent({ ...Object.fromEntries(fields.toReversed()), timestamp: findLastField(fields, 'timestamp') });
 }
 
 /**

@@ -10,7 +10,7 @@ const LIST_REASONS = new Map<number, ProviderListReason>([
 ]);
 
 /** The code for a message that was not delivered within the retry period of Mailgun. The code is not documented. */
-const TOO_OLD = 602;
+const TOO_OLD_CODE = 602;
 
 /**
  * Returns the reason for the entry on a suppression list, or undefined if the code does not mean that the recipient is on
@@ -21,7 +21,7 @@ export function findListReasonByCode(code: unknown): ProviderListReason | undefi
 }
 
 export function isTooOld(code: unknown): boolean {
-  return toNumber(code) === TOO_OLD;
+  return toNumber(code) === TOO_OLD_CODE;
 }
 
 /** Returns the reply text, preceded by its SMTP reply code. A code that is not an SMTP reply code is omitted. */

@@ -25,10 +25,15 @@ const LIST_ERRORS: Readonly<Record<string, ProviderListReason>> = {
 };
 
 /** Errors of a blocked message that Mailjet or the receiving server refused because of its content or its sender. */
-const REFUSALS: ReadonlySet<string> = new Set(['sender blocked', 'content blocked', 'policy issue', 'spam preblocked']);
+const REFUSAL_ERRORS: ReadonlySet<string> = new Set([
+  'sender blocked',
+  'content blocked',
+  'policy issue',
+  'spam preblocked',
+]);
 
 /** A temporary error, after which Mailjet attempts the delivery again. */
-const GREYLISTED = 'greylisted';
+const GREYLISTING_ERROR = 'greylisted';
 
 const readMailjetEvent = createEventReader({
   sources: {
@@ -104,15 +109,15 @@ export const MAILJET_EVENTS: EventFormat = {
 function decideBounceMeaning(event: Json): EventMeaning {
   const isHard = toBoolean(event.hard_bounce);
   if (isHard === true) return 'hard';
-  if (readError(event) === GREYLISTED) return 'deferred';
+  if (readError(event) === GREYLISTING_ERROR) return 'deferred';
   return isHard === false ? 'soft' : 'by-text';
 }
 
 function decideBlockedMeaning(event: Json): EventMeaning {
   const error = readError(event);
-  if (error === GREYLISTED) return 'deferred';
+  if (error === GREYLISTING_ERROR) return 'deferred';
   if (findRow(LIST_ERRORS, error) !== undefined) return 'provider-suppressed';
-  return REFUSALS.has(error) ? 'block' : 'soft';
+  return REFUSAL_ERRORS.has(error) ? 'block' : 'soft';
 }
 
 function readError({ error }: Json): string {

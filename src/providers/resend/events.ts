@@ -137,14 +137,14 @@ function decideBounceMeaning(event: Json): EventMeaning {
   if (LIST_SUB_TYPES.includes(toText(bounce?.subType))) return 'provider-suppressed';
   const type = toText(bounce?.type);
   return type === null
-    ? decideOldBounceMeaning(toText(bounce?.message) ?? '')
+    ? decideUntypedBounceMeaning(toText(bounce?.message) ?? '')
     : (findRow(BOUNCE_TYPES, type) ?? 'by-text');
 }
 
 /**
  * Returns the meaning of a bounce without `bounce.type`. Only a fixed sentence in `bounce.message` reports its class.
  */
-function decideOldBounceMeaning(message: string): EventMeaning {
+function decideUntypedBounceMeaning(message: string): EventMeaning {
   if (message.includes('suppressed sending')) return 'provider-suppressed';
   return message.includes('hard bounce') ? 'hard' : 'by-text';
 }

@@ -41,10 +41,10 @@ export function authenticateBySvix(
   if (id === undefined || timestamp === undefined || signatures === undefined)
     return createRefusal('the request lacks one of the header fields svix-id, svix-timestamp and svix-signature');
   const content = Buffer.concat([Buffer.from(`${id}.${timestamp}.`), body]);
-  const given = signatures.split(' ');
+  const requestSignatures = signatures.split(' ');
   const isSigned = matchesAny(keys, (key) => {
     const expectedSignature = `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
-    return matchesAny(given, (signature) => equalsInConstantTime(expectedSignature, signature));
+    return matchesAny(requestSignatures, (signature) => equalsInConstantTime(expectedSignature, signature));
   });
   if (!isSigned) return createRefusal('the signature is invalid');
   const seconds = toNumber(timestamp);

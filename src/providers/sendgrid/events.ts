@@ -47,7 +47,7 @@ const LIST_REASONS: Readonly<Record<string, ProviderListReason>> = {
 };
 
 /** The value of `reason`, in lower case, of a message that was dropped because of its content. */
-const SPAM_CONTENT = 'spam content';
+const SPAM_CONTENT_REASON = 'spam content';
 
 const readSendgridEvent = createEventReader({
   sources: {
@@ -132,10 +132,10 @@ export const SENDGRID_EVENTS: EventFormat = {
 };
 
 function parseVerificationKey(text: string): ParsedSecret<PublicKey> {
-  const parsed = parsePublicKey(text, 'ec');
-  return parsed.ok && parsed.secret.asymmetricKeyDetails?.namedCurve !== 'prime256v1'
+  const parsedKey = parsePublicKey(text, 'ec');
+  return parsedKey.ok && parsedKey.secret.asymmetricKeyDetails?.namedCurve !== 'prime256v1'
     ? { ok: false, fault: 'the key is not on the curve P-256; copy the verification key of the Event Webhook' }
-    : parsed;
+    : parsedKey;
 }
 
 /**
@@ -162,7 +162,7 @@ function authenticateSendgrid(
 /** Returns the meaning of a dropped message. A reason that is not documented suppresses no recipient. */
 function decideDropMeaning(event: Json): EventMeaning {
   if (findListReasonOfEvent(event) !== undefined) return 'provider-suppressed';
-  return readDropReason(event) === SPAM_CONTENT ? 'block' : 'soft';
+  return readDropReason(event) === SPAM_CONTENT_REASON ? 'block' : 'soft';
 }
 
 function findListReasonOfEvent(event: Json): ProviderListReason | undefined {

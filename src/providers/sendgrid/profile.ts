@@ -13,7 +13,8 @@ export const SENDGRID_RELAY: RelayProfile = {
   keepsEnvelopeSender: null,
   maxMessageBytes: 30 * 1024 * 1024,
   spf: null,
-  // At most 10,000 connections from one server and 5,000 messages per connection, which is more than the limits for all relays.
+  // SendGrid documents at most 10,000 connections from one server and 5,000 messages per connection. Both numbers
+  // exceed the limits for all relays.
   connections: null,
   messagesPerConnection: null,
   replies: SENDGRID_REPLIES,

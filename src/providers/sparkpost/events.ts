@@ -47,7 +47,7 @@ const SENDER_FAULTS: readonly string[] = ['sending domain', 'sending limit', 're
 /**
  * The types of a feedback report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write an underscore.
  */
-const NOT_SPAM: ReadonlySet<string> = new Set(['not-spam', 'not_spam']);
+const COMPLAINT_WITHDRAWAL_TYPES: ReadonlySet<string> = new Set(['not-spam', 'not_spam']);
 
 /** The class of messages that SparkPost received for the account. */
 const INBOUND_CLASS = 'relay_message';
@@ -78,7 +78,8 @@ const readEvent = createEventReader({
   meanings: {
     bounce: decideBounceMeaning,
     out_of_band: decideBounceMeaning,
-    spam_complaint: ({ fbtype }) => (NOT_SPAM.has(toText(fbtype)?.toLowerCase() ?? '') ? 'ignored' : 'complaint'),
+    spam_complaint: ({ fbtype }) =>
+      COMPLAINT_WITHDRAWAL_TYPES.has(toText(fbtype)?.toLowerCase() ?? '') ? 'ignored' : 'complaint',
     policy_rejection: decideRejectionMeaning,
     generation_rejection: decideRejectionMeaning,
     delivery: 'delivered',

@@ -86,7 +86,7 @@ export function prepareNodes(
         const before = lockedRow === undefined ? startRunningTime(now) : rows.toRunningTime(lockedRow);
         const runningTime = advanceRunningTime(before, now, Math.ceil(elapsedMs));
         await transaction.query(WRITE_RUNNING_TIME, [
-          runningTime.ranMs,
+          runningTime.runningMs,
           runningTime.seenAt,
           JSON.stringify(runningTime.segments),
         ]);

@@ -452,7 +452,7 @@ export function toTokenBucket(row: Row): TokenBucket {
 /** Converts the row of `running_time`. */
 export function toRunningTime(row: Row): RunningTime {
   return {
-    ranMs: readInteger(row, 'ran_ms'),
+    runningMs: readInteger(row, 'ran_ms'),
     seenAt: readInteger(row, 'seen_at'),
     segments: parseJson<readonly ClockSegment[]>('stretches', readText(row, 'stretches')),
   };

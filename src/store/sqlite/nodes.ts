@@ -45,7 +45,7 @@ export function prepareNodes(database: DatabaseSync) {
       const row = readTime.get();
       const before = row === undefined ? startRunningTime(now) : rows.toRunningTime(row);
       const time = advanceRunningTime(before, now, Math.ceil(elapsedMs));
-      writeTime.run(time.ranMs, time.seenAt, JSON.stringify(time.segments));
+      writeTime.run(time.runningMs, time.seenAt, JSON.stringify(time.segments));
       return time;
     },
     recordHeartbeat(

@@ -214,7 +214,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect(rig.clock.now()).toBeGreaterThan(NOTIFIER_START);
   });
 
-  test('a request about 10,000 problems has fewer than 20,000 bytes and contains the number of all problems', async () => {
+  test('a request about 10,000 problems is smaller than 20,000 bytes and contains the number of all problems', async () => {
     const { rig } = await createRig([HTTPS_TARGET, MAIL_TARGET]);
     rig.startNode('a');
     rig.items = Array.from({ length: 10_000 }, (_, n) => createAttention('account-locked', `account-${n}`));
