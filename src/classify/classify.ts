@@ -1,7 +1,7 @@
 /**
  * Classifies a reply of the next hop as an outcome. rules.ts contains the rules for the replies of known servers, as
- * data. The rules of the relay of a provider (src/providers) precede them. This module applies the first matching rule, or a
- * default if no rule matches.
+ * data. If the next hop is the relay of a provider, the rules of this provider (src/providers) precede them. This
+ * module applies the first matching rule, or a default if no rule matches.
  *
  * Guarantees: the functions are pure, and their cost is linear in the length of the text. A reply with a 4yz, malformed or
  * missing code never bounces a message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is

@@ -1,9 +1,10 @@
 /**
  * Determines the class and the category of a failed attempt (model/failure.ts). The classification of bounce messages
- * uses the same function for the replies in them.
+ * uses the same function for the replies that they contain.
  *
- * Guarantees: the functions are pure. The class is `hard` if and only if the attempt suppresses its recipient, or if it
- * is a simulated bounce. The mailbox simulator suppresses no recipient, and its bounce has the class of a real bounce.
+ * Guarantees: the functions are pure. The class is `hard` for an attempt that suppresses its recipient and for a
+ * simulated bounce, and for no other attempt. The mailbox simulator suppresses no recipient, but its bounces have the
+ * class of real bounces.
  */
 import type { Failure, FailureCategory } from '../model/failure.ts';
 import type { HistoryEntry } from '../model/message.ts';

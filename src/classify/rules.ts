@@ -1,8 +1,8 @@
 /**
- * Rules for the replies of mail servers and providers, as data. The first matching rule decides. The order is: rules
- * about the configuration of this service, about recipients and domains with phrases that also occur in other
- * replies, about the reputation of this service, temporary failures, the message, the mailbox, sender and policy, and
- * protocol errors.
+ * Rules for the replies of mail servers and providers, as data. The first matching rule decides. The rules are in the
+ * order of their subjects: the configuration of this service; recipients and domains, if the phrases also occur in
+ * other replies; the reputation of this service; temporary failures; the message; the mailbox; the sender and the
+ * policy of the server; protocol errors.
  *
  * Phrases are in lower case and match whole words of the reply text. A phrase that ends with `*` also matches longer
  * words: `greylist*` matches `greylisted`. A rule with a permanent result applies only if the reply code and the
@@ -281,7 +281,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'sign-in required, by text',
+    name: 'sign-in required, according to the text',
     stages: STAGES_BEFORE_CONTENT,
     phrases: [
       'authentication required',
@@ -341,7 +341,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'no reverse DNS name, by code',
+    name: 'no reverse DNS name, according to the code',
     enhancedCodes: ['5.7.25'],
     result: CONFIGURATION_FAULT,
     samples: ['content 550 5.7.25 See the guidelines for senders'],
@@ -407,7 +407,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'sender fails authentication, by text',
+    name: 'sender fails authentication, according to the text',
     stages: ['mail', 'rcpt', 'data', 'content'],
     phrases: ['dmarc*', 'spf check*', 'spf fail*', 'fails spf*', 'failed spf*', 'dkim*', 'sender policy framework*'],
     result: SENDER_CONFIGURATION_FAULT,
@@ -461,8 +461,8 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    // The reply of Sendmail contains the domain of the lookup. DNS answered that the domain does not exist.
-    name: 'recipient’s domain does not exist, by the reply of Sendmail',
+    // The reply of Sendmail contains the domain that was looked up. DNS answered that the domain does not exist.
+    name: 'recipient’s domain does not exist, according to the reply of Sendmail',
     stages: MAILBOX_STAGES,
     codes: [550, 553, 554],
     enhancedCodes: ['', '5.1.2', '5.4.4'],
@@ -491,7 +491,7 @@ export const RULES: readonly ReplyRule[] = [
   },
   {
     // The code of Microsoft 365 for a domain that does not exist. Its text contains the word DNS.
-    name: 'recipient’s domain does not exist, by the code of Microsoft 365',
+    name: 'recipient’s domain does not exist, according to the code of Microsoft 365',
     stages: MAILBOX_STAGES,
     codes: [550, 554],
     enhancedCodes: ['5.4.310'],
@@ -518,7 +518,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'recipient’s domain accepts no mail, by code',
+    name: 'recipient’s domain accepts no mail, according to the code',
     stages: MAILBOX_STAGES,
     codes: [550, 551, 553, 554, 556],
     enhancedCodes: ['5.1.2'],
@@ -528,7 +528,7 @@ export const RULES: readonly ReplyRule[] = [
     samples: ['rcpt 550 5.1.2 Bad destination system: a@b.example'],
   },
   {
-    name: 'recipient’s domain accepts no mail, by reply code',
+    name: 'recipient’s domain accepts no mail, according to the reply code',
     stages: ['rcpt'],
     codes: [556],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.1.10'],
@@ -652,7 +652,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'mailbox full, temporary reply, by code',
+    name: 'mailbox full, temporary reply, according to the code',
     stages: MESSAGE_STAGES,
     codes: [421, 450, 451, 452],
     enhancedCodes: ['4.2.2'],
@@ -760,7 +760,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'message too large, by code',
+    name: 'message too large, according to the code',
     stages: ['mail', 'rcpt', 'data', 'content'],
     enhancedCodes: ['5.3.4', '5.2.3'],
     result: { kind: 'permanent', reason: 'size', suppress: false },
@@ -790,7 +790,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'content refused, by code',
+    name: 'content refused, according to the code',
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.6.'],
     result: { kind: 'permanent', reason: 'content', suppress: false },
@@ -811,14 +811,14 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'mailbox full, by code',
+    name: 'mailbox full, according to the code',
     stages: MESSAGE_STAGES,
     enhancedCodes: ['5.2.2'],
     result: { kind: 'permanent', reason: 'mailbox-full', suppress: false },
     samples: ['rcpt 550 5.2.2 Cannot store this message'],
   },
   {
-    name: 'no such recipient, by code',
+    name: 'no such recipient, according to the code',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.1.1', '5.1.2', '5.1.3', '5.1.6', '5.1.10'],
     exceptPhrases: OTHER_CAUSE_PHRASES,
@@ -833,7 +833,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'mailbox disabled, by code',
+    name: 'mailbox disabled, according to the code',
     stages: MAILBOX_STAGES,
     enhancedCodes: ['5.2.1'],
     exceptPhrases: OTHER_CAUSE_PHRASES,
@@ -864,7 +864,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'no such recipient, by text',
+    name: 'no such recipient, according to the text',
     stages: MAILBOX_STAGES,
     codes: [550, 551, 552, 553, 554],
     enhancedCodes: ['', '5.0.0', '5.1.0', '5.2.0', '5.3.0', '5.5.0'],
@@ -926,7 +926,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'mailbox disabled, by text',
+    name: 'mailbox disabled, according to the text',
     stages: MAILBOX_STAGES,
     phrases: [
       'account is disabled',
@@ -1012,7 +1012,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'sender refused, by code',
+    name: 'sender refused, according to the code',
     stages: ['mail', 'rcpt', 'content'],
     enhancedCodes: ['5.1.7', '5.1.8'],
     result: { kind: 'permanent', reason: 'sender-refused', suppress: false },
@@ -1031,7 +1031,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'policy, by text',
+    name: 'policy, according to the text',
     stages: MESSAGE_STAGES,
     phrases: ['policy', 'administrative prohibition', 'rejected due to', 'access denied'],
     result: { kind: 'permanent', reason: 'policy', suppress: false },

@@ -5,11 +5,12 @@
 import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
 /**
- * Offset from the relay that causes a warning. A greeting has a resolution of one second and is delayed by the network.
+ * Offset from the relay that causes a warning. The time in a greeting has a resolution of one second, and the network
+ * delays the greeting.
  */
 const RELAY_WARNING_MS = 30_000;
 /**
- * Offset from the relay that causes a failure. With this offset or more, other systems refuse signatures, expiry times
+ * Offset from the relay that causes a failure. At or above this offset, other systems refuse signatures, expiry times
  * and tokens.
  */
 const RELAY_FAILURE_MS = 300_000;
@@ -43,13 +44,13 @@ const OBSERVATION_MS = 1_000;
 
 export async function checkClock(parts: ClockParts): Promise<readonly Finding[]> {
   const { now, monotonic, wait, newestAcceptedAt, readFileSystemTime, greeting } = parts;
-  const start = { wall: now(), monotonic: monotonic() };
+  const startTimes = { wall: now(), monotonic: monotonic() };
   const [receivedGreeting, fileOffsetMs] = await Promise.all([
     greeting,
     readFileOffsetMs(now, readFileSystemTime),
     wait(OBSERVATION_MS),
   ]);
-  const stepMs = now() - start.wall - (monotonic() - start.monotonic);
+  const stepMs = now() - startTimes.wall - (monotonic() - startTimes.monotonic);
   const relayTimeMs = receivedGreeting === null ? null : parseGreetingTime(receivedGreeting.text);
   const relayOffsetMs = relayTimeMs === null || receivedGreeting === null ? null : relayTimeMs - receivedGreeting.at;
 

@@ -26,7 +26,7 @@ export interface DatabaseParts {
   readonly readDiskSpace: (() => Promise<{ readonly freeBytes: number; readonly totalBytes: number }>) | null;
   /** The state of the standby of a database server. */
   readonly standby?: Standby | null;
-  /** Settings of the database server with which messages can be lost, one line each. */
+  /** Settings of the database server that can cause the loss of messages, one line each. */
   readonly warnings?: readonly string[];
 }
 

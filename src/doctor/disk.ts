@@ -32,8 +32,8 @@ export async function readFileSystemTime(folder: string): Promise<number | null>
 }
 
 /**
- * Returns null when a file can be created in the Maildir `path`, or in the folder where it will be created. Otherwise returns
- * the error code.
+ * Returns null when a file can be created in the Maildir `path`, or in the folder in which the Maildir will be created.
+ * Otherwise returns the error code.
  */
 export async function findMaildirFault(path: string): Promise<string | null> {
   const folder = findExistingFolder(existsSync(join(path, 'tmp')) ? join(path, 'tmp') : path);

@@ -16,7 +16,7 @@ export interface Finding {
 
 export interface Check {
   readonly name: string;
-  /** The result of the check after a timeout. `warning` when a timeout does not indicate a problem. */
+  /** The result of the check after a timeout. `warning` if a timeout does not prove a fault. */
   readonly onTimeout: 'warning' | 'failure';
   /** Runs the check and resolves to its findings. A rejection becomes a finding with the result `failure`. */
   run(): Promise<readonly Finding[]>;

@@ -32,8 +32,8 @@ export interface Installation {
    */
   findMissingDatabase(): Promise<DatabaseParts['openResult'] | null>;
   /**
-   * Returns the settings of the database server with which messages can be lost, one line each, and the state of its
-   * standby. Returns no lines when the server is unavailable.
+   * Returns the settings of the database server that can cause the loss of messages, one line each, and the state of
+   * its standby. Returns no lines when the server is unavailable.
    */
   readDatabaseWarnings(): Promise<{ readonly lines: readonly string[]; readonly standby: Standby | null }>;
   /**

@@ -1,6 +1,7 @@
 /**
- * Runs the loop test of `postrider doctor --loop`: sends a message to a recipient that bounces or complains, and waits for the
- * feedback report. Each test sends one message. A test does not change a reputation or a suppression list.
+ * Runs the loop test of `postrider doctor --loop`: sends a message to a recipient that bounces or complains, and waits
+ * for the feedback report. Each test sends one message. A test affects neither the reputation of the account nor a
+ * suppression list.
  */
 import type { Clock } from '../clock.ts';
 import type { StoredMessage } from '../model/message.ts';

@@ -31,7 +31,7 @@ export function checkNotifications({ now, senderFault, targets }: NotificationFa
     return [createOkFinding('notifications', detail)];
   }
   const hasHttps = targets.some(({ target }) => target.kind === 'https');
-  const onlyMail = hasHttps
+  const mailOnlyFindings = hasHttps
     ? []
     : [
         createWarning(
@@ -40,7 +40,7 @@ export function checkNotifications({ now, senderFault, targets }: NotificationFa
           'add an https target to POSTRIDER_NOTIFY',
         ),
       ];
-  return [...onlyMail, ...targets.map((facts) => checkTarget(facts, senderFault, now))];
+  return [...mailOnlyFindings, ...targets.map((facts) => checkTarget(facts, senderFault, now))];
 }
 
 function checkTarget(
@@ -60,16 +60,17 @@ function checkTarget(
       'the address is on a suppression list, so it receives no notification',
       `correct the mailbox, then remove the address: \`postrider suppression show ${getAddress(target)}\` shows the lists that contain it`,
     );
-  const last = notifications.find(({ attemptedAt }) => attemptedAt !== null) ?? null;
+  const attemptedNotification = notifications.find(({ attemptedAt }) => attemptedAt !== null) ?? null;
   const deliveredNotification = notifications.find(({ status }) => status === 'delivered') ?? null;
-  const lastDelivery =
+  const lastDeliveryText =
     deliveredNotification === null
       ? 'no notification has been delivered yet'
       : `the last notification was delivered ${formatSpan(now - (deliveredNotification.attemptedAt ?? now))} ago`;
-  if (last !== null && last.error !== null) {
-    const ago = formatSpan(now - (last.attemptedAt ?? now));
-    const next = last.status === 'failed' ? 'no attempt follows' : 'another attempt follows';
-    const detail = `the last attempt failed ${ago} ago: ${shortenText(last.error, MAX_ERROR_LENGTH)} (${next}); ${lastDelivery}`;
+  if (attemptedNotification !== null && attemptedNotification.error !== null) {
+    const agoText = formatSpan(now - (attemptedNotification.attemptedAt ?? now));
+    const nextAttemptText =
+      attemptedNotification.status === 'failed' ? 'no attempt follows' : 'another attempt follows';
+    const detail = `the last attempt failed ${agoText} ago: ${shortenText(attemptedNotification.error, MAX_ERROR_LENGTH)} (${nextAttemptText}); ${lastDeliveryText}`;
     const remedy =
       target.kind === 'https'
         ? 'check that the URL is reachable from every node, and that the receiver uses POSTRIDER_NOTIFY_SECRET'
@@ -86,7 +87,7 @@ function checkTarget(
       `the message of the last notification is ${messageState}`,
       `run \`postrider message explain ${deliveredNotification.messageId}\``,
     );
-  return createOkFinding(check, lastDelivery);
+  return createOkFinding(check, lastDeliveryText);
 }
 
 function isUndelivered(state: string | null, { attemptedAt }: StoredNotification, now: number): boolean {

@@ -36,16 +36,17 @@ const MANUAL = 'docs/providers.md';
 const UNMATCHED_SUFFIX = formatUnmatchedReason('');
 
 /**
- * Returns, for each reason, the number of reports and requests that the live nodes refused, and the time of the last refusal.
- * `own` is the status of this process, which is newer than its entry in `nodes`. For a command, `own` is null.
+ * Returns, for each reason, the number of reports and requests that the live nodes refused, and the time of the last
+ * refusal. `ownStatus` is the status of this process, which is newer than its entry in `nodes`. For a command,
+ * `ownStatus` is null.
  */
 export function sumRefusedReports(
   nodes: readonly Pick<NodeStatus, 'name' | 'isAlive' | 'refusedReports'>[],
-  own: Pick<RuntimeStatus, 'node' | 'refusedReports'> | null,
+  ownStatus: Pick<RuntimeStatus, 'node' | 'refusedReports'> | null,
 ): readonly RefusedReports[] {
-  const otherNodes = nodes.filter(({ name, isAlive }) => isAlive && name !== own?.node);
+  const otherNodes = nodes.filter(({ name, isAlive }) => isAlive && name !== ownStatus?.node);
   const sums = new Map<string, RefusedReports>();
-  for (const { refusedReports } of own === null ? otherNodes : [own, ...otherNodes])
+  for (const { refusedReports } of ownStatus === null ? otherNodes : [ownStatus, ...otherNodes])
     for (const { reason, count, lastAt } of refusedReports) {
       const sum = sums.get(reason) ?? { count: 0, lastAt };
       sums.set(reason, { reason, count: sum.count + count, lastAt: Math.max(sum.lastAt, lastAt) });
@@ -57,14 +58,14 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   const { provider, isRelay, isSetUp, hasFeedbackRole, feedbackUrl, lastEventAt, now } = parts;
   const { name, title, relay } = provider;
   const check = `events ${name}`;
-  const last =
+  const lastEventText =
     lastEventAt === null
       ? `no event of ${title} is recorded`
       : `the last event of ${title} was recorded ${formatSpan(Math.max(0, now - lastEventAt))} ago`;
   if (!isSetUp) {
     if (isRelay && relay?.keepsEnvelopeSender === true)
       return createOkFinding(check, `not needed: the relay of ${title} does not change the envelope sender`);
-    if (!hasFeedbackRole && lastEventAt !== null) return createOkFinding(check, `${last}, by another node`);
+    if (!hasFeedbackRole && lastEventAt !== null) return createOkFinding(check, `${lastEventText}, by another node`);
     const cause =
       relay?.keepsEnvelopeSender === false ? 'replaces the envelope sender' : 'may replace the envelope sender';
     return createWarning(
@@ -76,7 +77,13 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${getEventsPath(provider)}`;
   const refusals = describeRefusals(parts);
   const unmatched = describeUnmatched(parts);
-  const detail = [last, unmatched, refusals?.text ?? null, describeUnknownPaths(parts), describeBrokenHttp(parts)]
+  const detail = [
+    lastEventText,
+    unmatched,
+    refusals?.text ?? null,
+    describeUnknownPaths(parts),
+    describeBrokenHttp(parts),
+  ]
     .filter((text) => text !== null)
     .join('; ');
   if (refusals?.isLatest === true)
@@ -154,7 +161,7 @@ function describeRefusals({
   const count = providerRefusals.reduce((sum, entry) => sum + entry.count, 0);
   const reasons = providerRefusals.map((entry) => `${entry.reason} ${entry.count}`).join(', ');
   const noun = count === 1 ? 'one request was' : `${count} requests were`;
-  const lastRefusal = providerRefusals.reduce((last, entry) => (entry.lastAt > last.lastAt ? entry : last));
+  const lastRefusal = providerRefusals.reduce((latest, entry) => (entry.lastAt > latest.lastAt ? entry : latest));
   return {
     text: `${noun} refused since the start of the nodes (${reasons})`,
     isLatest: lastEventAt === null || lastRefusal.lastAt > lastEventAt,

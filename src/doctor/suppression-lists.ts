@@ -28,13 +28,13 @@ const CHECK = 'suppression lists';
 /** The minimum time between the starts of two requests. */
 const PAGE_INTERVAL_MS = 1_000;
 const MAX_PAGES = 12;
-/** The time after which no further page of Amazon SES is read. */
+/** The time after which no further page of the list of Amazon SES is read. */
 const MAX_READ_MS = 12_000;
-/** The time after which no further page of Postrider is read. */
+/** The time after which no further page of the lists of Postrider is read. */
 const MAX_OWN_READ_MS = 5_000;
 const MAX_EXAMPLES = 3;
 
-/** The differences in one direction: their number and the first entries. */
+/** The entries that only one of the two sides contains: their number and the first of them. */
 interface Difference {
   count: number;
   readonly examples: string[];
@@ -141,7 +141,10 @@ interface OwnEntries {
   readonly isComplete: boolean;
 }
 
-/** Finds the entries of Postrider that Amazon SES would have added to its list, and that its list does not contain. */
+/**
+ * Finds the entries of Postrider that the list of Amazon SES does not contain, although Amazon SES adds addresses for
+ * the same reasons.
+ */
 async function findOnlyInPostrider(
   { readOwnPages, clock }: SuppressionListsParts,
   providerAddresses: ReadonlySet<string>,

@@ -1,8 +1,8 @@
 /**
  * Builds the subject and the text of notifications by mail. Pure.
  *
- * The texts of items may contain text of a next hop or of an operator. Control characters are replaced, so that the
- * subject is one line and a text adds no line to an item.
+ * The text of an item may contain text that a next hop or an operator wrote. Control characters are replaced, so that
+ * the subject is one line and such text adds no line to the mail.
  */
 import { ATTENTION_CODES, getAttentionCommand } from '../model/attention.ts';
 import type { AttentionChange, MailPayload, NotifiedItem } from '../model/notification.ts';
@@ -14,8 +14,8 @@ const MAX_SUBJECT_TEXT_LENGTH = 120;
 const MAX_LISTED_ITEMS = 50;
 
 /**
- * Builds the mail of a change with at least one item. `operatorUrl` has no slash at its end. If `operatorUrl` is null,
- * the mail contains no links.
+ * Builds the mail about a change with at least one item. `operatorUrl` has no slash at its end. If `operatorUrl` is
+ * null, the mail contains no links.
  */
 export function buildNotificationMail(change: AttentionChange, operatorUrl: string | null): MailPayload {
   const { at, began, ended, ongoingCount } = change;

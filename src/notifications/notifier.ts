@@ -1,5 +1,5 @@
 /**
- * The notifications of one node: checks which items need attention, records the changes, and delivers the recorded
+ * Runs the notifications of one node: checks which items need attention, records the changes, and delivers the recorded
  * notifications.
  *
  * Guarantees: of several nodes, exactly one records each change, together with its notification for each target. A
@@ -116,14 +116,14 @@ export function startNotifier(parts: NotifierParts): Notifier {
   function runCheck(): void {
     outage.observe(readOutage());
     scheduleCheck(CHECK_INTERVAL_MS);
-    currentCheck ??= check()
+    currentCheck ??= checkAttention()
       .catch((error: unknown) => onError('check what needs attention', error))
       .then(() => {
         currentCheck = null;
       });
   }
 
-  async function check(): Promise<void> {
+  async function checkAttention(): Promise<void> {
     // A node that has not recorded the end of an outage yet does not wait for `MIN_CHECK_INTERVAL_MS`.
     const intervalMs = outage.hasUnrecordedEnd ? 0 : MIN_CHECK_INTERVAL_MS;
     const recordedCheck = await store.readAttentionCheck(clock.now(), intervalMs);
@@ -150,9 +150,9 @@ export function startNotifier(parts: NotifierParts): Notifier {
         ...{ type: 'notification.recorded', at: now, notificationId: record.notification.id },
         ...{ beganCount: notification.began.length, endedCount: notification.ended.length },
       });
-      claim();
+      claimDueNotifications();
     }
-    await purge(now);
+    await purgeNotifications(now);
   }
 
   function buildDeliveries(change: AttentionChange): { target: string; payload: string }[] {
@@ -167,7 +167,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
     });
   }
 
-  async function purge(now: number): Promise<void> {
+  async function purgeNotifications(now: number): Promise<void> {
     if (purgedAt !== null && Math.abs(now - purgedAt) < PURGE_INTERVAL_MS) return;
     purgedAt = now;
     while (
@@ -177,16 +177,16 @@ export function startNotifier(parts: NotifierParts): Notifier {
   }
 
   /** Leases due notifications for the targets without a running attempt. */
-  function claim(): void {
+  function claimDueNotifications(): void {
     cancelClaim();
     if (isStopping) return;
-    cancelClaim = clock.after(DELIVERY_POLL_MS, claim);
-    const free = targets.map(({ text }) => text).filter((text) => !inProgress.has(text));
-    if (isClaiming || free.length === 0) return;
+    cancelClaim = clock.after(DELIVERY_POLL_MS, claimDueNotifications);
+    const freeTargets = targets.map(({ text }) => text).filter((text) => !inProgress.has(text));
+    if (isClaiming || freeTargets.length === 0) return;
     isClaiming = true;
     const now = clock.now();
     void store
-      .claimNotifications(free, node, now + LEASE_MS, now)
+      .claimNotifications(freeTargets, node, now + LEASE_MS, now)
       .then(
         (leased) => {
           for (const notification of leased) startAttempt(notification);
@@ -206,7 +206,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
       .then(() => {
         inProgress.delete(notification.target);
         // More notifications may be due for this target.
-        claim();
+        claimDueNotifications();
       });
     inProgress.set(notification.target, attempt);
   }
@@ -245,7 +245,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
   }
 
   scheduleCheck(0);
-  claim();
+  claimDueNotifications();
   return {
     async stop(timeoutMs) {
       isStopping = true;

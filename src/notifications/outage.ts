@@ -72,7 +72,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
   let lastNotifiedAt: number | null = null;
   let sequence = 0;
 
-  function start(item: AttentionItem): Outage {
+  function startOutage(item: AttentionItem): Outage {
     return {
       ...{ startedAt: clock.now(), startedMonotonicMs: clock.monotonic(), item, notification: null },
       remainingAttempts: new Map(targets.map((target) => [target, MAX_ATTEMPTS])),
@@ -80,7 +80,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     };
   }
 
-  function notify(current: Outage): void {
+  function notifyTargets(current: Outage): void {
     const { startedAt: at, startedMonotonicMs, item } = current;
     if (clock.monotonic() - startedMonotonicMs < MIN_OUTAGE_MS) return;
     if (current.notification === null) {
@@ -91,10 +91,10 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
       const id = `ntf_${createHmac('sha256', getSecret()).update(name).digest('hex').slice(0, 32)}`;
       current.notification = { id, payload };
     }
-    for (const target of targets) void attempt(current, current.notification, target);
+    for (const target of targets) void attemptNotification(current, current.notification, target);
   }
 
-  async function attempt(
+  async function attemptNotification(
     current: Outage,
     notification: { readonly id: string; readonly payload: string },
     target: NotificationTarget,
@@ -122,8 +122,8 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
         if (outage !== null && (endedOutage?.isNotified !== true || outage.isNotified)) endedOutage = outage;
         outage = null;
       } else {
-        outage ??= start(item);
-        notify(outage);
+        outage ??= startOutage(item);
+        notifyTargets(outage);
       }
     },
     setSequence(recorded) {
@@ -131,8 +131,8 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     },
     addTo(check, now) {
       if (endedOutage === null || !endedOutage.isNotified) return check;
-      const key = getAttentionKey(endedOutage.item);
-      const recordedState = check.states.find((state) => getAttentionKey(state.item) === key);
+      const itemKey = getAttentionKey(endedOutage.item);
+      const recordedState = check.states.find((state) => getAttentionKey(state.item) === itemKey);
       // Another node has recorded the same outage.
       const isRecorded = recordedState !== undefined && (recordedState.announcedAt ?? 0) >= endedOutage.startedAt;
       if (isRecorded) return check;

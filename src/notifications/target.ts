@@ -60,7 +60,7 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
         case 'https':
           return await sendRequest(target.url, notification);
         case 'mail':
-          return await submitMail(target.address, notification);
+          return await submitMessage(target.address, notification);
       }
     } catch (error) {
       return createRefusal(error instanceof Error ? error.message : String(error));
@@ -78,7 +78,7 @@ export function createNotificationDelivery(parts: TargetParts): DeliverNotificat
     return { kind: 'refused', status, error, retryAfterMs, isFinal: status === STATUS_GONE };
   }
 
-  async function submitMail(
+  async function submitMessage(
     to: string,
     { id, payload }: Pick<LeasedNotification, 'id' | 'payload'>,
   ): Promise<TargetResult> {

@@ -146,7 +146,10 @@ export const showAccount = defineOperation({
   },
 });
 
-/** Locks an account. Every node refuses the keys of the account within one second, and its queued messages wait. */
+/**
+ * Locks an account. Every node refuses the keys of the account within one second, and the queued messages of the
+ * account wait.
+ */
 export const lockAccount = defineOperation({
   name: 'account.lock',
   id: 'lockAccount',

@@ -75,11 +75,12 @@ export const showDeliverability = defineOperation({
 
     const { stepMs } = DELIVERABILITY_RANGES[range];
     const bounds = getPeriodBounds(range, now);
-    const read = ({ series }: Selection) => store.readDeliverability(series, stepMs, bounds.previousFrom, bounds.until);
+    const readSelection = ({ series }: Selection) =>
+      store.readDeliverability(series, stepMs, bounds.previousFrom, bounds.until);
     const { selection, totalSelection } = selectSeries(by, account, sendingDomain?.toLowerCase() ?? null);
     const [rows, totalRows] = await Promise.all([
-      read(selection),
-      totalSelection === null ? null : read(totalSelection),
+      readSelection(selection),
+      totalSelection === null ? null : readSelection(totalSelection),
     ]);
     const sums = sumRows(rows, bounds, selection.toKey);
     const total =
@@ -186,7 +187,10 @@ function selectAll(series: Series): Selection {
   return { series, toKey: (storedKey) => storedKey };
 }
 
-/** Selects the second part of the keys of pairs whose first part is `accountId`, or of all pairs if `accountId` is null. */
+/**
+ * Selects the pairs whose first part is `accountId`, or all pairs if `accountId` is null. The key of the result is the
+ * second part of the pair.
+ */
 function selectPairs(series: Series, accountId: string | null): Selection {
   return {
     series,
@@ -226,7 +230,7 @@ function describeKey(
 
 /**
  * Compares by accepted messages, then by messages that ended, then by accepted messages of the previous period. Returns a
- * positive number if `a` has more.
+ * positive number if the first counts are greater.
  */
 function compareTraffic({ current: a, previous: before }: ComparedCounts, other: ComparedCounts): number {
   const { current: b, previous: otherBefore } = other;

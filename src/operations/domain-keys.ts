@@ -30,7 +30,10 @@ export interface ImportedKeyInput {
   readonly warning: string | null;
 }
 
-/** Returns the imported key, or an empty list without `dkimKey`. No error contains a part of the key. */
+/**
+ * Returns a list with the imported key, or an empty list if the input contains no key. No error contains a part of the
+ * key.
+ */
 export function parseImportedKey(
   dkimKey: string | undefined,
   selector: string | undefined,

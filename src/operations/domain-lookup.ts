@@ -33,7 +33,7 @@ export function findAccountName(accounts: readonly Account[], accountId: number)
   return accounts.find(({ id }) => id === accountId)?.name ?? `number ${accountId}`;
 }
 
-/** Finds an existing domain by the text of a member. Fails with `not-found`, or `invalid` if the text is not a domain name. */
+/** Finds a domain by its name. Fails with `not-found`, or with `invalid` if the text is not a domain name. */
 export async function findDomain(store: OperatorStore, domainText: string): Promise<Result<SendingDomain>> {
   const name = parseLookupName(domainText);
   if (!name.ok) return name;

@@ -57,7 +57,7 @@ export function createInvalid(field: string | null, fault: string): ErrorResult 
     : createInvalidTemplate(field, (getMemberName) => `${getMemberName(field)}: ${fault}`);
 }
 
-/** Returns the error of an invalid input whose message contains names of input members at any position. */
+/** Returns the error of an invalid input. Its message can contain names of input members at any position. */
 export function createInvalidTemplate(field: string | null, template: MessageTemplate): ErrorResult {
   return { ok: false, error: { code: 'invalid', field, message: template((member) => member), template } };
 }

@@ -80,7 +80,7 @@ export const addInboxRule = defineOperation({
     if (settings.transport.kind !== 'capture')
       return createConflict(
         null,
-        `a rule answers messages in place of capture:, and POSTRIDER_TRANSPORT is ${settings.transport.kind}:; add rules only where the transport is capture:`,
+        `a rule answers delivery attempts in place of capture:, but POSTRIDER_TRANSPORT is ${settings.transport.kind}:; add rules only where the transport is capture:`,
       );
     const match = parseMatch(input.match);
     if (!match.ok) return match;
@@ -192,7 +192,7 @@ function parseAnswer(input: AnswerInput): Result<InboxRuleAnswer> {
     input.answer === 'reply' ? ['code', 'enhanced', 'text'] : input.answer === 'delay' ? ['delay'] : [];
   for (const member of ['code', 'enhanced', 'text', 'delay'] as const) {
     if (input[member] !== undefined && !allowedMembers.includes(member))
-      return createInvalid(member, `is not a member of the answer ${input.answer}; omit it`);
+      return createInvalid(member, `does not apply to the answer ${input.answer}; omit it`);
   }
   switch (input.answer) {
     case 'reply':

@@ -44,12 +44,12 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
       return createInvalid('before', 'is not a message id; give `next` of the previous page');
     }
     if (inbox === null) return createInboxNotFound();
-    const words = search.trim().toLowerCase();
-    if (words !== '') {
+    const searchText = search.trim().toLowerCase();
+    if (searchText !== '') {
       const entries = await inbox.list(MAX_SEARCHED_MESSAGES, before ?? null);
-      const page = entries.filter((entry) => matchesSearch(entry, words)).slice(0, pageSize);
-      const last = page.length === pageSize ? page.at(-1) : entries[MAX_SEARCHED_MESSAGES - 1];
-      return ok({ messages: page.map(toCapturedEntry), next: last?.id ?? null });
+      const page = entries.filter((entry) => matchesSearch(entry, searchText)).slice(0, pageSize);
+      const lastEntry = page.length === pageSize ? page.at(-1) : entries[MAX_SEARCHED_MESSAGES - 1];
+      return ok({ messages: page.map(toCapturedEntry), next: lastEntry?.id ?? null });
     }
     // One more entry than the page size is read, to determine whether there is a next page.
     const entries = await inbox.list(pageSize + 1, before ?? null);
@@ -113,8 +113,8 @@ function createCapturedMessageNotFound(id: string): ErrorResult {
   );
 }
 
-function matchesSearch({ to, from, subject }: InboxEntry, words: string): boolean {
-  return [to, from, subject].some((text) => text.toLowerCase().includes(words));
+function matchesSearch({ to, from, subject }: InboxEntry, searchText: string): boolean {
+  return [to, from, subject].some((text) => text.toLowerCase().includes(searchText));
 }
 
 function toCheck({ code, count, places }: CheckFinding): Check {

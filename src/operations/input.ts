@@ -78,9 +78,9 @@ function readMember(name: string, member: MemberSchema, value: unknown): Result<
       return readInteger(name, member, value);
     case 'array': {
       const items = Array.isArray(value) ? value : [value];
-      const results = items.map((item) => readMember(name, member.items ?? {}, item));
-      const fault = results.find((result): result is ErrorResult => !result.ok);
-      return fault ?? ok(results.map((result) => (result.ok ? result.value : null)));
+      const itemResults = items.map((item) => readMember(name, member.items ?? {}, item));
+      const fault = itemResults.find((result): result is ErrorResult => !result.ok);
+      return fault ?? ok(itemResults.map((result) => (result.ok ? result.value : null)));
     }
     case 'string':
       return readString(name, member, value);

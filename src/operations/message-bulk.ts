@@ -96,12 +96,12 @@ export const changeMessages = defineOperation({
     const { entry, before } = position;
     const page = await store.searchMessages({ ...filter.value, before, limit: MAX_BATCH_MESSAGES }, MAX_STORE_CALL_MS);
     const isAuthorized = action === 'resend' ? await createSenderCheck(context) : () => true;
-    const targets = page.messages.filter(isAuthorized);
-    const refusedCount = page.messages.length - targets.length;
+    const authorizedMessages = page.messages.filter(isAuthorized);
+    const refusedCount = page.messages.length - authorizedMessages.length;
     const result = await store.changeMessages(
       {
         action,
-        targets: targets.map(({ id }) => ({ id, newId: createOperatorMessageId(now, context.random) })),
+        targets: authorizedMessages.map(({ id }) => ({ id, newId: createOperatorMessageId(now, context.random) })),
         filter: members
           .map(([name, value]) => `${name}=${value}`)
           .join(' ')
@@ -148,17 +148,17 @@ function publishOutcome(
   }
 }
 
-type Members = ReturnType<typeof listFilterMembers>;
+type FilterMemberList = ReturnType<typeof listFilterMembers>;
 
 /** The cursor contains the number of the audit log entry and the cursor of the search. Its digest includes the action and the entry. */
-function formatPosition(action: string, members: Members, entry: number | null, searchedTo: string): string {
+function formatPosition(action: string, members: FilterMemberList, entry: number | null, searchedTo: string): string {
   const number = String(entry ?? 0);
   return `${number}.${encodeCursor([action, number, ...members.flat()], searchedTo)}`;
 }
 
 function parsePosition(
   action: string,
-  members: Members,
+  members: FilterMemberList,
   cursor: string,
 ): { readonly entry: number | null; readonly before: string } | null {
   const [number = '', searchCursor = ''] = cursor.split('.', 2);

@@ -54,8 +54,11 @@ export const exportMessages = defineDownload({
     if (!filter.ok) return filter;
     const names = new Map(accounts.map(({ id, name }) => [id, name]));
     const pageLimit = Math.min(limit, PAGE_SIZE);
-    const first = await store.searchMessages({ ...filter.value, before: null, limit: pageLimit }, MAX_STORE_CALL_MS);
-    return ok(readPages(store, clock, filter.value, names, limit, first));
+    const firstPage = await store.searchMessages(
+      { ...filter.value, before: null, limit: pageLimit },
+      MAX_STORE_CALL_MS,
+    );
+    return ok(readPages(store, clock, filter.value, names, limit, firstPage));
   },
 });
 
@@ -67,11 +70,11 @@ async function* readPages(
   filter: ParsedFilter,
   names: ReadonlyMap<number, string>,
   limit: number,
-  first: MessageSearchResult,
+  firstPage: MessageSearchResult,
 ): AsyncGenerator<ExportLine[]> {
   const startedAt = clock.now();
   let count = 0;
-  for (let page = first; ; ) {
+  for (let page = firstPage; ; ) {
     count += page.messages.length;
     yield page.messages.map((message) => toFoundMessage(message, names.get(message.accountId) ?? null));
     const { searchedTo } = page;

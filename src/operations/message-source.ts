@@ -82,7 +82,7 @@ async function composeSource(
   return data;
 }
 
-/** Returns the value of `signature` for the keys of the domain of the sender. */
+/** Returns the value of `signature`, which depends on the keys of the sender’s domain and on the last attempt. */
 function describeSignature(
   { accountId, from, events }: StoredMessage,
   domains: readonly SendingDomain[],

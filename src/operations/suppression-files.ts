@@ -54,8 +54,8 @@ export const exportSuppressions = defineDownload({
   header: CSV_HEADER,
   formatPage: (entries) => entries.map(formatCsvRow).join(''),
   async run({ account }, { store }) {
-    const first = await store.listSuppressions(account, null, PAGE_SIZE);
-    return first.kind === 'done' ? ok(readPages(store, account, first.value)) : createAccountNotFound(account);
+    const firstPage = await store.listSuppressions(account, null, PAGE_SIZE);
+    return firstPage.kind === 'done' ? ok(readPages(store, account, firstPage.value)) : createAccountNotFound(account);
   },
 });
 
@@ -63,15 +63,15 @@ export const exportSuppressions = defineDownload({
 async function* readPages(
   store: Pick<SuppressionStore, 'listSuppressions'>,
   account: string,
-  first: readonly Suppression[],
+  firstPage: readonly Suppression[],
 ): AsyncGenerator<SuppressionEntry[]> {
-  for (let page = first; ; ) {
+  for (let page = firstPage; ; ) {
     yield page.map(toSuppressionEntry);
     const last = page.at(-1);
     if (last === undefined || page.length < PAGE_SIZE) return;
-    const next = await store.listSuppressions(account, last.address, PAGE_SIZE);
+    const nextPage = await store.listSuppressions(account, last.address, PAGE_SIZE);
     // The account still exists, because accounts are never removed.
-    page = next.kind === 'done' ? next.value : [];
+    page = nextPage.kind === 'done' ? nextPage.value : [];
   }
 }
 
@@ -89,7 +89,7 @@ export const importSuppressions = defineUpload({
     reason: Type.Optional(
       createStringEnum(SUPPRESSION_REASONS, {
         description:
-          'The reason of rows without one. The default is `manual`, or for the export of a provider the reason of its list.',
+          'The reason of rows that contain none. The default is `manual`, or, for an export of a provider, the reason that its format defines.',
       }),
     ),
     dryRun: Type.Boolean({
@@ -147,7 +147,7 @@ async function validateFile(
   { onRowsRead }: UploadObserver<ImportProgress>,
 ): Promise<FileSummary> {
   let format: string | null = null;
-  let hasNames = false;
+  let hasColumnNames = false;
   let total = 0;
   const counts = new RowCounts();
   const hooks: ListHooks = {
@@ -156,14 +156,14 @@ async function validateFile(
       onRowsRead(counts.read);
     },
     onColumns(columns) {
-      hasNames = true;
+      hasColumnNames = true;
       format = columns.kind === 'export' ? columns.format.label : null;
     },
   };
   let isTruncated = false;
   for await (const row of readRows(hooks)) {
     counts.add(row);
-    isTruncated = !hasNames && counts.invalid === counts.read && counts.read === MAX_LEADING_INVALID_ROWS;
+    isTruncated = !hasColumnNames && counts.invalid === counts.read && counts.read === MAX_LEADING_INVALID_ROWS;
     if (isTruncated) break;
   }
   if (counts.invalid === counts.read && counts.read > 0) throw createNoValidRowError(name, isTruncated, counts);
@@ -241,9 +241,9 @@ async function addRows(
   if (auditEntryId === null) return failure;
   // The counts exclude the rows of a batch that was not added.
   batch = [];
-  const step = { entry: auditEntryId, fileBytes: total, rowCount: 0, skippedCount: 0, end: 'stopped' } as const;
+  const lastStep = { entry: auditEntryId, fileBytes: total, rowCount: 0, skippedCount: 0, end: 'stopped' } as const;
   // If this write fails, the entry remains unfinished, with the counts of the added batches.
-  await store.importSuppressions(account, [], step).catch(() => undefined);
+  await store.importSuppressions(account, [], lastStep).catch(() => undefined);
   return { ok: false, error: { ...failure.error, message: `${failure.error.message}${formatAddedCount(addedCount)}` } };
 }
 
@@ -309,8 +309,9 @@ export function formatLines({ line, lastLine = line, record }: SkippedRow): stri
 }
 
 function createNoValidRowError(name: string, isTruncated: boolean, counts: RowCounts): ContentError {
-  const firstSkipped = counts.getFirstInvalid();
-  const firstFault = firstSkipped === undefined ? '' : ` (${formatLines(firstSkipped)}: ${firstSkipped.reason})`;
+  const firstInvalidRow = counts.getFirstInvalid();
+  const firstFault =
+    firstInvalidRow === undefined ? '' : ` (${formatLines(firstInvalidRow)}: ${firstInvalidRow.reason})`;
   const summary =
     counts.invalid === 1
       ? 'its only row is invalid'

@@ -136,11 +136,11 @@ async function removeAtProvider(
   try {
     let removed = false;
     // The list distinguishes upper case and lower case in the local part, so the address is also removed as it was written.
-    for (const form of new Set([toCanonicalAddress(address), `${address.localPart}@${address.domain}`])) {
-      const result = await list.remove(form);
+    for (const addressForm of new Set([toCanonicalAddress(address), `${address.localPart}@${address.domain}`])) {
+      const result = await list.remove(addressForm);
       if (result.kind === 'failed') {
         const { code, reason, remedy } = result.failure;
-        const text = `${form} was not removed from the suppression list of Amazon SES: ${reason}; ${remedy}`;
+        const text = `${addressForm} was not removed from the suppression list of Amazon SES: ${reason}; ${remedy}`;
         return code === 'throttled' || code === 'unavailable'
           ? createUnavailable(text)
           : createConflict('provider', text);
@@ -228,8 +228,8 @@ async function listMatches(
 ): Promise<Result<Static<typeof SuppressionPage>>> {
   let isMissing = false;
   const { rows, examinedUntil } = await readMatches<Suppression>(
-    async (last, limit) => {
-      const result = await readEntries(last?.address ?? after, limit);
+    async (lastEntry, limit) => {
+      const result = await readEntries(lastEntry?.address ?? after, limit);
       if (result.kind === 'done') return result.value;
       isMissing = true;
       return [];
@@ -241,8 +241,8 @@ async function listMatches(
   const entries = rows.slice(0, pageSize);
   // If the page is full, the next page begins after its last entry. Otherwise, the search continues after the last
   // examined entry.
-  const last = rows.length > pageSize ? entries.at(-1) : examinedUntil;
-  return ok({ suppressions: entries.map(toSuppressionEntry), next: last?.address ?? null });
+  const lastEntry = rows.length > pageSize ? entries.at(-1) : examinedUntil;
+  return ok({ suppressions: entries.map(toSuppressionEntry), next: lastEntry?.address ?? null });
 }
 
 interface EntryFilterInput {

@@ -56,7 +56,9 @@ const EventList = Type.Optional(
 );
 const EndpointName = Type.Optional(Type.String({ description: 'A label of the endpoint.' }));
 
-/** Creates an endpoint. It receives every event that is recorded after the operation has returned, on every node. */
+/**
+ * Creates an endpoint. The endpoint receives every event that any node records after the operation has returned.
+ */
 export const createWebhook = defineOperation({
   name: 'webhook.create',
   id: 'createWebhook',
@@ -225,7 +227,7 @@ export const enableWebhook = defineOperation({
   },
 });
 
-/** Disables an endpoint. Its events are kept for 30 days. */
+/** Disables an endpoint. The events of the endpoint are kept for 30 days. */
 export const disableWebhook = defineOperation({
   name: 'webhook.disable',
   id: 'disableWebhook',
@@ -306,7 +308,7 @@ function parseEndpointName(text: string | undefined): Result<string | null> {
 }
 
 /**
- * Changes an endpoint. Returns when each earlier claim has ended or its attempt can no longer begin, so every attempt
+ * Changes an endpoint. Resolves when each earlier claim has ended or can no longer begin an attempt, so every attempt
  * that begins later uses the change.
  */
 async function changeWebhook(

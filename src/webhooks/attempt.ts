@@ -77,7 +77,7 @@ export interface WebhookClient {
   close(): void;
 }
 
-/** A response, or a network error before its status. */
+/** A response, or a network error that occurred before the status of the response arrived. */
 type Exchange =
   | { readonly kind: 'responded'; readonly response: IncomingMessage; readonly body: string }
   | { readonly kind: 'failed'; readonly error: Error; readonly reusedConnection: boolean };
@@ -94,9 +94,9 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
 
   async function attempt(request: WebhookRequest): Promise<WebhookAttemptResult> {
     const startedAt = clock.monotonic();
-    const abort = new AbortController();
-    const cancelTimeout = clock.after(ATTEMPT_TIMEOUT_MS, () => abort.abort());
-    const exchange = await exchangeWithTarget(request, abort.signal);
+    const abortController = new AbortController();
+    const cancelTimeout = clock.after(ATTEMPT_TIMEOUT_MS, () => abortController.abort());
+    const exchange = await exchangeWithTarget(request, abortController.signal);
     cancelTimeout();
     return createAttemptResult(exchange, Math.round(clock.monotonic() - startedAt), clock.now());
   }
@@ -108,14 +108,14 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
     const addresses = await Promise.race([resolveTarget(url.value, targets, lookUp), whenAborted]);
     if (addresses === null) return { kind: 'failed', error: createTimeoutError(), reusedConnection: false };
     if (!addresses.ok) return createRefusal(addresses.fault);
-    const exchange = await send(url.value, addresses.value, request, signal, true);
+    const exchange = await sendRequest(url.value, addresses.value, request, signal, true);
     // The endpoint may close an idle connection while the attempt reuses the connection.
     const mustRepeat = exchange.kind === 'failed' && exchange.reusedConnection && !signal.aborted;
-    return mustRepeat ? send(url.value, addresses.value, request, signal, false) : exchange;
+    return mustRepeat ? sendRequest(url.value, addresses.value, request, signal, false) : exchange;
   }
 
   /** Sends a request to one of the addresses. Without `mayReuse` it uses a new connection. */
-  function send(
+  function sendRequest(
     url: URL,
     addresses: readonly string[],
     { headers, body }: WebhookRequest,
@@ -187,20 +187,20 @@ function readResponseBody(response: IncomingMessage, clock: MonotonicClock): Pro
   const { promise, resolve } = Promise.withResolvers<string>();
   const chunks: Buffer[] = [];
   let length = 0;
-  const finish = () => {
+  const finishReading = () => {
     cancelTimeout();
     if (!response.complete) response.destroy();
     resolve(decodeResponseBody(Buffer.concat(chunks).subarray(0, MAX_RESPONSE_BYTES)));
   };
-  const cancelTimeout = clock.after(MAX_RESPONSE_MS, finish);
+  const cancelTimeout = clock.after(MAX_RESPONSE_MS, finishReading);
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > MAX_RESPONSE_BYTES) finish();
+    if (length > MAX_RESPONSE_BYTES) finishReading();
   });
-  response.on('error', finish);
-  response.on('close', finish);
-  response.on('end', finish);
+  response.on('error', finishReading);
+  response.on('close', finishReading);
+  response.on('end', finishReading);
   return promise;
 }
 
@@ -293,8 +293,8 @@ function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Se
   agent.keepSocketAlive = (socket) => {
     if (idleConnections.size >= MAX_IDLE_CONNECTIONS) return false;
     // In @types/node this method has no result. In Node it returns false if the connection is not kept open.
-    const isKept: unknown = keepSocketAlive(socket);
-    if (isKept === false) return false;
+    const isSocketKept: unknown = keepSocketAlive(socket);
+    if (isSocketKept === false) return false;
     if (!knownConnections.has(socket)) {
       knownConnections.add(socket);
       socket.once('close', () => idleConnections.delete(socket));

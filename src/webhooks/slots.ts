@@ -4,11 +4,11 @@
  *
  * Guarantees: at most `MAX_CONCURRENT_ATTEMPTS` attempts run at a time, and at most `MAX_ATTEMPTS_PER_WEBHOOK` to one
  * endpoint. An endpoint begins with two attempts at a time. Each success doubles this limit, and a failure sets it to
- * one. Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the other endpoints use half of
- * the remaining slots, each of them has at most one attempt. Therefore, if many endpoints stop responding at the same
- * time, each of them occupies only one slot. The time between the attempts to an endpoint increases with each
- * consecutive failure, up to one second. Therefore, the backlog of an endpoint that refuses connections at once does
- * not overload the store.
+ * one. Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the other endpoints use at
+ * least half of the remaining slots, the limit of each of them is one attempt. Therefore, if many endpoints stop
+ * responding at the same time, each of them occupies only one slot. The time between the attempts to an endpoint
+ * increases with each consecutive failure, up to one second. Therefore, the backlog of an endpoint that refuses
+ * connections at once does not overload the store.
  */
 import type { DeliveryClaimLimits } from '../store/webhook-store.ts';
 
@@ -84,13 +84,13 @@ export function createSlots(monotonic: () => number): Slots {
       getState(webhookId).failureCount = 1;
     },
     occupy(webhookIds, { maxDeliveries, freeSlots, defaultFreeSlots }) {
-      const freeById = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
-      const counts = new Map<number, number>();
-      for (const webhookId of webhookIds) counts.set(webhookId, (counts.get(webhookId) ?? 0) + 1);
-      for (const [webhookId, count] of counts) {
+      const freeSlotsByWebhook = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
+      const claimedCounts = new Map<number, number>();
+      for (const webhookId of webhookIds) claimedCounts.set(webhookId, (claimedCounts.get(webhookId) ?? 0) + 1);
+      for (const [webhookId, count] of claimedCounts) {
         const state = getState(webhookId);
         state.count += count;
-        state.hasBacklog = count >= (freeById.get(webhookId) ?? defaultFreeSlots);
+        state.hasBacklog = count >= (freeSlotsByWebhook.get(webhookId) ?? defaultFreeSlots);
       }
       usedCount += webhookIds.length;
       // The limit `maxDeliveries` may have ended the claim of the last endpoint.
@@ -114,9 +114,9 @@ export function createSlots(monotonic: () => number): Slots {
       let failingCount = 0;
       for (const { failureCount, count } of states.values()) if (failureCount > 0) failingCount += count;
       const isBusy = usedCount - failingCount >= BUSY_SLOT_COUNT;
-      const maxOfFailing = failingCount + MAX_CLAIMED_DELIVERIES > MAX_FAILING_SLOTS ? 0 : 1;
+      const failingEndpointLimit = failingCount + MAX_CLAIMED_DELIVERIES > MAX_FAILING_SLOTS ? 0 : 1;
       const freeSlots = [...states].map(([webhookId, { count, limit, failureCount, pausedUntil }]) => {
-        const maxCount = failureCount > 0 ? (pausedUntil > now ? 0 : maxOfFailing) : isBusy ? 1 : limit;
+        const maxCount = failureCount > 0 ? (pausedUntil > now ? 0 : failingEndpointLimit) : isBusy ? 1 : limit;
         return { webhookId, count: Math.max(0, maxCount - count) };
       });
       const maxDeliveries = Math.min(MAX_CLAIMED_DELIVERIES, MAX_CONCURRENT_ATTEMPTS - usedCount);

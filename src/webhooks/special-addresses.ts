@@ -15,7 +15,7 @@ interface SpecialNetwork {
   readonly reachable: boolean;
 }
 
-/** The entries of one address family. An entry precedes the entries that contain it. */
+/** The entries of one address family. An entry precedes the entries of larger networks that contain its network. */
 const IPV4_NETWORKS: readonly SpecialNetwork[] = [
   { network: '0.0.0.0/8', name: 'this network, RFC 791', reachable: false },
   { network: '10.0.0.0/8', name: 'private use, RFC 1918', reachable: false },

@@ -1,7 +1,7 @@
 /**
  * Checks the URL of an endpoint and resolves its host to the addresses to which an attempt may connect.
  *
- * Guarantees: with the targets `public` every returned address is globally reachable, in every notation of the address.
+ * Guarantees: with the targets `public` every returned address is globally reachable, regardless of its notation.
  * If one address of a name is not globally reachable, no address is returned. The caller connects to a returned address
  * and does not resolve the name again, so that a changed DNS record has no effect between the check and the connection.
  */
@@ -41,16 +41,16 @@ export interface TargetFault {
   readonly fault: string;
 }
 
-type Checked<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & TargetFault);
+type CheckResult<T> = { readonly ok: true; readonly value: T } | ({ readonly ok: false } & TargetFault);
 
 /** The maximum length of the URL of an endpoint. */
 export const MAX_URL_LENGTH = 2_048;
 
-/** The maximum length of a URL in a message. */
+/** The maximum length of a URL in an error message. */
 const MAX_SHOWN_LENGTH = 200;
 
 /** Parses the URL of an endpoint. The value is the URL in the form of the URL standard. No name is resolved. */
-export function parseTargetUrl(text: string, targets: WebhookTargets): Checked<URL> {
+export function parseTargetUrl(text: string, targets: WebhookTargets): CheckResult<URL> {
   if (text.length > MAX_URL_LENGTH)
     return createTargetFault('invalid-url', `has more than ${MAX_URL_LENGTH} characters`);
   // The URL parser would silently remove tabs, line feeds, and leading and trailing spaces.
@@ -85,13 +85,13 @@ export function parseTargetUrl(text: string, targets: WebhookTargets): Checked<U
 }
 
 /**
- * Returns the URL as it was entered, with the credentials and the query masked, for a message. A text that is not a URL is
- * masked up to its last `@`, because its credentials cannot be distinguished.
+ * Returns the URL as it was entered, with the credentials and the query masked, for an error message. A text that is
+ * not a URL is masked up to its last `@`, because its credentials cannot be distinguished.
  */
 export function maskTargetUrl(text: string): string {
   const queryStart = text.indexOf('?');
-  const beforeQuery = queryStart === -1 ? text : text.slice(0, queryStart);
-  const maskedUrl = maskCredentials(beforeQuery) + (queryStart === -1 ? '' : `?${MASK}`);
+  const urlWithoutQuery = queryStart === -1 ? text : text.slice(0, queryStart);
+  const maskedUrl = maskCredentials(urlWithoutQuery) + (queryStart === -1 ? '' : `?${MASK}`);
   return maskedUrl.length <= MAX_SHOWN_LENGTH ? maskedUrl : `${maskedUrl.slice(0, MAX_SHOWN_LENGTH)}…`;
 }
 
@@ -101,8 +101,8 @@ function maskCredentials(text: string): string {
   const isPath = url !== null && url.hostname !== '' && url.username === '' && url.password === '';
   if (atIndex === -1 || isPath) return text;
   const slashes = text.indexOf('//');
-  const start = slashes === -1 || slashes > atIndex ? 0 : slashes + 2;
-  return text.slice(0, start) + MASK + text.slice(atIndex);
+  const credentialsStart = slashes === -1 || slashes > atIndex ? 0 : slashes + 2;
+  return text.slice(0, credentialsStart) + MASK + text.slice(atIndex);
 }
 
 /**
@@ -113,7 +113,7 @@ export async function resolveTarget(
   url: URL,
   targets: WebhookTargets,
   lookUp: LookUpAddresses,
-): Promise<Checked<readonly string[]>> {
+): Promise<CheckResult<readonly string[]>> {
   const literalAddress = getLiteralAddress(url);
   const lookup: AddressLookup =
     literalAddress === null ? await lookUp(url.hostname) : { kind: 'found', values: [literalAddress] };

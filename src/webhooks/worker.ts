@@ -173,13 +173,13 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
 
   async function run(): Promise<void> {
     try {
-      await fanOut();
+      await moveEvents();
     } catch (error) {
       onError('fan out webhooks', error);
     }
     try {
       await recoverOwnLeases();
-      await claim();
+      await claimDeliveries();
     } catch (error) {
       onError('claim webhooks', error);
     }
@@ -199,7 +199,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     await store.recoverDeliveries({ now, until, node, includeAllLeases: false, ownLeasesExcept });
   }
 
-  async function fanOut(): Promise<void> {
+  async function moveEvents(): Promise<void> {
     let eventCount = 0;
     // The outbox is emptied in steps. Between two steps, due deliveries are claimed.
     for (let hasMore = true; hasMore && !isStopping; ) {
@@ -214,12 +214,12 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
         isWoken = true;
         break;
       }
-      await claim();
+      await claimDeliveries();
     }
     lastRunFoundEvents = eventCount > 0;
   }
 
-  async function claim(): Promise<void> {
+  async function claimDeliveries(): Promise<void> {
     try {
       await claimInPass();
     } catch (error) {
@@ -232,8 +232,8 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   async function claimInPass(): Promise<void> {
     hasBacklog = true;
     const passStartedAt = clock.monotonic();
-    const end = position;
-    let hasWrapped = end === 0;
+    const passEnd = position;
+    let hasWrapped = passEnd === 0;
     let examinedStepCount = 0;
     let freeAttempts = pace.getPauseMs() > 0 ? MAX_ATTEMPTS_PER_PACED_RUN : Number.POSITIVE_INFINITY;
     while (!isStopping) {
@@ -248,7 +248,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       await startAttempts(deliveries, limits, startedAt);
       if (deliveries.length < limits.maxDeliveries) examinedStepCount += 1;
       position = next ?? 0;
-      if (hasWrapped && (next === null || (end > 0 && position >= end))) break;
+      if (hasWrapped && (next === null || (passEnd > 0 && position >= passEnd))) break;
       if (next === null) hasWrapped = true;
     }
     if (isStopping) return;
@@ -303,7 +303,8 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
 
   /**
    * Decrypts the secrets of an endpoint, the current secret first. Throws if the current secret cannot be decrypted. An
-   * earlier secret that cannot be decrypted signs nothing, so that a rotation replaces a lost secret at once.
+   * earlier secret that cannot be decrypted is skipped, so that webhooks are signed again as soon as a rotation has
+   * replaced a lost secret.
    */
   function openSecrets([current, ...previous]: readonly string[]): readonly KeyObject[] {
     const openedKeys = current === undefined ? [] : [openSecret(current)];
@@ -380,9 +381,9 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   function publishResult(
     { id, webhookId, event }: LeasedDelivery,
     { attempt: { durationMs, status, error }, result }: DeliverySettlement,
-    settled: DeliverySettleResult,
+    settleResult: DeliverySettleResult,
   ): void {
-    if (settled.kind === 'lost') return;
+    if (settleResult.kind === 'lost') return;
     const members = { at: clock.now(), webhookId, deliveryId: id, eventType: event.type, status, tookMs: durationMs };
     switch (result.kind) {
       case 'delivered':
@@ -395,7 +396,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
         publish({ type: 'webhook.delivery_failed', ...members, error: error ?? '' });
         break;
     }
-    const { disabled } = settled;
+    const { disabled } = settleResult;
     if (disabled !== null) publish({ type: 'webhook.disabled', at: clock.now(), webhookId, reason: disabled });
   }
 

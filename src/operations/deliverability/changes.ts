@@ -130,7 +130,7 @@ const TIME_RULES: readonly TimeRule[] = [
 function listTimeChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
   return TIME_RULES.flatMap(({ slower, faster, noun, read }) => {
     const [timesBefore, timesAfter] = [read(previous), read(current)];
-    if (countTimes(timesBefore) < MIN_SAMPLE_SIZE || countTimes(timesAfter) < MIN_SAMPLE_SIZE) return [];
+    if (countMeasurements(timesBefore) < MIN_SAMPLE_SIZE || countMeasurements(timesAfter) < MIN_SAMPLE_SIZE) return [];
     const before = computePercentile(timesBefore, 0.5) ?? 0;
     const after = computePercentile(timesAfter, 0.5) ?? 0;
     const ratio = (Math.max(before, after) + 1) / (Math.min(before, after) + 1);
@@ -141,13 +141,13 @@ function listTimeChanges({ key, name, counts: { current, previous } }: ComparedR
     return [
       {
         change: { code: isWorse ? slower : faster, key, judgement, before, after, text },
-        weight: Math.log2(ratio) * 0.05 * Math.sqrt(countTimes(timesAfter)),
+        weight: Math.log2(ratio) * 0.05 * Math.sqrt(countMeasurements(timesAfter)),
       },
     ];
   });
 }
 
-function countTimes(times: Latencies): number {
+function countMeasurements(times: Latencies): number {
   return [...times.values()].reduce((sum, count) => sum + count, 0);
 }
 
@@ -189,6 +189,6 @@ function formatPerHour(rate: number): string {
 /** Formats a fraction as a percentage with at most three decimal places: `0.125 %`, `3.1 %`, `42 %`. */
 export function formatPercent(fraction: number): string {
   const percent = fraction * 100;
-  const digits = percent >= 10 ? 0 : percent >= 1 ? 1 : percent >= 0.1 ? 2 : 3;
-  return `${Number(percent.toFixed(digits))} %`;
+  const decimalPlaces = percent >= 10 ? 0 : percent >= 1 ? 1 : percent >= 0.1 ? 2 : 3;
+  return `${Number(percent.toFixed(decimalPlaces))} %`;
 }

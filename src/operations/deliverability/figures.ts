@@ -1,4 +1,7 @@
-/** Computes deliverability figures from stored rows: sums by key for a range and for the previous period, and points. Pure. */
+/**
+ * Computes deliverability figures from stored rows: sums by key for a range and for the previous period, and the counts
+ * of each step. Pure.
+ */
 import { formatIsoTime } from '../../config/units.ts';
 import {
   addKeyCounts,
@@ -79,7 +82,7 @@ export function sumRows(
   return { byKey, total };
 }
 
-/** Returns the counts of each step of the range. `selects` returns true for the stored keys of the result. */
+/** Returns the counts of each step of the range. `isSelected` returns true for the stored keys of the result. */
 export function computePoints(
   rows: readonly StoredDeliverabilityRow[],
   range: DeliverabilityRange,

@@ -11,7 +11,7 @@ import { createNullable, createStringEnum, Time } from '../schemas.ts';
 export const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-/** The time ranges and the steps of each range. A step has the span of a stored row. */
+/** The time ranges and the steps of each range. A step has the length of the time that one stored row covers. */
 export const DELIVERABILITY_RANGES = {
   '1h': { stepMs: 300_000, steps: 12 },
   '24h': { stepMs: 3_600_000, steps: 24 },

@@ -24,7 +24,9 @@ const RECORD_MEMBERS = {
 /** A record to publish, with its purpose and the details of the last check. */
 export const DomainRecord = Type.Object({
   ...RECORD_MEMBERS,
-  observed: Type.Array(Type.String(), { description: 'The records at that name that concern the purpose.' }),
+  observed: Type.Array(Type.String(), {
+    description: 'The values of the existing records at this name that have the same purpose.',
+  }),
   detail: createNullable(
     Type.String({ description: 'The observed value, the expected value and the remedy, in one line.' }),
   ),

@@ -40,8 +40,8 @@ function checkPlainText(text: string, collector: FindingCollector): void {
 }
 
 /**
- * A text part is much shorter than the HTML if it has less than this share of the number of words of the HTML. HTML
- * with fewer than `MIN_COMPARED_WORDS` words is not compared.
+ * A text part is much shorter than the HTML if the ratio of its number of words to that of the HTML is less than this
+ * value. HTML with fewer than `MIN_COMPARED_WORDS` words is not compared.
  */
 const MIN_WORD_SHARE = 0.5;
 const MIN_COMPARED_WORDS = 20;

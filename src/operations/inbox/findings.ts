@@ -56,8 +56,8 @@ function shortenExcerpt(source: string): string {
     .slice(0, 2 * MAX_EXCERPT_CHARACTERS)
     .replaceAll(/\s+/g, ' ')
     .trim();
-  const shortened = line.length <= MAX_EXCERPT_CHARACTERS ? line : `${line.slice(0, MAX_EXCERPT_CHARACTERS - 1)}…`;
-  return shortened.toWellFormed();
+  const shortenedLine = line.length <= MAX_EXCERPT_CHARACTERS ? line : `${line.slice(0, MAX_EXCERPT_CHARACTERS - 1)}…`;
+  return shortenedLine.toWellFormed();
 }
 
 export interface LineCounter {

@@ -169,7 +169,9 @@ class MarkupChecker extends MarkupReader {
   }
 }
 
-/** Returns true for data that mail clients read and do not run, such as the markup of Gmail for orders. */
+/**
+ * Returns true for a script element with data that mail clients only read, such as the data about an order for Gmail.
+ */
 function isStructuredData(element: string, attributes: Attributes): boolean {
   return element === 'script' && attributes.get('type')?.trim().toLowerCase() === 'application/ld+json';
 }

@@ -140,8 +140,8 @@ function explainState(input: ExplainInput): readonly string[] {
       ];
     case 'complained': {
       const reports = explainFeedbackReports(message);
-      const cause = reports.length > 0 ? reports : explainStateEvent(message, 'complained');
-      return [...attemptSentences, ...cause, ...explainSuppressionLists(input)];
+      const complaintSentences = reports.length > 0 ? reports : explainStateEvent(message, 'complained');
+      return [...attemptSentences, ...complaintSentences, ...explainSuppressionLists(input)];
     }
     case 'suppressed':
       return [...explainStateEvent(message, 'suppressed'), ...explainSuppressed(input)];
@@ -174,9 +174,9 @@ export function describeWaitReason({
       const locked = account?.locked ?? null;
       if (locked !== null) return `the unlock of its account: ${locked.reason}`;
       const attempt = findLastAttempt(message);
-      const last = attempt === null ? '' : `; the last attempt was deferred: ${formatShortReason(attempt)}`;
-      if (dueAt === null || dueAt <= now) return `${describeDueWaitReason(status, now)}${last}`;
-      return `the next attempt, in ${formatSpan(dueAt - now)}${last}`;
+      const lastAttemptText = attempt === null ? '' : `; the last attempt was deferred: ${formatShortReason(attempt)}`;
+      if (dueAt === null || dueAt <= now) return `${describeDueWaitReason(status, now)}${lastAttemptText}`;
+      return `the next attempt, in ${formatSpan(dueAt - now)}${lastAttemptText}`;
     }
     case 'sending':
       return dueAt !== null && dueAt <= now ? 'recovery of its expired lease' : 'the reply of the next hop';
@@ -221,12 +221,14 @@ function explainQueued({ message, account, status, now }: ExplainInput): readonl
   ];
 }
 
-/** Describes the last event if it is a retry by an operator or the end of a lease without an attempt. */
+/** Describes the last event if it is a retry by an operator or the recovery of an expired lease without an attempt. */
 function explainChangesAfterLastAttempt(message: StoredMessage): readonly string[] {
-  const last = message.events.at(-1);
-  if (last?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(last.at)}.`];
-  if (last?.verb === 'recovered') {
-    return [`It returned to the queue at ${formatTime(last.at)}${last.detail === null ? '' : `: ${last.detail}`}.`];
+  const lastEvent = message.events.at(-1);
+  if (lastEvent?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(lastEvent.at)}.`];
+  if (lastEvent?.verb === 'recovered') {
+    return [
+      `It returned to the queue at ${formatTime(lastEvent.at)}${lastEvent.detail === null ? '' : `: ${lastEvent.detail}`}.`,
+    ];
   }
   return [];
 }
@@ -318,8 +320,8 @@ function explainStateEvent(message: StoredMessage, verb: string): readonly strin
 function describeEvent(event: HistoryEntry): string {
   const detail = event.detail === null ? '' : `: ${event.detail}`;
   // `store` is not the name of a node, so it is omitted.
-  const by = event.by === 'store' ? '' : ` by ${event.by}`;
-  return `It was recorded as ${event.verb} at ${formatTime(event.at)}${by}${detail}.`;
+  const originText = event.by === 'store' ? '' : ` by ${event.by}`;
+  return `It was recorded as ${event.verb} at ${formatTime(event.at)}${originText}${detail}.`;
 }
 
 function findLastAttempt(message: MessageHistory): Attempt | null {

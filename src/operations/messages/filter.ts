@@ -177,11 +177,11 @@ function parseDomain(text: string | undefined): Result<readonly SearchCriterion[
 }
 
 /** A reply code, or an enhanced status code (RFC 3463). */
-const CODE = /^(?:[2-5][0-9]{2}|[245]\.[0-9]{1,3}\.[0-9]{1,3})$/;
+const CODE_PATTERN = /^(?:[2-5][0-9]{2}|[245]\.[0-9]{1,3}\.[0-9]{1,3})$/;
 
 function parseReply({ reply = '', code = '' }: FilterInput): Result<ParsedFilter['reply']> {
   const codeText = code.trim();
-  if (codeText !== '' && !CODE.test(codeText.slice(0, 12)))
+  if (codeText !== '' && !CODE_PATTERN.test(codeText.slice(0, 12)))
     return createInvalid('code', `${quote(codeText)} is not a reply code, such as 550 or 5.1.1`);
   if (reply.trim() === '') return ok(codeText === '' ? null : { words: [], code: codeText });
   const words = parseReplyWords(reply);

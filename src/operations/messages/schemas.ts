@@ -116,7 +116,7 @@ const EventDetails = Type.Object({
   type: Type.String({ description: 'The kind of event, such as `accepted`, `deferred`, `retried`.' }),
   by: Type.String({
     description:
-      'The API key of the acceptance, the node, `store`, `operator`, `simulator`, or the source of a feedback report.',
+      'The origin of the event: the API key that submitted the message, the node, `store`, `operator`, `simulator`, or the source of a feedback report.',
   }),
   detail: createNullable(Type.String()),
   class: createNullable(

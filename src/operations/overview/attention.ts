@@ -89,12 +89,12 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
   const alarms = listLatestAlarms(deliveries);
   const openCount = deliveries.filter(({ breaker }) => breaker.state !== 'closed').length;
   if (openCount > 0) {
-    const where = deliveries.length === 1 ? '' : ` on ${openCount} of ${deliveries.length} nodes`;
+    const nodeCountText = deliveries.length === 1 ? '' : ` on ${openCount} of ${deliveries.length} nodes`;
     const remedy = 'Run `postrider doctor`; delivery resumes automatically once the next hop answers';
     items.push(
       createFailure(
         ['circuit-breaker-open', null],
-        `The circuit breaker of the next hop is open${where}: ${getTransportName(settings.transport)}`,
+        `The circuit breaker of the next hop is open${nodeCountText}: ${getTransportName(settings.transport)}`,
         remedy,
         '/messages?state=queued',
       ),
@@ -360,11 +360,11 @@ function listNotificationProblems({ settings, store, notificationDomain }: Overv
 function describeDisabledWebhook({ id, url, disabled }: Webhook): AttentionItem {
   const webhookId = formatWebhookId(id);
   const cause = disabled?.reason === 'gone' ? 'it responded with 410' : 'no attempt succeeded for five days';
-  const since = disabled === null ? '' : ` at ${formatTime(disabled.at)}`;
+  const disabledAtText = disabled === null ? '' : ` at ${formatTime(disabled.at)}`;
   const consequence = 'its events are not sent and are purged after 30 days';
   return createFailure(
     ['webhook-disabled', webhookId],
-    `Endpoint ${webhookId} (${shortenText(maskUrl(url), MAX_URL_LENGTH)}) was disabled${since}, because ${cause}: ${consequence}`,
+    `Endpoint ${webhookId} (${shortenText(maskUrl(url), MAX_URL_LENGTH)}) was disabled${disabledAtText}, because ${cause}: ${consequence}`,
     `Correct the receiver, then run \`postrider webhook enable ${webhookId}\`; or run \`postrider webhook disable ${webhookId}\` or \`postrider webhook delete ${webhookId}\``,
     `/webhooks/${webhookId}`,
   );

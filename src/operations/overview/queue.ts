@@ -11,7 +11,10 @@ import type { Trend } from './schemas.ts';
 export const RATE_WINDOW_MS = 5 * MINUTE_MS;
 /** The minimum length of the window, so that one message in the first 10 s is not a rate of six messages per minute. */
 const MIN_WINDOW_MS = MINUTE_MS;
-/** Rates that differ by less than a tenth or by less than one per minute count as equal. */
+/**
+ * The queue grows or drains only if the greater rate is more than this factor times the smaller rate. It grows only if
+ * the rates also differ by more than `MIN_RATE_MARGIN_PER_MINUTE`.
+ */
 const RATE_MARGIN_FACTOR = 1.1;
 const MIN_RATE_MARGIN_PER_MINUTE = 1;
 /** A queue that will be empty within this time is draining, regardless of the arrivals. */

@@ -105,7 +105,7 @@ export const Overview = Type.Object({
     format: 'date-time',
     description: 'The end of the previous period, one range before `until`.',
   }),
-  everAccepted: Type.Boolean({ description: 'False until the first message was accepted.' }),
+  everAccepted: Type.Boolean({ description: 'False until the first message has been accepted.' }),
   points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
     description: 'Oldest first, without gaps; `at` is the beginning of the step. The last step has not ended.',
   }),

@@ -41,8 +41,8 @@ export function hasEventSettings({ eventSecrets, sesTopics, sesQueue }: Settings
 /** Returns the time of the last event of a provider about a message of this installation, or null. */
 export function findLastEventAt(lastFeedback: readonly LastFeedback[], { name }: Provider): number | null {
   const sources: readonly string[] = name === 'ses' ? ['sns', 'sqs'] : [name];
-  const times = lastFeedback.flatMap(({ source, at }) => (sources.includes(source) ? [at] : []));
-  return times.length === 0 ? null : Math.max(...times);
+  const eventTimes = lastFeedback.flatMap(({ source, at }) => (sources.includes(source) ? [at] : []));
+  return eventTimes.length === 0 ? null : Math.max(...eventTimes);
 }
 
 /** Returns the URL to register at the provider, or null if it is not known. */

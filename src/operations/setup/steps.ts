@@ -1,13 +1,13 @@
 /**
  * Derives the steps of the setup checklist from the settings and from facts of the store. Pure. No step stores a state,
- * so a step that an operator completes in another way, such as by a command, is complete in the checklist too.
+ * so a step that an operator completes in another way, for example with a command, is complete in the checklist too.
  */
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Finding } from '../../doctor/finding.ts';
 import { toSentence } from '../../printing/text.ts';
 import type { SetupStep } from './schemas.ts';
 
-/** The facts from which the steps follow. */
+/** The facts that determine the states of the steps. */
 export interface SetupFacts {
   readonly transport: TransportSetting;
   /** The display name of the provider of the transport, or null. */

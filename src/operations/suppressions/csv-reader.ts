@@ -179,9 +179,9 @@ class LineLength {
     let start = 0;
     for (;;) {
       const window = chunk.subarray(start, start + MAX_LINE_BYTES + 1 - this.#open);
-      const end = Math.max(window.lastIndexOf(LINE_FEED), window.lastIndexOf(CARRIAGE_RETURN));
-      if (end !== -1) {
-        start += end + 1;
+      const lineEndIndex = Math.max(window.lastIndexOf(LINE_FEED), window.lastIndexOf(CARRIAGE_RETURN));
+      if (lineEndIndex !== -1) {
+        start += lineEndIndex + 1;
         this.#open = 0;
       } else if (this.#open + window.length > MAX_LINE_BYTES) {
         return start;
@@ -202,7 +202,7 @@ const CARRIAGE_RETURN = 13;
  */
 async function* splitChunks(
   firstChunk: Buffer,
-  remaining: AsyncIterator<Buffer>,
+  laterChunks: AsyncIterator<Buffer>,
   isStopped: () => boolean,
 ): AsyncGenerator<Buffer> {
   try {
@@ -212,12 +212,12 @@ async function* splitChunks(
         yield chunk.subarray(start, start + MAX_PARSER_WRITE_BYTES);
         await yieldToEventLoop();
       }
-      const next = isStopped() ? null : await remaining.next();
-      if (next === null || next.done === true) return;
-      chunk = next.value;
+      const nextResult = isStopped() ? null : await laterChunks.next();
+      if (nextResult === null || nextResult.done === true) return;
+      chunk = nextResult.value;
     }
   } finally {
-    await remaining.return?.();
+    await laterChunks.return?.();
   }
 }
 

@@ -424,9 +424,11 @@ export interface PlainColumns {
 
 /** Returns the columns of a plain list by common column names, or null if no column has the name of an address column. */
 export function findPlainColumns(names: readonly string[]): PlainColumns | null {
-  const find = (candidates: readonly string[]) => candidates.find((name) => names.includes(name)) ?? null;
-  const address = find(PLAIN_ADDRESS_NAMES);
-  return address === null ? null : { address, reason: find(PLAIN_REASON_NAMES), time: find(PLAIN_TIME_NAMES) };
+  const findColumn = (candidates: readonly string[]) => candidates.find((name) => names.includes(name)) ?? null;
+  const address = findColumn(PLAIN_ADDRESS_NAMES);
+  return address === null
+    ? null
+    : { address, reason: findColumn(PLAIN_REASON_NAMES), time: findColumn(PLAIN_TIME_NAMES) };
 }
 
 /** The meaning of the words in the reason column of a list that is not the export of a known provider. */

@@ -29,20 +29,20 @@ export async function* readSuppressionList(
 ): AsyncGenerator<ListRow> {
   try {
     const text = readText(source, onBytes);
-    const first = await text.next();
-    if (first.done === true) throw new ListFault('is empty; give rows such as ada@example.com,bounce');
-    const chunks = prependChunk(first.value, text);
-    yield* isJsonStart(first.value) ? readJson(chunks, options, onColumns) : readCsv(chunks, options, onColumns);
+    const firstResult = await text.next();
+    if (firstResult.done === true) throw new ListFault('is empty; give rows such as ada@example.com,bounce');
+    const chunks = prependChunk(firstResult.value, text);
+    yield* isJsonStart(firstResult.value) ? readJson(chunks, options, onColumns) : readCsv(chunks, options, onColumns);
   } catch (error) {
     throw error instanceof ListFault ? new ContentError(`${name} ${error.message}`) : error;
   }
 }
 
-async function* prependChunk(first: Buffer, others: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
+async function* prependChunk(firstChunk: Buffer, laterChunks: AsyncGenerator<Buffer>): AsyncGenerator<Buffer> {
   try {
-    yield first;
-    yield* others;
+    yield firstChunk;
+    yield* laterChunks;
   } finally {
-    await others.return(undefined);
+    await laterChunks.return(undefined);
   }
 }
