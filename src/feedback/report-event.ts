@@ -3,12 +3,12 @@ import type { ServiceEvent } from '../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../model/feedback.ts';
 import { getIdTimestamp } from '../model/submission.ts';
 
-/** The members of a report that its events contain. */
+/** The members of a report that are copied into the events of the report. */
 export type ReportOrigin = Pick<FeedbackReport, 'source' | 'summary' | 'at'>;
 
 /**
- * Returns the events of a report. `result` is the result of recording the report. A pending report has no event, because it
- * is applied later.
+ * Returns the events of a report. `result` is the result of recording the report. A pending report has no event,
+ * because it is applied later.
  */
 export function createReportEvents(
   result: Exclude<FeedbackResult, { readonly kind: 'not-yet' }>,

@@ -1,5 +1,6 @@
 /**
- * Reads feedback reports on a separate thread (thread-reader.ts). Reading a report of 1 MiB takes less than 100 ms on one core.
+ * Reads feedback reports on a separate thread (thread-reader.ts). Reading a report of 1 MiB takes less than 100 ms on
+ * one core.
  */
 import type { FeedbackEvent } from '../model/feedback.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadReply } from './thread-reader.ts';

@@ -3,12 +3,12 @@
  * valid return paths and for `postmaster` and `abuse`, one recipient per message. The listener never relays a message
  * and never sends a message in reply.
  *
- * The reply after the final dot is 250 only after the store has committed. If the store fails, or a limit on the rate or
- * on the memory is exceeded, the reply is 451, so that the peer retries the message. A message that is too large gets the
- * reply 552. A bare CR or LF ends the session with 554. A session that exceeds another limit ends with 421. Memory,
- * connections, size, rate, commands and time of every session are bounded. A trusted proxy must first send the header of
- * the PROXY protocol, and the limits apply to the client that the header reports. Every socket always has an error
- * listener, so that a reset never ends the process.
+ * The reply after the final dot is 250 only after the store has committed. If the store fails, or a limit on the rate
+ * or on the memory is exceeded, the reply is 451, so that the peer retries the message. A message that is too large
+ * gets the reply 552. A bare CR or LF ends the session with 554. A session that exceeds another limit ends with 421.
+ * Memory, connections, size, rate, commands and time of every session are bounded. A trusted proxy must first send the
+ * header of the PROXY protocol, and the limits apply to the client that the header reports. Every socket always has an
+ * error listener, so that a reset never ends the process.
  */
 
 import type { Socket } from 'node:net';
@@ -235,9 +235,9 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   server.on('error', () => undefined);
 
   /**
-   * Receives a message and records its report. Resolves to the error reply. Resolves to null if the report is recorded, if
-   * the peer has disconnected, or if the SMTP library refuses the message because of its size. Rejects if the store or the
-   * reader fails.
+   * Receives a message and records its report. Resolves to the error reply. Resolves to null if the report is recorded,
+   * if the peer has disconnected, or if the SMTP library refuses the message because of its size. Rejects if the store
+   * or the reader fails.
    */
   async function receiveReport(
     stream: Readable & { sizeExceeded: boolean },
@@ -345,8 +345,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   }
 
   /**
-   * Checks all bytes of a socket before the parser reads them. Ends the session when the peer sends a bare CR or LF, or exceeds
-   * the limit for commands or for a message.
+   * Checks all bytes of a socket before the parser reads them. Ends the session when the peer sends a bare CR or LF, or
+   * exceeds the limit for commands or for a message.
    */
   function guardSocket(socket: Socket, peerSession: Session): void {
     const lineEndCheck = createLineEndCheck();

@@ -1,7 +1,8 @@
 /**
- * Manages the open sessions of the feedback listener. When the limit is reached, a new session evicts the session that has been
- * idle longest: first among sessions without a valid recipient, then among sessions for a role mailbox. A session for a return
- * path is evicted only after one minute without activity. A session whose report is being recorded is never evicted.
+ * Manages the open sessions of the feedback listener. When the limit is reached, a new session evicts the session that
+ * has been idle longest: first among sessions without a valid recipient, then among sessions for a role mailbox. A
+ * session for a return path is evicted only after one minute without activity. A session whose report is being recorded
+ * is never evicted.
  */
 import { toPeerNetwork } from '../model/address.ts';
 

@@ -4,8 +4,8 @@
  * or exhausts the memory of the thread is `too-expensive`. The thread then ends, and the next job starts another
  * thread.
  *
- * The number of waiting jobs and their bytes are bounded, because the memory limits of a thread do not cover buffers. `read`
- * rejects when the thread cannot be started or the reader is closed. The content has then not been read.
+ * The number of waiting jobs and their bytes are bounded, because the memory limits of a thread do not cover buffers.
+ * `read` rejects when the thread cannot be started or the reader is closed. The content has then not been read.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';

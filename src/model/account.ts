@@ -154,7 +154,9 @@ export const REPUTATION_BUCKET_MS = 3_600_000;
  * messages is not significant.
  */
 const MIN_MESSAGES_FOR_RATES = 100;
-/** The numbers of hard bounces and complaints that lock an account with fewer than `MIN_MESSAGES_FOR_RATES` messages. */
+/**
+ * The numbers of hard bounces and complaints that lock an account with fewer than `MIN_MESSAGES_FOR_RATES` messages.
+ */
 const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
 
 /**
@@ -164,8 +166,8 @@ const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
 const MIN_COMPLAINTS = MAX_COUNTS.complaints;
 
 /**
- * Returns the complainant for a canonical recipient address: the address without the detail after `+` (RFC 5233). The owner of a
- * mailbox can use any detail, so all addresses of a mailbox count as one complainant.
+ * Returns the complainant for a canonical recipient address: the address without the detail after `+` (RFC 5233). The
+ * owner of a mailbox can use any detail, so all addresses of a mailbox count as one complainant.
  */
 export function toComplainant(recipient: string): string {
   const atIndex = recipient.lastIndexOf('@');

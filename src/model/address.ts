@@ -100,8 +100,9 @@ export function formatAddrSpec(address: Address): string {
 }
 
 /**
- * Returns the canonical form of an address, which is the key of the suppression list. Forms that almost all servers treat as one
- * mailbox (case, Unicode composition, unnecessary quotes) have the same key, so another form does not bypass a suppression.
+ * Returns the canonical form of an address, which is the key of the suppression list. Forms that almost all servers
+ * treat as one mailbox (case, Unicode composition, unnecessary quotes) have the same key, so another form does not
+ * bypass a suppression.
  */
 export function toCanonicalAddress(address: Address): string {
   let localPart = address.localPart;
@@ -112,7 +113,9 @@ export function toCanonicalAddress(address: Address): string {
   return `${localPart}@${address.domain}`;
 }
 
-/** Removes unnecessary quotes and escapes (RFC 5321 section 4.1.2): `"Joe\ Q"` and `"Joe Q"` are the same local part. */
+/**
+ * Removes unnecessary quotes and escapes (RFC 5321 section 4.1.2): `"Joe\ Q"` and `"Joe Q"` are the same local part.
+ */
 function simplifyQuoting(quotedLocalPart: string): string {
   let content = '';
   let escapedContent = '';
@@ -248,7 +251,10 @@ function isHost(domain: string): boolean {
 
 // Limits per peer apply to an IPv6 /64 network, because one subscriber usually controls such a network (RFC 6177).
 
-/** Returns the /64 network of an IPv6 address, or the IPv4 address. An IPv4-mapped IPv6 address counts as its IPv4 address. */
+/**
+ * Returns the /64 network of an IPv6 address, or the IPv4 address. An IPv4-mapped IPv6 address counts as its IPv4
+ * address.
+ */
 export function toPeerNetwork(address: string): string {
   const lowerCaseAddress = address.toLowerCase();
   if (lowerCaseAddress.startsWith('::ffff:') && lowerCaseAddress.includes('.'))

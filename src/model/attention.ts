@@ -23,7 +23,7 @@ interface AttentionKind {
   readonly channel: AttentionChannel;
   /** The command that shows the details or is the remedy. `SUBJECT` stands for the subject. */
   readonly command: string;
-  /** The consequence as one or two sentences. */
+  /** The consequence in one or two sentences. */
   readonly consequence: string;
 }
 

@@ -143,8 +143,8 @@ interface BulkCounts {
 }
 
 /**
- * Returns the content of the entry of a run after a batch. `storedEntry` is the previous content as JSON, or null for a new entry. The
- * counts include only committed batches. Until the last batch, the content has the member `unfinished`.
+ * Returns the content of the entry of a run after a batch. `storedEntry` is the previous content as JSON, or null for a
+ * new entry. The counts include only committed batches. Until the last batch, the content has the member `unfinished`.
  */
 export function toAuditedRun(storedEntry: string | null, { action, isLast }: BulkStep, { done, refused }: BulkCounts) {
   const before: BulkCounts = storedEntry === null ? { done: 0, refused: 0 } : JSON.parse(storedEntry);

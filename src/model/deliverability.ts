@@ -1,7 +1,7 @@
 /**
- * The types and functions of the deliverability series: counts of messages by mailbox provider, recipient domain, account and
- * sending domain. A series contains the counts of its most frequent keys and the sum of all other keys, so the sum of a row
- * is exact. Pure.
+ * The types and functions of the deliverability series: counts of messages by mailbox provider, recipient domain,
+ * account and sending domain. A series contains the counts of its most frequent keys and the sum of all other keys, so
+ * the sum of a row is exact. Pure.
  */
 import { FAILURE_CLASSES } from './failure.ts';
 import { addCounts, formatLatencies, HOUR_MS, type Latencies, parseLatencies } from './traffic.ts';
@@ -26,8 +26,8 @@ export const SPANS_MS = [300_000, 3_600_000, 21_600_000, 86_400_000] as const;
 export type SpanMs = (typeof SPANS_MS)[number];
 
 /**
- * The retention of the rows by their span. A range has at most 12 rows of five minutes, 24 of one hour, 28 of six hours or 30 of
- * one day. The retention covers the range and the period of the same length before it.
+ * The retention of the rows by their span. A range has at most 12 rows of five minutes, 24 of one hour, 28 of six hours
+ * or 30 of one day. The retention covers the range and the period of the same length before it.
  */
 export const SPAN_RETENTIONS: readonly { readonly spanMs: SpanMs; readonly retentionMs: number }[] = [
   { spanMs: 300_000, retentionMs: 6 * HOUR_MS },

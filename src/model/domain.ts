@@ -315,7 +315,7 @@ export interface DomainUpdate {
    * `stale` and changes nothing.
    */
   readonly revision: number;
-  /** All keys of the domain. The store deletes every other key of the domain. */
+  /** All keys that the domain has after the update. The store deletes every other key of the domain. */
   readonly keys: readonly DkimKey[];
 }
 

@@ -47,7 +47,9 @@ interface StateChangeMembers {
   attempt: Attempt | null;
   /** The time when the next attempt is due. Null if no attempt is due. */
   dueAt: number | null;
-  /** The source of the report that caused the change, one of `FEEDBACK_SOURCES`. Null if the change has another cause. */
+  /**
+   * The source of the report that caused the change, one of `FEEDBACK_SOURCES`. Null if the change has another cause.
+   */
   reportedBy: string | null;
   /** True if the change adds the recipient to the suppression list. */
   suppresses: boolean;
@@ -130,7 +132,10 @@ export type ServiceEvent =
       | 'message.uncertain',
       StateChangeMembers
     >
-  /** The provider reported that it has delivered the message. The state is `delivered` or `complained`, and did not change. */
+  /**
+   * The provider reported that it has delivered the message. The state is `delivered` or `complained`, and did not
+   * change.
+   */
   | Event<
       'message.confirmed',
       MessageMembers & SenderMembers & { acceptedAt: number; reportedBy: string; detail: string }
@@ -177,8 +182,9 @@ export type ServiceEvent =
   /** The same report was recorded earlier. The repetition changed nothing. */
   | Event<'report.repeated'>
   /**
-   * Reports were ignored, because they match no message of this installation or are of a type that Postrider ignores. `count` is
-   * the number of reports, by default 1. `source` is the channel of a report that matches no message. Otherwise, it is absent.
+   * Reports were ignored, because they match no message of this installation or are of a type that Postrider ignores.
+   * `count` is the number of reports, by default 1. `source` is the channel of a report that matches no message.
+   * Otherwise, it is absent.
    */
   | Event<'report.unrelated', { count?: number; source?: FeedbackSource }>
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
@@ -212,8 +218,8 @@ export type ServiceEvent =
   /** A check of this node recorded a notification with the numbers of problems that began and ended. */
   | Event<'notification.recorded', { notificationId: string; beganCount: number; endedCount: number }>
   /**
-   * The target accepted the notification. `target` is `mailto:ADDRESS` or the origin of a URL. `messageId` is the message of
-   * a notification by mail, or null.
+   * The target accepted the notification. `target` is `mailto:ADDRESS` or the origin of a URL. `messageId` is the
+   * message of a notification by mail, or null.
    */
   | Event<
       'notification.delivered',

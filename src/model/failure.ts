@@ -1,15 +1,16 @@
 /** The classification of failed deliveries, which is the same for replies, bounce messages and provider events. */
 
 /**
- * `hard`: the mailbox cannot receive messages, so the recipient is suppressed. `soft`: the mailbox exists, and a later message may
- * be delivered. `block`: the receiving server or the provider refused this message or this sender.
+ * `hard`: the mailbox cannot receive messages, so the recipient is suppressed. `soft`: the mailbox exists, and a later
+ * message may be delivered. `block`: the receiving server or the provider refused this message or this sender.
  */
 export const FAILURE_CLASSES = ['hard', 'soft', 'block'] as const;
 export type FailureClass = (typeof FAILURE_CLASSES)[number];
 
 /**
- * The cause of a failure. `domain`: the recipient's domain does not exist or does not receive mail. `auth`: this service or the
- * sender is not authenticated or not authorized. `network`: the connection failed, or the server is not available.
+ * The cause of a failure. `domain`: the recipient's domain does not exist or does not receive mail. `auth`: this
+ * service or the sender is not authenticated or not authorized. `network`: the connection failed, or the server is not
+ * available.
  */
 export const FAILURE_CATEGORIES = [
   'mailbox-unknown',
@@ -37,7 +38,10 @@ export interface Failure {
 /** Maximum number of characters of the diagnostic of a failure. */
 export const MAX_DIAGNOSTIC_LENGTH = 1_000;
 
-/** A failure as the history of a message records it. Both texts are untrusted, because the remote server or the provider wrote them. */
+/**
+ * A failure as the history of a message records it. Both texts are untrusted, because the remote server or the provider
+ * wrote them.
+ */
 export interface RecordedFailure extends Failure {
   /** The enhanced status code, such as `5.1.1` (RFC 3463), or null. */
   readonly status: string | null;

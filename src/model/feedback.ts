@@ -2,9 +2,9 @@
  * Decides the change that a report of another server or of a provider causes to a message. `decideAttemptChange`
  * (message.ts) decides the change that an attempt causes. Pure.
  *
- * Guarantees: a report does not change the state of a message that is in `sending` or was never sent. A report changes a
- * state only as `TRANSITIONS` allows. A report suppresses only the recipient of its message. A report that does not prove
- * a final result, such as a delay, changes no state and is added to the history.
+ * Guarantees: a report does not change the state of a message that is in `sending` or was never sent. A report changes
+ * a state only as `TRANSITIONS` allows. A report suppresses only the recipient of its message. A report that does not
+ * prove a final result, such as a delay, changes no state and is added to the history.
  */
 import { parseAddress, toCanonicalAddress } from './address.ts';
 import { type Failure, MAX_DIAGNOSTIC_LENGTH, type RecordedFailure } from './failure.ts';
@@ -17,15 +17,18 @@ interface ReportedMessage {
   /** True for a test message of `doctor --loop`. Its recipient is not a person. */
   readonly isTest: boolean;
   /**
-   * True if an earlier attempt may have sent the message although no reply is recorded: it was unanswered, or its lease was
-   * lost.
+   * True if an earlier attempt may have sent the message although no reply is recorded: it was unanswered, or its lease
+   * was lost.
    */
   readonly mayHaveBeenSent: boolean;
   /** True if an earlier report confirmed the delivery. */
   readonly isConfirmed: boolean;
   /** True if an earlier attempt or report failed with the class `hard`, so that it suppressed the recipient. */
   readonly hasHardFailure: boolean;
-  /** True if an earlier report ended the message as bounced, or stated that the recipient is on the provider's suppression list. */
+  /**
+   * True if an earlier report ended the message as bounced, or stated that the recipient is on the provider's
+   * suppression list.
+   */
   readonly hasReportedBounce: boolean;
 }
 
@@ -64,7 +67,10 @@ type FeedbackChange =
   /** The report was not understood. It is stored for the operator. */
   | { readonly kind: 'not-understood'; readonly reason: string };
 
-/** The reasons with which a report suppresses a recipient. `provider`: the address is on the provider's suppression list. */
+/**
+ * The reasons with which a report suppresses a recipient. `provider`: the address is on the provider's suppression
+ * list.
+ */
 export type FeedbackSuppression = 'bounce' | 'complaint' | 'unsubscribed' | 'provider';
 
 /** The types of the history entries of reports that changed no state. */
@@ -323,7 +329,9 @@ function formatDetail(event: RecipientEvent, to: string): string {
   return formatEvidence(event.evidence, [type, subjectText].filter((part) => part !== null).join(', '));
 }
 
-/** The failure of a message that the provider did not send, because the recipient is on the provider's suppression list. */
+/**
+ * The failure of a message that the provider did not send, because the recipient is on the provider's suppression list.
+ */
 const PROVIDER_SUPPRESSION: Failure = { class: 'block', category: 'policy' };
 
 /** Returns the failure that the event reports, or null. */
@@ -410,8 +418,8 @@ export type FeedbackEvent =
    */
   | (RecipientMembers & { readonly kind: 'complaint'; readonly feedbackType: string })
   /**
-   * Another server still tries to deliver the message. `failure` is the failure of its last attempt, and its class is never
-   * `hard`. An event that an earlier version kept has no `failure`.
+   * Another server still tries to deliver the message. `failure` is the failure of its last attempt, and its class is
+   * never `hard`. An event that an earlier version kept has no `failure`.
    */
   | (RecipientMembers & { readonly kind: 'delayed'; readonly failure?: Failure })
   /** Another server has delivered, relayed or expanded the message. */
@@ -495,8 +503,8 @@ export interface FeedbackReport {
    */
   readonly isProviderEvent?: boolean;
   /**
-   * True for a provider event whose signature covers the digest and not the event. The store then records the digest although
-   * the event is ignored or kept, so that another event with the same signature changes nothing.
+   * True for a provider event whose signature covers the digest and not the event. The store then records the digest
+   * although the event is ignored or kept, so that another event with the same signature changes nothing.
    */
   readonly recordsDigestAlways?: boolean;
 }
@@ -542,7 +550,9 @@ export type FeedbackResult =
    * digest may have been written (`recordsDigestAlways`, `isProviderEvent`).
    */
   | { readonly kind: 'unrelated' }
-  /** The message is not settled yet, or its provider id is not stored yet. The report is stored and is applied later. */
+  /**
+   * The message is not settled yet, or its provider id is not stored yet. The report is stored and is applied later.
+   */
   | { readonly kind: 'pending' }
   /** The message is not settled yet, or its provider id is not stored yet. Nothing was written. */
   | { readonly kind: 'not-yet' };

@@ -2,8 +2,9 @@
  * Counts by key with bounded memory, even if the number of different keys is unlimited (the Space-Saving algorithm of
  * Metwally, Agrawal and El Abbadi, 2005, with eviction in batches). Pure.
  *
- * Guarantees, for n events and a capacity of c keys: the sum over all keys and the remainder is exact. A key that occurred in
- * more than n / c events is present after each eviction. The remainder contains at most n / c events of a key that is present.
+ * Guarantees, for n events and a capacity of c keys: the sum over all keys and the remainder is exact. A key that
+ * occurred in more than n / c events is present after each eviction. The remainder contains at most n / c events of a
+ * key that is present.
  */
 import { addKeyCounts, createKeyCounts, type KeyCounts, type MutableKeyCounts } from './deliverability.ts';
 

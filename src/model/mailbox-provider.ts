@@ -1,6 +1,6 @@
 /**
- * Mailbox providers: the operators of the servers that receive the messages of a domain. The MX records of a recipient's
- * domain determine its mailbox provider. Pure.
+ * Mailbox providers: the operators of the servers that receive the messages of a domain. The MX records of a
+ * recipient's domain determine its mailbox provider. Pure.
  */
 
 /** A mailbox provider, and the suffixes of the host names in its MX records. */
@@ -284,9 +284,9 @@ interface MxRecord {
 }
 
 /**
- * Returns the mailbox provider of a domain with these MX records. The record with the lowest priority value determines the
- * provider (RFC 5321 section 5.1). If several records have this value, the first host name in alphabetical order determines the
- * provider, so that the result does not depend on the order of the records.
+ * Returns the mailbox provider of a domain with these MX records. The record with the lowest priority value determines
+ * the provider (RFC 5321 section 5.1). If several records have this value, the first host name in alphabetical order
+ * determines the provider, so that the result does not depend on the order of the records.
  */
 export function findMailboxProvider(records: readonly MxRecord[]): MailboxProvider {
   const [first] = records

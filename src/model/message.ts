@@ -93,7 +93,7 @@ export interface LeasedMessage {
 
 /**
  * The identity of one lease. A settlement is valid only for the owner and the attempt count of the lease: the store
- * refuses a settlement of an earlier lease.
+ * refuses the settlement of any earlier lease.
  */
 export interface LeaseRef {
   readonly id: string;
@@ -111,8 +111,8 @@ export interface HistoryEntry {
   /** The reply of the next hop or the reason, on one line. */
   readonly detail: string | null;
   /**
-   * The failure of the attempt or of the reported bounce. The entry `expired` has the last failure of the message. Null if there
-   * is no failure, or if a version without this member wrote the entry.
+   * The failure of the attempt or of the reported bounce. The entry `expired` has the last failure of the message. Null
+   * if there is no failure, or if a version without this member wrote the entry.
    */
   readonly failure: RecordedFailure | null;
   readonly attempt: Attempt | null;
@@ -190,7 +190,8 @@ export type LastOutcome = Pick<HistoryEntry, 'verb' | 'by' | 'detail' | 'failure
 export type StateFilter = State | 'deferred';
 
 /**
- * The types of the entries that do not report an outcome of the message. Lists and searches of replies ignore these entries.
+ * The types of the entries that do not report an outcome of the message. Lists and searches of replies ignore these
+ * entries.
  */
 export const VERBS_WITHOUT_OUTCOME = ['resent', 'resend-of', 'retried', 'recovered', 'confirmed'] as const;
 
@@ -214,7 +215,9 @@ export interface StoredMessage extends StoredMessageSummary {
 
 export type MessageHistory = Omit<StoredMessage, 'message'>;
 
-/** The result of an operator's change of one message. `wrong-state` contains the state that does not allow the change. */
+/**
+ * The result of an operator's change of one message. `wrong-state` contains the state that does not allow the change.
+ */
 export type OperatorChangeResult =
   | { readonly kind: 'done' }
   | { readonly kind: 'missing' }
@@ -334,8 +337,9 @@ type RecordedType = keyof typeof RECORDED_EVENTS;
 export const ACCEPTED_VERB = 'accepted';
 
 /**
- * The types of the entries of a message that was submitted again. `resent` is an entry of the ended message, and its detail is
- * the id of the new message. `resend-of` is an entry of the new message, and its detail is the id of the ended message.
+ * The types of the entries of a message that was submitted again. `resent` is an entry of the ended message, and its
+ * detail is the id of the new message. `resend-of` is an entry of the new message, and its detail is the id of the
+ * ended message.
  */
 export const RESENT_VERB = 'resent';
 export const RESEND_OF_VERB = 'resend-of';
@@ -487,8 +491,8 @@ interface AttemptedMessage {
 }
 
 /**
- * Returns the change that the outcome of an attempt causes to a leased message. `failure` is the classification of the outcome, or
- * null. `random` in [0, 1) determines the jitter of the retry.
+ * Returns the change that the outcome of an attempt causes to a leased message. `failure` is the classification of the
+ * outcome, or null. `random` in [0, 1) determines the jitter of the retry.
  */
 export function decideAttemptChange(
   message: AttemptedMessage,
@@ -549,8 +553,8 @@ function createDeferredChange(
 ): RecordedChange {
   const now = entry.at;
   if (isPastMaxAge(message.acceptedAt, policy, now)) return createRecordedChange('message.expired', entry);
-  // A message is due at its maximum age at the latest. Otherwise, a message whose next retry is hours later would expire
-  // hours after its maximum age.
+  // A message is due at its maximum age at the latest. Otherwise, a message whose next retry is hours later would
+  // expire hours after its maximum age.
   const dueAt = Math.min(now + computeRetryDelayMs(message.attempts, random), message.acceptedAt + policy.maxAgeMs);
   return createRecordedChange('message.deferred', entry, dueAt);
 }

@@ -42,8 +42,8 @@ export interface TokenGrant {
   readonly nextTokenMs: number;
 }
 
-// The runtime status of a process: the delivery, the alarms and the store. Each heartbeat stores the refused reports, the
-// state of the circuit breaker and the alarms.
+// The runtime status of a process: the delivery, the alarms and the store. Each heartbeat stores the refused reports,
+// the state of the circuit breaker and the alarms.
 
 /** The reason for an alarm about a message that could not be signed. */
 export const SIGNING_ALARM = 'signing';
@@ -77,8 +77,8 @@ export interface DeliveryStatus {
 export type NodeDelivery = Pick<DeliveryStatus, 'breaker' | 'alarms'>;
 
 /**
- * The feedback reports and provider-event requests that a process refused for one reason since its start, or the events that
- * matched no message (`formatUnmatchedReason`).
+ * The feedback reports and provider-event requests that a process refused for one reason since its start, or the events
+ * that matched no message (`formatUnmatchedReason`).
  */
 export interface RefusedReports {
   /** The reason, for example `postmark-unauthenticated`. */

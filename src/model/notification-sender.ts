@@ -29,8 +29,8 @@ export function listDomainCandidates(name: string): readonly string[] {
 }
 
 /**
- * Returns the fault of the sender, or null. `name` is the domain of POSTRIDER_NOTIFY_FROM, `domain` its sending domain, and
- * `account` the account of this domain.
+ * Returns the fault of the sender, or null. `name` is the domain of POSTRIDER_NOTIFY_FROM, `domain` its sending domain,
+ * and `account` the account of this domain.
  */
 export function findSenderFault(
   name: string,

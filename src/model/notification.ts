@@ -42,7 +42,7 @@ export interface AttentionState {
   readonly announcedAt: number | null;
 }
 
-/** The state of the checks of all nodes. */
+/** The state that the checks of all nodes share. */
 export interface AttentionCheck {
   /** The number of checks. A check is recorded only if this number is unchanged. */
   readonly round: number;
@@ -152,7 +152,9 @@ function markAnnounced(states: Map<string, AttentionState>, key: string, announc
   states.set(key, { ...state, isAnnounced: true, announcedAt: state.announcedAt ?? announcedAt });
 }
 
-/** Returns the state of an item that is present. The text of a stored item is the text at its start. */
+/**
+ * Returns the state of an item that is present. The stored text of an item is its text at the time when the item began.
+ */
 function createPresentState(before: AttentionState | null, item: AttentionItem, now: number): AttentionState {
   if (before === null)
     return { item, isPresent: true, beganAt: now, endedAt: null, isAnnounced: false, announcedAt: null };
@@ -200,7 +202,9 @@ export type NotificationTarget =
   | { readonly kind: 'mail'; readonly text: string; readonly address: string }
   | { readonly kind: 'https'; readonly text: string; readonly url: string };
 
-/** Returns the name of a target for logs and metrics: the address, or the origin of the URL, whose path may be a secret. */
+/**
+ * Returns the name of a target for logs and metrics: the address, or the origin of the URL, whose path may be a secret.
+ */
 export function formatTarget(text: string): string {
   return text.startsWith('mailto:') ? text : (URL.parse(text)?.origin ?? text);
 }

@@ -1,6 +1,6 @@
 /**
- * The outcome of one delivery attempt, as a tagged union. A transport must not throw. If it throws, the queue records the attempt as
- * deferred.
+ * The outcome of one delivery attempt, as a tagged union. A transport must not throw. If it throws, the queue records
+ * the attempt as deferred.
  */
 
 /** The stage of the SMTP session in which the reply arrived or the session failed. */
@@ -75,8 +75,8 @@ export interface Attempt {
   /** The next hop, for example `relay.example:587`; null if no connection was made. */
   readonly remote: string | null;
   /**
-   * The transcript. Each line begins with `C: ` (client), `S: ` (server) or `* ` (remark). The transcript contains neither
-   * message content nor credentials.
+   * The transcript. Each line begins with `C: ` (client), `S: ` (server) or `* ` (remark). The transcript contains
+   * neither message content nor credentials.
    */
   readonly transcript: readonly string[];
   /**

@@ -28,7 +28,7 @@ export interface QueueStatistics {
   readonly queued: number;
   readonly sending: number;
   readonly uncertain: number;
-  /** The oldest message that is queued or being sent, without notifications to operators. */
+  /** The oldest message that is queued or being sent. Notifications to operators are not included. */
   readonly oldest: { readonly id: string; readonly acceptedAt: number } | null;
 }
 
@@ -42,7 +42,8 @@ export interface DomainProblem {
   readonly checkedAt: number | null;
   readonly failingSince: number | null;
   /**
-   * The records that an answered check found missing or wrong. The record of an Ed25519 key is optional and not included.
+   * The records that an answered check found missing or wrong. The record of an Ed25519 key is optional and not
+   * included.
    */
   readonly failedRecords: readonly Pick<RecordCheck, 'purpose' | 'name'>[];
 }
@@ -80,8 +81,8 @@ export interface ChangeFeedPosition {
   /** The id of the newest audit log entry, or 0 without an entry. */
   readonly newestAuditId: number;
   /**
-   * The sum of the recent traffic counts of all nodes, and the part of the sum that can suppress addresses: bounces and
-   * complaints.
+   * The sum of all recent traffic counts of all nodes, and the sum of the recent counts of bounces and complaints,
+   * which can suppress addresses.
    */
   readonly recentCounts: number;
   readonly suppressingCounts: number;

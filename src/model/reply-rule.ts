@@ -1,6 +1,6 @@
 /**
- * Defines the rules for the replies of next hops, as data. The rules for every server are in src/classify. The rules for the relay
- * of one provider are in src/providers.
+ * Defines the rules for the replies of next hops, as data. The rules for every server are in src/classify. The rules
+ * for the relay of one provider are in src/providers.
  */
 import type { FailureCategory } from './failure.ts';
 import type { Reason, Stage } from './outcome.ts';
@@ -22,8 +22,8 @@ export interface ReplyRule {
    */
   readonly enhancedCodes?: readonly string[];
   /**
-   * The rule matches only texts that contain one of these phrases. Phrases are in lower case and match whole words. A phrase
-   * that ends with `*` also matches longer words. Addresses are not part of the text.
+   * The rule matches only texts that contain one of these phrases. Phrases are in lower case and match whole words. A
+   * phrase that ends with `*` also matches longer words. Addresses are not part of the text.
    */
   readonly phrases?: readonly string[];
   /** The rule matches no text that contains one of these phrases. */

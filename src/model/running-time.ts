@@ -36,7 +36,10 @@ export interface RunningTime {
   readonly segments: readonly ClockSegment[];
 }
 
-/** Returns the first running time of an installation. The age of messages that were accepted earlier is measured by the clock. */
+/**
+ * Returns the first running time of an installation. The age of messages that were accepted earlier is measured by the
+ * clock.
+ */
 export function startRunningTime(now: number): RunningTime {
   return { runningMs: now, seenAt: now, segments: [{ fromMs: 0, aheadMs: 0, leastAt: 0 }] };
 }
@@ -81,13 +84,13 @@ export function computeAgeCutoff({ runningMs, segments }: RunningTime, ageMs: nu
   const windowStartMs = runningMs - ageMs;
   let cutoff = Number.POSITIVE_INFINITY;
   for (const [index, { fromMs, aheadMs, leastAt }] of segments.entries()) {
-    const end = segments[index + 1]?.fromMs ?? Number.POSITIVE_INFINITY;
-    if (end < windowStartMs) continue;
+    const segmentEndMs = segments[index + 1]?.fromMs ?? Number.POSITIVE_INFINITY;
+    if (segmentEndMs < windowStartMs) continue;
     // The window is the last `ageMs` of the running time. In the segment that contains the start of the window, this
     // start is the cutoff. Later segments are entirely within the window.
     cutoff = Math.min(
       cutoff,
-      index === 0 || fromMs < windowStartMs ? Math.min(windowStartMs, end) + aheadMs : leastAt - 1,
+      index === 0 || fromMs < windowStartMs ? Math.min(windowStartMs, segmentEndMs) + aheadMs : leastAt - 1,
     );
   }
   return cutoff;
@@ -101,9 +104,9 @@ export function computeRunningAgeMs({ runningMs, segments }: RunningTime, at: nu
   for (let index = segments.length - 1; index >= 0; index -= 1) {
     const segment = segments[index];
     if (segment === undefined || (index > 0 && at < segment.leastAt)) continue;
-    const end = segments[index + 1]?.fromMs ?? runningMs;
-    const startedAt = index === 0 ? at - segment.aheadMs : Math.max(segment.fromMs, at - segment.aheadMs);
-    return Math.max(0, runningMs - Math.min(startedAt, end));
+    const segmentEndMs = segments[index + 1]?.fromMs ?? runningMs;
+    const acceptedRunningMs = index === 0 ? at - segment.aheadMs : Math.max(segment.fromMs, at - segment.aheadMs);
+    return Math.max(0, runningMs - Math.min(acceptedRunningMs, segmentEndMs));
   }
   return 0;
 }

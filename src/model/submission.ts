@@ -1,6 +1,6 @@
 /**
- * Validates the JSON body of a request, decides whether the sender's domain must be authenticated, and generates the ids
- * of messages. Pure.
+ * Validates the JSON body of a request, decides whether the sender's domain must be authenticated, and generates the
+ * ids of messages. Pure.
  *
  * The validation reports missing fields first, then wrong types, then invalid content. It never throws for any JSON
  * value.
@@ -169,8 +169,8 @@ export interface MessageIdGenerator {
 }
 
 /**
- * Generates ids that are greater than `lastId` (the greatest stored id, or null). `randomUuid` returns a version 4 UUID,
- * whose variant and random bits become the end of the id.
+ * Generates ids that are greater than `lastId` (the greatest stored id, or null). `randomUuid` returns a version 4
+ * UUID, whose variant and random bits become the end of the id.
  */
 export function createMessageIdGenerator(lastId: string | null, randomUuid: () => string): MessageIdGenerator {
   let lastMs = lastId === null ? 0 : getIdTimestamp(lastId);

@@ -4,8 +4,8 @@
  */
 
 /**
- * `unsubscribed`: the recipient unsubscribed through a provider. `provider`: the address is on the suppression list of a
- * provider.
+ * `unsubscribed`: the recipient unsubscribed through a provider. `provider`: the address is on the suppression list of
+ * a provider.
  */
 export const SUPPRESSION_REASONS = ['bounce', 'complaint', 'manual', 'unsubscribed', 'provider'] as const;
 export type SuppressionReason = (typeof SUPPRESSION_REASONS)[number];
@@ -19,7 +19,10 @@ export interface Suppression {
   readonly at: number;
 }
 
-/** The removal of an address from the suppression list of a provider, which precedes the removal from a list of Postrider. */
+/**
+ * The removal of an address from the suppression list of a provider, which precedes the removal from a list of
+ * Postrider.
+ */
 export interface ProviderRemoval {
   readonly provider: 'ses';
   /** False if the address was not on the list of the provider. */

@@ -227,8 +227,8 @@ function buildMessageData(event: RecordedMessageEvent, failure: Failure | null):
 }
 
 /**
- * Returns the status code and the text of the reply of the attempt, or of the report that caused the entry. The text is the
- * one that `message show` prints.
+ * Returns the status code and the text of the reply to the attempt, or of the report that caused the entry. The text is
+ * the one that `message show` prints.
  */
 function describeReply({ entry: { attempt, failure, detail } }: RecordedMessageEvent): {
   status: string | null;

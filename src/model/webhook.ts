@@ -3,8 +3,8 @@
  * milliseconds since the epoch.
  *
  * The store records an event in the transaction of its change (the outbox). The worker creates one delivery for each
- * endpoint that receives the event. A delivery contains no copy of the message: it names the entry in the history of the
- * message, from which the payload is built (webhook-payload.ts).
+ * endpoint that receives the event. A delivery contains no copy of the message: it names the entry in the history of
+ * the message, from which the payload is built (webhook-payload.ts).
  */
 import type { HistoryEntry, State } from './message.ts';
 
@@ -36,7 +36,9 @@ export const RESOURCE_EVENT_TYPES = [
 ] as const;
 export type ResourceEventType = (typeof RESOURCE_EVENT_TYPES)[number];
 
-/** Every type to which an endpoint can subscribe. The order determines the bits of a subscription, so it never changes. */
+/**
+ * Every type to which an endpoint can subscribe. The order determines the bits of a subscription, so it never changes.
+ */
 export const WEBHOOK_EVENT_TYPES = [...MESSAGE_EVENT_TYPES, ...RESOURCE_EVENT_TYPES] as const;
 export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 
@@ -86,10 +88,7 @@ export const DELIVERY_RETENTION_MS = 30 * 24 * 3_600_000;
 /** The service disables an endpoint whose attempts have failed for this time without a success. */
 export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 
-/**
- * The minimum time between two updates of the stored time of the last success, so that successes rarely write to the
- * store.
- */
+/** The minimum time between two updates of `lastSuccessAt`, so that successes rarely write to the store. */
 export const LAST_SUCCESS_STEP_MS = 10_000;
 
 /** The maximum number of endpoints of an installation. */
@@ -128,7 +127,10 @@ export interface Webhook {
    * success. Faults of the installation do not count.
    */
   readonly failingSince: number | null;
-  /** The time of the last success, at most `LAST_SUCCESS_STEP_MS` too early. Null if there was none. */
+  /**
+   * The time of the last success. It can be earlier than the actual time by at most `LAST_SUCCESS_STEP_MS`. Null if
+   * there was none.
+   */
   readonly lastSuccessAt: number | null;
 }
 

@@ -143,7 +143,8 @@ export function parsePublicKey(text: string, type: 'ec' | 'rsa'): ParsedSecret<P
 }
 
 /**
- * Returns true if `signature` is the signature of `content` by `key` in base64. Returns false for a malformed signature.
+ * Returns true if `signature` is the signature of `content` by `key` in base64. Returns false for a malformed
+ * signature.
  */
 export function isSignedBy(key: PublicKey, algorithm: 'sha1' | 'sha256', content: Buffer, signature: string): boolean {
   try {

@@ -24,8 +24,8 @@ import {
 } from './json.ts';
 
 /**
- * The position of a value in an event. A text is the path of a member: `a.b` is the member `b` of the object `a`. An array of one
- * element counts as its element. A function computes a value that is not a member.
+ * The position of a value in an event. A text is the path of a member: `a.b` is the member `b` of the object `a`. An
+ * array of one element counts as its element. A function computes a value that is not a member.
  */
 export type Source = string | ((event: Json) => unknown);
 

@@ -10,7 +10,8 @@ const AMPERSAND = 0x26;
 
 /**
  * Parses a form body (`application/x-www-form-urlencoded`). Returns the fields in the order of the body. Bytes that are
- * not UTF-8 become U+FFFD. Returns null if the body has more than 1,000 fields. Never throws. Reading a body of 10 MB takes about 50 ms.
+ * not UTF-8 become U+FFFD. Returns null if the body has more than 1,000 fields. Never throws. Reading a body of 10 MB
+ * takes about 50 ms.
  */
 export function parseForm(body: Buffer): readonly FormField[] | null {
   let separatorCount = 0;

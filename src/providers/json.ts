@@ -9,15 +9,18 @@ export type Json = Readonly<Record<string, unknown>>;
 const MAX_ID_LENGTH = 256;
 /** The length of a message id, in characters. The Message-ID of Postrider contains the message id before the `@`. */
 const UUID_LENGTH = 36;
-/** The maximum nesting depth of a value with a digest. `JSON.stringify` is recursive and throws on very deeply nested values. */
+/**
+ * The maximum nesting depth of a value with a digest. `JSON.stringify` is recursive and throws on very deeply nested
+ * values.
+ */
 const MAX_DEPTH = 64;
 
 const UTF_8 = new TextDecoder('utf-8');
 
 /**
- * Parses UTF-8 JSON. Returns undefined if the bytes are not JSON. A byte order mark is skipped. Bytes that are not UTF-8 become
- * U+FFFD, so that such bytes in one event do not affect the other events of the body. `JSON.parse` is not recursive, so the
- * nesting depth has no limit.
+ * Parses UTF-8 JSON. Returns undefined if the bytes are not JSON. A byte order mark is skipped. Bytes that are not
+ * UTF-8 become U+FFFD, so that such bytes in one event do not affect the other events of the body. `JSON.parse` is not
+ * recursive, so the nesting depth has no limit.
  */
 export function parseJson(body: Buffer): unknown {
   return parseJsonText(UTF_8.decode(body));
@@ -37,7 +40,7 @@ function isDeeperThan(depth: number, value: unknown): boolean {
   return depth === 0 || Object.values(value).some((member) => isDeeperThan(depth - 1, member));
 }
 
-/** Returns the row of the table with this name, or undefined. An inherited name such as `constructor` has no row. */
+/** Returns the row with this name in the table, or undefined. An inherited name such as `constructor` has no row. */
 export function findRow<Row>(table: Readonly<Record<string, Row>>, name: string | null): Row | undefined {
   return name !== null && Object.hasOwn(table, name) ? table[name] : undefined;
 }
@@ -56,7 +59,10 @@ export function toList(value: unknown): readonly unknown[] {
   return value === undefined || value === null ? [] : [value];
 }
 
-/** Returns the element of an array of one element, otherwise the value itself. Some providers put single values into an array. */
+/**
+ * Returns the element of an array of one element, otherwise the value itself. Some providers put single values into an
+ * array.
+ */
 export function unwrapSingle(value: unknown): unknown {
   return Array.isArray(value) && value.length === 1 ? value[0] : value;
 }
@@ -126,9 +132,9 @@ export function parseTime(value: unknown): number | null {
 }
 
 /**
- * Returns the id of the message of Postrider that the value identifies, or null. The value is the id, the Message-ID of the
- * message, a metadata object with the member `postrider-id`, or such an object as JSON text. If the value is an array,
- * its first element is used.
+ * Returns the id of the message of Postrider that the value identifies, or null. The value is the id, the Message-ID of
+ * the message, a metadata object with the member `postrider-id`, or such an object as JSON text. If the value is an
+ * array, its first element is used.
  */
 export function findPostriderId(value: unknown): string | null {
   const [found] = toList(value);
@@ -146,7 +152,9 @@ function findIdInMetadata(metadata: Json | null): string | null {
   return toMessageId(toList(metadata?.[MESSAGE_ID_TAG])[0]);
 }
 
-/** Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for another text. */
+/**
+ * Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for another text.
+ */
 function findIdInHeader(text: string): string | null {
   const unbracketedText = text.startsWith('<') ? text.slice(1) : text;
   const id = unbracketedText.slice(0, UUID_LENGTH);
@@ -154,8 +162,8 @@ function findIdInHeader(text: string): string | null {
 }
 
 /**
- * Returns a digest of a parsed JSON value. Two copies of one event have the same digest. Returns null if objects and arrays are
- * nested deeper than 64 levels.
+ * Returns a digest of a parsed JSON value. Two copies of one event have the same digest. Returns null if objects and
+ * arrays are nested deeper than 64 levels.
  */
 export function computeDigest(value: unknown): string | null {
   return isDeeperThan(MAX_DEPTH, value) ? null : hash('sha256', JSON.stringify(value) ?? '');

@@ -65,13 +65,13 @@ export interface RelayProfile {
   /** The suggested SPF record of a sending domain, or null if the provider needs no SPF record at that domain. */
   readonly spf: string | null;
   /**
-   * The documented maximum number of connections: the default of `?connections=`. Null if no number is documented, or if it exceeds
-   * the default for all relays. That default then applies.
+   * The documented maximum number of connections: the default of `?connections=`. Null if no number is documented, or
+   * if it exceeds the default for all relays. That default then applies.
    */
   readonly connections: number | null;
   /**
-   * The documented maximum number of messages per connection. Null if no number is documented, or if it exceeds the limit for all
-   * relays. That limit then applies.
+   * The documented maximum number of messages per connection. Null if no number is documented, or if it exceeds the
+   * limit for all relays. That limit then applies.
    */
   readonly messagesPerConnection: number | null;
   /** The documented replies of the relay. The rules precede those for all servers. Empty if no reply is documented. */
@@ -109,11 +109,16 @@ export interface EventFormat {
    * covers the bytes of the body.
    */
   readonly parsesBodyToAuthenticate?: true;
-  /** True if the signature covers the key of an event and not the event. If absent, the whole event is authenticated. */
+  /**
+   * True if the signature covers the key of an event and not the event. If absent, the whole event is authenticated.
+   */
   readonly signsKeyOnly?: true;
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
-  /** The status of the response if the store fails or the body is late. After this status, the provider sends the events again. */
+  /**
+   * The status of the response if the store fails or the body is late. After this status, the provider sends the events
+   * again.
+   */
   readonly storeFailureStatus: 429 | 503;
   /** The documented types of events and their meanings. A test reads the sample file of each row. */
   readonly table: readonly EventTableRow[];
@@ -122,7 +127,9 @@ export interface EventFormat {
 
 /** One documented type of event. */
 export interface EventTableRow {
-  /** The type as the provider writes it, with the member that distinguishes it, for example `Bounce, Type HardBounce`. */
+  /**
+   * The type as the provider writes it, with the member that distinguishes it, for example `Bounce, Type HardBounce`.
+   */
   readonly type: string;
   readonly meaning: EventMeaning;
   /** The name of the sample file in the folder `samples` of the provider. */

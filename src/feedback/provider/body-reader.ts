@@ -39,8 +39,8 @@ export interface BodyJob {
 
 export interface BodyReader {
   /**
-   * Reads the body of a request. With `secrets`, the request is authenticated first. Rejects when the thread cannot be started or
-   * the reader is closed.
+   * Reads the body of a request. With `secrets`, the request is authenticated first. Rejects when the thread cannot be
+   * started or the reader is closed.
    */
   read(
     request: ProviderRequest,

@@ -1,8 +1,10 @@
 /**
- * Records the packed reports of a request in the store. A part is one transaction. At most `maxConcurrentParts` parts are
- * recorded at the same time, so that the acceptance of messages never waits for the events of a whole request.
+ * Records the packed reports of a request in the store. Each part is recorded in one transaction. At most
+ * `maxConcurrentParts` parts are recorded at the same time, so that the acceptance of messages never waits for the
+ * events of a whole request.
  *
- * If a part fails, each of its reports is recorded separately, so that a report that cannot be stored does not affect the others.
+ * If a part fails, each of its reports is recorded separately, so that a report that cannot be stored does not affect
+ * the others.
  */
 import type { Publish } from '../../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';

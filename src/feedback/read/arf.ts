@@ -39,8 +39,8 @@ export function readArfEvents(message: Entity): readonly FeedbackEvent[] {
 }
 
 /**
- * Returns the fields of a report part, or of a text that begins with the three required fields of section 3.1. Returns no
- * fields for other parts.
+ * Returns the fields of a report part, or of a text that begins with the three required fields of section 3.1. Returns
+ * no fields for other parts.
  */
 function findReportFields(part: Entity): readonly Field[] {
   if (REPORT_TYPES.includes(part.type)) return readFieldGroups(part.decodeText()).flat();

@@ -237,8 +237,8 @@ export const CAUSE_RULES: readonly CauseRule[] = [
 ];
 
 /**
- * Phrases of more specific categories. An entry applies only to rules with the category `general`. The first entry with a phrase in
- * the text decides.
+ * Phrases of more specific categories. An entry applies only to rules with the category `general`. The first entry with
+ * a phrase that the text contains determines the category.
  */
 export const CATEGORY_PHRASES: readonly {
   readonly category: FailureCategory;

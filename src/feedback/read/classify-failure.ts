@@ -118,7 +118,10 @@ export function withFailureClass(failureClass: FailureClass, { category }: Failu
   return { class: failureClass, category: selectCategory(failureClass, [category]) };
 }
 
-/** Returns the failure of an attempt after which the server tries again. A temporary failure does not prove that the mailbox is missing. */
+/**
+ * Returns the failure of an attempt after which the server tries again. A temporary failure does not prove that the
+ * mailbox is missing.
+ */
 export function toTemporaryFailure(failure: Failure): Failure {
   return failure.class === 'hard' ? withFailureClass('soft', failure) : failure;
 }

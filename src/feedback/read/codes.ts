@@ -1,4 +1,6 @@
-/** Finds SMTP reply codes and enhanced status codes in untrusted text. Each function makes one pass and never throws. */
+/**
+ * Finds SMTP reply codes and enhanced status codes in untrusted text. Each function makes one pass and never throws.
+ */
 
 /** Maximum number of characters that are searched. Later text concerns another server or another message. */
 const MAX_LENGTH = 8_000;

@@ -91,8 +91,8 @@ interface FieldGroups {
 }
 
 /**
- * Separates message fields from recipient groups. RFC 3464 section 2.1 requires a blank line between groups, but some servers
- * omit it.
+ * Separates message fields from recipient groups. RFC 3464 section 2.1 requires a blank line between groups, but some
+ * servers omit it.
  */
 function separateGroups(groups: readonly (readonly Field[])[]): FieldGroups {
   const message: Field[] = [];

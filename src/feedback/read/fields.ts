@@ -1,6 +1,7 @@
 /**
- * Parses untrusted header fields of a message, a MIME part or the groups of a delivery status notification. The parser makes one
- * pass over the text, returns at most MAX_FIELDS fields of bounded length, skips lines that are not fields, and never throws.
+ * Parses untrusted header fields of a message, a MIME part or the groups of a delivery status notification. The parser
+ * makes one pass over the text, returns at most MAX_FIELDS fields of bounded length, skips lines that are not fields,
+ * and never throws.
  */
 
 /** Maximum number of fields. Even a message that passed many relays has fewer fields. */

@@ -24,8 +24,8 @@ const MAX_TEXT_LENGTH = 6_000;
 const MAX_HEADING_LENGTH = 120;
 
 /**
- * A failed recipient that the text names. If the text also names its original address, `recipient` is the original address,
- * and `alias` is the address after forwarding. Otherwise, `alias` is null.
+ * A failed recipient that the text names. If the text also names its original address, `recipient` is the original
+ * address, and `alias` is the address after forwarding. Otherwise, `alias` is null.
  */
 export interface FreeTextRecipient {
   readonly recipient: string;
@@ -258,7 +258,10 @@ function removeReturnedMessage(text: string): string {
   return text;
 }
 
-/** Returns true for `--- Original message follows ---` and `Copy of the message:`, but not for a sentence about a message. */
+/**
+ * Returns true for `--- Original message follows ---` and `Copy of the message:`, but not for a sentence about a
+ * message.
+ */
 function isHeading(line: string): boolean {
   const hasMark = HEADING_MARKS.some((mark) => line.startsWith(mark));
   const lineWithoutMarks = removeMarks(line);

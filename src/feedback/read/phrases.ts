@@ -12,8 +12,8 @@ export function parsePhrases(text: string): readonly string[] {
 }
 
 /**
- * Normalizes text for the phrase search: lower case, single spaces, plain apostrophes. Every address becomes a bare `@`, so that
- * no phrase matches within an address.
+ * Normalizes text for the phrase search: lower case, single spaces, plain apostrophes. Every address becomes a bare
+ * `@`, so that no phrase matches within an address.
  */
 export function normalizeText(text: string): string {
   const lowerCaseText = text

@@ -35,7 +35,7 @@ const MAX_WRAPPER_TEXT_LENGTH = 200;
 
 /**
  * Returns the events of a raw message: one event for each recipient, at least one and at most 100 events. `classifier`
- * must not be used for another message. After the call, `classifier.cost` returns the cost.
+ * must not be used for another message. After the call, `classifier.cost` returns the cost of the classification.
  */
 export function readFeedbackEvents(
   raw: Uint8Array,

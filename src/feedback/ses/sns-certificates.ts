@@ -3,9 +3,9 @@
  * certificate of this machine (RFC 5280 section 6: signatures, validity, authority to issue) and its name is the name
  * of SNS.
  *
- * If a certificate cannot be fetched because of a network failure or a response with the status 429 or 5xx, the result is
- * `unavailable`, not `refused`, so that SNS sends the event again. Only trusted certificates are cached, so that requests
- * with forged URLs cannot evict them. Fetches are bounded in size, time and concurrency.
+ * If a certificate cannot be fetched because of a network failure or a response with the status 429 or 5xx, the result
+ * is `unavailable`, not `refused`, so that SNS sends the event again. Only trusted certificates are cached, so that
+ * requests with forged URLs cannot evict them. Fetches are bounded in size, time and concurrency.
  */
 import { X509Certificate } from 'node:crypto';
 
@@ -206,7 +206,9 @@ function isIssuerOf(issuer: X509Certificate, certificate: X509Certificate): bool
 const CERTIFICATE_BEGIN = '-----BEGIN CERTIFICATE-----';
 const CERTIFICATE_END = '-----END CERTIFICATE-----';
 
-/** Reads all certificates of a PEM file, or the only certificate of a DER file. Throws when a certificate is malformed. */
+/**
+ * Reads all certificates of a PEM file, or the only certificate of a DER file. Throws when a certificate is malformed.
+ */
 function parseCertificates(octets: Buffer): readonly X509Certificate[] {
   const text = octets.toString('latin1');
   if (!text.includes(CERTIFICATE_BEGIN)) return [new X509Certificate(octets)];

@@ -89,7 +89,9 @@ export function parseSnsMessage(body: string): ParsedSnsMessage {
   };
 }
 
-/** Parses an https URL of SNS in this region, without user, password, port or fragment. Returns null for any other text. */
+/**
+ * Parses an https URL of SNS in this region, without user, password, port or fragment. Returns null for any other text.
+ */
 export function parseSnsUrl(text: string, region: string): URL | null {
   const url = URL.parse(text);
   if (url === null || url.protocol !== 'https:' || url.username !== '' || url.password !== '' || url.port !== '')

@@ -16,8 +16,8 @@ import { createUnknownReport, recordSesEvent } from './report.ts';
 const WAIT_S = 20;
 const MAX_BATCH_SIZE = 10;
 /**
- * Number of concurrent receive requests. With several requests, the network latency limits the throughput of a busy queue
- * less than with one request.
+ * Number of concurrent receive requests. With several requests, the network latency limits the throughput of a busy
+ * queue less than with one request.
  */
 const RECEIVER_COUNT = 4;
 /** The time after which the queue delivers an event again if the outcome of its message is not recorded yet. */
@@ -27,7 +27,10 @@ const MAX_TOPIC_LENGTH = 300;
 const MAX_QUEUE_AGE_MS = 3_600_000;
 const MIN_BACKOFF_MS = 1_000;
 const MAX_BACKOFF_MS = 60_000;
-/** Additional time after which a request without a response is aborted, because the connection may be lost. */
+/**
+ * Time after which a request without a response is aborted, because the connection may be lost. For a receive request,
+ * this time is added to the wait time.
+ */
 const RESPONSE_TIMEOUT_MS = 15_000;
 const CONNECT_TIMEOUT_MS = 10_000;
 
@@ -212,8 +215,8 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
 }
 
 /**
- * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, also below the name of a VPC endpoint, or the
- * legacy `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as `localhost`.
+ * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, also below the name of a VPC endpoint, or
+ * the legacy `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as `localhost`.
  */
 export function findQueueRegion(host: string): string | null {
   const labels = host.split('.');

@@ -258,8 +258,8 @@ function formatDeliveryStatus(event: Json): string | null {
 }
 
 /**
- * Returns the value of `To`, or null if the value contains more than an address. The event of a rejected message has no member
- * `recipient`. Postrider writes one address without a display name to `To`.
+ * Returns the value of `To`, or null if the value contains more than an address. The event of a rejected message has no
+ * member `recipient`. Postrider writes one address without a display name to `To`.
  */
 function findBareAddress(event: Json): unknown {
   const to = getMember(getMember(getMember(event, 'message'), 'headers'), 'to');

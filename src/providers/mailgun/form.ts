@@ -1,6 +1,6 @@
 /**
- * Reads the fields of a form (application/x-www-form-urlencoded or multipart/form-data, RFC 7578). The functions are pure and
- * never throw.
+ * Reads the fields of a form (application/x-www-form-urlencoded or multipart/form-data, RFC 7578). The functions are
+ * pure and never throw.
  */
 
 import { parseForm } from '../form.ts';

@@ -56,8 +56,8 @@ export function readLegacyEvent(fields: FormFields): MemberResult {
 }
 
 /**
- * Returns the value of a header field of the message, or undefined. Some events contain the header fields as a JSON array of
- * pairs of name and value.
+ * Returns the value of a header field of the message, or undefined. Some events contain the header fields as a JSON
+ * array of pairs of name and value.
  */
 function findHeader(event: Json, name: string): unknown {
   const headers = toText(event['message-headers']) ?? '';

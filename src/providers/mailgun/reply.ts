@@ -13,8 +13,8 @@ const LIST_REASONS = new Map<number, ProviderListReason>([
 const TOO_OLD_CODE = 602;
 
 /**
- * Returns the reason for the entry on a suppression list, or undefined if the code does not mean that the recipient is on
- * a list.
+ * Returns the reason for the entry on a suppression list, or undefined if the code does not mean that the recipient is
+ * on a list.
  */
 export function findListReasonByCode(code: unknown): ProviderListReason | undefined {
   return LIST_REASONS.get(toNumber(code) ?? 0);

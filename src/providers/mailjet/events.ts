@@ -1,6 +1,6 @@
 /**
- * Reads the events of Mailjet. The type is in `event`. The body is one event, or an array of events if events are grouped
- * (version 2 of the callback URL). https://dev.mailjet.com/email/guides/webhooks/
+ * Reads the events of Mailjet. The type is in `event`. The body is one event, or an array of events if events are
+ * grouped (version 2 of the callback URL). https://dev.mailjet.com/email/guides/webhooks/
  */
 import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
 import { readObjectOrArray } from '../batch.ts';

@@ -18,8 +18,8 @@ import { findRow, type Json, parseJson, toList, toNumber, toObject, toText } fro
 import type { EventFormat } from '../provider.ts';
 
 /**
- * The meaning of a `bounce` with one of the values of `bounce_category` after which Mailtrap does not suppress the
- * recipient. A bounce of any other category is a hard bounce.
+ * The meanings of the values of `bounce_category` for which Mailtrap does not suppress the recipient of a `bounce`. A
+ * bounce with any other value is a hard bounce.
  * https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization
  */
 const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
@@ -52,8 +52,8 @@ const readMailtrapEvent = createEventReader({
     at: ['timestamp'],
     diagnostic: [formatResponse, 'reason'],
   },
-  // Mailtrap retries after a soft bounce, and sends `bounce` when it gives up. A suspension lasts until the sending limit of
-  // the account allows the message. `reject` means that the recipient is on the suppression list of Mailtrap.
+  // Mailtrap retries after a soft bounce, and sends `bounce` when it gives up. A suspension lasts until the sending
+  // limit of the account allows the message. `reject` means that the recipient is on the suppression list of Mailtrap.
   // https://help.mailtrap.io/article/87-statuses-and-events
   meanings: {
     delivery: 'delivered',
@@ -137,7 +137,10 @@ function listMembers(body: Buffer): readonly unknown[] | null {
   return object.event === undefined ? null : [object];
 }
 
-/** Parses JSON Lines. Returns null if more than `MAX_BROKEN_LINES` lines are not JSON, because parsing such lines is slow. */
+/**
+ * Parses JSON Lines. Returns null if more than `MAX_BROKEN_LINES` lines are not JSON, because parsing such lines is
+ * slow.
+ */
 function parseLines(body: Buffer): readonly unknown[] | null {
   const members: unknown[] = [];
   let brokenLineCount = 0;
@@ -165,8 +168,8 @@ function isBlank(line: Buffer): boolean {
 }
 
 /**
- * Returns the reply of the receiving server, or null. `response` contains the reply with or without the code, which is also in
- * `response_code`.
+ * Returns the reply of the receiving server, or null. `response` contains the reply with or without the code, which is
+ * also in `response_code`.
  */
 function formatResponse({ response, response_code: responseCode }: Json): string | null {
   const [text, code] = [toText(response), toNumber(responseCode)];

@@ -21,8 +21,8 @@ const readMandrillEvent = createEventReader({
     reference: ['msg._id', '_id'],
     recipient: ['msg.email'],
     at: ['ts'],
-    // The reply to a bounced message is in `diag`. The reply to a deferred or delivered message is in the last element of
-    // `smtp_events`.
+    // The reply to a bounced message is in `diag`. The reply to a deferred or delivered message is in the last element
+    // of `smtp_events`.
     diagnostic: ['msg.diag', (event) => findLastSession(event)?.diag, 'msg.bounce_description'],
     host: [(event) => findLastSession(event)?.destination_ip],
   },

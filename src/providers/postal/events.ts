@@ -29,11 +29,11 @@ const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
 };
 
 /**
- * The phrase in the `details` of a message that is held because its recipient is on the suppression list, and the
- * phrases in the reasons of list entries that failures caused.
+ * Postal holds a message if its recipient is on the suppression list. `details` then contains `LIST_PHRASE` and the
+ * reason for the list entry. If failures caused the entry, the reason contains one of `FAILURE_PHRASES`.
  */
-const LIST_TEXT = 'is on the suppression list';
-const FAILURE_REASONS = [
+const LIST_PHRASE = 'is on the suppression list';
+const FAILURE_PHRASES = [
   ['hard fail', 'bounce'],
   ['soft fail', 'bounce'],
   ['bounce', 'bounce'],
@@ -59,7 +59,7 @@ const readEvent = createEventReader({
     MessageHeld: (event) => (findListText(event) === null ? 'deferred' : 'provider-suppressed'),
   },
   // Postal itself adds a recipient only after failures, with a reason such as `too many hard fails`.
-  listReason: (event) => findListReason(findListText(event), FAILURE_REASONS),
+  listReason: (event) => findListReason(findListText(event), FAILURE_PHRASES),
 });
 
 export const POSTAL_EVENTS: EventFormat = {
@@ -129,11 +129,11 @@ function findPayloadType(payload: Json): string | null {
 }
 
 /**
- * Returns the text that follows `LIST_TEXT`, which contains the reason for the entry. Returns null if `LIST_TEXT` is
- * absent.
+ * Returns the text that follows `LIST_PHRASE`, which contains the reason for the entry. Returns null if `LIST_PHRASE`
+ * is absent.
  */
 function findListText({ payload }: Json): string | null {
   const details = toText(toObject(payload)?.details) ?? '';
-  const at = details.indexOf(LIST_TEXT);
-  return at < 0 ? null : details.slice(at + LIST_TEXT.length);
+  const phraseIndex = details.indexOf(LIST_PHRASE);
+  return phraseIndex < 0 ? null : details.slice(phraseIndex + LIST_PHRASE.length);
 }

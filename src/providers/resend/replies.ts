@@ -1,6 +1,7 @@
 /**
- * The replies of the relay of Resend. Public logs show that the relay replies with the text of the error of the API. The texts are
- * those of the API. The reply codes of exceeded limits are not documented, so the rules match the texts alone.
+ * The replies of the relay of Resend. Public logs show that the relay replies with the text of the error of the API.
+ * The texts are those of the API. The reply codes of exceeded limits are not documented, so the rules match the texts
+ * alone.
  */
 import type { RelayReply } from '../provider.ts';
 

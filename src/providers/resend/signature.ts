@@ -1,6 +1,7 @@
 /**
  * Authenticates the webhooks of Resend by their Svix signature: the HMAC-SHA256 of id, timestamp and body.
- * https://resend.com/docs/webhooks/verify-webhooks-requests, https://docs.svix.com/receiving/verifying-payloads/how-manual
+ * https://resend.com/docs/webhooks/verify-webhooks-requests,
+ * https://docs.svix.com/receiving/verifying-payloads/how-manual
  */
 import { createHmac } from 'node:crypto';
 import {

@@ -38,7 +38,9 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   expired: 'soft',
 };
 
-/** The values of `reason`, in lower case, of a message that was dropped because its recipient is on a suppression list. */
+/**
+ * The values of `reason`, in lower case, of a message that was dropped because its recipient is on a suppression list.
+ */
 const LIST_REASONS: Readonly<Record<string, ProviderListReason>> = {
   'bounced address': 'bounce',
   'spam reporting address': 'complaint',

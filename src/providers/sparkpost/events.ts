@@ -42,7 +42,7 @@ const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
 const ADMIN_FAILURE = '25';
 
 /** Phrases in the reason of a rejection that concerns the sender and not the recipient. */
-const SENDER_FAULTS: readonly string[] = ['sending domain', 'sending limit', 'relaying denied'];
+const SENDER_FAULT_PHRASES: readonly string[] = ['sending domain', 'sending limit', 'relaying denied'];
 
 /**
  * The types of a feedback report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write an underscore.
@@ -53,8 +53,8 @@ const COMPLAINT_WITHDRAWAL_TYPES: ReadonlySet<string> = new Set(['not-spam', 'no
 const INBOUND_CLASS = 'relay_message';
 
 /**
- * The types of events in which `ip_address` is the address of the receiving server. In events that the recipient causes, it is
- * the address of the recipient.
+ * The types of events in which `ip_address` is the address of the receiving server. In events that the recipient
+ * causes, it is the address of the recipient.
  */
 const SERVER_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
 /** The types of events that have a `bounce_class`. */
@@ -70,7 +70,8 @@ const readEvent = createEventReader({
     // `rcpt_to` is in lower case.
     recipient: ['raw_rcpt_to', 'rcpt_to'],
     at: ['timestamp'],
-    // `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as addresses, from `reason`.
+    // `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as addresses, from
+    // `reason`.
     diagnostic: ['raw_reason', 'reason', 'fbtype'],
     host: [({ type, ip_address: address }) => (SERVER_TYPES.has(toText(type)) ? address : null)],
   },
@@ -193,7 +194,7 @@ function decideBounceMeaning({ bounce_class: value }: Json, diagnosis: Diagnosis
 }
 
 function decideRejectionMeaning(_event: Json, diagnosis: Diagnosis): EventMeaning {
-  return containsAny(diagnosis, SENDER_FAULTS) ? 'block' : 'provider-suppressed';
+  return containsAny(diagnosis, SENDER_FAULT_PHRASES) ? 'block' : 'provider-suppressed';
 }
 
 function containsAny({ diagnostic }: Diagnosis, parts: readonly string[]): boolean {
