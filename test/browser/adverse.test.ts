@@ -85,7 +85,7 @@ test('a change that the service has not answered is reported as possibly made, a
     .toBe(true);
 });
 
-test('a page whose session has ended while it was hidden asks for the password when it is shown, and keeps its filter', async () => {
+test('if the session ends while a page is hidden, the page asks for the password when it is shown again, and keeps its filter', async () => {
   const withPassword = await rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
   const { page, context, allowFaults } = await browsers.openSignedOut(withPassword);
   allowFaults(/status of 401 .*\/api\/v1\//);
@@ -104,7 +104,7 @@ test('a page whose session has ended while it was hidden asks for the password w
   expect(new URL(page.url()).search).toBe('?state=bounced');
 });
 
-test('before a change of millions of messages the dialog states that it counted only some, and a stop ends the run', async () => {
+test('before a change of millions of messages the dialog states that the count is a minimum, and a stop ends the run', async () => {
   const { page } = await browsers.openSignedIn(service, '/messages?state=queued');
   await replaceResponses(page, /\/messages\/count\?/, (route) =>
     route.fulfill({ json: { count: 10_000, isComplete: false } }),

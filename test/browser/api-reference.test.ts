@@ -16,7 +16,7 @@ beforeAll(async () => {
   service = await rig.serve(rig.createFolder());
 });
 
-test('the reference shows the fields, the example programs, and the errors with remedies of the public interface', async () => {
+test('the reference shows the fields, the example programs and the errors of the public interface, each error with its remedy', async () => {
   const { page } = await browsers.openSignedIn(service, '/api-reference');
   const fields = page.getByRole('table', { name: 'Fields and headers of the request' });
   for (const name of ['Authorization', 'Content-Type', 'Idempotency-Key', 'to', 'from', 'subject', 'message'])

@@ -6,7 +6,7 @@ import { findSeriousFaults } from '../rig/page-checks.ts';
 import { submitAccepted } from '../rig/service.ts';
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
-/** Lines that React and the browser write for the errors of these tests. */
+/** Console lines that React and the browser write for the errors that these tests cause. */
 const EXPECTED_ERRORS = /^error: (TypeError|Error|%o|Failed to load resource|Failed to fetch|The above error)/;
 const ACCOUNTS_SCRIPT_PATTERN = /\/assets\/accounts-[^/]*\.js$/;
 

@@ -111,7 +111,7 @@ function toCounts({ count, bouncedCount, complainedCount, deliveryMs, confirmati
   return counts;
 }
 
-test('the page states which mailbox provider became slower, and shows its figures with their changes and a chart', async () => {
+test('the page states which mailbox provider became slower, and shows the figures of this provider, the change of each figure and a chart', async () => {
   const { page } = await browsers.openSignedIn(service, '/');
   await page.getByRole('link', { name: 'Deliverability' }).click();
   await page.getByRole('heading', { level: 1, name: 'Deliverability' }).waitFor();
@@ -155,7 +155,7 @@ test('for a provider that confirms deliveries, a row shows the number of confirm
   await page.getByRole('img', { name: /^Google: p50: .*p50 until confirmed: / }).waitFor();
 });
 
-test('the row of an account shows the rates at which it is locked, and a row has links to its messages', async () => {
+test('the row of an account shows the rates at which the account is locked, and a row has links to its messages', async () => {
   const { page, visit } = await browsers.openSignedIn(service, '/deliverability?by=account&range=7d');
   const row = page.getByRole('row').filter({ has: page.getByRole('button', { name: 'default' }) });
   await row.getByText('locks at 0.15 %').waitFor();

@@ -22,7 +22,7 @@ beforeAll(async () => {
   await browsers.callApi(service, 'POST', '/webhooks', { url: 'http://127.0.0.1:9/second' });
 });
 
-/** Returns the first lines of the cells of a column. */
+/** Returns the first line of each cell in a column. */
 const readCells = (page: Page, column: number) =>
   page.locator(`table.list tbody tr td:nth-child(${column}) .two-lines > :first-child`).allInnerTexts();
 const openFilter = (page: Page, name: RegExp) => page.getByRole('search').getByRole('button', { name }).click();

@@ -100,13 +100,16 @@ test('a rotated key is shown once, and the old and the new key are valid during 
 test('an import shows its progress, and a file that is not CSV adds nothing and shows the error', async () => {
   await createAccountWithKey('lists');
   const { page, allowFaults } = await browsers.openSignedIn(service, '/suppressions?list=lists');
-  const choose = async (name: string, text: string | Buffer) => {
+  const chooseFile = async (name: string, text: string | Buffer) => {
     await page.getByRole('button', { name: 'Import', exact: true }).click();
     await page.locator('input[type=file]').setInputFiles({ name, mimeType: 'text/csv', buffer: Buffer.from(text) });
     await page.getByRole('dialog').getByRole('button', { name: 'Import', exact: true }).click();
   };
   allowFaults(/status of 4\d\d .*\/import/);
-  await choose('picture.csv', Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0xff, 0xfe, 0x00, 0x80]));
+  await chooseFile(
+    'picture.csv',
+    Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0xff, 0xfe, 0x00, 0x80]),
+  );
   await page.getByRole('dialog').getByRole('alert').waitFor();
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
   await page.getByText(/^The suppression list of .* is empty$/).waitFor();
@@ -125,7 +128,7 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
 
   const rows = Array.from({ length: 30_000 }, (_, index) => `address${index}@example.com,bounce`);
   const progress = page.getByRole('progressbar').first().waitFor();
-  await choose('list.csv', `address,reason\n${rows.join('\n')}\nnot an address,bounce\n`);
+  await chooseFile('list.csv', `address,reason\n${rows.join('\n')}\nnot an address,bounce\n`);
   await progress;
   await page.getByText('30,000 added').waitFor();
   await page.getByText('Invalid rows').first().waitFor();

@@ -262,7 +262,7 @@ test('the list can be used with the keyboard alone: / focuses the search, j and 
   await page.getByRole('heading', { level: 1, name: 'Keys two' }).waitFor();
 });
 
-test('selected messages are cancelled after a confirmation, and an ended message is refused and counted', async () => {
+test('selected messages are cancelled after a confirmation, and the page counts the ended messages that were not cancelled', async () => {
   const subjects = ['Selected first', 'Selected second'];
   const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));

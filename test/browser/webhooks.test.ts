@@ -177,7 +177,7 @@ test('a replay states the number of deliveries and sends exactly these, and thei
   expect(await dialog.getByRole('button', { name: 'Replay 0 deliveries' }).isDisabled()).toBe(true);
 });
 
-test('an operator enables, edits and deletes an endpoint that was disabled by a 410, and rotates its secret', async () => {
+test('an operator enables, edits and deletes an endpoint that the response 410 disabled, and rotates its secret', async () => {
   const { id, secret } = await createEndpoint('/gone', { events: 'message.bounced' });
   receiver.behave = ({ path }) => ({ status: path === '/gone' ? 410 : 204 });
   const { page, allowFaults } = await browsers.openSignedIn(service, `/webhooks/${id}`);

@@ -26,7 +26,7 @@ const createDkimKey = (selector: string): DkimKey => ({
   retireAt: null,
 });
 const createSecret = (letter: string) => ({ prefix: 'pr_abc', hash: letter.repeat(64) });
-/** Returns a step of an import, for a batch with one row. */
+/** Returns an import step for a batch with one row. */
 const createStep = (change: Partial<ImportStep> = {}): ImportStep => ({
   entry: null,
   fileBytes: 500,

@@ -56,7 +56,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const entries = await store.listAudit(null, 9);
     expect(entries.map(({ after }) => after)).toEqual([JSON.stringify({ action: 'cancel', done: 3, refused: 6 })]);
     for (const id of ids) expect(await store.findMessage(id)).toMatchObject({ state: 'cancelled' });
-    // Another actor or another filter cannot change the entry.
+    // A step with another actor or another filter cannot change the entry.
     await store.changeMessages(createStep('retry', [], { entry: first.entry }), NOW, { name: 'cli:x', at: NOW });
     await store.changeMessages(createStep('retry', [], { entry: first.entry, filter: 'state=other' }), NOW, PAGE);
     expect((await store.listAudit(null, 9)).at(-1)).toEqual(entries[0]);

@@ -45,7 +45,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await read(HOUR + 1, HOUR + HOUR_MS)).toEqual([]);
   });
 
-  test('rows that began before a time are purged in batches, and no row that covers a period of another length is purged', async () => {
+  test('rows whose period began before the given time are purged in batches, and rows whose period has another length are kept', async () => {
     const store = await openTestStore();
     const hours = [0, 1, 2, 3].map((index) => createRow(HOUR + index * HOUR_MS, 1));
     await store.writeDeliverability('one', [...hours, createRow(HOUR, 1, { spanMs: 86_400_000 })]);

@@ -29,7 +29,7 @@ const COMPLAINT: FeedbackEvent = { ...HARD_BOUNCE, kind: 'complaint', feedbackTy
 const UNKNOWN_EVENT: FeedbackEvent = { kind: 'unknown', reason: 'there is no report in it' };
 
 let reportCount = 0;
-const report = (
+const createReport = (
   about: FeedbackReport['messageRef'],
   event: FeedbackEvent,
   changes: Partial<FeedbackReport> = {},
@@ -67,7 +67,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return message;
   }
 
-  const recordOne = async (store: Store, feedbackReport: FeedbackReport) =>
+  const recordReport = async (store: Store, feedbackReport: FeedbackReport) =>
     (await store.recordFeedback([feedbackReport]))[0];
   const readState = async (store: Store, { id }: NewMessage) => (await store.findMessage(id))?.state;
   const readSuppressions = async (store: Store) => {
@@ -79,22 +79,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return window.kind === 'done' ? window.value : null;
   };
 
-  test('a delay sets the last failure of its message, but no delay, soft bounce or block replaces the failure of a hard bounce', async () => {
+  test('a delay sets the last failure of its message, but after a hard bounce no delay, soft bounce or block replaces the last failure', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
     const listByClass = async (failureClass: FailureClass) =>
       (await store.listMessages({ ...ANY_MESSAGE, failureClass })).map(({ id }) => id);
-    await recordOne(store, report({ id: message.id }, DELAY));
+    await recordReport(store, createReport({ id: message.id }, DELAY));
     expect(await listByClass('soft')).toEqual([message.id]);
     expect((await store.findMessage(message.id))?.events.at(-1)).toMatchObject({
       verb: 'delay-reported',
       failure: { class: 'soft', category: 'greylisted', status: '5.1.1', diagnostic: 'no such user' },
     });
-    await recordOne(store, report({ id: message.id }, HARD_BOUNCE));
-    const soft = { class: 'soft', category: 'mailbox-full' } as const;
-    const block = { class: 'block', category: 'policy' } as const;
-    for (const event of [DELAY, { ...HARD_BOUNCE, failure: soft }, { ...HARD_BOUNCE, failure: block }]) {
-      expect(await recordOne(store, report({ id: message.id }, event))).toMatchObject({ kind: 'recorded' });
+    await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE));
+    const softFailure = { class: 'soft', category: 'mailbox-full' } as const;
+    const blockFailure = { class: 'block', category: 'policy' } as const;
+    for (const event of [DELAY, { ...HARD_BOUNCE, failure: softFailure }, { ...HARD_BOUNCE, failure: blockFailure }]) {
+      expect(await recordReport(store, createReport({ id: message.id }, event))).toMatchObject({ kind: 'recorded' });
       expect(await Promise.all((['soft', 'block', 'hard'] as const).map(listByClass))).toEqual([[], [], [message.id]]);
     }
   });
@@ -106,7 +106,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await storeDeliveredMessage(store, 'otto@example.com'),
     ];
     const { endedAt } = (await store.findMessage(message.id)) ?? {};
-    const answer = await recordOne(store, report({ id: message.id }, HARD_BOUNCE));
+    const answer = await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE));
     expect(answer).toMatchObject({
       kind: 'applied',
       id: message.id,
@@ -140,7 +140,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   ])('the history contains the failure of %s', async (_, event, failure) => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    const answer = await recordOne(store, report({ id: message.id }, event));
+    const answer = await recordReport(store, createReport({ id: message.id }, event));
     const recordedFailure = failure === null ? null : { ...failure, status: '5.1.1', diagnostic: 'no such user' };
     expect(answer).toMatchObject({ failure: recordedFailure });
     const failures = (await store.findMessage(message.id))?.events.map((entry) => entry.failure);
@@ -150,11 +150,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a repeated report and a second report about the same bounce change nothing', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    const firstReport = report({ id: message.id }, HARD_BOUNCE);
+    const firstReport = createReport({ id: message.id }, HARD_BOUNCE);
     await store.recordFeedback([firstReport]);
     await store.removeSuppression('default', message.to);
-    expect(await recordOne(store, { ...firstReport, at: firstReport.at + 5 })).toEqual({ kind: 'repeated' });
-    expect(await recordOne(store, report({ id: message.id }, HARD_BOUNCE))).toMatchObject({
+    expect(await recordReport(store, { ...firstReport, at: firstReport.at + 5 })).toEqual({ kind: 'repeated' });
+    expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
       kind: 'recorded',
       id: message.id,
       verb: 'bounce-reported',
@@ -167,11 +167,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a report that several nodes receive at the same time is applied once', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    const repeatedReport = report({ id: message.id }, COMPLAINT);
+    const repeatedReport = createReport({ id: message.id }, COMPLAINT);
     const results = await Promise.all([
-      recordOne(store, repeatedReport),
-      recordOne(store, repeatedReport),
-      recordOne(store, repeatedReport),
+      recordReport(store, repeatedReport),
+      recordReport(store, repeatedReport),
+      recordReport(store, repeatedReport),
     ]);
     expect(results.map((answer) => answer?.kind).sort()).toEqual(['applied', 'repeated', 'repeated']);
     expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
@@ -181,7 +181,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     for (const to of ['a@example.com', 'b@example.com']) {
       const { id } = await storeDeliveredMessage(store, to);
-      expect(await recordOne(store, report({ id }, COMPLAINT))).toMatchObject({ to: 'complained', suppressed: true });
+      expect(await recordReport(store, createReport({ id }, COMPLAINT))).toMatchObject({
+        to: 'complained',
+        suppressed: true,
+      });
     }
     expect((await readSuppressions(store)).map(({ reason }) => reason)).toEqual(['complaint', 'complaint']);
     expect((await store.listAccounts())[0]?.locked?.reason).toContain('2 complaints');
@@ -196,16 +199,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
     const messages: NewMessage[] = [];
     for (const to of [...spellings, ...spellings]) messages.push(await storeDeliveredMessage(store, to));
-    const batch = messages.map(({ id }) => report({ id }, COMPLAINT));
+    const batch = messages.map(({ id }) => createReport({ id }, COMPLAINT));
     const halfLength = batch.length / 2;
     for (const feedbackReport of batch.slice(0, halfLength))
-      expect(await recordOne(store, feedbackReport)).toMatchObject({ to: 'complained' });
+      expect(await recordReport(store, feedbackReport)).toMatchObject({ to: 'complained' });
     // Several reports of the recipient in one transaction also count once.
     for (const answer of await store.recordFeedback(batch.slice(halfLength))) expect(answer.kind).toBe('applied');
     expect(await readCounts(store)).toEqual({ emails: messages.length, bounces: 0, complaints: 1 });
     expect(await readLock(store)).toBeNull();
     const otherMessage = await storeDeliveredMessage(store, 'otto@example.com');
-    await recordOne(store, report({ id: otherMessage.id }, COMPLAINT));
+    await recordReport(store, createReport({ id: otherMessage.id }, COMPLAINT));
     expect(await readCounts(store)).toMatchObject({ complaints: 2 });
     expect((await readLock(store))?.reason).toContain('2 complaints');
   });
@@ -225,7 +228,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       COMPLAINT,
     ]) {
       const { id } = await storeDeliveredMessage(store, 'rita@example.com');
-      expect(await recordOne(store, report({ id }, event))).toMatchObject({ to: 'complained' });
+      expect(await recordReport(store, createReport({ id }, event))).toMatchObject({ to: 'complained' });
       await store.removeSuppression('default', 'rita@example.com');
     }
     expect(await readCounts(store)).toEqual({ emails: 4, bounces: 0, complaints: 1 });
@@ -239,7 +242,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       sentReports.push({ source, id: (await storeDeliveredMessage(store, 'rita@example.com', `ref-${source}`)).id });
     for (const { source, id } of sentReports) {
       const messageReference = source === 'smtp' ? { id } : { reference: `ref-${source}` };
-      expect(await recordOne(store, report(messageReference, COMPLAINT, { source }))).toMatchObject({
+      expect(await recordReport(store, createReport(messageReference, COMPLAINT, { source }))).toMatchObject({
         to: 'complained',
       });
     }
@@ -252,24 +255,24 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const sentReports: { event: FeedbackEvent; id: string }[] = [];
     for (const event of [HARD_BOUNCE, COMPLAINT, HARD_BOUNCE, COMPLAINT])
       sentReports.push({ event, id: (await storeDeliveredMessage(store, 'rita@example.com')).id });
-    for (const { event, id } of sentReports) await recordOne(store, report({ id }, event));
+    for (const { event, id } of sentReports) await recordReport(store, createReport({ id }, event));
     expect(await readCounts(store)).toEqual({ emails: 4, bounces: 1, complaints: 1 });
     expect(await readLock(store)).toBeNull();
   });
 
-  test('a recipient counts again after the window and for another account, but not after an unlock within the window', async () => {
+  test('a recipient counts again after the end of the window or for another account, but not after an unlock within the window', async () => {
     const store = await createStoreWith();
     const now = Date.now();
-    const complain = async (at: number) => {
+    const recordComplaint = async (at: number) => {
       const { id } = await storeDeliveredMessage(store, 'rita@example.com');
-      await recordOne(store, report({ id }, COMPLAINT, { at }));
+      await recordReport(store, createReport({ id }, COMPLAINT, { at }));
       await store.removeSuppression('default', 'rita@example.com');
     };
-    await complain(now - 8 * DAY_MS);
-    await complain(now);
+    await recordComplaint(now - 8 * DAY_MS);
+    await recordComplaint(now);
     expect(await readCounts(store)).toMatchObject({ complaints: 1 });
     await store.unlockAccount('default', now);
-    await complain(now + 1);
+    await recordComplaint(now + 1);
     expect(await readCounts(store)).toMatchObject({ complaints: 0 });
   });
 
@@ -280,9 +283,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await storeDeliveredMessage(store, 'rita@example.com'),
       await storeDeliveredMessage(store, 'rita@example.com'),
     ];
-    await recordOne(store, report({ id }, COMPLAINT, { at: now }));
+    await recordReport(store, createReport({ id }, COMPLAINT, { at: now }));
     await store.purgeFeedback(now, 100, 10);
-    await recordOne(store, report({ id: secondMessage.id }, COMPLAINT, { at: now }));
+    await recordReport(store, createReport({ id: secondMessage.id }, COMPLAINT, { at: now }));
     expect(await readCounts(store)).toMatchObject({ complaints: 2 });
   });
 
@@ -290,7 +293,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     for (const label of ['', '+a', '+b']) {
       const { id } = await storeDeliveredMessage(store, `complaint${label}@simulator.amazonses.com`);
-      expect(await recordOne(store, report({ id }, COMPLAINT))).toMatchObject({ to: 'complained', suppressed: false });
+      expect(await recordReport(store, createReport({ id }, COMPLAINT))).toMatchObject({
+        to: 'complained',
+        suppressed: false,
+      });
     }
     expect(await readCounts(store)).toMatchObject({ complaints: 0 });
     expect(await readLock(store)).toBeNull();
@@ -299,7 +305,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a soft bounce after delivery changes only the history', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    expect(await recordOne(store, report({ id: message.id }, SOFT_BOUNCE))).toMatchObject({
+    expect(await recordReport(store, createReport({ id: message.id }, SOFT_BOUNCE))).toMatchObject({
       kind: 'recorded',
       id: message.id,
       verb: 'soft-bounced',
@@ -314,32 +320,37 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the provider’s id identifies the message after the settlement, and is unknown before it', async () => {
     const store = await createStoreWith();
-    const earlyReport = report({ reference: 'ses-1' }, HARD_BOUNCE);
-    expect(await recordOne(store, earlyReport)).toEqual({ kind: 'not-yet' });
+    const earlyReport = createReport({ reference: 'ses-1' }, HARD_BOUNCE);
+    expect(await recordReport(store, earlyReport)).toEqual({ kind: 'not-yet' });
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-1');
-    expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id });
-    expect(await recordOne(store, report({ reference: 'ses-2' }, HARD_BOUNCE, { isFinal: true }))).toMatchObject({
+    expect(await recordReport(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id });
+    expect(
+      await recordReport(store, createReport({ reference: 'ses-2' }, HARD_BOUNCE, { isFinal: true })),
+    ).toMatchObject({
       kind: 'stored',
     });
   });
 
   test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
     const store = await createStoreWith();
-    const unrelatedReport = report({ reference: 'ses-7' }, HARD_BOUNCE, { mayBeOtherProgram: true, isFinal: true });
-    expect(await recordOne(store, unrelatedReport)).toEqual({ kind: 'unrelated' });
+    const unrelatedReport = createReport({ reference: 'ses-7' }, HARD_BOUNCE, {
+      mayBeOtherProgram: true,
+      isFinal: true,
+    });
+    expect(await recordReport(store, unrelatedReport)).toEqual({ kind: 'unrelated' });
     expect(await store.listFeedback(null, 9)).toEqual([]);
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-7');
-    expect(await recordOne(store, unrelatedReport)).toMatchObject({ kind: 'applied', id: message.id });
+    expect(await recordReport(store, unrelatedReport)).toMatchObject({ kind: 'applied', id: message.id });
   });
 
   test('a bounce of a message that is being sent is not applied, and is stored if the report is not repeated', async () => {
     const store = await createStoreWith();
     const message = createMessage({ lease: LEASE });
     await store.accept([message]);
-    const earlyReport = report({ id: message.id }, HARD_BOUNCE);
-    expect(await recordOne(store, earlyReport)).toEqual({ kind: 'not-yet' });
+    const earlyReport = createReport({ id: message.id }, HARD_BOUNCE);
+    expect(await recordReport(store, earlyReport)).toEqual({ kind: 'not-yet' });
     expect((await store.findMessage(message.id))?.events).toHaveLength(1);
-    expect(await recordOne(store, { ...earlyReport, isFinal: true })).toMatchObject({
+    expect(await recordReport(store, { ...earlyReport, isFinal: true })).toMatchObject({
       kind: 'stored',
       reason: expect.stringContaining('sending'),
     });
@@ -348,20 +359,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a premature report is stored once, and is applied when it is repeated', async () => {
     const store = await createStoreWith();
-    const earlyReport = report({ reference: 'ses-early' }, HARD_BOUNCE, { isFinal: true });
-    expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'stored' });
-    expect(await recordOne(store, earlyReport)).toEqual({ kind: 'repeated' });
+    const earlyReport = createReport({ reference: 'ses-early' }, HARD_BOUNCE, { isFinal: true });
+    expect(await recordReport(store, earlyReport)).toMatchObject({ kind: 'stored' });
+    expect(await recordReport(store, earlyReport)).toEqual({ kind: 'repeated' });
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-early');
-    expect(await recordOne(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id, suppressed: true });
-    expect(await recordOne(store, earlyReport)).toEqual({ kind: 'repeated' });
+    expect(await recordReport(store, earlyReport)).toMatchObject({ kind: 'applied', id: message.id, suppressed: true });
+    expect(await recordReport(store, earlyReport)).toEqual({ kind: 'repeated' });
   });
 
   test('a complaint about a bounced message suppresses the recipient and counts towards the reputation, but does not change the state', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    await store.recordFeedback([report({ id: message.id }, { ...HARD_BOUNCE, recipient: 'bob@elsewhere.example' })]);
+    await store.recordFeedback([
+      createReport({ id: message.id }, { ...HARD_BOUNCE, recipient: 'bob@elsewhere.example' }),
+    ]);
     expect([await readState(store, message), await readSuppressions(store)]).toEqual(['bounced', []]);
-    const answer = await recordOne(store, report({ id: message.id }, COMPLAINT));
+    const answer = await recordReport(store, createReport({ id: message.id }, COMPLAINT));
     expect(answer).toEqual({
       kind: 'recorded',
       id: message.id,
@@ -380,7 +393,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.settle([
       { ...createSettlement({ ...message, attempts: 1, lease: LEASE }), excludedFromReputation: true },
     ]);
-    expect(await recordOne(store, report({ id: message.id }, HARD_BOUNCE))).toMatchObject({
+    expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
       kind: 'applied',
       suppressed: false,
     });
@@ -396,8 +409,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await storeDeliveredMessage(store, 'a@example.com'),
       await storeDeliveredMessage(store, 'b@example.com'),
     ];
-    const batch = [...messages].reverse().map(({ id }) => report({ id }, HARD_BOUNCE));
-    const results = await store.recordFeedback([report(null, UNKNOWN_EVENT), ...batch]);
+    const batch = [...messages].reverse().map(({ id }) => createReport({ id }, HARD_BOUNCE));
+    const results = await store.recordFeedback([createReport(null, UNKNOWN_EVENT), ...batch]);
     expect(results.map((answer) => ('id' in answer ? answer.id : answer.kind))).toEqual([
       'stored',
       messages[1]?.id,
@@ -418,7 +431,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         },
       ),
     ]);
-    expect(await recordOne(store, report({ id: message.id }, HARD_BOUNCE))).toMatchObject({
+    expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
       kind: 'applied',
       to: 'bounced',
     });
@@ -437,9 +450,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const message = await storeDeliveredMessage(store);
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
     expect((await store.findMessage(message.id))?.message).toBeNull();
-    expect(await recordOne(store, report({ id: message.id }, HARD_BOUNCE))).toMatchObject({ kind: 'applied' });
+    expect(await recordReport(store, createReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({ kind: 'applied' });
     const unknownId = createMessageIdAt(Date.now() - 86_400_000);
-    expect(await recordOne(store, report({ id: unknownId }, COMPLAINT))).toMatchObject({
+    expect(await recordReport(store, createReport({ id: unknownId }, COMPLAINT))).toMatchObject({
       kind: 'stored',
       reason: 'the store does not contain the message that the report names',
     });
@@ -450,11 +463,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const message = await storeDeliveredMessage(store);
     const about = [{ id: message.id }, null, { id: message.id }] as const;
     for (const reportedReference of about) {
-      expect(await recordOne(store, report(reportedReference, UNKNOWN_EVENT, { source: 'sqs' }))).toMatchObject({
+      expect(
+        await recordReport(store, createReport(reportedReference, UNKNOWN_EVENT, { source: 'sqs' })),
+      ).toMatchObject({
         kind: 'stored',
       });
     }
-    expect(await recordOne(store, report(null, COMPLAINT))).toMatchObject({
+    expect(await recordReport(store, createReport(null, COMPLAINT))).toMatchObject({
       kind: 'stored',
       reason: 'the report names no message of this installation',
     });
@@ -482,9 +497,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     expect(await store.findLastFeedbackAt()).toBeNull();
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-9');
-    await store.recordFeedback([1, 2, 3].map((at) => report(null, UNKNOWN_EVENT, { at })));
+    await store.recordFeedback([1, 2, 3].map((at) => createReport(null, UNKNOWN_EVENT, { at })));
     const now = Date.now();
-    await store.recordFeedback([1, 2, 3, 4].map(() => report(null, UNKNOWN_EVENT, { at: now })));
+    await store.recordFeedback([1, 2, 3, 4].map(() => createReport(null, UNKNOWN_EVENT, { at: now })));
     expect(await store.findLastFeedbackAt()).toBe(now);
     expect(await store.purgeFeedback(2, 100, 1)).toBe(1);
     expect(await store.purgeFeedback(2, 100, 10)).toBe(1);
@@ -492,7 +507,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.purgeFeedback(2, 2, 10)).toBe(3);
     expect((await store.listFeedback(null, 99)).map(({ at }) => at)).toEqual([now, now]);
     await store.purgeFeedback(now + 1_000, 2, 10);
-    expect(await recordOne(store, report({ reference: 'ses-9' }, HARD_BOUNCE))).toEqual({ kind: 'not-yet' });
+    expect(await recordReport(store, createReport({ reference: 'ses-9' }, HARD_BOUNCE))).toEqual({ kind: 'not-yet' });
     expect(await readState(store, message)).toBe('delivered');
   });
 
@@ -502,7 +517,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       about: FeedbackReport['messageRef'],
       feedbackEvent: FeedbackEvent,
       at: number = Date.now(),
-    ) => report(about, feedbackEvent, { source: 'postmark', isProviderEvent: true, at });
+    ) => createReport(about, feedbackEvent, { source: 'postmark', isProviderEvent: true, at });
     const listVerbs = async (store: Store, { id }: NewMessage) =>
       (await store.findMessage(id))?.events.map(({ verb }) => verb);
 
@@ -541,8 +556,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
         const store = await createStoreWith();
         const message = await storeDeliveredMessage(store);
         const first = createOneTimeReport(...createEvent(message), 'token');
-        expect(await recordOne(store, first)).toEqual({ kind: 'unrelated' });
-        expect(await recordOne(store, createOneTimeReport({ id: message.id }, HARD_BOUNCE, 'token'))).toEqual({
+        expect(await recordReport(store, first)).toEqual({ kind: 'unrelated' });
+        expect(await recordReport(store, createOneTimeReport({ id: message.id }, HARD_BOUNCE, 'token'))).toEqual({
           kind: 'repeated',
         });
         expect(await readState(store, message)).toBe('delivered');
@@ -555,11 +570,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
         const message = createMessage({ lease: LEASE });
         await store.accept([message]);
         const bounce = createOneTimeReport({ id: message.id }, HARD_BOUNCE, 'token');
-        expect(await recordOne(store, bounce)).toEqual({ kind: 'pending' });
-        expect(await recordOne(store, createOneTimeReport({ id: otherMessage.id }, HARD_BOUNCE, 'token'))).toEqual({
+        expect(await recordReport(store, bounce)).toEqual({ kind: 'pending' });
+        expect(await recordReport(store, createOneTimeReport({ id: otherMessage.id }, HARD_BOUNCE, 'token'))).toEqual({
           kind: 'repeated',
         });
-        expect(await recordOne(store, bounce)).toEqual({ kind: 'repeated' });
+        expect(await recordReport(store, bounce)).toEqual({ kind: 'repeated' });
         expect(await readState(store, otherMessage)).toBe('delivered');
         const laterTime = Date.now() + 3_600_000;
         expect((await store.applyPendingReports(laterTime, 10)).reports).toEqual([]);
@@ -574,12 +589,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('a delivery event confirms a delivered message once, and two confirmations have one entry', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
-      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
+      expect(await recordReport(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         kind: 'confirmed',
         id: message.id,
         accountId: 1,
       });
-      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
+      expect(await recordReport(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         verb: 'delivery-reported',
       });
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
@@ -591,12 +606,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await store.listLastFeedback()).toEqual([]);
       const message = await storeDeliveredMessage(store);
       const about = { id: message.id };
-      await recordOne(store, createEventReport(about, CONFIRMATION, 5_000));
-      await recordOne(store, createEventReport(about, CONFIRMATION, 7_000));
-      await recordOne(store, createEventReport(about, CONFIRMATION, 6_000));
-      await recordOne(store, report(about, SOFT_BOUNCE, { at: 3_000 }));
-      await recordOne(store, report(null, UNKNOWN_EVENT, { at: 9_000 }));
-      await recordOne(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMATION, 9_000));
+      await recordReport(store, createEventReport(about, CONFIRMATION, 5_000));
+      await recordReport(store, createEventReport(about, CONFIRMATION, 7_000));
+      await recordReport(store, createEventReport(about, CONFIRMATION, 6_000));
+      await recordReport(store, createReport(about, SOFT_BOUNCE, { at: 3_000 }));
+      await recordReport(store, createReport(null, UNKNOWN_EVENT, { at: 9_000 }));
+      await recordReport(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMATION, 9_000));
       await store.recordFeedback([{ ...createEventReport(null, CONFIRMATION, 9_000), events: [] }]);
       const lastReports = await store.listLastFeedback();
       expect(lastReports.toSorted((one, otherMessage) => one.at - otherMessage.at)).toEqual([
@@ -611,12 +626,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
         await storeDeferred(store, 'unanswered'),
         await storeDeferred(store, 'deferred'),
       ];
-      expect(await recordOne(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
+      expect(await recordReport(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         to: 'delivered',
       });
       expect(await listVerbs(store, message)).toEqual(['accepted', 'deferred', 'delivered', 'confirmed']);
       expect(await store.findMessage(message.id)).toMatchObject({ state: 'delivered', endedAt: expect.any(Number) });
-      expect(await recordOne(store, createEventReport({ id: otherMessage.id }, CONFIRMATION))).toMatchObject({
+      expect(await recordReport(store, createEventReport({ id: otherMessage.id }, CONFIRMATION))).toMatchObject({
         verb: 'delivery-reported',
       });
       const laterTime = Date.now() + 120_000;
@@ -631,7 +646,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
       const store = await createStoreWith();
       const message = await storeDeferred(store, 'unanswered');
-      expect(await recordOne(store, createEventReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
+      expect(await recordReport(store, createEventReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
         to: 'bounced',
         suppressed: true,
       });
@@ -644,8 +659,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.accept([message]);
       const now = Date.now();
       const bounceReport = createEventReport({ id: message.id }, HARD_BOUNCE, now);
-      expect(await recordOne(store, bounceReport)).toEqual({ kind: 'pending' });
-      expect(await recordOne(store, bounceReport)).toEqual({ kind: 'pending' });
+      expect(await recordReport(store, bounceReport)).toEqual({ kind: 'pending' });
+      expect(await recordReport(store, bounceReport)).toEqual({ kind: 'pending' });
       expect(await store.applyPendingReports(now, 10)).toEqual({ reports: [], nextDueAt: expect.any(Number) });
       const { nextDueAt } = await store.applyPendingReports(now + 1_000, 10);
       expect(nextDueAt).toBeGreaterThan(now + 1_000);
@@ -657,7 +672,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(reports).toMatchObject([{ result: { kind: 'applied', to: 'bounced', suppressed: true } }]);
       expect(laterTime).toBeNull();
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'bounced']);
-      expect(await recordOne(store, bounceReport)).toEqual({ kind: 'repeated' });
+      expect(await recordReport(store, bounceReport)).toEqual({ kind: 'repeated' });
     });
 
     test('an event that arrives before the provider’s id is stored is applied later, and is removed if the id remains unknown', async () => {
@@ -681,12 +696,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const message = await storeDeliveredMessage(store);
       const unknownId = createMessageIdAt(Date.now());
       const otherMessage = { ...HARD_BOUNCE, recipient: 'otto@example.com' };
-      const answers = await store.recordFeedback([
+      const results = await store.recordFeedback([
         createEventReport({ id: unknownId }, HARD_BOUNCE),
         createEventReport({ id: message.id }, otherMessage),
         createEventReport(null, HARD_BOUNCE),
       ]);
-      expect(answers.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
+      expect(results.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered']);
       expect(await readSuppressions(store)).toEqual([]);
       expect(await store.listFeedback(null, 10)).toEqual([]);
@@ -719,11 +734,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ].entries()) {
         const message = await storeDeliveredMessage(store, `user${at}@example.com`);
         const about = { id: message.id };
-        expect(await recordOne(store, createEventReport(about, { ...HARD_BOUNCE, failure }))).toMatchObject({
+        expect(await recordReport(store, createEventReport(about, { ...HARD_BOUNCE, failure }))).toMatchObject({
           kind: 'applied',
           suppressed: false,
         });
-        expect(await recordOne(store, createEventReport(about, HARD_BOUNCE))).toMatchObject({
+        expect(await recordReport(store, createEventReport(about, HARD_BOUNCE))).toMatchObject({
           kind: 'recorded',
           verb: 'bounce-reported',
           suppressed: true,
@@ -731,7 +746,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
         await store.removeSuppression('default', message.to);
         for (const event of [HARD_BOUNCE, { ...HARD_BOUNCE, kind: 'provider-suppressed' } as const])
-          expect(await recordOne(store, createEventReport(about, event))).toMatchObject({ suppressed: false });
+          expect(await recordReport(store, createEventReport(about, event))).toMatchObject({ suppressed: false });
         expect(await readState(store, message)).toBe('bounced');
       }
       expect(await readCounts(store)).toEqual({ emails: 2, bounces: 2, complaints: 0 });
@@ -748,10 +763,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event, to: 'bounced' })]);
       expect(await readSuppressions(store)).toEqual([]);
       const list: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
-      expect(await recordOne(store, createEventReport({ id: message.id }, list))).toMatchObject({ suppressed: true });
+      expect(await recordReport(store, createEventReport({ id: message.id }, list))).toMatchObject({
+        suppressed: true,
+      });
       expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'provider', source: message.id }]);
       await store.removeSuppression('default', message.to);
-      expect(await recordOne(store, createEventReport({ id: message.id }, list))).toMatchObject({ suppressed: false });
+      expect(await recordReport(store, createEventReport({ id: message.id }, list))).toMatchObject({
+        suppressed: false,
+      });
       expect((await readCounts(store))?.bounces).toBe(0);
     });
 
@@ -779,13 +798,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await listVerbs(store, confirmed)).toEqual(['accepted', 'delivered', 'confirmed']);
     });
 
-    test('a key without an event is recorded once, so that a later event with this key changes nothing', async () => {
+    test('the key of a report without events is recorded, so that a later event with this key changes nothing', async () => {
       const store = await createStoreWith();
       const message = await storeDeliveredMessage(store);
       const key = { ...createEventReport(null, HARD_BOUNCE), events: [] };
-      expect(await recordOne(store, key)).toEqual({ kind: 'unrelated' });
+      expect(await recordReport(store, key)).toEqual({ kind: 'unrelated' });
       expect(
-        await recordOne(store, { ...createEventReport({ id: message.id }, HARD_BOUNCE), digest: key.digest }),
+        await recordReport(store, { ...createEventReport({ id: message.id }, HARD_BOUNCE), digest: key.digest }),
       ).toEqual({
         kind: 'repeated',
       });

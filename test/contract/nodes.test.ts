@@ -72,10 +72,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
       createLeasedMessage('live', now - MINUTE_MS),
     ];
     await store.accept([deadNodeMessage, liveNodeMessage, expiredMessage]);
-    const recover = (includeDeadNodes: boolean) =>
+    const recoverLeases = (includeDeadNodes: boolean) =>
       store.recover({ now, includeAllLeases: false, includeDeadNodes, onUncertain: 'resend', node: 'observer' });
-    expect(await recover(false)).toBe(0);
-    expect(await recover(true)).toBe(1);
+    expect(await recoverLeases(false)).toBe(0);
+    expect(await recoverLeases(true)).toBe(1);
     const states = await Promise.all(
       [deadNodeMessage, liveNodeMessage, expiredMessage].map(async ({ id }) => (await store.findMessage(id))?.state),
     );
@@ -106,7 +106,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle([createSettlement(claimedMessage)])).toEqual(['settled']);
   });
 
-  test('a node recovers its own leases except the excluded leases', async () => {
+  test('a node recovers its own leases, except the leases that the call excludes', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };

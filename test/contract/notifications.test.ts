@@ -41,7 +41,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return check;
   }
 
-  const claim = (store: Store, now: number, owner = 'node-a', targets = [MAIL_URL, HTTPS_URL]) =>
+  const claimNotifications = (store: Store, now: number, owner = 'node-a', targets = [MAIL_URL, HTTPS_URL]) =>
     store.claimNotifications(targets, owner, now + LEASE_MS, now);
 
   async function addNotification(store: Store, id: string, now: number): Promise<void> {
@@ -103,12 +103,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('each notification is leased by one node for each target, and again after its lease has expired', async () => {
     const store = await openStore();
     await addNotification(store, 'n1', NOW);
-    const leasedNotifications = (await Promise.all(['a', 'b', 'c'].map((node) => claim(store, NOW, node)))).flat();
+    const leasedNotifications = (
+      await Promise.all(['a', 'b', 'c'].map((node) => claimNotifications(store, NOW, node)))
+    ).flat();
     expect(leasedNotifications.map(({ target }) => target).sort()).toEqual([HTTPS_URL, MAIL_URL]);
     expect(leasedNotifications).toMatchObject([{ id: 'n1', attempt: 1, createdAt: NOW }, { id: 'n1' }]);
     expect(leasedNotifications.map(({ target, payload }) => payload === `{"for":"${target}"}`)).toEqual([true, true]);
-    expect(await claim(store, NOW + LEASE_MS - 1, 'd')).toEqual([]);
-    expect(await claim(store, NOW + LEASE_MS, 'd', [HTTPS_URL])).toMatchObject([
+    expect(await claimNotifications(store, NOW + LEASE_MS - 1, 'd')).toEqual([]);
+    expect(await claimNotifications(store, NOW + LEASE_MS, 'd', [HTTPS_URL])).toMatchObject([
       { owner: 'd', target: HTTPS_URL, attempt: 2 },
     ]);
   });
@@ -116,8 +118,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a settled notification is not leased again, and an expired lease that another node has claimed cannot be settled', async () => {
     const store = await openStore();
     await addNotification(store, 'n1', NOW);
-    const leasedNotifications = await claim(store, NOW);
-    const settle = ({ id, target, owner, attempt }: LeasedNotification, result: 'delivered' | 'retry' | 'failed') =>
+    const leasedNotifications = await claimNotifications(store, NOW);
+    const settleNotification = (
+      { id, target, owner, attempt }: LeasedNotification,
+      result: 'delivered' | 'retry' | 'failed',
+    ) =>
       store.settleNotification({
         ...{ id, target, owner, attempt, at: NOW + 5 },
         result:
@@ -132,15 +137,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       leasedNotifications.find(({ target }) => target === HTTPS_URL),
     ];
     if (mail === undefined || https === undefined) throw new Error('a notification was not leased');
-    expect(await settle(mail, 'delivered')).toBe('settled');
-    expect(await settle(https, 'retry')).toBe('settled');
-    expect(await settle(https, 'delivered')).toBe('lost');
-    expect(await claim(store, NOW + 999)).toEqual([]);
-    const [second] = await claim(store, NOW + 1_000, 'node-b');
+    expect(await settleNotification(mail, 'delivered')).toBe('settled');
+    expect(await settleNotification(https, 'retry')).toBe('settled');
+    expect(await settleNotification(https, 'delivered')).toBe('lost');
+    expect(await claimNotifications(store, NOW + 999)).toEqual([]);
+    const [second] = await claimNotifications(store, NOW + 1_000, 'node-b');
     if (second === undefined) throw new Error('the retry was not leased');
-    expect(await settle(https, 'delivered')).toBe('lost');
-    expect(await settle(second, 'failed')).toBe('settled');
-    expect(await claim(store, NOW + 10 * LEASE_MS)).toEqual([]);
+    expect(await settleNotification(https, 'delivered')).toBe('lost');
+    expect(await settleNotification(second, 'failed')).toBe('settled');
+    expect(await claimNotifications(store, NOW + 10 * LEASE_MS)).toEqual([]);
     expect(await store.listNotifications(MAIL_URL, 10)).toMatchObject([
       { id: 'n1', status: 'delivered', attempts: 1, attemptedAt: NOW + 5, error: null, messageId: MESSAGE_ID },
     ]);
@@ -162,22 +167,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const rate = { limit: 1, periodMs: 3_600_000 };
     await store.createAccount('default', { ...NO_LIMITS, volume: 1, volumeExpiresAt: now + 1_000, rate }, now);
-    const accept = async (members: Parameters<typeof createMessage>[0]) =>
+    const acceptMessage = async (members: Parameters<typeof createMessage>[0]) =>
       (await store.accept([createMessage({ ...members, acceptedAt: now })]))[0];
     const notification = { keyId: NOTIFICATION_KEY_ID };
-    for (let n = 0; n < 3; n += 1) expect(await accept(notification)).toMatchObject({ kind: 'accepted' });
-    expect(await accept({})).toMatchObject({ kind: 'accepted' });
-    expect(await accept({})).toMatchObject({ kind: 'refused' });
+    for (let n = 0; n < 3; n += 1) expect(await acceptMessage(notification)).toMatchObject({ kind: 'accepted' });
+    expect(await acceptMessage({})).toMatchObject({ kind: 'accepted' });
+    expect(await acceptMessage({})).toMatchObject({ kind: 'refused' });
     await store.lockAccount('default', 'test', now);
-    expect(await accept({})).toMatchObject({ kind: 'locked' });
+    expect(await acceptMessage({})).toMatchObject({ kind: 'locked' });
     const id = createMessageIdAt(now + 10);
-    expect(await accept({ ...notification, id })).toMatchObject({ kind: 'accepted', state: 'queued' });
+    expect(await acceptMessage({ ...notification, id })).toMatchObject({ kind: 'accepted', state: 'queued' });
     expect((await store.findMessage(id))?.events[0]?.by).toBe('notification');
     const limits = { maxMessages: 10, maxBytes: 1_000_000 };
     expect((await store.claim(limits, { owner: 'n', until: now + LEASE_MS }, now + 20)).messages).toEqual([]);
     const to = 'suppressed@example.com';
     await store.addSuppressions('default', [{ address: to, reason: 'bounce', source: 'test', at: now }]);
-    expect(await accept({ ...notification, to, recipient: to })).toMatchObject({
+    expect(await acceptMessage({ ...notification, to, recipient: to })).toMatchObject({
       kind: 'accepted',
       state: 'suppressed',
     });
@@ -191,7 +196,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [id, laterId] = [createMessageIdAt(now - 7_200_000), createMessageIdAt(now)];
     await store.accept([createMessage({ id, acceptedAt: now - 7_200_000, keyId: NOTIFICATION_KEY_ID })]);
     await addNotification(store, 'n1', now);
-    const leasedMail = (await claim(store, now)).find(({ target }) => target === MAIL_URL);
+    const leasedMail = (await claimNotifications(store, now)).find(({ target }) => target === MAIL_URL);
     if (leasedMail === undefined) throw new Error('the notification was not leased');
     await store.settleNotification({ ...leasedMail, at: now, result: { kind: 'delivered', messageId: id } });
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 1, oldest: null });

@@ -58,9 +58,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       createRow(MINUTE_MS, HOUR + MINUTE_MS, { bounced: 1, ended: 1 }),
       createRow(HOUR_MS, HOUR, { accepted: 5, delivered: 3, bounced: 1, ended: 4 }),
     ]);
-    const oneHistograms = { confirmations: new Map([[9, 3]]), bounces: new Map([['hard/domain', 2]]) };
+    const histograms = { confirmations: new Map([[9, 3]]), bounces: new Map([['hard/domain', 2]]) };
     await store.writeTraffic('two', [
-      createRow(MINUTE_MS, HOUR, { accepted: 10, confirmed: 3, latencies: new Map([[9, 10]]), ...oneHistograms }),
+      createRow(MINUTE_MS, HOUR, { accepted: 10, confirmed: 3, latencies: new Map([[9, 10]]), ...histograms }),
       createRow(HOUR_MS, HOUR, { accepted: 10, alarmed: 3 }),
       createRow(HOUR_MS, HOUR + HOUR_MS, { expired: 9 }),
     ]);
@@ -259,10 +259,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await listDisabled()).toEqual([]);
   });
 
-  test('the next due time excludes locked accounts, and every change advances the change feed', async () => {
+  test('the next due time excludes the messages of locked accounts, and every change advances the change feed', async () => {
     const store = await openTestStore();
     const positions = [await store.readChangeFeedPosition(NOW)];
-    const accept = async (name: string, at: number, count: number) => {
+    const acceptMessage = async (name: string, at: number, count: number) => {
       const account = expectDone(await store.createAccount(name, LIMITS, at));
       const message = {
         id: `019${count}a3b4-c5d6-7000-8000-000000000000`,
@@ -280,8 +280,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       };
       expect(await store.accept([message])).toMatchObject([{ kind: 'accepted' }]);
     };
-    await accept('first', NOW - 5_000, 1);
-    await accept('second', NOW + 5_000, 2);
+    await acceptMessage('first', NOW - 5_000, 1);
+    await acceptMessage('second', NOW + 5_000, 2);
     expect(await store.readOverviewData(NOW)).toMatchObject({ everAccepted: true, nextDueAt: NOW - 5_000 });
     expect(await store.readQueueStatistics()).toMatchObject({ queued: 2, oldest: { acceptedAt: NOW - 5_000 } });
     await store.lockAccount('first', 'unpaid', NOW);

@@ -35,7 +35,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.createAccount('other', NO_LIMITS, START);
     const ids: Record<string, string> = {};
     let at = START;
-    const settle = async (
+    const settleMessage = async (
       name: string,
       to: StateChange['to'],
       verb: string,
@@ -56,16 +56,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.settle([createSettlement({ id: message.id, attempts: 1, lease: LEASE }, { to, dueAt, event })]);
       ids[name] = message.id;
     };
-    await settle(
+    await settleMessage(
       'unknown',
       'bounced',
       'bounced',
       "550 5.1.1 <unknown@example.com>: user doesn't have an account",
       HARD_FAILURE,
     );
-    await settle('busy', 'queued', 'deferred', '451-4.7.500 Server busy. Please try again later', SOFT_FAILURE);
-    await settle('fine', 'delivered', 'delivered', '250 2.0.0 Ok: queued as 4XyzR12Kz2', null);
-    await settle('hostile', 'bounced', 'bounced', HOSTILE_REPLY, {
+    await settleMessage('busy', 'queued', 'deferred', '451-4.7.500 Server busy. Please try again later', SOFT_FAILURE);
+    await settleMessage('fine', 'delivered', 'delivered', '250 2.0.0 Ok: queued as 4XyzR12Kz2', null);
+    await settleMessage('hostile', 'bounced', 'bounced', HOSTILE_REPLY, {
       ...HARD_FAILURE,
       category: 'policy',
       class: 'block',
@@ -166,18 +166,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a found message contains the number of its attempts, the time of its last history entry and its last outcome', async () => {
     const { store, ids } = await createStoreWith();
-    const find = async (id = '') =>
+    const findMessage = async (id = '') =>
       (await store.searchMessages({ ...ANY_MESSAGE, criteria: [{ kind: 'id', id }] }, 1_000)).messages[0];
-    expect(await find(ids.busy)).toMatchObject({
+    expect(await findMessage(ids.busy)).toMatchObject({
       ...{ state: 'queued', deferred: true, attempts: 1, updatedAt: START + 7 },
       lastOutcome: { verb: 'deferred', by: 'node-a', failure: { class: 'soft', category: 'throttled' } },
     });
-    expect(await find(ids.waiting)).toMatchObject({ state: 'queued', deferred: false, attempts: 0, lastOutcome: null });
-    expect((await find(ids.hostile))?.lastOutcome?.detail).toBe(HOSTILE_REPLY);
+    expect(await findMessage(ids.waiting)).toMatchObject({
+      state: 'queued',
+      deferred: false,
+      attempts: 0,
+      lastOutcome: null,
+    });
+    expect((await findMessage(ids.hostile))?.lastOutcome?.detail).toBe(HOSTILE_REPLY);
     // A retry by an operator and a resend are not outcomes.
     await store.retryMessage(ids.busy ?? '', START + 99);
-    expect(await find(ids.busy)).toMatchObject({ updatedAt: START + 99, lastOutcome: { verb: 'deferred' } });
+    expect(await findMessage(ids.busy)).toMatchObject({ updatedAt: START + 99, lastOutcome: { verb: 'deferred' } });
     await store.resendMessage({ id: ids.unknown ?? '', newId: createMessageIdAt(START + 100) }, START + 100);
-    expect(await find(ids.unknown)).toMatchObject({ updatedAt: START + 100, lastOutcome: { verb: 'bounced' } });
+    expect(await findMessage(ids.unknown)).toMatchObject({ updatedAt: START + 100, lastOutcome: { verb: 'bounced' } });
   });
 });

@@ -45,7 +45,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** Indexes everything accepted before `until`, in segments of at least this many messages. */
+  /** Indexes all messages accepted before `until`. Returns the number of steps. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let stepCount = 0;
     while ((await store.indexMessages({ horizon: getMinIdAt(until), minSegmentMessages: 1, now })).hasChanged)

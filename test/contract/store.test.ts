@@ -67,9 +67,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const batches = await Promise.all(
       Array.from({ length: 10 }, () => store.accept(Array.from({ length: 5 }, () => createMessage()))),
     );
-    const allKinds = listKinds(batches.flat());
-    expect(allKinds.filter((kind) => kind === 'accepted')).toHaveLength(25);
-    expect(allKinds.filter((kind) => kind === 'volume-exhausted')).toHaveLength(25);
+    const resultKinds = listKinds(batches.flat());
+    expect(resultKinds.filter((kind) => kind === 'accepted')).toHaveLength(25);
+    expect(resultKinds.filter((kind) => kind === 'volume-exhausted')).toHaveLength(25);
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(25);
   });
 
@@ -475,7 +475,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([unmarkedMessage, markedMessage]);
     await store.markTransmitting([{ id: markedMessage.id, owner: 'node-a', attempts: 1 }]);
     for (const onUncertain of ['resend', 'hold'] as const) {
-      const except = [unmarkedMessage.id, markedMessage.id];
+      const excludedIds = [unmarkedMessage.id, markedMessage.id];
       expect(
         await store.recover({
           now,
@@ -483,7 +483,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           includeDeadNodes: false,
           onUncertain,
           node: 'node-a',
-          excludedIds: except,
+          excludedIds,
         }),
       ).toBe(0);
     }
@@ -493,7 +493,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle(settlements)).toEqual(['settled', 'settled']);
   });
 
-  test('a recovered message whose lease is not marked has no counted attempt with POSTRIDER_ON_UNCERTAIN=hold, and one with resend', async () => {
+  test('a recovered message whose lease is not marked has no counted attempt with POSTRIDER_ON_UNCERTAIN=hold, and one counted attempt with resend', async () => {
     const store = await createStoreWith();
     const lease = { owner: 'dead', until: 1 };
     const [leasedMessage, resentMessage] = [createMessage({ lease }), createMessage({ lease })];
@@ -648,7 +648,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]).toEqual([null, waitingMessage.message]);
   });
 
-  test('the limit of a purge step applies to idempotency keys as it does to bodies', async () => {
+  test('the limit of a purge step applies to idempotency keys as well as to bodies', async () => {
     const store = await createStoreWith();
     const at = Date.now() - 100_000;
     const createKeyedMessage = (n: number) =>
@@ -827,7 +827,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(reportedChanges.at(-1)?.revision).toBeGreaterThan(reportedChanges[0]?.revision ?? 0);
   });
 
-  test('keys are found by their digests with their accounts as soon as they are created, and unknown digests are omitted', async () => {
+  test('a lookup by digests returns each key with its account as soon as the key is created, and omits unknown digests', async () => {
     const store = await createStoreWith();
     const hashes = Array.from({ length: 1_000 }, (_, index) => index.toString(16).padStart(64, '0'));
     expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });

@@ -1,6 +1,6 @@
 /**
  * Tests that a database of an older version can be opened, and that every read returns the same result as in that
- * version. test/corpus/stores contains the tables of commit c1fc4ea and the results of the reads of its store:
+ * version. test/corpus/stores contains the tables that commit c1fc4ea wrote and the results that it read from them:
  * accounts, keys, domains, messages in every state, reports, suppressions, tokens and statistics. A recorded call of
  * `findToken` is replayed as a call of `findTokens`. `ADDED_MEMBERS` has the members that later versions have added.
  */

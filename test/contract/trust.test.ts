@@ -226,7 +226,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.removeDomain('example.net')).toEqual({ kind: 'missing' });
   });
 
-  test('every node reads the result of a check, the keys and the removal of a domain', async () => {
+  test('every node reads the check result, the keys and the removal of a domain', async () => {
     const store = await createStoreWith();
     const seenChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seenChanges.push(changes));
@@ -279,13 +279,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.watchDirectory((changes) => seenChanges.push(changes));
     const readSeenPath = () =>
       seenChanges.flatMap(({ domains }) => domains).findLast(({ id }) => id === first.id)?.returnPath;
-    const add = async (account: string, name: string) => {
+    const addDomain = async (account: string, name: string) => {
       const addResult = await store.addDomain(account, { name, subdomains: false, keys: [createDkimKey('s1')] }, 7);
       if (addResult.kind !== 'done') throw new Error(addResult.kind);
       return addResult.value;
     };
-    const first = await add('default', 'example.org');
-    await add('other', 'shop.example.org');
+    const first = await addDomain('default', 'example.org');
+    await addDomain('other', 'shop.example.org');
     expect(first.returnPath).toBeNull();
     const name = 'bounces.example.org';
     const setResult = await store.setDomain('example.org', { returnPath: name });
@@ -344,19 +344,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
       failingSince: null,
       keys,
     } as const;
-    const write = async (revision: number, found: 'found' | 'missing' | 'unknown', checkedAt: number) => {
+    const writeCheck = async (revision: number, found: 'found' | 'missing' | 'unknown', checkedAt: number) => {
       const writeResult = await store.updateDomain({ ...update, revision, checkedAt, checks: [{ ...check, found }] });
       if (writeResult.kind !== 'done') throw new Error(writeResult.kind);
       return writeResult.value;
     };
-    const firstWrite = await write(addResult.value.revision, 'found', 10);
+    const firstWrite = await writeCheck(addResult.value.revision, 'found', 10);
     expect([firstWrite.published, firstWrite.revision > addResult.value.revision]).toEqual([['s1'], true]);
-    const secondWrite = await write(firstWrite.revision, 'found', 20);
+    const secondWrite = await writeCheck(firstWrite.revision, 'found', 20);
     expect([secondWrite.checkedAt, secondWrite.revision]).toEqual([20, firstWrite.revision]);
-    const unknownWrite = await write(firstWrite.revision, 'unknown', 20);
+    const unknownWrite = await writeCheck(firstWrite.revision, 'unknown', 20);
     expect([unknownWrite.published, unknownWrite.revision]).toEqual([['s1'], firstWrite.revision]);
     expect(await store.findDomainChecks('example.org')).toMatchObject([{ found: 'found' }]);
-    const missingResult = await write(firstWrite.revision, 'missing', 30);
+    const missingResult = await writeCheck(firstWrite.revision, 'missing', 30);
     expect([missingResult.published, missingResult.revision > firstWrite.revision]).toEqual([[], true]);
   });
 

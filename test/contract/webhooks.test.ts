@@ -60,16 +60,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
   }
 
-  const claim = async (store: Store, now = Date.now(), owner = 'node-a'): Promise<readonly LeasedDelivery[]> =>
-    (await store.claimDeliveries(LIMITS, owner, now + LEASE_MS, now)).deliveries;
+  const claimDeliveries = async (
+    store: Store,
+    now = Date.now(),
+    owner = 'node-a',
+  ): Promise<readonly LeasedDelivery[]> => (await store.claimDeliveries(LIMITS, owner, now + LEASE_MS, now)).deliveries;
 
   /** Moves all events to deliveries and claims all due deliveries. */
   async function claimAllDeliveries(store: Store, now = Date.now()): Promise<readonly LeasedDelivery[]> {
     await fanOut(store, now);
-    return claim(store, now);
+    return claimDeliveries(store, now);
   }
 
-  const settle = (
+  const settleDelivery = (
     store: Store,
     { id, webhookId, owner, lease }: LeasedDelivery,
     result: Parameters<Store['settleDeliveries']>[0][number]['result'],
@@ -198,19 +201,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const events = (await claimAllDeliveries(store))
       .map(({ event }) => event)
       .filter((event) => event.kind === 'message');
-    const find = (type: WebhookEventType, to: string) =>
+    const findEvent = (type: WebhookEventType, to: string) =>
       events.find((event) => event.type === type && event.to === to) as RecordedMessageEvent;
-    expect(find('message.bounced', 'bounced@example.com')).toMatchObject({
+    expect(findEvent('message.bounced', 'bounced@example.com')).toMatchObject({
       ...{ account: 'default', from: 'shop@example.org', subject: 'Your receipt', sequence: 1 },
       ...{ state: 'bounced', suppressed: true },
     });
-    expect(find('message.bounced', 'reported@example.com')).toMatchObject({ state: 'bounced', suppressed: true });
-    expect(find('message.accepted', 'bounced@example.com')).toMatchObject({ state: 'sending', sequence: 0 });
-    expect(find('message.accepted', 'gone@example.com')).toMatchObject({ state: 'suppressed', sequence: 0 });
-    expect(find('message.accepted', 'cancelled@example.com')).toMatchObject({ state: 'queued', sequence: 0 });
-    expect(find('message.confirmed', 'confirmed@example.com')).toMatchObject({ state: 'delivered', sequence: 2 });
-    expect(find('message.deferred', 'deferred@example.com')).toMatchObject({ state: 'queued', suppressed: false });
-    expect(find('message.complained', 'complained@example.com')).toMatchObject({ state: 'complained', sequence: 2 });
+    expect(findEvent('message.bounced', 'reported@example.com')).toMatchObject({ state: 'bounced', suppressed: true });
+    expect(findEvent('message.accepted', 'bounced@example.com')).toMatchObject({ state: 'sending', sequence: 0 });
+    expect(findEvent('message.accepted', 'gone@example.com')).toMatchObject({ state: 'suppressed', sequence: 0 });
+    expect(findEvent('message.accepted', 'cancelled@example.com')).toMatchObject({ state: 'queued', sequence: 0 });
+    expect(findEvent('message.confirmed', 'confirmed@example.com')).toMatchObject({ state: 'delivered', sequence: 2 });
+    expect(findEvent('message.deferred', 'deferred@example.com')).toMatchObject({ state: 'queued', suppressed: false });
+    expect(findEvent('message.complained', 'complained@example.com')).toMatchObject({
+      state: 'complained',
+      sequence: 2,
+    });
   });
 
   test('changes of domains, accounts and suppression lists are recorded once each with their data', async () => {
@@ -329,7 +335,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.deleteWebhook(webhook.id);
     await store.accept([createMessage()]);
     expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
-    expect(await claim(store, Date.now() + 10 * LEASE_MS)).toEqual([]);
+    expect(await claimDeliveries(store, Date.now() + 10 * LEASE_MS)).toEqual([]);
     expect(await store.findWebhook(webhook.id)).toBeNull();
     expect(await store.purgeDeliveries(0, 0, 10)).toBe(1);
   });
@@ -389,23 +395,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
       attempt: 1,
       owner: 'node-a',
     });
-    expect(await claim(store, now + LEASE_MS - 1, 'node-b')).toEqual([]);
-    const [second] = await claim(store, now + LEASE_MS, 'node-b');
+    expect(await claimDeliveries(store, now + LEASE_MS - 1, 'node-b')).toEqual([]);
+    const [second] = await claimDeliveries(store, now + LEASE_MS, 'node-b');
     if (first === undefined || second === undefined) throw new Error('not leased');
     expect(second.id).toBe(first.id);
-    expect(await settle(store, first, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
+    expect(await settleDelivery(store, first, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
     await store.releaseDeliveryLeases([second], now);
-    const [third] = await claim(store, now, 'node-b');
+    const [third] = await claimDeliveries(store, now, 'node-b');
     if (third === undefined) throw new Error('not leased');
     expect(third.attempt).toBe(1);
-    expect(await settle(store, third, { kind: 'retry', dueAt: now + 5_000 }, now)).toEqual([
+    expect(await settleDelivery(store, third, { kind: 'retry', dueAt: now + 5_000 }, now)).toEqual([
       { kind: 'settled', disabled: null },
     ]);
-    expect(await claim(store, now + 4_999)).toEqual([]);
-    const [fourth] = await claim(store, now + 5_000);
+    expect(await claimDeliveries(store, now + 4_999)).toEqual([]);
+    const [fourth] = await claimDeliveries(store, now + 5_000);
     if (fourth === undefined) throw new Error('not leased');
     expect(fourth).toMatchObject({ attempt: 2, event: first.event });
-    await settle(store, fourth, { kind: 'delivered' }, now + 6_000);
+    await settleDelivery(store, fourth, { kind: 'delivered' }, now + 6_000);
     const deliveryPage = await store.listDeliveries(first.webhookId, null, null, 10);
     expect(deliveryPage).toMatchObject({
       value: [{ id: first.id, status: 'delivered', nextAttemptAt: null, attempts: [{ status: 500 }, { status: 200 }] }],
@@ -422,32 +428,32 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recordHeartbeat({ name: 'live', ...identity }, LEASE_MS, now);
     await store.recordHeartbeat({ name: 'dead', ...identity }, -1, now);
     await fanOut(store, now);
-    const claimOne = async (owner: string) => {
+    const claimDelivery = async (owner: string) => {
       const limits = { ...LIMITS, maxDeliveries: 1 };
       const [delivery] = (await store.claimDeliveries(limits, owner, now + LEASE_MS, now)).deliveries;
       if (delivery === undefined) throw new Error('not leased');
       return delivery;
     };
-    const deadNodeDelivery = await claimOne('dead');
+    const deadNodeDelivery = await claimDelivery('dead');
     const [liveNodeDelivery, callerDelivery, failed] = [
-      await claimOne('live'),
-      await claimOne('node-a'),
-      await claimOne('node-a'),
+      await claimDelivery('live'),
+      await claimDelivery('node-a'),
+      await claimDelivery('node-a'),
     ];
-    await settle(store, failed, { kind: 'retry', dueAt: now + 5_000 }, now);
+    await settleDelivery(store, failed, { kind: 'retry', dueAt: now + 5_000 }, now);
     const recovery = { now, until: now + LEASE_MS, node: 'node-a', includeAllLeases: false };
     expect(await store.recoverDeliveries(recovery)).toBe(1);
     expect(await store.recoverDeliveries(recovery)).toBe(0);
-    const [again, ...others] = await claim(store, now, 'node-b');
+    const [again, ...others] = await claimDeliveries(store, now, 'node-b');
     expect([again?.id, others]).toEqual([deadNodeDelivery.id, []]);
-    expect(await settle(store, deadNodeDelivery, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
+    expect(await settleDelivery(store, deadNodeDelivery, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
     // A service without other nodes ends the leases of its earlier processes.
     expect(await store.recoverDeliveries({ ...recovery, includeAllLeases: true })).toBe(2);
-    const recoveredDeliveries = await claim(store, now, 'node-a');
+    const recoveredDeliveries = await claimDeliveries(store, now, 'node-a');
     expect(recoveredDeliveries.map(({ id }) => id).toSorted()).toEqual(
       [deadNodeDelivery.id, liveNodeDelivery.id].toSorted(),
     );
-    expect(await settle(store, callerDelivery, { kind: 'delivered' }, now)).toEqual([
+    expect(await settleDelivery(store, callerDelivery, { kind: 'delivered' }, now)).toEqual([
       { kind: 'settled', disabled: null },
     ]);
   });
@@ -468,7 +474,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.recoverDeliveries(recovery)).toBe(1);
     expect(await store.recoverDeliveries(recovery)).toBe(0);
     expect(await store.listDeliveryLeases(id, now, now + LEASE_MS)).toHaveLength(2);
-    expect((await claim(store, now)).map((delivery) => delivery.id)).toEqual([lost]);
+    expect((await claimDeliveries(store, now)).map((delivery) => delivery.id)).toEqual([lost]);
     expect(await store.recoverDeliveries({ ...recovery, ownLeasesExcept: [] })).toBe(2);
   });
 
@@ -494,7 +500,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ...{ events: 2, deliveries: 0, hasMore: true },
     });
     await fanOut(store, now, keptSince);
-    const claimedDeliveries = await claim(store);
+    const claimedDeliveries = await claimDeliveries(store);
     expect(listTypes(claimedDeliveries).toSorted()).toEqual(['message.accepted', 'message.cancelled']);
     expect(await store.readWebhookStatistics()).toMatchObject([{ webhookId: id, pendingCount: 2 }]);
     expect(await fanOut(store, now, keptSince)).toEqual({ events: 0, deliveries: 0 });
@@ -510,16 +516,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([createMessage(), createMessage(), createMessage()]);
     await fanOut(store, now);
     const freeSlots = [slowWebhook, otherWebhook].map(({ id }) => ({ webhookId: id, count: 2 }));
-    const claimWith = (limits: Partial<DeliveryClaimLimits>) =>
+    const claimWithLimits = (limits: Partial<DeliveryClaimLimits>) =>
       store.claimDeliveries({ ...LIMITS, ...limits }, 'node-a', now + LEASE_MS, now);
-    const claimResult = await claimWith({ maxDeliveries: 10, freeSlots });
+    const claimResult = await claimWithLimits({ maxDeliveries: 10, freeSlots });
     const countDeliveries = ({ id }: Webhook) =>
       claimResult.deliveries.filter(({ webhookId }) => webhookId === id).length;
     expect([countDeliveries(slowWebhook), countDeliveries(otherWebhook), claimResult.next]).toEqual([2, 2, null]);
     // If one endpoint uses the whole limit of a claim, the next claim of the pass begins with the next endpoint.
-    const first = await claimWith({ maxDeliveries: 1 });
+    const first = await claimWithLimits({ maxDeliveries: 1 });
     expect(first.deliveries.map(({ webhookId }) => webhookId)).toEqual([slowWebhook.id]);
-    const second = await claimWith({ maxDeliveries: 1, after: first.next ?? 0 });
+    const second = await claimWithLimits({ maxDeliveries: 1, after: first.next ?? 0 });
     expect(second.deliveries.map(({ webhookId }) => webhookId)).toEqual([otherWebhook.id]);
     expect(await store.readWebhookStatistics()).toEqual([
       { webhookId: slowWebhook.id, pendingCount: 33, oldestPendingAt: now, failedCount: 0 },
@@ -534,7 +540,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const [failed] = await claimAllDeliveries(store, now);
     if (failed === undefined) throw new Error('not leased');
-    await settle(store, failed, { kind: 'retry', dueAt: now + 3_600_000 }, now);
+    await settleDelivery(store, failed, { kind: 'retry', dueAt: now + 3_600_000 }, now);
     expect(await store.disableWebhook(webhook.id, now)).toMatchObject({
       value: { disabled: { reason: 'operator', at: now } },
     });
@@ -543,7 +549,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.addTestDelivery(webhook.id, createMessageIdAt(now), now)).toEqual({ kind: 'exists' });
     expect(await store.enableWebhook(webhook.id)).toMatchObject({ value: { disabled: null, failingSince: null } });
     expect(await store.releaseDeliveries(webhook.id, now, 10)).toBe(1);
-    expect(await claim(store, now)).toHaveLength(2);
+    expect(await claimDeliveries(store, now)).toHaveLength(2);
   });
 
   test('the response 410 disables the endpoint at once, and other endpoints receive an event about it', async () => {
@@ -554,7 +560,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [delivery] = await claimAllDeliveries(store, now);
     const otherWebhook = await createWebhook(store, { events: ['webhook.disabled'] });
     if (delivery === undefined) throw new Error('not leased');
-    expect(await settle(store, delivery, { kind: 'retry', dueAt: now }, now, { isGone: true })).toEqual([
+    expect(await settleDelivery(store, delivery, { kind: 'retry', dueAt: now }, now, { isGone: true })).toEqual([
       { kind: 'settled', disabled: 'gone' },
     ]);
     expect((await store.findWebhook(webhook.id))?.disabled).toEqual({ reason: 'gone', at: now });
@@ -573,14 +579,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const [one, two, three, four] = await claimAllDeliveries(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
-    await settle(store, one, { kind: 'failed' }, now);
+    await settleDelivery(store, one, { kind: 'failed' }, now);
     expect((await store.findWebhook(webhook.id))?.failingSince).toBe(now);
-    await settle(store, two, { kind: 'delivered' }, now + 1);
+    await settleDelivery(store, two, { kind: 'delivered' }, now + 1);
     expect((await store.findWebhook(webhook.id))?.failingSince).toBeNull();
     expect(await store.disableFailingWebhooks(now + 10, now + 10, 10)).toEqual([]);
-    await settle(store, three, { kind: 'failed' }, now + 10);
+    await settleDelivery(store, three, { kind: 'failed' }, now + 10);
     // A later failure neither disables the endpoint nor restarts the period without a success.
-    expect(await settle(store, four, { kind: 'failed' }, now + MAX_FAILING_MS)).toEqual([
+    expect(await settleDelivery(store, four, { kind: 'failed' }, now + MAX_FAILING_MS)).toEqual([
       { kind: 'settled', disabled: null },
     ]);
     expect(await store.disableFailingWebhooks(now + 9, now + 20, 10)).toEqual([]);
@@ -605,13 +611,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [ended, repeated, failed, last] = await claimAllDeliveries(store, now);
     if (!ended || !repeated || !failed || !last) throw new Error('not leased');
     const installationFault = { isInstallationFault: true };
-    await settle(store, ended, { kind: 'failed' }, now, installationFault);
-    await settle(store, repeated, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, installationFault);
+    await settleDelivery(store, ended, { kind: 'failed' }, now, installationFault);
+    await settleDelivery(store, repeated, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, installationFault);
     expect((await store.findWebhook(id))?.failingSince).toBeNull();
     expect(await store.disableFailingWebhooks(now + MAX_FAILING_MS, now + MAX_FAILING_MS, 10)).toEqual([]);
     // A fault of the installation does not change the time since which the endpoint has failed.
-    await settle(store, failed, { kind: 'failed' }, now + 2);
-    await settle(store, last, { kind: 'failed' }, now + 3, installationFault);
+    await settleDelivery(store, failed, { kind: 'failed' }, now + 2);
+    await settleDelivery(store, last, { kind: 'failed' }, now + 3, installationFault);
     expect((await store.findWebhook(id))?.failingSince).toBe(now + 2);
   });
 
@@ -624,7 +630,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const testedWebhook = await createWebhook(store, { events: [] });
     await store.addTestDelivery(testedWebhook.id, createMessageIdAt(now), now);
     await store.accept([createMessage()]);
-    for (const delivery of await claimAllDeliveries(store, now)) await settle(store, delivery, { kind: 'failed' }, now);
+    for (const delivery of await claimAllDeliveries(store, now))
+      await settleDelivery(store, delivery, { kind: 'failed' }, now);
     const [first, second, third] = webhooks.map(({ id }) => id);
     expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([first, second]);
     expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([third]);
@@ -639,12 +646,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const [one, two, three, four] = await claimAllDeliveries(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
     const findLastSuccess = async () => (await store.findWebhook(id))?.lastSuccessAt;
-    await settle(store, one, { kind: 'failed' }, now);
+    await settleDelivery(store, one, { kind: 'failed' }, now);
     expect(await findLastSuccess()).toBe(null);
-    await settle(store, two, { kind: 'delivered' }, now + 1);
-    await settle(store, three, { kind: 'delivered' }, now + LAST_SUCCESS_STEP_MS);
+    await settleDelivery(store, two, { kind: 'delivered' }, now + 1);
+    await settleDelivery(store, three, { kind: 'delivered' }, now + LAST_SUCCESS_STEP_MS);
     expect(await findLastSuccess()).toBe(now + 1);
-    await settle(store, four, { kind: 'delivered' }, now + 1 + LAST_SUCCESS_STEP_MS);
+    await settleDelivery(store, four, { kind: 'delivered' }, now + 1 + LAST_SUCCESS_STEP_MS);
     expect(await findLastSuccess()).toBe(now + 1 + LAST_SUCCESS_STEP_MS);
   });
 
@@ -669,16 +676,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const [one, two, three, four] = await claimAllDeliveries(store, now);
     if (!one || !two || !three || !four) throw new Error('not leased');
-    await settle(store, one, { kind: 'failed' }, now);
-    await settle(store, two, { kind: 'delivered' }, now);
-    await settle(store, three, { kind: 'retry', dueAt: now + 3_600_000 }, now);
+    await settleDelivery(store, one, { kind: 'failed' }, now);
+    await settleDelivery(store, two, { kind: 'delivered' }, now);
+    await settleDelivery(store, three, { kind: 'retry', dueAt: now + 3_600_000 }, now);
     expect(await store.replayDelivery(id, one.id, now)).toMatchObject({ value: { id: one.id, status: 'pending' } });
     expect(await store.replayDelivery(id, 'none', now)).toEqual({ kind: 'missing' });
     expect(await store.replayDelivery(id + 1, one.id, now)).toEqual({ kind: 'missing' });
-    const [again] = await claim(store, now);
+    const [again] = await claimDeliveries(store, now);
     expect(again).toMatchObject({ id: one.id, attempt: 1, event: one.event });
     if (again === undefined) throw new Error('not leased');
-    await settle(store, again, { kind: 'failed' }, now);
+    await settleDelivery(store, again, { kind: 'failed' }, now);
     expect(await store.listDeliveries(id, 'failed', null, 10)).toMatchObject({ value: [{ id: one.id }] });
     const replayAll = async (since: number, includesDelivered: boolean) => {
       let replayedCount = 0;
@@ -703,9 +710,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await replayAll(now + 1, true)).toBe(0);
     // The delivery in progress (`four`) stays unchanged.
     expect(await replayAll(now, false)).toBe(2);
-    expect((await claim(store, now)).map((delivery) => delivery.id).toSorted()).toEqual([one.id, three.id].toSorted());
+    expect((await claimDeliveries(store, now)).map((delivery) => delivery.id).toSorted()).toEqual(
+      [one.id, three.id].toSorted(),
+    );
     expect(await replayAll(now, true)).toBe(1);
-    expect((await claim(store, now)).map((delivery) => delivery.id)).toEqual([two.id]);
+    expect((await claimDeliveries(store, now)).map((delivery) => delivery.id)).toEqual([two.id]);
   });
 
   test('deliveries are listed newest first in pages', async () => {
@@ -727,7 +736,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(ids[0]).toBe(test);
     expect(await store.findDelivery(id, test)).toMatchObject({ id: test });
     expect(await store.listDeliveries(id + 1, null, null, 2)).toEqual({ kind: 'missing' });
-    expect(listTypes(await claim(store))).toContain('webhook.test');
+    expect(listTypes(await claimDeliveries(store))).toContain('webhook.test');
   });
 
   test('a delivery is purged 7 days after its success, and any delivery 30 days after its creation, in bounded steps', async () => {
@@ -737,8 +746,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const [one, two] = await claimAllDeliveries(store, now);
     if (!one || !two) throw new Error('not leased');
-    await settle(store, one, { kind: 'delivered' }, now + 5);
-    await settle(store, two, { kind: 'failed' }, now + 5);
+    await settleDelivery(store, one, { kind: 'delivered' }, now + 5);
+    await settleDelivery(store, two, { kind: 'failed' }, now + 5);
     expect(await store.purgeDeliveries(now + 4, now - 1, 10)).toBe(0);
     expect(await store.purgeDeliveries(now + 5, now - 1, 10)).toBe(1);
     expect(await store.findDelivery(id, one.id)).toBeNull();

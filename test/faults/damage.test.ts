@@ -192,7 +192,7 @@ test.each([
   ['POSTRIDER_LISTEN\n', /\.env line 1/],
   ['# fine\n\nPOSTRIDER_LOG="info\n', /\.env line 3: .*"/],
   ['POSTRIDER_LGO=info\n', /POSTRIDER_LGO in \.env .*POSTRIDER_LOG/],
-])('the error about the malformed .env %j contains its line number', async (text, expectedLine) => {
+])('the error about the malformed .env file %j contains the line number', async (text, expectedLine) => {
   const folder = createTemporaryFolder();
   writeFileSync(join(folder, '.env'), text);
   await expectServeToFail(folder, {}, expectedLine, EXIT_INVALID_SETTINGS);

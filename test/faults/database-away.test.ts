@@ -52,8 +52,8 @@ function startAccepting(accept: Store['accept']) {
   return {
     acknowledgedIds,
     faults,
-    /** Resolves after this many more acknowledgements. */
-    async waitForMore(count: number): Promise<void> {
+    /** Resolves after `count` further acknowledgements. */
+    async waitForAcknowledgements(count: number): Promise<void> {
       const targetCount = acknowledgedIds.length + count;
       await expect.poll(() => acknowledgedIds.length).toBeGreaterThanOrEqual(targetCount);
     },
@@ -90,10 +90,10 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
   const store = await openStoreAt(url);
   const acceptLoad = startAccepting(store.accept);
   for (let round = 0; round < 3; round += 1) {
-    await acceptLoad.waitForMore(60);
+    await acceptLoad.waitForAcknowledgements(60);
     await server.restart();
   }
-  await acceptLoad.waitForMore(60);
+  await acceptLoad.waitForAcknowledgements(60);
   await acceptLoad.end();
   expect(await findMissing(acceptLoad, url)).toEqual([]);
   expectClear(acceptLoad.faults);
@@ -139,14 +139,14 @@ test('no message is lost or stored twice when random connections are terminated 
   const store = await openStoreAt(url);
   const acceptLoad = startAccepting(store.accept);
   for (let round = 0; round < 25; round += 1) {
-    await acceptLoad.waitForMore(6);
+    await acceptLoad.waitForAcknowledgements(6);
     await runStatement(
       url,
       `SELECT pg_terminate_backend(pid) FROM pg_stat_activity
        WHERE datname = current_database() AND pid <> pg_backend_pid() AND random() < 0.4`,
     );
   }
-  await acceptLoad.waitForMore(30);
+  await acceptLoad.waitForAcknowledgements(30);
   await acceptLoad.end();
   expect(await findMissing(acceptLoad, url)).toEqual([]);
   expectClear(acceptLoad.faults);
@@ -165,11 +165,11 @@ test('a network path that drops packets blocks no call for longer than its time 
   url.port = String(proxy.port);
   const pool = createPoolFor(url.href);
   const acceptLoad = startAccepting(prepareAccept(pool));
-  await acceptLoad.waitForMore(40);
+  await acceptLoad.waitForAcknowledgements(40);
   proxy.pause();
   await expect.poll(() => acceptLoad.faults.length).toBeGreaterThanOrEqual(SENDER_COUNT);
   proxy.resume();
-  await acceptLoad.waitForMore(40);
+  await acceptLoad.waitForAcknowledgements(40);
   await acceptLoad.end();
   expectClear(acceptLoad.faults);
   expect(await findMissing(acceptLoad, url.href)).toEqual([]);
@@ -187,11 +187,11 @@ test('after a failover the same store continues on the promoted standby with eve
   const store = await openStore(parsePostgresUrl(bothHostsUrl), { exclusive: true });
   onTestFinished(() => store.close());
   const acceptLoad = startAccepting(store.accept);
-  await acceptLoad.waitForMore(100);
+  await acceptLoad.waitForAcknowledgements(100);
   await primary.crash();
   const countBefore = acceptLoad.acknowledgedIds.length;
   await standby.run('SELECT pg_promote()');
-  await acceptLoad.waitForMore(100);
+  await acceptLoad.waitForAcknowledgements(100);
   await acceptLoad.end();
   expect(countBefore).toBeGreaterThanOrEqual(100);
   expectClear(acceptLoad.faults);

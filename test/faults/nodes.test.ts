@@ -31,8 +31,8 @@ interface Installation {
   /** The ids of all messages answered with 201. */
   readonly acknowledged: Set<string>;
   start(index: number): Promise<ServiceProcess>;
-  /** Resolves after this many more acknowledgements. */
-  waitForMore(count: number): Promise<void>;
+  /** Resolves after `count` further acknowledgements. */
+  waitForAcknowledgements(count: number): Promise<void>;
   /** Ends the load, waits until every message answered with 201 has ended, and returns the number of duplicates. */
   waitUntilSettled(): Promise<number>;
 }
@@ -99,7 +99,7 @@ async function startInstallation(): Promise<Installation> {
     key,
     acknowledged: acknowledgedIds,
     start,
-    async waitForMore(count) {
+    async waitForAcknowledgements(count) {
       const targetCount = acknowledgedIds.size + count;
       await expect.poll(() => acknowledgedIds.size, { interval: 10 }).toBeGreaterThan(targetCount);
     },
@@ -134,15 +134,15 @@ async function startInstallation(): Promise<Installation> {
 }
 
 test('when nodes are killed under load, other nodes recover their leases, and every message answered with 201 is delivered', async () => {
-  const { nodes, waitForMore, start, waitUntilSettled } = await startInstallation();
+  const { nodes, waitForAcknowledgements, start, waitUntilSettled } = await startInstallation();
   let killCount = 0;
   for (const index of [0, 2, 1]) {
-    await waitForMore(150);
+    await waitForAcknowledgements(150);
     nodes[index]?.kill('SIGKILL');
     await nodes[index]?.exitPromise;
     nodes[index] = null;
     killCount += 1;
-    await waitForMore(100);
+    await waitForAcknowledgements(100);
     if (index !== 1) await start(index);
   }
   // The last killed node is not restarted. The other nodes recover its leases.
@@ -151,15 +151,15 @@ test('when nodes are killed under load, other nodes recover their leases, and ev
 }, 180_000);
 
 test('a node that was suspended for longer than the liveness timeout starts no attempt with an earlier lease', async () => {
-  const { nodes, key, waitForMore, waitUntilSettled } = await startInstallation();
-  await waitForMore(150);
+  const { nodes, key, waitForAcknowledgements, waitUntilSettled } = await startInstallation();
+  await waitForAcknowledgements(150);
   const suspendedNode = nodes[1];
   if (suspendedNode === null || suspendedNode === undefined) throw new Error('no node');
   suspendedNode.kill('SIGSTOP');
   nodes[1] = null;
   onTestFinished(() => suspendedNode.kill('SIGCONT'));
   const stoppedAt = performance.now();
-  await waitForMore(150);
+  await waitForAcknowledgements(150);
   // While the node is suspended, the other nodes recover and send all messages that it had leased.
   const duplicatesBefore = await waitUntilSettled();
   expect(duplicatesBefore).toBeLessThanOrEqual(MAX_IN_FLIGHT_COUNT);
@@ -173,17 +173,17 @@ test('a node that was suspended for longer than the liveness timeout starts no a
 }, 180_000);
 
 test('while nodes are disconnected, connections are terminated and the server restarts, requests fail with 500; every message answered with 201 is delivered, and nodes continue without intervention', async () => {
-  const { server, proxies, nodes, waitForMore, waitUntilSettled } = await startInstallation();
-  await waitForMore(150);
+  const { server, proxies, nodes, waitForAcknowledgements, waitUntilSettled } = await startInstallation();
+  await waitForAcknowledgements(150);
   proxies[0]?.pause();
-  await waitForMore(100);
+  await waitForAcknowledgements(100);
   proxies[0]?.resume();
   for (let round = 0; round < 5; round += 1) {
     await server.terminateBackends();
-    await waitForMore(40);
+    await waitForAcknowledgements(40);
   }
   await server.restart();
-  await waitForMore(150);
+  await waitForAcknowledgements(150);
   const duplicates = await waitUntilSettled();
   expect(duplicates).toBeLessThanOrEqual(NODE_COUNT * MAX_IN_FLIGHT_COUNT);
   for (const node of nodes) expect(node?.child.exitCode).toBeNull();

@@ -12,7 +12,7 @@ import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 const WAIT_OPTIONS = { timeout: 60_000 };
 const STANDBY_ERROR_PATTERN = /the server does not require a synchronous standby\. Set synchronous_standby_names/;
 
-/** Returns the finding of `doctor` about the standby, and the line of the log of a start. */
+/** Returns the finding of `doctor` about the standby, and the log line about the standby that a start writes. */
 async function readReports(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
   const folder = createTemporaryFolder();
   const settings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: 'ab'.repeat(32) };
@@ -33,7 +33,7 @@ async function readReports(url: string): Promise<{ readonly doctor: unknown; rea
   };
 }
 
-/** Returns the kind of standby that the opening of the store reports. */
+/** Opens the store and returns the kind of standby that it reports. */
 async function readStandby(url: string): Promise<Standby | null> {
   const reportedStandbys: Standby[] = [];
   const onStandby = (standby: Standby) => void reportedStandbys.push(standby);

@@ -129,14 +129,14 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
     !reportedMessage
   )
     throw new Error('no message');
-  const leasedMessages = [leasedMessage, markedMessage, releasedMessage, reportedMessage].map((mail) => ({
-    ...mail,
+  const leasedMessages = [leasedMessage, markedMessage, releasedMessage, reportedMessage].map((message) => ({
+    ...message,
     lease,
     attempts: 1,
   }));
   await store.accept([...leasedMessages, cancelledMessage]);
   await store.settle(
-    leasedMessages.filter(({ id }) => id === reportedMessage.id).map((mail) => createSettlement(mail)),
+    leasedMessages.filter(({ id }) => id === reportedMessage.id).map((message) => createSettlement(message)),
   );
   const createFence = ({ id }: { readonly id: string }) => [{ id, owner: lease.owner, attempts: 1 }];
   const createdKey = await store.createKey('default', { name: 'k', prefix: 'pr_1', hash: 'h1', expiresAt: null }, now);
@@ -244,7 +244,9 @@ async function prepareOperations(store: Store): Promise<readonly Operation[]> {
     {
       name: 'a settlement',
       run: (target) =>
-        target.settle(leasedMessages.filter(({ id }) => id === leasedMessage.id).map((mail) => createSettlement(mail))),
+        target.settle(
+          leasedMessages.filter(({ id }) => id === leasedMessage.id).map((message) => createSettlement(message)),
+        ),
       repeatedResult: ['lost'],
     },
     {
@@ -333,23 +335,23 @@ test('after repeated cancelled waits and a failover, the standby has every messa
     await store.fanOutEvents(Date.now() + attemptIndex, randomBytes(8).toString('hex'), 50, 0).catch(() => null);
     return true;
   });
-  const waitForMore = async (count: number) => {
+  const waitForAcknowledgements = async (count: number) => {
     const targetCounts = [messages.size + count, addresses.size + count];
     await expect
       .poll(() => messages.size > (targetCounts[0] ?? 0) && addresses.size > (targetCounts[1] ?? 0))
       .toBe(true);
   };
-  await waitForMore(100);
+  await waitForAcknowledgements(100);
   for (let round = 0; round < selectCaseCount(1, 10); round += 1) {
     if (round > 0) {
       await standby.start();
-      await waitForMore(100);
+      await waitForAcknowledgements(100);
     }
     await standby.crash();
     for (let cancelledCount = 0; cancelledCount < selectCaseCount(100, 2_000); ) cancelledCount += await cancelWaits();
   }
   await serverPair.failOver();
-  await waitForMore(100);
+  await waitForAcknowledgements(100);
   isOver = true;
   await Promise.all([...senders, ...lists, deliveryLoop]);
   const promotedStore = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
@@ -397,8 +399,8 @@ test('while the standby is down, abandoned calls hold no server connection', asy
     const { rows } = await server.run("SELECT count(*)::int AS n FROM pg_stat_activity WHERE wait_event = 'SyncRep'");
     return (rows[0] as { n: number }).n;
   };
-  // A backend applies the reloaded setting at one of its next statements. After the setting is applied, both calls wait
-  // and are abandoned.
+  // A server process applies the reloaded setting before one of its next statements. After the setting is applied, both
+  // calls wait and are abandoned.
   const readResults = async () => {
     const calls = [pool.sync(), pool.transaction((transaction) => forceDurableCommit(transaction))];
     return (await Promise.allSettled(calls)).map(({ status }) => status);

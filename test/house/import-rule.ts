@@ -151,10 +151,10 @@ function findNodeFault(layer: string, specifier: string, typeOnly: boolean, name
   const allowedNames = PURE_NODE_MODULES[specifier];
   if (allowedNames === undefined)
     return `${layer} is pure and may load only ${Object.keys(PURE_NODE_MODULES).join(', ')} of Node`;
-  const forbidden = allowedNames === null ? [] : names.filter((name) => !allowedNames.includes(name));
-  return forbidden.length === 0
+  const forbiddenNames = allowedNames === null ? [] : names.filter((name) => !allowedNames.includes(name));
+  return forbiddenNames.length === 0
     ? null
-    : `${layer} is pure and may not load ${forbidden.join(', ')}; allowed: ${allowedNames?.join(', ')}`;
+    : `${layer} is pure and may not load ${forbiddenNames.join(', ')}; allowed: ${allowedNames?.join(', ')}`;
 }
 
 function findPackageFault(layer: string, specifier: string, typeOnly: boolean): string | null {

@@ -164,7 +164,7 @@ export function getLine(text: string, position: number): number {
   return text.slice(0, position).split('\n').length;
 }
 
-/** Finds the statements in `code` and reads the specifier, which is blanked there, from `text`. */
+/** Finds the import statements in `code`. Reads the specifiers from `text`, because they are blanked in `code`. */
 function findImports(text: string, code: string): readonly Import[] {
   const imports: Import[] = [];
   for (const match of code.matchAll(/(?<![\w$.])(import|export)\b([^'"`;()=]*?)(['"])( *)\3/g)) {

@@ -152,7 +152,7 @@ describe('the package', () => {
     ]);
   });
 
-  test(`has less than ${MAX_MINIFIED_BYTES} bytes minified`, () => {
+  test(`is smaller than ${MAX_MINIFIED_BYTES} bytes when minified`, () => {
     const bytes = Buffer.byteLength(bundle);
     process.stderr.write(`client library: ${bytes} bytes minified\n`);
     expect(bytes).toBeLessThan(MAX_MINIFIED_BYTES);
@@ -352,15 +352,15 @@ describe('with the real service', () => {
   test('a repetition after a lost response (reset connection, slow answer) does not create a second message', async () => {
     const proxy = await startTcpProxy(Number(new URL(baseUrl).port));
     const options = { baseUrl: `http://127.0.0.1:${proxy.port}`, timeoutMs: 60_000 };
-    const reset = await createClientForNewAccount({}, options);
+    const resetClient = await createClientForNewAccount({}, options);
     // The service commits the message, and its response is lost.
     let commitCount = 0;
     beforeAccept = async () => {
       commitCount += 1;
       if (commitCount === 1) proxy.closeAll();
     };
-    expect(await reset.client.send(MESSAGE)).toMatchObject({ replayed: true, attempts: 2 });
-    expect(await countMessages(reset.accountId)).toBe(1);
+    expect(await resetClient.client.send(MESSAGE)).toMatchObject({ replayed: true, attempts: 2 });
+    expect(await countMessages(resetClient.accountId)).toBe(1);
 
     let release = () => undefined as unknown;
     const releasePromise = new Promise<void>((resolve) => {
@@ -372,8 +372,8 @@ describe('with the real service', () => {
     expect(error).toMatchObject({ kind: 'timeout', status: null, mayBeAccepted: true });
     release();
     const repeatedMessage = { ...MESSAGE, idempotencyKey: error.idempotencyKey };
-    const repeat = async () => (await slowClient.client.send(repeatedMessage).catch(() => null))?.replayed;
-    await expect.poll(repeat).toBe(true);
+    const sendRepeatedMessage = async () => (await slowClient.client.send(repeatedMessage).catch(() => null))?.replayed;
+    await expect.poll(sendRepeatedMessage).toBe(true);
     expect(await countMessages(slowClient.accountId)).toBe(1);
   });
 
@@ -399,10 +399,10 @@ describe('with the real service', () => {
       response.write('{"result":', () => response.destroy());
     });
     expect(await sendTo(truncatingServer)).toMatchObject({ kind: 'network', status: null, mayBeAccepted: true });
-    const nobody = await catchSendError(
+    const connectionError = await catchSendError(
       library.createClient({ baseUrl: 'http://127.0.0.1:1', apiKey, maxAttempts: 2 }).send(MESSAGE),
     );
-    expect(nobody).toMatchObject({ kind: 'network', attempts: 2 });
+    expect(connectionError).toMatchObject({ kind: 'network', attempts: 2 });
     await direct.send(MESSAGE);
     expect(await countMessages(accountId)).toBe(1);
   });

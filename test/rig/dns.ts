@@ -148,8 +148,8 @@ function readQuestion(query: Buffer): { readonly name: string; readonly type: st
  * 6.1.2).
  */
 function readMaxUdpBytes(query: Buffer, end: number): number {
-  const additional = query.readUInt16BE(10);
-  return additional === 1 && query.length >= end + 11 ? Math.max(512, query.readUInt16BE(end + 3)) : 512;
+  const additionalCount = query.readUInt16BE(10);
+  return additionalCount === 1 && query.length >= end + 11 ? Math.max(512, query.readUInt16BE(end + 3)) : 512;
 }
 
 function encodeMessage(query: Buffer, end: number, flags: number, answers: readonly Buffer[]): Buffer {

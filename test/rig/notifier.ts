@@ -54,7 +54,7 @@ export interface NotifierRig {
   startNode(name: string): Notifier;
   /** Advances the clock in steps of one second, and waits after each step until the nodes are idle. */
   advance(ms: number): Promise<void>;
-  /** Returns the codes that began and ended in each attempt to an HTTPS target. */
+  /** Returns, for each attempt to an HTTPS target, the codes of the items that began and of the items that ended. */
   listChanges(): (readonly [began: readonly string[], ended: readonly string[]])[];
 }
 

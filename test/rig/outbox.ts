@@ -41,7 +41,7 @@ export async function createDisabledWebhook(database: Parameters<typeof openStor
 export interface EventComparison {
   /** The number of listed history entries. */
   readonly entryCount: number;
-  /** Events that are recorded more or less often than once, each as `MESSAGE SEQUENCE TYPE: COUNT`. */
+  /** Events that are not recorded exactly once, each as `MESSAGE SEQUENCE TYPE: COUNT`. */
   readonly differences: readonly string[];
 }
 

@@ -96,7 +96,7 @@ export async function startServer({
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
   const binaries = prepareBinaries(version, folder, isRoot);
-  // The data has a separate folder, because programs in that folder may not be permitted to run.
+  // The data is not in the folder of the programs: programs in an in-memory folder may not be permitted to run.
   const dataFolder = inMemory ? createDataFolder(DATA_PREFIX) : mkdtempSync(join(tmpdir(), DATA_PREFIX));
   const data = join(folder, 'data');
   symlinkSync(dataFolder, data);
@@ -196,7 +196,7 @@ export async function startServer({
   };
 }
 
-/** Copies the data folder of a running server as a base backup, configured as its standby. */
+/** Creates a base backup of a running server in the folder `data`, and configures it as a standby of that server. */
 async function copyRunningServer({ port, folder }: Server, data: string): Promise<void> {
   const client = connectClient(port, 'postgres');
   await client.connect();

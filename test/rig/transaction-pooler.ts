@@ -48,7 +48,7 @@ interface Client {
   /** Messages that wait for a server connection. */
   readonly queuedMessages: Buffer[];
   /** The number of ReadyForQuery messages that the server has not sent yet. */
-  pendingReady: number;
+  pendingReadyCount: number;
   readonly statements: ClientStatements;
 }
 
@@ -125,8 +125,8 @@ export async function startTransactionPooler(
         const { client: owner } = upstream;
         if (statementTracking?.isDelivered(upstream.statements, type) ?? true) owner?.socket.write(message);
         if (type !== 'Z' || owner === null) continue;
-        owner.pendingReady -= 1;
-        if (message.toString('latin1', 5, 6) === 'I' && owner.pendingReady === 0) releaseUpstream(key, upstream);
+        owner.pendingReadyCount -= 1;
+        if (message.toString('latin1', 5, 6) === 'I' && owner.pendingReadyCount === 0) releaseUpstream(key, upstream);
       }
     });
     function* takeMessages(): Generator<readonly [string, Buffer]> {
@@ -163,7 +163,7 @@ export async function startTransactionPooler(
       refuseRequest(client, reason);
       return;
     }
-    if (type === 'Q' || type === 'S') client.pendingReady += 1;
+    if (type === 'Q' || type === 'S') client.pendingReadyCount += 1;
     if (client.upstream !== null) {
       sendToServer(client, client.upstream, message);
       return;
@@ -179,7 +179,7 @@ export async function startTransactionPooler(
       upstream: null,
       lastUpstream: null,
       queuedMessages: [],
-      pendingReady: 0,
+      pendingReadyCount: 0,
       statements: new Map(),
     };
     let bufferedBytes: Buffer = Buffer.alloc(0);

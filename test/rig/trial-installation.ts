@@ -39,7 +39,7 @@ export interface TrialInstallation {
   killReceiver(): Promise<void>;
   startReceiver(): Promise<void>;
   readReceived(): ReceivedWebhook[];
-  /** Submits a message, with repetitions under one idempotency key. Resolves to its id. */
+  /** Submits a message, and repeats a failed request with the same idempotency key. Resolves to the message id. */
   submit(recipient: string, idempotencyKey: string): Promise<string>;
   /** Calls an operation of the operator API. @throws Error if `statuses` does not contain the status */
   call<T>(method: 'GET' | 'POST', path: string, statuses?: readonly number[]): Promise<T>;

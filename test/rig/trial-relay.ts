@@ -31,7 +31,7 @@ export async function startTrialRelay(
   const senders = new Map<string, string>();
   const sockets = new Set<Socket>();
 
-  /** Counts an attempt and returns the reply to RCPT with the action. */
+  /** Counts an attempt. Returns the action and the reply to RCPT. */
   function chooseAction(recipient: string): { readonly action: RelayAction; readonly reply: string } {
     const attempt = (attempts.get(recipient) ?? 0) + 1;
     attempts.set(recipient, attempt);
@@ -61,9 +61,9 @@ export async function startTrialRelay(
       const verb = line.slice(0, 4).toUpperCase();
       if (verb === 'RCPT') {
         recipient = readPath(line);
-        const chosen = chooseAction(recipient);
-        action = chosen.action;
-        socket.write(chosen.reply);
+        const chosenAction = chooseAction(recipient);
+        action = chosenAction.action;
+        socket.write(chosenAction.reply);
       } else if (verb === 'DATA') {
         isInContent = action === 'accept' || action === 'drop';
         socket.write(isInContent ? '354 go\r\n' : '503 5.5.1 no recipient\r\n');

@@ -71,7 +71,7 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
   onProgress(`all messages reached their goal after ${stepCount} steps`);
   hasEnded = true;
   await killPromise;
-  const shownMessages = await showAll(installation, tasks);
+  const shownMessages = await showMessages(installation, tasks);
   const suppressions = await installation.runJson<ShownSuppression[]>('suppression', 'list', 'default');
   await waitForWebhooks(installation, shownMessages, suppressions, onProgress);
   const receivedWebhooks = installation.readReceived();
@@ -91,7 +91,7 @@ async function runTasks(
 ): Promise<void> {
   const queue = [...tasks];
   let openCount = queue.length;
-  const work = async () => {
+  const runWorker = async () => {
     while (openCount > 0) {
       const task = queue.shift();
       if (task === undefined || task.nextStepAt > Date.now()) {
@@ -103,7 +103,7 @@ async function runTasks(
       else queue.push(task);
     }
   };
-  await Promise.all(Array.from({ length: CONCURRENCY }, work));
+  await Promise.all(Array.from({ length: CONCURRENCY }, runWorker));
 }
 
 /** Submits the message of a task, or takes its next step. Resolves to true if the message has reached its goal. */
@@ -180,7 +180,7 @@ async function killProcesses(
   }
 }
 
-async function showAll(
+async function showMessages(
   installation: TrialInstallation,
   tasks: readonly TrialTask[],
 ): Promise<ReadonlyMap<string, ShownMessage>> {

@@ -384,7 +384,7 @@ export function listSettingsWithWrongForms(): readonly string[] {
 
 /** Returns the wrong forms of a setting: those that are wrong for every setting, then those of its row. */
 export function getWrongForms(key: SettingKey, example: string): readonly WrongForm[] {
-  const common: WrongRow = [
+  const commonRow: WrongRow = [
     ['', 'is empty in the environment; set a value, or remove it'],
     [' ', 'is empty in the environment; set a value, or remove it'],
     [' \t ', 'is empty in the environment; set a value, or remove it'],
@@ -393,7 +393,7 @@ export function getWrongForms(key: SettingKey, example: string): readonly WrongF
     [`${example}\u007f`, 'contains a line break or another control character; remove it'],
     [`${example}\0`, 'contains a line break or another control character; remove it'],
   ];
-  return [...common, ...WRONG_ROWS[key]].map(([value, errorText, otherSettings = {}]) => ({
+  return [...commonRow, ...WRONG_ROWS[key]].map(([value, errorText, otherSettings = {}]) => ({
     value,
     errorText,
     otherSettings,

@@ -54,20 +54,20 @@ describe('hostile content', () => {
       const listResponse = await fetchInbox('');
       expect(listResponse.headers.get('content-type')).toBe('application/json; charset=utf-8');
       const { messages } = JSON.parse(listResponse.text) as { messages: { id: string; subject: string }[] };
-      expect(messages.find((mail) => mail.id === id)).toMatchObject({ subject: text });
+      expect(messages.find((listedMessage) => listedMessage.id === id)).toMatchObject({ subject: text });
 
       const messageResponse = await fetchInbox(`/${id}`);
       expect([
         messageResponse.headers.get('content-type'),
         messageResponse.headers.get('x-content-type-options'),
       ]).toEqual(['application/json; charset=utf-8', 'nosniff']);
-      const mail = JSON.parse(messageResponse.text) as {
+      const shownMessage = JSON.parse(messageResponse.text) as {
         headers: { name: string; value: string }[];
         text: string;
         html: boolean;
       };
-      expect(mail).toMatchObject({ id, subject: text, html: true });
-      expect(mail.headers.find(({ name }) => name === 'Subject')?.value).toBe(text);
+      expect(shownMessage).toMatchObject({ id, subject: text, html: true });
+      expect(shownMessage.headers.find(({ name }) => name === 'Subject')?.value).toBe(text);
 
       const htmlResponse = await fetchInbox(`/${id}/html`);
       expect(htmlResponse.status).toBe(200);

@@ -80,7 +80,7 @@ describe('signing in', () => {
     expect([answer.status, answer.body]).toEqual([401, createErrorBody(/^The token is unknown/)]);
   });
 
-  test('the sign-in link is valid once, and only pages of the listener can make changes with its session', async () => {
+  test('the sign-in link is valid once, and only pages of the listener can make changes with the session that it creates', async () => {
     const newService = await rig.serve(rig.createFolder());
     const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
@@ -127,7 +127,7 @@ describe('signing in', () => {
     await newService.stop();
   });
 
-  test('the cookie and the secret of a session are not valid alone, or together with those of another session', async () => {
+  test('the cookie and the secret of a session are valid neither alone nor together with the cookie or the secret of another session', async () => {
     const protectedService = await rig.serve(rig.createFolder(), {
       POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery',
     });
@@ -169,7 +169,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('together with the cookie, a ticket in the URL of one frame replaces the secret of the page, and in no other request', async () => {
+  test('a ticket in the URL of one frame is accepted with the cookie and without the secret of the page, and no other request accepts it', async () => {
     const newService = await rig.serve(rig.createFolder());
     const session = await signInToService(newService);
     const get = (path: string, headers: Record<string, string>) =>
@@ -202,7 +202,7 @@ describe('signing in', () => {
     await newService.stop();
   });
 
-  test('the cookie of a page loaded over HTTPS is Secure', async () => {
+  test('the cookie of a page loaded over HTTPS has the attribute Secure', async () => {
     const protectedService = await rig.serve(rig.createFolder(), {
       POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery',
     });
@@ -217,7 +217,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('a sign-out ends a session on every node, even after a restart, and only a session can read the first key', async () => {
+  test('a sign-out ends a session on every node, the session stays ended after a restart, and only a session can read the first key', async () => {
     const folder = rig.createFolder();
     const newService = await rig.serve(folder);
     const { key } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { key: string };

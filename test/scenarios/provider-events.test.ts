@@ -141,7 +141,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect([state, events.at(-1)]).toMatchObject(['delivered', { verb: 'confirmed', by: `feedback:${name}` }]);
   });
 
-  test('a repeated event changes nothing, even after its suppression was removed', async () => {
+  test('a repeated event changes nothing, even after the suppression that it caused was removed', async () => {
     const to = `twice@${name}.example.com`;
     const id = await sendDelivered(to);
     const body = createBody(hardBounce, id, to);

@@ -50,7 +50,7 @@ afterAll(async () => {
 });
 
 const from = 'shop@example.org';
-const send = (to: string, key = service.key) => submitAccepted(service.publicUrl, key, { from, to });
+const submitMessage = (to: string, key = service.key) => submitAccepted(service.publicUrl, key, { from, to });
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args, settings);
 const readState = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
@@ -91,34 +91,37 @@ test('a sender is accepted only after the records of its domain were found in DN
 });
 
 test('messages are signed with both keys, the signatures are aligned, and the return path contains the id of the message', async () => {
-  const id = await send('signed@example.com');
+  const id = await submitMessage('signed@example.com');
   await expect.poll(() => relay.receivedMessages.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
-  const mail = relay.receivedMessages.find(({ to }) => to.includes('signed@example.com'));
+  const receivedMessage = relay.receivedMessages.find(({ to }) => to.includes('signed@example.com'));
   const txtRecords = Object.fromEntries(
     Object.entries(dns.zone).map(([name, { TXT }]) => [name, String(TXT?.[0] ?? '')]),
   );
-  const results = await verifySignatures(mail?.data ?? Buffer.alloc(0), txtRecords);
+  const results = await verifySignatures(receivedMessage?.data ?? Buffer.alloc(0), txtRecords);
   expect(results.map(({ domain, result, aligned }) => [domain, result, aligned])).toEqual([
     ['example.org', 'pass', true],
     ['example.org', 'pass', true],
   ]);
   expect(results.map(({ algorithm }) => algorithm).sort()).toEqual(['ed25519-sha256', 'rsa-sha256']);
-  expect(mail?.from).toMatch(/^b-[a-z2-7]{45}@bounces\.example\.org$/);
-  const headerText = (mail?.data.toString('latin1') ?? '').split('\r\n\r\n', 1)[0];
+  expect(receivedMessage?.from).toMatch(/^b-[a-z2-7]{45}@bounces\.example\.org$/);
+  const headerText = (receivedMessage?.data.toString('latin1') ?? '').split('\r\n\r\n', 1)[0];
   expect(headerText).toContain(`Message-ID: <${id}@example.org>`);
   expect(headerText).toContain('Feedback-ID: transactional:1:example.org:postrider');
   expect(headerText).not.toContain('Auto-Submitted');
 });
 
 test('a hard bounce suppresses exactly its recipient, and a refusal as spam suppresses no recipient', async () => {
-  const [bouncedId, spamId] = [await send('gone.one@example.com'), await send('spam.one@example.com')];
+  const [bouncedId, spamId] = [
+    await submitMessage('gone.one@example.com'),
+    await submitMessage('spam.one@example.com'),
+  ];
   await expect.poll(() => readState(bouncedId)).toBe('bounced');
   await expect.poll(() => readState(spamId)).toBe('bounced');
   const list = await runJson<{ address: string; reason: string; source: string }[]>('suppression', 'list', 'default');
   expect(list.map(({ address, reason, source }) => [address, reason, source])).toEqual([
     ['gone.one@example.com', 'bounce', bouncedId],
   ]);
-  expect(await readState(await send('Gone.One@EXAMPLE.com'))).toBe('suppressed');
+  expect(await readState(await submitMessage('Gone.One@EXAMPLE.com'))).toBe('suppressed');
 });
 
 test('after a rotation, messages are signed with the new keys only after their records were found in DNS', async () => {
@@ -131,7 +134,7 @@ test('after a rotation, messages are signed with the new keys only after their r
   );
   expect(newRecords).toHaveLength(2);
   const readSelectors = async (to: string) => {
-    await send(to);
+    await submitMessage(to);
     await expect.poll(() => relay.receivedMessages.some((message) => message.to.includes(to))).toBe(true);
     const data = relay.receivedMessages.find((message) => message.to.includes(to))?.data.toString('latin1') ?? '';
     return [...data.replace(/\r\n[ \t]+/g, ' ').matchAll(/ s=([^;]+);/g)]
@@ -169,7 +172,7 @@ test('many bounces lock only their account, with the reason, until an operator u
 
 test('a message that was accepted before its domain was removed waits and is never sent unsigned', async () => {
   defersRecipients = true;
-  const id = await send('later@example.com');
+  const id = await submitMessage('later@example.com');
   const countAttempts = async () => (await runJson<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
   await expect.poll(countAttempts).toBe(1);
   defersRecipients = false;

@@ -234,17 +234,17 @@ test('`account set --ses-configuration-set` applies to the messages of a running
     .toBe(201);
   await expect.poll(() => ses.receivedMessages.length).toBeGreaterThan(countBefore);
   /** Sends a message and returns its configuration set at SES. */
-  const sendAndReadSet = async () => {
+  const sendAndReadConfigurationSet = async () => {
     const count = ses.receivedMessages.length;
     await submitAccepted(service.publicUrl, service.key, { from: 'shop@sets.example' });
     await expect.poll(() => ses.receivedMessages.length).toBeGreaterThan(count);
     return ses.receivedMessages[count]?.configurationSet;
   };
-  expect(await sendAndReadSet()).toBeNull();
+  expect(await sendAndReadConfigurationSet()).toBeNull();
   const set = (value: string) => runPostrider('account', 'set', 'default', '--ses-configuration-set', value);
   expect((await set('news')).stdout).toContain('news');
-  await expect.poll(sendAndReadSet, { timeout: 10_000 }).toBe('news');
+  await expect.poll(sendAndReadConfigurationSet, { timeout: 10_000 }).toBe('news');
   expect((await set('none')).code).toBe(0);
-  await expect.poll(sendAndReadSet, { timeout: 10_000 }).toBeNull();
+  await expect.poll(sendAndReadConfigurationSet, { timeout: 10_000 }).toBeNull();
   expect((await set('a b')).code).toBe(2);
 });

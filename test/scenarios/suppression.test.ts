@@ -14,23 +14,23 @@ beforeAll(async () => {
 });
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
-const send = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const submitMessage = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const readState = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
 test('an address on the list receives no message in any spelling until it is removed', async () => {
   await runJson('suppression', 'add', 'default', 'Gone@Example.COM', '--reason', 'bounce');
-  expect(await readState(await send('gONE@example.com'))).toBe('suppressed');
+  expect(await readState(await submitMessage('gONE@example.com'))).toBe('suppressed');
   expect(await runJson('suppression', 'list', 'default')).toEqual([
     { address: 'gone@example.com', reason: 'bounce', source: null, at: expect.stringMatching(/^\d{4}-.*Z$/) },
   ]);
   await runJson('suppression', 'remove', 'default', 'gone@example.com');
-  const id = await send('gone@example.com');
+  const id = await submitMessage('gone@example.com');
   await expect.poll(() => readState(id)).toBe('delivered');
 });
 
 test('the list of the whole service applies to every account', async () => {
   await runJson('suppression', 'add', '*', 'nobody@example.com');
-  expect(await readState(await send('nobody@example.com'))).toBe('suppressed');
+  expect(await readState(await submitMessage('nobody@example.com'))).toBe('suppressed');
 });
 
 test('an import applies to the running service, which accepts messages during the import', async () => {
@@ -47,14 +47,14 @@ test('an import applies to the running service, which accepts messages during th
   });
   let sentCount = 0;
   while (!isImportDone) {
-    await send(`meanwhile${sentCount}@example.com`);
+    await submitMessage(`meanwhile${sentCount}@example.com`);
     sentCount += 1;
   }
   const { code, stdout, stderr } = await importRun;
   expect({ code, stderr }).toEqual({ code: 0, stderr: 'line 50002: "no address" is not an email address; skipped\n' });
   expect(JSON.parse(stdout)).toMatchObject({ read: 50_001, added: 50_000, known: 0, skipped: 1 });
   expect(sentCount).toBeGreaterThan(0);
-  expect(await readState(await send('user49999@import.example'))).toBe('suppressed');
+  expect(await readState(await submitMessage('user49999@import.example'))).toBe('suppressed');
   const exportOutput = await runCommand(folder, ['suppression', 'export', 'default']);
   expect(exportOutput.stdout.trim().split('\n')).toHaveLength(50_001);
 });

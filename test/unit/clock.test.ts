@@ -29,7 +29,7 @@ test('a change of the system clock has no effect', async () => {
   expect(clock.now()).toBe(5_000_250);
 });
 
-test('a reading within its uncertainty does not change the offset, and a reading beyond it does', () => {
+test('a reading changes the offset only if it differs from the clock by more than its uncertainty', () => {
   const { clock } = createMachine();
   clock.synchronize(5_000_000, 0, 0);
   clock.synchronize(5_000_060, 0, 100);

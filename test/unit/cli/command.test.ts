@@ -101,7 +101,7 @@ async function createStore(folder: string): Promise<void> {
       createdAt,
     );
     if (account.kind !== 'done' || key.kind !== 'done') throw new Error('the store is not empty');
-    const mail = {
+    const messageParts = {
       accountId: account.value.id,
       keyId: key.value.id,
       acceptedAt: createdAt,
@@ -115,9 +115,9 @@ async function createStore(folder: string): Promise<void> {
     };
     const lease = { owner: 'node-1', until: createdAt + 60_000 };
     await store.accept([
-      { ...mail, id: MESSAGE_ID, lease },
+      { ...messageParts, id: MESSAGE_ID, lease },
       {
-        ...mail,
+        ...messageParts,
         id: OTHER_ID,
         acceptedAt: createdAt + 1,
         to: 'eve@example.com',
@@ -316,7 +316,7 @@ describe('messages', () => {
     expect(source?.startsWith(`${stdout}\r\n`)).toBe(true);
   });
 
-  it('show prints the time of each line of a transcript that has times', async () => {
+  it('show prints the time of each transcript line if the transcript contains times', async () => {
     const { stdout } = await runProgram(folder, ['message', 'show', MESSAGE_ID]);
     expect(stdout).toMatch(/^ {4} +\+4 ms {2}C: RCPT TO:<bob@example\.com>$/m);
   });

@@ -223,7 +223,7 @@ describe('the probe of the relay', () => {
     expect(JSON.stringify(session.probe)).not.toContain('secret-word');
   });
 
-  test('falls back to clear text if the transport would, and reports the fallback', async () => {
+  test('falls back to clear text in the same cases as the transport, and reports the fallback', async () => {
     const session = await runProbe(async (wire, connection) => {
       await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {

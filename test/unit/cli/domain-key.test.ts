@@ -61,7 +61,7 @@ it('an RSA key whose record is published authenticates the domain without a chan
   expect(domain === null ? [] : getSigningKeys(domain).map(({ selector }) => selector)).toEqual(['s1']);
 });
 
-it('a rotation replaces an imported key, and its record stays until it is no longer required', async () => {
+it('a rotation replaces an imported key, and the record of the imported key stays until it is no longer required', async () => {
   const { rig, dns } = await withPublishedKey(RSA.publicKey, 'rsa');
   const file = writeKey(rig, RSA.privateKey);
   const flags = ['--dkim-key', file, '--selector', 's1', '--no-ed25519'];

@@ -50,9 +50,9 @@ test('the audit log contains every change by an operator with the actor and the 
   await rig.run('domain', 'rotate', 'example.org');
   await rig.run('domain', 'set', 'example.org', '--subdomains', 'yes');
   await rig.run('domain', 'remove', 'example.org');
-  const mail = createMessage({ acceptedAt: rig.now ?? 0 });
-  await store.accept([mail]);
-  await rig.run('message', 'cancel', mail.id);
+  const message = createMessage({ acceptedAt: rig.now ?? 0 });
+  await store.accept([message]);
+  await rig.run('message', 'cancel', message.id);
   const { token } = await rig.runJson<{ token: string }>('token', 'create', 'ci');
   const entries = await rig.runJson<Entry[]>('audit');
   expect(entries.map(({ action, target }) => `${action} ${target}`).reverse()).toEqual([
@@ -70,7 +70,7 @@ test('the audit log contains every change by an operator with the actor and the 
     'domain.update example.org',
     'domain.set example.org',
     'domain.remove example.org',
-    `message.cancel ${mail.id}`,
+    `message.cancel ${message.id}`,
     'token.create ci',
   ]);
   const findEntry = (action: string) => entries.find((entry) => entry.action === action);

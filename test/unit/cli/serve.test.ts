@@ -41,14 +41,14 @@ describe('the banner', () => {
   });
 
   it('prints the same command as the dashboard, with a recipient that is never sent to a relay', () => {
-    const mail = { publicUrl: START_FACTS.publicUrl, key: 'pr_first', from: 'hello@example.org' };
+    const commandParts = { publicUrl: START_FACTS.publicUrl, key: 'pr_first', from: 'hello@example.org' };
     const extractCurl = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
     expect(extractCurl(formatBanner(START_FACTS, loadSettings({}, null)))).toBe(
-      createFirstCurlCommand({ ...mail, to: 'ada@example.com' }),
+      createFirstCurlCommand({ ...commandParts, to: 'ada@example.com' }),
     );
     const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
     expect(extractCurl(formatBanner(START_FACTS, relay))).toBe(
-      createFirstCurlCommand({ ...mail, to: 'success@simulator.postrider.test' }),
+      createFirstCurlCommand({ ...commandParts, to: 'success@simulator.postrider.test' }),
     );
   });
 

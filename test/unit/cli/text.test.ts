@@ -57,7 +57,7 @@ describe('output', () => {
       expect(counts).toMatch(/^FROM {8}ACCEPTED\n2026-11-22 {2}10\nEXPIRED: not shown/);
     });
 
-    it('fits every width from that of its first column', () => {
+    it('fits into every width that is at least the width of its first column', () => {
       for (let width = 8; width < 90; width += 1) {
         const widths = formatWithWidth(width)
           .split('\n')

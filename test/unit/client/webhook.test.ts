@@ -54,7 +54,7 @@ describe('verifyWebhook', () => {
     expect(await verifyWebhook(paddedBody.subarray(1), headers, SECRET, { now })).toEqual(expected);
   });
 
-  test('reads headers of every kind, in any letter case', async () => {
+  test('reads headers in every supported form, in any letter case', async () => {
     const headers = signAs(SECRET);
     const upperCase = Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value] as const);
     const headerForms: WebhookHeaders[] = [
@@ -67,7 +67,7 @@ describe('verifyWebhook', () => {
     for (const kind of headerForms) expect((await verifyWebhook(BODY, kind, SECRET, { now })).id).toBe(ID);
   });
 
-  test('accepts what standardwebhooks signs, and refuses it after any change of a byte, header or secret', async () => {
+  test('accepts a webhook that standardwebhooks signs, and refuses it after any change of a byte, header or secret', async () => {
     const json = fc.record({
       type: fc.string(),
       timestamp: fc.string(),
@@ -111,7 +111,7 @@ describe('verifyWebhook', () => {
     expect(await catchRefusal(verifyWebhook(BODY, headers, [], { now }))).toBe('invalid-signature');
   });
 
-  test('accepts what the service signs, including with both secrets of a rotation', async () => {
+  test('accepts a webhook that the service signs, also with both secrets during a rotation', async () => {
     const [current, previous] = [createSigningSecret(randomBytes), createSigningSecret(randomBytes)];
     const headers = { ...signWebhook(ID, NOW_MS, Buffer.from(BODY), [current, previous]) };
     for (const secret of [current, previous])

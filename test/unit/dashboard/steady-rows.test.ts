@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { mergeFilteredRows, mergeRows } from '../../../dashboard/src/parts/steady-rows.ts';
 
 const toRows = (ids: string, state = 'old') => Array.from(ids, (id) => ({ id, state }));
-const merge = (shown: string, latest: string) => {
+const mergeTexts = (shown: string, latest: string) => {
   const { rows, newCount } = mergeRows(toRows(shown), toRows(latest, 'new'));
   return { ids: rows.map(({ id }) => id).join(''), states: rows.map(({ state }) => state), newCount };
 };
@@ -19,11 +19,11 @@ describe('rows of a live list', () => {
     ['the rows of an empty list are shown immediately', '', 'ba', 'ba', 0],
     ['a list is empty after all its rows were removed', 'ba', '', '', 0],
   ])('%s', (_, shown, latest, ids, newCount) => {
-    expect(merge(shown, latest)).toMatchObject({ ids, newCount });
+    expect(mergeTexts(shown, latest)).toMatchObject({ ids, newCount });
   });
 
   test('a shown row has the state of the newest response', () => {
-    expect(merge('cba', 'edc').states).toEqual(['new', 'old', 'old']);
+    expect(mergeTexts('cba', 'edc').states).toEqual(['new', 'old', 'old']);
   });
 });
 

@@ -21,7 +21,7 @@ afterEach(() => {
   else process.env.TZ = ZONE;
 });
 
-test('a duration is rounded as in the sentences of the service', () => {
+test('a duration is rounded as in the texts of the service', () => {
   for (const ms of [0, 999, 1_499, 1_500, 51_869, 59_600, 3_599_999, 90_000_000])
     expect(formatDuration(ms)).toBe(formatServiceDuration(ms));
   expect([formatDuration(51_869), formatDuration(412.4)]).toEqual(['52 s', '412 ms']);

@@ -96,7 +96,7 @@ test('an unreadable file is a failure', async () => {
   ]);
 });
 
-test('no certificate is ok for a loopback listener and a warning for any other', async () => {
+test('a missing certificate is ok for a loopback listener and a warning for any other listener', async () => {
   const read = () => Promise.reject(new Error('unexpected read'));
   const parts = { paths: null, listen, read, now };
   expect(await checkCertificate({ ...parts, acceptsRemoteClients: false })).toMatchObject([{ result: 'ok' }]);

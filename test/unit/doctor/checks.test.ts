@@ -306,13 +306,13 @@ describe('provider events', () => {
   it.each([
     ['events that arrive are ok', {}, 'ok', null],
     [
-      'a relay that replaces the envelope sender without events is a warning',
+      'missing events are a warning for a relay that replaces the envelope sender',
       keepsSender(false),
       'warning',
       'POSTRIDER_EVENTS_POSTMARK',
     ],
     [
-      'a relay that may replace the envelope sender without events is a warning',
+      'missing events are a warning for a relay that may replace the envelope sender',
       keepsSender(null),
       'warning',
       'POSTRIDER_EVENTS_POSTMARK',
@@ -478,7 +478,12 @@ describe('sending domain', () => {
   const createDkimCheck = (selector: string, foundStatus: RecordCheck['found']) =>
     createRecordCheck('dkim', `${selector}._domainkey.example.org`, foundStatus);
   it.each([
-    ['all records found is ok', [createDkimCheck('a', 'found'), createDkimCheck('b', 'found')], 'ok', /authenticated/],
+    [
+      'a domain whose records are all found is ok',
+      [createDkimCheck('a', 'found'), createDkimCheck('b', 'found')],
+      'ok',
+      /authenticated/,
+    ],
     [
       'a signing key without its record is a failure',
       [createDkimCheck('a', 'missing'), createDkimCheck('b', 'found')],
@@ -525,7 +530,7 @@ describe('sending domain', () => {
     });
     expect(findings).toMatchObject([{ result: 'warning', detail: expect.stringMatching(/DKIM missing/) }]);
   });
-  it('a key that cannot be decrypted is a failure with any DNS records', async () => {
+  it('a key that cannot be decrypted is a failure regardless of the DNS records', async () => {
     const lookUp = async () => [createDkimCheck('a', 'found')];
     const findings = await checkSendingDomain({
       domain,
@@ -553,7 +558,7 @@ describe('sending domain', () => {
     if (remedy === null) expect(finding?.remedy).toBeNull();
     else expect(finding?.remedy).toMatch(remedy);
   });
-  it('found records with another status are a warning with the command to verify', async () => {
+  it('a pending domain whose records are found is a warning with the command that verifies the domain', async () => {
     const pendingDomain = { ...domain, status: 'pending' } as const;
     const findings = await checkSendingDomain({
       domain: pendingDomain,
@@ -593,7 +598,7 @@ describe('transport', () => {
   it.each([
     ['a relay that accepts the credentials is ok', smtp, readySession, 'ok', /authenticated as postrider/],
     [
-      'a relay without a user name is ok, and whether it requires one is not known',
+      'a relay is ok if no user name is set, and the check does not test whether the relay requires one',
       { ...smtp, auth: null },
       readySession,
       'ok',

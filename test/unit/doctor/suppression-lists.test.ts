@@ -110,7 +110,7 @@ describe('the comparison of the lists', () => {
 describe('a list of 1,000,000 entries', () => {
   const provider = Array.from({ length: 1_000_000 }, (_, n) => onProvider(`a${n}@example.com`));
 
-  test('is compared in part, with one request per second, and the finding states the part', async () => {
+  test('is compared only partly, with one request per second, and the finding states the number of compared entries', async () => {
     const { finding, pageTimes } = await compareLists({
       provider,
       ownEntries: [onOwnList('a0@example.com'), onOwnList('x@example.com')],

@@ -38,8 +38,8 @@ beforeAll(async () => {
 afterAll(() => relay.close());
 
 /**
- * Sends the message with one active key. `query` are the parameters of the transport URL. `configurationSet` is the one of the
- * account.
+ * Sends the message with one active key. `query` are the parameters of the transport URL. `configurationSet` is that
+ * of the account.
  */
 async function sendMessage(query: string, configurationSet: string | null = null) {
   const folder = createTemporaryFolder();
@@ -129,7 +129,7 @@ test('the parameters of the relay are header fields', async () => {
   expect((await sendMessage('?provider=ses&configuration-set=news')).fields).toContain('X-SES-CONFIGURATION-SET: news');
 });
 
-test('the configuration set of the account takes precedence over the one of the transport, and only Amazon SES receives it', async () => {
+test('the configuration set of the account takes precedence over that of the transport, and only Amazon SES receives it', async () => {
   const listSets = async (query: string) =>
     (await sendMessage(query, 'account-set')).fields.filter((field) => /configuration-set/i.test(field));
   expect(await listSets('?provider=ses&configuration-set=news')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);

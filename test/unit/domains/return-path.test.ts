@@ -62,7 +62,7 @@ test('a return path is verified only if its MX and its SPF record were found', (
   expect(isReturnPathVerified(NAME, [createCheck('provider', 'MX', 'found'), SPF])).toBe(false);
 });
 
-test('a return path changes only by a check of its own records', () => {
+test('the state of a return path changes only if a check tested the records of this return path', () => {
   const withPath = (returnPath: ReturnPath | null) => ({ returnPath });
   const [verified, unverified] = [true, false].map((isVerified) => withPath({ name: NAME, isVerified })) as [
     { returnPath: ReturnPath },

@@ -35,7 +35,7 @@ test('a list of several pages is read completely, each entry once', async () => 
   expect(entries).toEqual(fake.suppressionReasons);
 });
 
-test('the reasons of the account are read', async () => {
+test('the suppression reasons that the account uses are read', async () => {
   const { fake, list } = await startFixture();
   const readReasons = async () => {
     const reasons = await list.readReasons();

@@ -179,7 +179,7 @@ describe('the envelope sender', () => {
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
   });
 
-  test('is never at the return path of another account, and is the sender if there is no listener', async () => {
+  test('is never at the return path of another account, and equals the sender of the message if there is no listener', async () => {
     const { apply, readSender } = createPreparer();
     apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true), accountId: MESSAGE.accountId + 1 });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
@@ -291,7 +291,7 @@ function createCountingSigner(maxKeys?: number) {
 }
 
 describe('a signed message', () => {
-  it('has one signature for each key, and the published records verify it', async () => {
+  it('has one signature for each key, and each signature is valid with the published records', async () => {
     const { signer } = createCountingSigner();
     const signedMessage = await signer.sign(data, bodyAt, keys, SIGNING_TIME);
     expect(signedMessage.subarray(signedMessage.length - data.length).equals(data)).toBe(true);

@@ -224,7 +224,7 @@ describe('a DMARC record', () => {
 });
 
 describe('MX and CNAME records', () => {
-  it('are found if they name the expected host, with any priority and in any case', async () => {
+  it('are found if they name the expected host, with any priority and in any letter case', async () => {
     expect(
       await checkRecord(MX, {
         [MX.name]: {

@@ -10,15 +10,15 @@ import { toPeerNetwork } from '../../../src/model/address.ts';
 
 test('an address may send a burst and then a limited number of messages per second, independently of other addresses', () => {
   const limits = createPeerLimits();
-  const send = (count: number, now: number, address = '192.0.2.1') =>
+  const sendMessages = (count: number, now: number, address = '192.0.2.1') =>
     Array.from({ length: count }, () => limits.consumeMessageTokens(address, 'return-path', now)).filter(Boolean)
       .length;
-  expect(send(PEER_MESSAGE_RATE.burst + 10, 0)).toBe(PEER_MESSAGE_RATE.burst);
+  expect(sendMessages(PEER_MESSAGE_RATE.burst + 10, 0)).toBe(PEER_MESSAGE_RATE.burst);
   expect(limits.allowsMessage('192.0.2.1', 'return-path', 0)).toBe(false);
-  expect(send(1, 0, '192.0.2.2')).toBe(1);
-  expect(send(1_000, 1_000)).toBe(PEER_MESSAGE_RATE.perSecond);
-  expect(send(1_000, 500)).toBe(0);
-  expect(send(PEER_MESSAGE_RATE.burst + 10, 3_600_000)).toBe(PEER_MESSAGE_RATE.burst);
+  expect(sendMessages(1, 0, '192.0.2.2')).toBe(1);
+  expect(sendMessages(1_000, 1_000)).toBe(PEER_MESSAGE_RATE.perSecond);
+  expect(sendMessages(1_000, 500)).toBe(0);
+  expect(sendMessages(PEER_MESSAGE_RATE.burst + 10, 3_600_000)).toBe(PEER_MESSAGE_RATE.burst);
 });
 
 test('a check of the limits does not use a token', () => {
@@ -51,10 +51,12 @@ test.each([
 test('an IPv6 /64 network has the limits of one address', () => {
   const limits = createPeerLimits();
   const createAddress = (n: number) => `2001:db8:1:2::${n.toString(16)}`;
-  const count = (isAllowed: (n: number) => boolean) =>
+  const countAllowedCalls = (isAllowed: (n: number) => boolean) =>
     Array.from({ length: 1_000 }, (_, n) => isAllowed(n)).filter(Boolean).length;
-  expect(count((n) => limits.consumeMessageTokens(createAddress(n), 'return-path', 0))).toBe(PEER_MESSAGE_RATE.burst);
-  expect(count((n) => limits.reserveBytes(createAddress(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
+  expect(countAllowedCalls((n) => limits.consumeMessageTokens(createAddress(n), 'return-path', 0))).toBe(
+    PEER_MESSAGE_RATE.burst,
+  );
+  expect(countAllowedCalls((n) => limits.reserveBytes(createAddress(n), MAX_BUFFERED_BYTES.perPeer / 10))).toBe(10);
 });
 
 test('role mailboxes have a limit per peer and in total, without effect on return paths', () => {

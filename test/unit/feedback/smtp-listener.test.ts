@@ -667,7 +667,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
     return promise;
   }
 
-  test('the limits count the client that the proxy reports, in both versions', async () => {
+  test('the limits apply to the client that the proxy reports, with both versions of the header', async () => {
     const { port, openClient, refusals, reports } = await startRig(undefined, null, { trustedProxy: PROXY });
     for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1)
       await openClient(PROXY, index % 2 === 0 ? createHeader('203.0.113.1') : createProxyHeaderV2('203.0.113.1'));

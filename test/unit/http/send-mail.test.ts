@@ -107,10 +107,15 @@ describe('201', () => {
 
   test('submits the four fields unchanged, with account, key and canonical recipient', async () => {
     const rig = await startListener();
-    const mail = { to: 'Ada@EXAMPLE.com', from: 'shop@example.org', subject: 'Grüße 👋', message: 'a\r\nb\u2028c' };
-    await postBody(rig, mail);
+    const submittedFields = {
+      to: 'Ada@EXAMPLE.com',
+      from: 'shop@example.org',
+      subject: 'Grüße 👋',
+      message: 'a\r\nb\u2028c',
+    };
+    await postBody(rig, submittedFields);
     expect(rig.recordedEvents.submittedMessages[0]).toMatchObject({
-      ...mail,
+      ...submittedFields,
       accountId: 1,
       keyId: 1,
       idempotency: null,
@@ -141,7 +146,7 @@ describe('201', () => {
     );
     const response = await sendRaw(rig, firstRequest + createRawRequest(JSON.stringify({ ...MESSAGE, subject: '2' })));
     expect(response.match(/HTTP\/1\.1 201 /g)).toHaveLength(2);
-    expect(rig.recordedEvents.submittedMessages.map((mail) => mail.subject)).toEqual(['1', '2']);
+    expect(rig.recordedEvents.submittedMessages.map((message) => message.subject)).toEqual(['1', '2']);
   });
 });
 
@@ -511,7 +516,7 @@ describe('Idempotency-Key', () => {
     );
     await postBody(rig, { ...MESSAGE, subject: `${MESSAGE.subject} ` }, { 'Idempotency-Key': 'order-1' });
     const [firstIdempotency, secondIdempotency, thirdIdempotency] = rig.recordedEvents.submittedMessages.map(
-      (mail) => mail.idempotency,
+      (message) => message.idempotency,
     );
     expect(firstIdempotency?.key).toBe('order-1');
     expect(firstIdempotency?.fingerprint).toMatch(/^[0-9a-f]{64}$/);

@@ -154,7 +154,7 @@ test('a partial renewal is never loaded: files are loaded if they did not change
   const paths = { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') };
   let runCheck = (): void => {};
   const calls: string[] = [];
-  const stop = watchCertificate(
+  const stopWatching = watchCertificate(
     paths,
     1000,
     {
@@ -176,7 +176,7 @@ test('a partial renewal is never loaded: files are loaded if they did not change
   runCheck();
   runCheck();
   expect(calls).toEqual(['pair']);
-  stop();
+  stopWatching();
   expect(calls).toEqual(['pair', 'stopped']);
 });
 

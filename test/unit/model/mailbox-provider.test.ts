@@ -27,7 +27,7 @@ test('a suffix belongs to one provider, and every suffix has a sample host', () 
   }
 });
 
-test('the record with the lowest priority decides, independent of the order of the answer', () => {
+test('the MX record with the lowest preference value determines the provider, in any order of the records', () => {
   const records = [mx('backup.mx.example', 20), mx('smtp.google.com', 1), mx('mx01.mail.icloud.com', 5)];
   fc.assert(
     fc.property(fc.shuffledSubarray(records, { minLength: records.length }), (shuffled) => {

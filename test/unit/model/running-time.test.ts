@@ -27,9 +27,9 @@ const HISTORY = fc.array(
       fc.integer({ min: -400 * DAY_MS, max: -(4 * HOUR_MS) }),
     ),
     /** The fraction of `passedMs` after which the clock is stepped. */
-    share: fc.double({ min: 0, max: 1, noNaN: true }),
+    stepFraction: fc.double({ min: 0, max: 1, noNaN: true }),
     /** The fraction of `passedMs` after which the message is accepted. */
-    accepted: fc.double({ min: 0, max: 1, noNaN: true }),
+    acceptFraction: fc.double({ min: 0, max: 1, noNaN: true }),
   }),
   { minLength: 1, maxLength: 40 },
 );
@@ -45,9 +45,9 @@ function runHistory(history: typeof HISTORY extends fc.Arbitrary<infer T> ? T : 
   let aheadMs = 0;
   let realMs = 0;
   const messages: { at: number; realMs: number }[] = [];
-  for (const { passedMs, stepMs, share, accepted } of history) {
-    const stepAt = realMs + Math.floor(passedMs * share);
-    const acceptedAt = realMs + Math.floor(passedMs * accepted);
+  for (const { passedMs, stepMs, stepFraction, acceptFraction } of history) {
+    const stepAt = realMs + Math.floor(passedMs * stepFraction);
+    const acceptedAt = realMs + Math.floor(passedMs * acceptFraction);
     messages.push({ at: START + acceptedAt + aheadMs + (acceptedAt >= stepAt ? stepMs : 0), realMs: acceptedAt });
     realMs += passedMs;
     aheadMs += stepMs;
@@ -73,7 +73,7 @@ describe('for every sequence of clock steps', () => {
     );
   });
 
-  test('every message before the cutoff of an age has at least that age in real time', () => {
+  test('every message accepted before the cutoff of an age has at least that age in real time', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR_MS }), (history, ageMs) => {
         const { time, realMs, messages } = runHistory(history);
@@ -86,7 +86,7 @@ describe('for every sequence of clock steps', () => {
     );
   });
 
-  test('every message before the cutoff of an age has at least that age', () => {
+  test('every message accepted before the cutoff of an age has at least that age', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR_MS }), (history, ageMs) => {
         const { time, messages } = runHistory(history);

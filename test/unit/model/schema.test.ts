@@ -27,7 +27,7 @@ test('a schema has the same JSON as the schema of the library, with members in t
   expect(JSON.stringify(createExample(Type))).toBe(JSON.stringify(createExample(TypeBox)));
 });
 
-test('Optional does not change the schema that it is given', () => {
+test('Optional does not change the schema that is passed to it', () => {
   const text = Type.String();
   Type.Optional(text);
   expect(Type.Object({ text })).toMatchObject({ required: ['text'] });

@@ -134,8 +134,8 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     await rig.advance(20_000);
     rig.items = [LOCKED_ITEM, BREAKER_ITEM];
     await rig.advance(2 * MINUTE_MS);
-    const perTarget = (text: string) => rig.attempts.filter(({ target }) => target === text).length;
-    expect([perTarget(silentTarget.text), perTarget(HTTPS_TARGET.text)]).toEqual([1, 2]);
+    const countAttempts = (text: string) => rig.attempts.filter(({ target }) => target === text).length;
+    expect([countAttempts(silentTarget.text), countAttempts(HTTPS_TARGET.text)]).toEqual([1, 2]);
   });
 
   test('if the database does not commit, each node sends a direct notification with the same id after 30 s, and one notification reports the end', async () => {

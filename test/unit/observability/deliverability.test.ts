@@ -81,12 +81,24 @@ function createCounterRig(startAt = START) {
     return sums;
   }
 
-  const accept = (to: string, { accountId = 1, from = 'shop@example.org' } = {}) =>
+  const publishAcceptance = (to: string, { accountId = 1, from = 'shop@example.org' } = {}) =>
     events.publish({
       ...{ type: 'message.accepted', at: clock.now(), id: 'm', accountId, to, from, keyId: 1, state: 'queued' },
       ...{ acceptedAt: clock.now(), tookMs: 1 },
     });
-  return { clock, events, counter, traffic, providers, faults, storeState, rows, trafficRows, readKeys, accept };
+  return {
+    clock,
+    events,
+    counter,
+    traffic,
+    providers,
+    faults,
+    storeState,
+    rows,
+    trafficRows,
+    readKeys,
+    publishAcceptance,
+  };
 }
 
 type Rig = ReturnType<typeof createCounterRig>;
@@ -96,13 +108,13 @@ const CHANGES = fc.constantFrom(
   ...(['accepted', 'delivered', 'confirmed', 'deferred', 'bounced', 'reported-bounce', 'complained', 'pause'] as const),
 );
 
-function publishChange({ events, clock, accept }: Rig, change: string, to: string, accountId: number): void {
+function publishChange({ events, clock, publishAcceptance }: Rig, change: string, to: string, accountId: number): void {
   const members = { at: clock.now(), id: 'm', accountId, to, from: `shop@s${accountId}.example` };
   const settledChange = { ...members, ...SETTLED_MEMBERS, acceptedAt: clock.now() - 1_000, failure: null };
   const failure = { ...FAILURE, class: accountId % 2 === 0 ? 'hard' : 'block' } as const;
   switch (change) {
     case 'accepted':
-      accept(to, members);
+      publishAcceptance(to, members);
       return;
     case 'delivered':
       events.publish({ ...settledChange, type: 'message.delivered' });
@@ -159,11 +171,11 @@ test('for any events with many keys, the sum of every series and span equals the
 });
 
 test('a row has a bounded number of keys, and a frequent key stays in the row while a client sends to new domains continuously', async () => {
-  const { clock, accept, counter, readKeys } = createCounterRig();
+  const { clock, publishAcceptance, counter, readKeys } = createCounterRig();
   for (let index = 0; index < 20_000; index += 1) {
-    accept(`rita@random-${index}.example`);
+    publishAcceptance(`rita@random-${index}.example`);
     // The frequent domain begins late, when the counter is full of other domains.
-    if (index > 5_000 && index % 20 === 0) accept('ada@frequent.example');
+    if (index > 5_000 && index % 20 === 0) publishAcceptance('ada@frequent.example');
     if (index % 5_000 === 0) await clock.advance(1_000);
   }
   await counter.stop();
@@ -176,10 +188,10 @@ test('a row has a bounded number of keys, and a frequent key stays in the row wh
 });
 
 test('a message waits for the lookup of its mailbox provider, and counts as unknown if no answer arrives', async () => {
-  const { clock, accept, providers, readKeys, counter } = createCounterRig();
+  const { clock, publishAcceptance, providers, readKeys, counter } = createCounterRig();
   providers.set('answered.example', null).set('silent.example', null);
-  accept('ada@answered.example');
-  accept('ada@silent.example');
+  publishAcceptance('ada@answered.example');
+  publishAcceptance('ada@silent.example');
   await clock.advance(2_000);
   expect(readKeys('provider', SPANS_MS[0]).size).toBe(0);
   providers.set('answered.example', 'google');
@@ -192,12 +204,12 @@ test('a message waits for the lookup of its mailbox provider, and counts as unkn
 });
 
 test('rows are written after the interval of their span, and nothing is written without a count', async () => {
-  const { clock, accept, storeState, readKeys } = createCounterRig();
+  const { clock, publishAcceptance, storeState, readKeys } = createCounterRig();
   await clock.advance(600_000);
   expect(storeState.writes).toBe(0);
-  accept('ada@example.com');
+  publishAcceptance('ada@example.com');
   await clock.advance(1_000);
-  accept('ada@EXAMPLE.com');
+  publishAcceptance('ada@EXAMPLE.com');
   await clock.advance(2_000);
   const readAccepted = (spanMs: number) => readKeys('recipient-domain', spanMs).get('example.com')?.accepted;
   expect(SPANS_MS.map(readAccepted)).toEqual([2, 1, 1, 1]);
@@ -211,11 +223,11 @@ test('rows are written after the interval of their span, and nothing is written 
 });
 
 test('a failed write is reported once and repeated, even for a span that has ended in the meantime', async () => {
-  const { clock, accept, storeState, faults, readKeys } = createCounterRig();
+  const { clock, publishAcceptance, storeState, faults, readKeys } = createCounterRig();
   storeState.fault = new Error('the database does not answer');
-  accept('ada@example.com');
+  publishAcceptance('ada@example.com');
   await clock.advance(300_000);
-  accept('ada@example.com');
+  publishAcceptance('ada@example.com');
   await clock.advance(60_000);
   expect(faults).toHaveLength(1);
   storeState.fault = null;
@@ -224,14 +236,14 @@ test('a failed write is reported once and repeated, even for a span that has end
 });
 
 test('a clock that is set back does not replace the rows that were written before', async () => {
-  const { clock, accept, counter, readKeys, rows } = createCounterRig();
-  accept('ada@example.com');
+  const { clock, publishAcceptance, counter, readKeys, rows } = createCounterRig();
+  publishAcceptance('ada@example.com');
   await clock.advance(2_000);
   clock.setForward(-400_000);
-  accept('ada@example.com');
+  publishAcceptance('ada@example.com');
   await clock.advance(2_000);
   clock.setForward(400_000);
-  accept('ada@example.com');
+  publishAcceptance('ada@example.com');
   await counter.stop();
   for (const spanMs of SPANS_MS) expect(readKeys('account', spanMs).get('1')).toMatchObject({ accepted: 3 });
   expect(new Set([...rows.keys()].map((key) => key.split(' ')[0]))).toEqual(new Set(['node-a', 'node-a+1']));

@@ -12,7 +12,7 @@ function createTestMetrics(readQueueStatistics: () => Promise<QueueStatistics> =
   };
 }
 
-test('each call counts in its metric, and every series starts at zero', async () => {
+test('each call increases its metric, and every series starts at zero', async () => {
   const { metrics } = createTestMetrics();
   expect((await metrics.scrape()).text).toContain('postrider_refused_total{reason="invalid-key"} 0');
   metrics.countAccepted(12);
@@ -109,7 +109,7 @@ test('if the store does not answer, the exposition omits only the figures of the
   expect(text).not.toMatch(/^postrider_queue_oldest_age_seconds /m);
 });
 
-test('webhooks have the sum over all endpoints, the oldest age, and at most 100 series of endpoints', async () => {
+test('the metrics of webhooks are the sums over all endpoints and the age of the oldest delivery, and at most 100 endpoints have their own series', async () => {
   const statistics = [
     { webhookId: 1, pendingCount: 3, oldestPendingAt: 4_000, failedCount: 1 },
     { webhookId: 2, pendingCount: 0, oldestPendingAt: null, failedCount: 2 },

@@ -17,7 +17,7 @@ import type { Operation } from '../../../src/operations/operation.ts';
 import { createToken, listTokens, revokeToken } from '../../../src/operations/tokens.ts';
 import { createOperationRig, type OperationRig } from './operation-rig.ts';
 
-/** Performs an operation. Returns its value after validation by the schema, or the code and field of its error. */
+/** Performs an operation and checks its result. Returns the value of the result, or the code and field of the error. */
 async function performChecked(rig: OperationRig, operation: Operation, input: Readonly<Record<string, unknown>>) {
   const performResult = await rig.perform(operation, input);
   if (performResult.ok) return performResult.value;

@@ -147,11 +147,11 @@ describe('the explanation', () => {
 
   it('distinguishes a confirmed delivery from a message that the next hop accepted', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
-    const delivered = createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) });
+    const deliveredEvent = createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) });
     const confirmedEvent = createEvent('confirmed', { by: 'feedback:postmark', detail: '250 OK' });
     const unconfirmedText = 'No event of a provider has confirmed the delivery';
-    expect(explainText({ state: 'delivered', events: [delivered] })).toContain(unconfirmedText);
-    const text = explainText({ state: 'delivered', events: [delivered, confirmedEvent] });
+    expect(explainText({ state: 'delivered', events: [deliveredEvent] })).toContain(unconfirmedText);
+    const text = explainText({ state: 'delivered', events: [deliveredEvent, confirmedEvent] });
     expect(text).toContain('the provider confirmed its delivery to the mail server of the recipient.');
     expect(text).toMatch(/An event of Postmark arrived at \S+ \S+ and confirmed the delivery .*: 250 OK\./);
     expect(text).not.toContain(unconfirmedText);

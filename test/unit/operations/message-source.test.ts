@@ -30,7 +30,7 @@ function publishRecords({ zone }: FakeDns, { records }: Pick<DomainDetails, 'rec
 /** Returns the bytes that the queue passes to the transport. */
 async function prepareAsQueue(
   { context, store }: OperationRig,
-  mail: ReturnType<typeof createMessage>,
+  storedMessage: ReturnType<typeof createMessage>,
 ): Promise<string> {
   const domains = new DomainCache({ clock: context.clock, publish: () => undefined });
   domains.apply({ domains: await store.listDomains(), removedDomains: [] });
@@ -40,7 +40,7 @@ async function prepareAsQueue(
     findConfigurationSet: () => null,
     onError: () => undefined,
   });
-  const { data } = await prepare(mail);
+  const { data } = await prepare(storedMessage);
   return data.toString('utf8');
 }
 
@@ -49,28 +49,31 @@ test.each([
   ['HTML', HTML],
 ])('the source of a signed %s message equals the bytes that an attempt transmits', async (_kind, message) => {
   const { rig } = await withSignedDomain({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
-  const mail = createMessage({ message });
-  await rig.store.accept([mail]);
-  const source = await rig.performSuccessfully(showMessageSource, { id: mail.id });
-  expect(source.source).toBe(await prepareAsQueue(rig, mail));
+  const storedMessage = createMessage({ message });
+  await rig.store.accept([storedMessage]);
+  const source = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
+  expect(source.source).toBe(await prepareAsQueue(rig, storedMessage));
   expect(source).toMatchObject({ signature: 'same-keys', bytes: Buffer.byteLength(source.source), replacedFields: [] });
   expect(source.source).toContain(`d=${DOMAIN};`);
 });
 
 test('headersOnly returns the header fields of the source, and the size of the whole message', async () => {
   const { rig } = await withSignedDomain();
-  const mail = createMessage({ message: HTML });
-  await rig.store.accept([mail]);
-  const whole = await rig.performSuccessfully(showMessageSource, { id: mail.id });
-  const { source, bytes } = await rig.performSuccessfully(showMessageSource, { id: mail.id, headersOnly: true });
+  const storedMessage = createMessage({ message: HTML });
+  await rig.store.accept([storedMessage]);
+  const whole = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
+  const { source, bytes } = await rig.performSuccessfully(showMessageSource, {
+    id: storedMessage.id,
+    headersOnly: true,
+  });
   expect(whole.source.startsWith(`${source}\r\n--=_`)).toBe(true);
   expect([source.endsWith('\r\n'), source.includes('\r\n\r\n'), bytes]).toEqual([true, false, whole.bytes]);
 });
 
 test('a key that was activated after the last attempt is reported, because the signatures then differ', async () => {
   const { rig, dns } = await withSignedDomain();
-  const mail = createMessage({ acceptedAt: rig.now });
-  await rig.store.accept([mail]);
+  const storedMessage = createMessage({ acceptedAt: rig.now });
+  await rig.store.accept([storedMessage]);
   const lease = { owner: 'node-1', until: rig.now + 60_000 };
   const [leased] = (await rig.store.claim({ maxMessages: 1, maxBytes: 9e6 }, lease, rig.now)).messages;
   if (leased === undefined) throw new Error('the message is not due');
@@ -78,28 +81,30 @@ test('a key that was activated after the last attempt is reported, because the s
   const event = { at: rig.now, verb: 'delivered', by: 'node-1', detail: '250 ok', failure: null, attempt } as const;
   await rig.store.settle([
     {
-      id: mail.id,
+      id: storedMessage.id,
       owner: leased.lease.owner,
       attempts: leased.attempts,
       changes: [{ to: 'delivered', dueAt: null, event, suppress: null }],
       refundAttempt: false,
     },
   ]);
-  const sourceBefore = await rig.performSuccessfully(showMessageSource, { id: mail.id });
+  const sourceBefore = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
   rig.now += 3_600_000;
   publishRecords(dns, await rig.performSuccessfully(rotateDomain, { domain: DOMAIN }));
   rig.now += 30 * 86_400_000;
   await rig.performSuccessfully(verifyDomain, { domain: DOMAIN });
-  const sourceAfter = await rig.performSuccessfully(showMessageSource, { id: mail.id });
+  const sourceAfter = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
   expect([sourceBefore.signature, sourceAfter.signature]).toEqual(['same-keys', 'other-keys']);
   expect(sourceAfter.source).not.toBe(sourceBefore.source);
 });
 
 test('a message whose domain has no key has an unsigned source', async () => {
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'ses://eu-west-1' });
-  const mail = createMessage();
-  await rig.store.accept([mail]);
-  const { source, signature, replacedFields } = await rig.performSuccessfully(showMessageSource, { id: mail.id });
+  const storedMessage = createMessage();
+  await rig.store.accept([storedMessage]);
+  const { source, signature, replacedFields } = await rig.performSuccessfully(showMessageSource, {
+    id: storedMessage.id,
+  });
   expect([signature, source.includes('DKIM-Signature'), replacedFields]).toEqual([
     'none',
     false,
@@ -109,15 +114,15 @@ test('a message whose domain has no key has an unsigned source', async () => {
 
 test('an unknown message is not found, and the source of an erased message is not found', async () => {
   const rig = await createOperationRig();
-  const mail = createMessage({ acceptedAt: 1_000 });
-  await rig.store.accept([mail]);
-  await rig.store.cancelMessage(mail.id, 2_000);
+  const storedMessage = createMessage({ acceptedAt: 1_000 });
+  await rig.store.accept([storedMessage]);
+  await rig.store.cancelMessage(storedMessage.id, 2_000);
   expect(await rig.perform(showMessageSource, { id: createMessage().id })).toMatchObject({
     error: { code: 'not-found' },
   });
   expect(await rig.perform(showMessageSource, { id: 'x' })).toMatchObject({ error: { code: 'invalid', field: 'id' } });
   await rig.store.purgeBodiesAndKeys(rig.now, 0, 10);
-  expect(await rig.perform(showMessageSource, { id: mail.id })).toMatchObject({
+  expect(await rig.perform(showMessageSource, { id: storedMessage.id })).toMatchObject({
     error: { code: 'not-found', message: expect.stringContaining('was erased') },
   });
 });

@@ -9,53 +9,53 @@ import { createOperationRig } from './operation-rig.ts';
 
 test('a retry and a cancellation are published after their commit, and only if they changed something', async () => {
   const rig = await createOperationRig();
-  const mail = createMessage();
-  await rig.store.accept([mail]);
+  const message = createMessage();
+  await rig.store.accept([message]);
   const at = rig.now;
-  await rig.performSuccessfully(retryMessage, { id: mail.id });
-  await rig.performSuccessfully(cancelMessage, { id: mail.id });
-  expect(await rig.perform(retryMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
-  expect(await rig.perform(cancelMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
+  await rig.performSuccessfully(retryMessage, { id: message.id });
+  await rig.performSuccessfully(cancelMessage, { id: message.id });
+  expect(await rig.perform(retryMessage, { id: message.id })).toMatchObject({ error: { code: 'conflict' } });
+  expect(await rig.perform(cancelMessage, { id: message.id })).toMatchObject({ error: { code: 'conflict' } });
   expect(await rig.perform(cancelMessage, { id: createMessage().id })).toMatchObject({ error: { code: 'not-found' } });
   expect(rig.events).toEqual([
-    { type: 'message.retried', at, id: mail.id },
-    { type: 'message.cancelled', at, id: mail.id },
+    { type: 'message.retried', at, id: message.id },
+    { type: 'message.cancelled', at, id: message.id },
   ]);
 });
 
 test('a resend is refused in one line while the message has not ended, and is published as an acceptance', async () => {
   const rig = await createOperationRig();
-  const mail = createMessage();
-  await rig.store.accept([mail]);
-  expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({ error: { code: 'conflict' } });
+  const message = createMessage();
+  await rig.store.accept([message]);
+  expect(await rig.perform(resendMessage, { id: message.id })).toMatchObject({ error: { code: 'conflict' } });
   expect(await rig.perform(resendMessage, { id: createMessage().id })).toMatchObject({ error: { code: 'not-found' } });
-  await rig.performSuccessfully(cancelMessage, { id: mail.id });
-  const resentMessage = await rig.performSuccessfully(resendMessage, { id: mail.id });
-  expect(resentMessage).toMatchObject({ resendOf: mail.id, state: 'queued' });
+  await rig.performSuccessfully(cancelMessage, { id: message.id });
+  const resentMessage = await rig.performSuccessfully(resendMessage, { id: message.id });
+  expect(resentMessage).toMatchObject({ resendOf: message.id, state: 'queued' });
   expect(rig.events.at(-1)).toMatchObject({
     type: 'message.accepted',
     id: resentMessage.id,
     state: 'queued',
-    keyId: mail.keyId,
+    keyId: message.keyId,
   });
   expect(await rig.performSuccessfully(showMessage, { id: resentMessage.id })).toMatchObject({
-    resendOf: mail.id,
+    resendOf: message.id,
     resentAs: [],
   });
-  expect(await rig.performSuccessfully(showMessage, { id: mail.id })).toMatchObject({
+  expect(await rig.performSuccessfully(showMessage, { id: message.id })).toMatchObject({
     resendOf: null,
     resentAs: [resentMessage.id],
   });
   const { explanation } = await rig.performSuccessfully(explainMessage, { id: resentMessage.id });
-  expect(explanation.join(' ')).toContain(mail.id);
+  expect(explanation.join(' ')).toContain(message.id);
 });
 
 test('a resend needs an authenticated domain of the sender', async () => {
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
-  const mail = createMessage({ from: 'shop@mail.example.org' });
-  await rig.store.accept([mail]);
-  await rig.performSuccessfully(cancelMessage, { id: mail.id });
-  expect(await rig.perform(resendMessage, { id: mail.id })).toMatchObject({
+  const message = createMessage({ from: 'shop@mail.example.org' });
+  await rig.store.accept([message]);
+  await rig.performSuccessfully(cancelMessage, { id: message.id });
+  expect(await rig.perform(resendMessage, { id: message.id })).toMatchObject({
     error: { code: 'conflict', message: expect.stringContaining('is not authenticated') },
   });
   expect((await rig.store.listAudit(null, 9)).map(({ action }) => action)).toEqual(['message.cancel']);

@@ -76,7 +76,7 @@ describe('an operation', () => {
     },
   });
 
-  test('returns unavailable if the store does not answer, a conflict for a lost secret, and throws a bug', async () => {
+  test('returns unavailable if the store does not answer and a conflict for a lost secret, and throws any other exception', async () => {
     const context = await createContext();
     const storeFault = await perform(failingOperation, { as: 'store' }, context);
     expect(storeFault).toMatchObject({
@@ -129,7 +129,7 @@ describe('every route of an operation', () => {
     },
   );
 
-  test('accepts a parameter only in its location of the request', () => {
+  test('accepts a parameter only in its documented location in the request', () => {
     const route = OPERATION_ROUTES.find(({ operation: { id } }) => id === 'addSuppression');
     if (route === undefined) throw new Error('the route is missing');
     const params = { account: 'acme' };

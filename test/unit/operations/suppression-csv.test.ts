@@ -90,11 +90,11 @@ describe('the memory and the time for reading a hostile file are limited', () =>
     async (row) => {
       let otherWorkRunCount = 0;
       let isReading = true;
-      const count = (): void => {
+      const runOtherWork = (): void => {
         otherWorkRunCount += 1;
-        if (isReading) setImmediate(count);
+        if (isReading) setImmediate(runOtherWork);
       };
-      setImmediate(count);
+      setImmediate(runOtherWork);
       const bytes = Buffer.from(row.repeat(200_000 / row.length));
       for await (const _row of readSuppressionList(splitBytes(bytes, bytes.length), 'the file', {
         reason: null,
@@ -159,7 +159,7 @@ describe('the memory and the time for reading a hostile file are limited', () =>
     expect(bytes).toBeLessThanOrEqual(2 * BOUND_BYTES + 3 * CHUNK_BYTES);
   });
 
-  it('a line of exactly the limit is read, with any line end and in chunks of any size', async () => {
+  it('a line whose length equals the limit is read, with any line end and in chunks of any size', async () => {
     for (const lineEnd of ['\n', '\r\n', '\r']) {
       const padding = 'x'.repeat(BOUND_BYTES - 'ada@example.com,manual,,'.length);
       const text = `address,reason,at,note${lineEnd}ada@example.com,manual,,${padding}${lineEnd}bob@example.com,manual,,${lineEnd}`;

@@ -132,7 +132,7 @@ test.each([
   ['email,status,reason', 'complaint', ',complaint'],
   ['email,status', 'bounce', 'bounced'],
 ])(
-  'a plain list with the column names of an export, %s, is read by the meaning of its cells: %s',
+  'in a plain list whose header %s resembles that of an export, reasons have their literal meaning: %s',
   async (header, meaning, cells) => {
     const { rows } = await readList(Buffer.from(`${header}\nada@example.com,${cells}\n`));
     expect(

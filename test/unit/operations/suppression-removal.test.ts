@@ -44,7 +44,7 @@ describe('the removal with the provider', () => {
     expect((await rig.listAudit()).filter((line) => line.includes('suppression.remove'))).toHaveLength(2);
   });
 
-  test('also removes the address in the letter case in which it is written', async () => {
+  test('removes the address from the list of the provider in the letter case in which the operator entered it', async () => {
     const { fake, remove } = await startFixture();
     fake.suppressionReasons.set('Ada.Lovelace@example.com', 'BOUNCE');
     const result = await remove({ address: 'Ada.Lovelace@Example.com' });

@@ -27,7 +27,7 @@ test('all addresses of an IPv6 /64 network are one peer', () => {
   expect(checkPassword('2001:db8:0:8::1', 'right', 0).kind).toBe('granted');
 });
 
-test('wrong passwords of many peers increase the delay of each password up to a limit, and cause no refusal', () => {
+test('wrong passwords from many peers increase the delay of each password up to a limit, and cause no refusal', () => {
   const checkPassword = createCheck(new AccessControl('right'));
   const getDelayMs = (now: number) => {
     const decision = checkPassword('198.51.100.1', 'right', now);
@@ -46,7 +46,7 @@ test('wrong passwords of many peers increase the delay of each password up to a 
   expect(delaysMs.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 0));
   expect(delaysMs.slice(0, 100)).toEqual(delaysMs.slice(0, 100).toSorted((left, right) => left - right));
   expect(Math.max(...delaysMs)).toBe(MAX_DELAY_MS);
-  // The delay ends a few minutes later. A clock that is set back does not change it.
+  // The delay ends a few minutes later. A clock that is set back does not change the delay.
   expect(getDelayMs(10 * 60_000)).toBe(0);
   expect(getDelayMs(-10 * 60_000)).toBe(MAX_DELAY_MS);
 });

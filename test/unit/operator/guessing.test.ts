@@ -165,7 +165,7 @@ test('after many wrong tokens only further wrong tokens of the address are refus
   expect((await sendRequest('/metrics', { headers: createBasicHeader(PASSWORD) })).status).toBe(200);
 });
 
-test('after many wrong passwords of an address its tokens are accepted', async () => {
+test('after many wrong passwords from an address, tokens from this address are still accepted', async () => {
   const { ask: sendRequest, signIn } = await startListener();
   for (let n = 0; n < 10; n += 1) expect((await signIn('guess')).status).toBe(401);
   expect((await signIn(PASSWORD)).status).toBe(429);

@@ -206,7 +206,7 @@ describe('access', () => {
     }
   });
 
-  test('without a password only loopback names have access, which prevents DNS rebinding', async () => {
+  test('without a password only requests to loopback host names are accepted, which prevents DNS rebinding', async () => {
     const port = await startListener();
     for (const host of [`localhost:${port}`, `127.0.0.1:${port}`, `[::1]:${port}`, 'LOCALHOST']) {
       expect((await sendRequest(port, '/metrics', { Host: host })).status).toBe(200);

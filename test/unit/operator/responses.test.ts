@@ -315,8 +315,8 @@ test('every route is in the document, and every response matches the document', 
     const { operationId } = operation;
     if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument', 'readPublicDocument'].includes(operationId))
       continue;
-    const inQuery = method === 'GET' || method === 'DELETE' || operationId === 'importSuppressions';
-    const unknownMember = inQuery ? { query: { unknownMember: 'x' } } : { body: { unknownMember: 'x' } };
+    const isInQuery = method === 'GET' || method === 'DELETE' || operationId === 'importSuppressions';
+    const unknownMember = isInQuery ? { query: { unknownMember: 'x' } } : { body: { unknownMember: 'x' } };
     await expectStatus(operationId, 400, { ...successfulOptions.get(operationId), ...unknownMember });
   }
   // The store does not respond, first for all requests and then for requests in which only the operation uses it.

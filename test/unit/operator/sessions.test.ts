@@ -6,7 +6,7 @@ import { createSessions, SESSION_LIFETIME_MS, TICKET_LIFETIME_MS } from '../../.
 const KEY = Buffer.alloc(32, 7);
 const NOW = 1_800_000_000_000;
 
-test('a session is valid with both parts on every node until its expiry, and only with the same key', () => {
+test('a session is valid until its expiry on every node that has the same key, and only with both of its parts', () => {
   const { cookie, secret } = createSessions(KEY, false).create(NOW);
   const otherNode = createSessions(KEY, false);
   expect(otherNode.verify(cookie, secret, NOW)).toBe(true);
@@ -26,7 +26,7 @@ test('a cookie of an older version without two parts is never valid', () => {
     expect(createSessions(KEY, false).verify(oldCookie, secret, NOW)).toBe(false);
 });
 
-test('a ticket is valid for 30 s for its path together with its cookie', () => {
+test('a ticket is valid for 30 s, for its path and together with the cookie of its session', () => {
   const sessions = createSessions(KEY, false);
   const [firstSession, secondSession] = [sessions.create(NOW), sessions.create(NOW)];
   const ticket = sessions.createTicket(firstSession.cookie, '/a', NOW);

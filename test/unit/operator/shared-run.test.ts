@@ -26,8 +26,8 @@ test('requests during a run get its result, and a request after it starts a new 
   await expect.poll(() => endRun.length).toBe(1);
   endRun[0]?.();
   expect(await Promise.all([first, second])).toMatchObject([{ value: 1 }, { value: 1 }]);
-  const third = performRoute(sharedRoute, {}, context);
+  const thirdPromise = performRoute(sharedRoute, {}, context);
   await expect.poll(() => endRun.length).toBe(2);
   endRun[1]?.();
-  expect(await third).toMatchObject({ value: 2 });
+  expect(await thirdPromise).toMatchObject({ value: 2 });
 });

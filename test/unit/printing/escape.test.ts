@@ -169,7 +169,7 @@ describe('a password in a setting', () => {
     },
   );
 
-  test('is in no output, for any characters in it', () => {
+  test('is in no output, whichever characters it contains', () => {
     const word = fc.string({ unit: fc.constantFrom(...'aZ09:/?#@%&=+, ![]~'), maxLength: 12 });
     fc.assert(
       fc.property(word, word, fc.constantFrom(...SCHEMES), (prefix, suffix, scheme) => {

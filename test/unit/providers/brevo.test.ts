@@ -24,7 +24,7 @@ describe('the authentication of Brevo', () => {
     expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
   });
 
-  it('a bearer token is accepted beside a user name and a password', () => {
+  it('a bearer token is accepted as well as a user name and a password', () => {
     const secrets = [BASIC_SECRETS[0], 'Bearer 0123456789abcdef'];
     expect(authenticate(secrets, 'Bearer 0123456789abcdef')).toBe('authenticated');
     expect(authenticate(secrets, 'bearer 0123456789abcdef')).toBe('authenticated');

@@ -38,9 +38,12 @@ it('computeDigest returns null for a value that is nested deeper than 64 levels,
   expect(computeDigest(parse(nestJson(1_000_000)))).toBeNull();
 });
 
-it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', '', null])('a table has no row “%s”', (name) => {
-  expect(findRow({ bounce: 'hard' }, name)).toBeUndefined();
-});
+it.each(['constructor', 'toString', '__proto__', 'hasOwnProperty', '', null])(
+  'no row of a table is found under the name “%s”',
+  (name) => {
+    expect(findRow({ bounce: 'hard' }, name)).toBeUndefined();
+  },
+);
 
 it('toMessageId returns only ids of messages', () => {
   const id = '01990000-0000-7000-8000-000000000001';

@@ -61,7 +61,7 @@ describe('the signature of Postal', () => {
     );
   });
 
-  it('the SHA-1 signature is accepted if the other is absent', () => {
+  it('the SHA-1 signature is accepted if the SHA-256 signature is absent', () => {
     expect(authenticate(body, { 'x-postal-signature': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA1', body) })).toBe(
       'authenticated',
     );

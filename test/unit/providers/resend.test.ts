@@ -49,7 +49,7 @@ describe('the signature of Resend', () => {
     expect(authenticate(createRequest(createSignedHeaders(KEY, seconds)), NOW)).toEqual({ kind: 'authenticated' });
   });
 
-  it('is accepted if one signature of the list is right', () => {
+  it('is accepted if one signature of the list is valid', () => {
     const rightHeaders = createSignedHeaders(KEY, seconds);
     const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${rightHeaders['svix-signature']} v2,x`;
     expect(authenticate(createRequest({ ...rightHeaders, 'svix-signature': list }), NOW).kind).toBe('authenticated');

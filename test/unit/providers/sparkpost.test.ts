@@ -120,7 +120,7 @@ describe('the events of SparkPost', () => {
     expect(second.events[1]?.key).toBe(first.events[0]?.key);
   });
 
-  it('the recipient keeps its case', () => {
+  it('the letter case of the recipient is preserved', () => {
     const names = { raw_rcpt_to: 'Recipient@example.com', rcpt_to: 'recipient@example.com' };
     expect(readEvent([createMember('bounce-10.json', names)]).recipient).toBe('Recipient@example.com');
     const event = createMember('bounce-10.json', { ...names, raw_rcpt_to: undefined });

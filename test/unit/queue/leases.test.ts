@@ -34,7 +34,7 @@ test('a message larger than the limit is leased alone', () => {
   expect(budget.getClaimLimits(0)).toEqual({ maxMessages: MIN_LEASE_LIMIT, maxBytes: 16 * MIB });
 });
 
-test('a claim is limited to half of the free memory, since text may need twice its UTF-8 size', () => {
+test('a claim is limited to half of the free memory, because text may need twice its UTF-8 size', () => {
   const budget = createLeaseBudget();
   budget.reserve(20 * MIB);
   expect(budget.getClaimLimits(0)).toEqual({ maxMessages: MIN_LEASE_LIMIT - 1, maxBytes: 6 * MIB });
@@ -132,7 +132,7 @@ test('a long queue has the same order after it is compacted', () => {
 const MODES = Object.keys(MODE_TRANSITIONS) as DispatcherMode[];
 
 /** The transitions that lead from `starting` to each mode. */
-const PATHS: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
+const STEPS_TO_MODE: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>> = {
   starting: [],
   running: ['running'],
   draining: ['running', 'draining'],
@@ -143,7 +143,7 @@ test('the mode follows its table of transitions; every other transition throws a
   const allowedTransitions = MODES.flatMap((from) =>
     MODES.flatMap((to) => {
       const mode = createModeHolder();
-      for (const step of PATHS[from]) mode.enter(step);
+      for (const step of STEPS_TO_MODE[from]) mode.enter(step);
       expect(mode.current).toBe(from);
       if (MODE_TRANSITIONS[from].includes(to)) {
         mode.enter(to);

@@ -69,18 +69,18 @@ describe('a transaction', () => {
     const url = await createDatabase();
     await runStatement(url, 'INSERT INTO t VALUES (1), (2)');
     const pool = createPoolFor(url);
-    const update: Statement = { name: 'test_update', text: 'UPDATE t SET n = n WHERE n = $1' };
+    const updateStatement: Statement = { name: 'test_update', text: 'UPDATE t SET n = n WHERE n = $1' };
     let arrivedCount = 0;
     const bothArrived = Promise.withResolvers<void>();
     let attemptCount = 0;
     const insertInOrder = (firstNumber: number, secondNumber: number, addedNumber: number) =>
       pool.transaction(async (transaction) => {
         attemptCount += 1;
-        await transaction.query(update, [firstNumber]);
+        await transaction.query(updateStatement, [firstNumber]);
         arrivedCount += 1;
         if (arrivedCount === 2) bothArrived.resolve();
         await bothArrived.promise;
-        await transaction.query(update, [secondNumber]);
+        await transaction.query(updateStatement, [secondNumber]);
         await transaction.query(INSERT, [addedNumber]);
       });
     await Promise.all([insertInOrder(1, 2, 3), insertInOrder(2, 1, 4)]);
@@ -194,13 +194,13 @@ describe('the connections', () => {
     const closePromise = pool.close();
     await expect(pool.query(SELECT_ALL, [])).rejects.toThrow('the store is closed');
     await Promise.all([runningTransaction, closePromise]);
-    const poolAfter = createPoolFor(url);
-    expect(await poolAfter.query(SELECT_ALL, [])).toEqual([{ n: 1 }]);
+    const laterPool = createPoolFor(url);
+    expect(await laterPool.query(SELECT_ALL, [])).toEqual([{ n: 1 }]);
     const remainingSessions: Statement = {
       name: 'test_left',
       text: 'SELECT 1 AS one FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()',
     };
-    await expect.poll(() => poolAfter.query(remainingSessions, [])).toEqual([]);
+    await expect.poll(() => laterPool.query(remainingSessions, [])).toEqual([]);
   });
 
   test('a sync waits until the WAL is on disk', async () => {

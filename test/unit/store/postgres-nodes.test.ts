@@ -312,7 +312,7 @@ test('a token bucket grants all nodes together no more tokens than it contains',
   expect([...byAccount.values()]).toEqual([100, 100]);
 });
 
-test('messages with ids of the same time from several nodes are all stored, and are found in order', async () => {
+test('messages from several nodes whose ids contain the same time are all stored, and are found in order', async () => {
   const installation = await startInstallation(NO_LIMITS);
   const baseTime = Date.now() - 60_000;
   const ids = Array.from({ length: 60 }, () => createMessageIdAt(baseTime));

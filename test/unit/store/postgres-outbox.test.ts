@@ -35,7 +35,7 @@ async function connectClient(url: string): Promise<pg.Client> {
 const createWebhook = (store: Store) => store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());
 const fanOut = (store: Store) => store.fanOutEvents(Date.now(), SEED, 100, 0);
 
-test('an event whose transaction commits after later events were moved is moved as well', async () => {
+test('an event is moved to the deliveries even if its transaction commits after later events were moved', async () => {
   const url = await createTemporaryDatabase();
   const store = await openNode(url);
   await store.createAccount('default', NO_LIMITS, Date.now());
@@ -50,7 +50,7 @@ test('an event whose transaction commits after later events were moved is moved 
   expect(await fanOut(store)).toMatchObject({ events: 0 });
 });
 
-test('nodes that move events at the same time move each event once', async () => {
+test('several nodes that move events to the deliveries at the same time move each event once', async () => {
   const url = await createTemporaryDatabase();
   const nodes = await Promise.all([openNode(url), openNode(url), openNode(url)]);
   const [store] = nodes;

@@ -7,12 +7,12 @@ const MINUTE_MS = 60_000;
 const createSegment = (
   number: number,
   first: number,
-  past: number,
+  endNumber: number,
   overrides: Partial<StoredSegment> = {},
 ): StoredSegment => ({
   number,
   first,
-  end: past,
+  end: endNumber,
   messageCount: 2_048,
   builtAt: 0,
   isVerified: true,

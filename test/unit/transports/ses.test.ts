@@ -46,15 +46,15 @@ describe('a message', () => {
     ]);
   });
 
-  test('the configuration set of the account takes precedence over the one of the transport', async () => {
+  test('the configuration set of the account takes precedence over that of the transport', async () => {
     const { fake, transport } = await startFixture({ configurationSet: 'transactional' });
     await transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
     const otherFixture = await startFixture();
     await otherFixture.transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
-    const sets = [...fake.receivedMessages, ...otherFixture.fake.receivedMessages].map(
+    const configurationSets = [...fake.receivedMessages, ...otherFixture.fake.receivedMessages].map(
       (message) => message.configurationSet,
     );
-    expect(sets).toEqual(['account-set', 'account-set']);
+    expect(configurationSets).toEqual(['account-set', 'account-set']);
   });
 
   test.each([

@@ -85,7 +85,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await openStore();
     const attempts: { readonly url: string; readonly signatures: number }[] = [];
     const stop = startLoad(store, (url, signatures) => attempts.push({ url, signatures }));
-    const create = async (url: string) => {
+    const createTestEndpoint = async (url: string) => {
       const endpoint = { url, account: null, name: null, events: ['message.accepted'], sealed: 'unused' } as const;
       const createResult = await store.createWebhook(endpoint, Date.now());
       if (createResult.kind !== 'done') throw new Error(createResult.kind);
@@ -96,9 +96,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect.poll(() => countOf(url), { interval: 1, timeout: 20_000 }).toBeGreaterThan(20);
     try {
       // An endpoint that stays unchanged shows that attempts continue.
-      await create(UNCHANGED_URL);
+      await createTestEndpoint(UNCHANGED_URL);
       for (let round = 0; round < ROUND_COUNT; round += 1) {
-        const id = await create(OLD_URL);
+        const id = await createTestEndpoint(OLD_URL);
         attempts.length = 0;
         await waitForAttempts(OLD_URL);
         const isDone = async (result: Promise<{ readonly ok: boolean }>) => {
@@ -178,11 +178,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
           const lease = deliveries.filter((delivery) => delivery.webhookId === webhookId);
           await store.releaseDeliveryLeases(lease, now);
         }
-        const tick = async () => {
+        const advanceAndCheck = async () => {
           await clock.advance(50);
           return isReturned;
         };
-        await expect.poll(tick, { interval: 5, timeout: 10_000 }).toBe(true);
+        await expect.poll(advanceAndCheck, { interval: 5, timeout: 10_000 }).toBe(true);
         expect(await operationPromise).toBe(true);
         // The lease of the second endpoint is not released, so its operation waits until no attempt may begin.
         if (webhookId !== ids[0]) expect(clock.now() - startedAt).toBeGreaterThanOrEqual(MAX_START_DELAY_MS);

@@ -12,7 +12,7 @@ function createRig() {
     () => now,
     () => load.utilization,
   );
-  /** Returns the pause after a time under the load. */
+  /** Applies the load for `ms` and returns the pause at the end. */
   const runFor = (ms: number) => {
     for (const end = now + ms; now < end; ) {
       now += SAMPLE_MS;
@@ -33,7 +33,7 @@ it('a saturated node that handles messages pauses its webhooks, and the end of t
   expect(runFor(1_000)).toBe(0);
 });
 
-it('a node that only sends webhooks, and a node with free time, do not pause', () => {
+it('a node that handles no messages, and a node with free processor time, do not pause their webhooks', () => {
   const { load, runFor } = createRig();
   load.messagesPerSecond = 0;
   expect(runFor(1_000)).toBe(0);

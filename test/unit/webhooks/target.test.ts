@@ -144,7 +144,7 @@ describe('an address of a lookup', () => {
 });
 
 describe('the resolution of a target', () => {
-  const resolve = (lookup: AddressLookup, targets: 'public' | 'any' = 'public', text = 'https://app.test/') => {
+  const resolveUrl = (lookup: AddressLookup, targets: 'public' | 'any' = 'public', text = 'https://app.test/') => {
     const url = parseTargetUrl(text, targets);
     if (!url.ok) throw new Error(url.fault);
     const lookUp = vi.fn(async () => lookup);
@@ -152,27 +152,27 @@ describe('the resolution of a target', () => {
   };
 
   it('looks up the name once and returns every address', async () => {
-    const { result, lookUp } = await resolve({ kind: 'found', values: ['8.8.8.8', '2606:4700::1111'] });
+    const { result, lookUp } = await resolveUrl({ kind: 'found', values: ['8.8.8.8', '2606:4700::1111'] });
     expect(result).toEqual({ ok: true, value: ['8.8.8.8', '2606:4700::1111'] });
     expect(lookUp.mock.calls).toEqual([['app.test']]);
   });
 
   it('is refused if one of the addresses is not public', async () => {
-    for (const bad of ['127.0.0.1', '::ffff:10.0.0.1', 'fd00::1', '64:ff9b::7f00:1']) {
-      const { result } = await resolve({ kind: 'found', values: ['8.8.8.8', bad] });
+    for (const privateAddress of ['127.0.0.1', '::ffff:10.0.0.1', 'fd00::1', '64:ff9b::7f00:1']) {
+      const { result } = await resolveUrl({ kind: 'found', values: ['8.8.8.8', privateAddress] });
       expect(result).toMatchObject({ ok: false, code: 'address-not-public' });
-      expect((await resolve({ kind: 'found', values: [bad] }, 'any')).result.ok).toBe(true);
+      expect((await resolveUrl({ kind: 'found', values: [privateAddress] }, 'any')).result.ok).toBe(true);
     }
   });
 
   it('distinguishes a name without an address from a failed lookup', async () => {
-    expect((await resolve({ kind: 'none' })).result).toMatchObject({ ok: false, code: 'name-not-found' });
-    const failedResult = await resolve({ kind: 'failed', reason: 'timeout' });
+    expect((await resolveUrl({ kind: 'none' })).result).toMatchObject({ ok: false, code: 'name-not-found' });
+    const failedResult = await resolveUrl({ kind: 'failed', reason: 'timeout' });
     expect(failedResult.result).toMatchObject({ ok: false, code: 'dns-failed' });
   });
 
   it('of an address in the URL needs no lookup', async () => {
-    const { result, lookUp } = await resolve({ kind: 'none' }, 'public', 'https://[2606:4700::1111]/');
+    const { result, lookUp } = await resolveUrl({ kind: 'none' }, 'public', 'https://[2606:4700::1111]/');
     expect(result).toEqual({ ok: true, value: ['2606:4700::1111'] });
     expect(lookUp).not.toHaveBeenCalled();
   });

@@ -68,20 +68,20 @@ function createRig(
   } = {},
 ) {
   const clock = createVirtualClock(START);
-  const due: (LeasedDelivery & { readonly dueAt?: number })[] = [];
+  const dueDeliveries: (LeasedDelivery & { readonly dueAt?: number })[] = [];
   const claims: DeliveryClaimLimits[] = [];
   const requests: WebhookRequest[] = [];
   const settlements: DeliverySettlement[] = [];
   const events: ServiceEvent[] = [];
   const releasedIds: string[] = [];
   const recoveries: DeliveryRecovery[] = [];
-  const orphans: LeasedDelivery[] = [];
+  const unreceivedDeliveries: LeasedDelivery[] = [];
   let fanOutCount = 0;
   let nextId = 1;
-  const add = (webhookId: number, members: Partial<LeasedDelivery> & { readonly dueAt?: number } = {}) => {
+  const addDelivery = (webhookId: number, members: Partial<LeasedDelivery> & { readonly dueAt?: number } = {}) => {
     const id = `0190000${String(nextId++).padStart(4, '0')}`;
     const lease = { owner: 'node', lease: 1, attempt: 1 };
-    due.push({
+    dueDeliveries.push({
       id,
       webhookId,
       ...lease,
@@ -99,19 +99,19 @@ function createRig(
     const freeSlots = new Map(limits.freeSlots.map(({ webhookId, count }) => [webhookId, count]));
     const getFree = (webhookId: number) => freeSlots.get(webhookId) ?? limits.defaultFreeSlots;
     const deliveries: LeasedDelivery[] = [];
-    const ids = [...new Set(due.map(({ webhookId }) => webhookId))].sort((a, b) => a - b);
+    const ids = [...new Set(dueDeliveries.map(({ webhookId }) => webhookId))].sort((a, b) => a - b);
     const examinedIds = ids.filter((id) => id > limits.after).slice(0, options.maxExamined ?? 1_000);
     for (const id of examinedIds) {
-      for (const delivery of due.filter(({ webhookId }) => webhookId === id)) {
+      for (const delivery of dueDeliveries.filter(({ webhookId }) => webhookId === id)) {
         if (getFree(id) <= 0 || (delivery.dueAt ?? 0) > clock.now()) break;
         if (deliveries.length >= limits.maxDeliveries) return { deliveries, next: deliveries.at(-1)?.webhookId ?? 0 };
         freeSlots.set(id, getFree(id) - 1);
         deliveries.push(delivery);
-        due.splice(due.indexOf(delivery), 1);
+        dueDeliveries.splice(dueDeliveries.indexOf(delivery), 1);
       }
     }
-    const last = examinedIds.length < (options.maxExamined ?? 1_000) ? undefined : examinedIds.at(-1);
-    return { deliveries, next: last ?? null };
+    const lastExaminedId = examinedIds.length < (options.maxExamined ?? 1_000) ? undefined : examinedIds.at(-1);
+    return { deliveries, next: lastExaminedId ?? null };
   };
   const start = (): WebhookWorker =>
     startWebhookWorker({
@@ -128,12 +128,12 @@ function createRig(
         async claimDeliveries(limits) {
           const claimResult = await claimDeliveries(limits);
           if (options.losesResponse?.() !== true) return claimResult;
-          orphans.push(...claimResult.deliveries);
+          unreceivedDeliveries.push(...claimResult.deliveries);
           throw new Error('the connection was lost');
         },
         async recoverDeliveries(recovery) {
           recoveries.push(recovery);
-          return due.push(...orphans.splice(0));
+          return dueDeliveries.push(...unreceivedDeliveries.splice(0));
         },
         async releaseDeliveryLeases(leases) {
           releasedIds.push(...leases.map(({ id }) => id));
@@ -158,14 +158,14 @@ function createRig(
     await clock.advance(1);
     await whenDrained;
   };
-  const state = { requests, settlements, events, released: releasedIds, recoveries, due, claims };
-  return { clock, add, start, stop, ...state, fanOutCount: () => fanOutCount };
+  const state = { requests, settlements, events, released: releasedIds, recoveries, due: dueDeliveries, claims };
+  return { clock, addDelivery, start, stop, ...state, fanOutCount: () => fanOutCount };
 }
 
 describe('the worker', () => {
   it('sends the payload with the id of the delivery, and standardwebhooks verifies it', async () => {
     const rig = createRig();
-    const id = rig.add(1, { sealed: [createSigningSecret(randomBytes), SECRET] });
+    const id = rig.addDelivery(1, { sealed: [createSigningSecret(randomBytes), SECRET] });
     const worker = rig.start();
     await rig.clock.advance(0);
     const [request] = rig.requests;
@@ -194,9 +194,9 @@ describe('the worker', () => {
       attempt: async ({ url }) =>
         respondWith(url.endsWith('/busy') ? 503 : 500, url.endsWith('/busy') ? 600_000 : null),
     });
-    rig.add(1);
-    rig.add(2, { url: 'https://2.test/busy' });
-    rig.add(3, { attempt: 10 });
+    rig.addDelivery(1);
+    rig.addDelivery(2, { url: 'https://2.test/busy' });
+    rig.addDelivery(3, { attempt: 10 });
     const worker = rig.start();
     await rig.clock.advance(0);
     expect(rig.settlements.map(({ webhookId, result }) => ({ webhookId, result }))).toEqual([
@@ -217,7 +217,7 @@ describe('the worker', () => {
       attempt: async () => respondWith(410),
       settle: async () => ({ kind: 'settled', disabled: 'gone' }),
     });
-    rig.add(7);
+    rig.addDelivery(7);
     const worker = rig.start();
     await rig.clock.advance(0);
     expect(rig.settlements).toMatchObject([{ isGone: true, isInstallationFault: false }]);
@@ -227,7 +227,7 @@ describe('the worker', () => {
 
   it('sends a test once', async () => {
     const rig = createRig({ attempt: async () => respondWith(500) });
-    rig.add(1, { event: TEST_EVENT });
+    rig.addDelivery(1, { event: TEST_EVENT });
     const worker = rig.start();
     await rig.clock.advance(0);
     expect(rig.settlements).toMatchObject([{ result: { kind: 'failed' } }]);
@@ -236,7 +236,7 @@ describe('the worker', () => {
 
   it('starts at most 16 attempts per pause while the node is saturated, and sends every delivery', async () => {
     const rig = createRig({ pauseMs: 40 });
-    for (let index = 0; index < 100; index += 1) rig.add(1 + (index % 50));
+    for (let index = 0; index < 100; index += 1) rig.addDelivery(1 + (index % 50));
     const worker = rig.start();
     await rig.clock.advance(39);
     expect(rig.requests).toHaveLength(16);
@@ -253,7 +253,7 @@ describe('the worker', () => {
         throw new Error('sealed with another secret');
       },
     });
-    rig.add(1);
+    rig.addDelivery(1);
     const worker = rig.start();
     await rig.clock.advance(0);
     expect(rig.requests).toEqual([]);
@@ -274,8 +274,8 @@ describe('the worker', () => {
       },
     });
     const unbuildableEvent: RecordedWebhookEvent = { ...TEST_EVENT, type: 'domain.failing', data: { count: 1n } };
-    rig.add(1, { event: unbuildableEvent });
-    rig.add(2);
+    rig.addDelivery(1, { event: unbuildableEvent });
+    rig.addDelivery(2);
     const worker = rig.start();
     await rig.clock.advance(0);
     const retry = { kind: 'retry' };
@@ -303,7 +303,7 @@ describe('the worker', () => {
         return createSigningKey(sealed);
       },
     });
-    rig.add(1, { sealed: [SECRET, 'lost'] });
+    rig.addDelivery(1, { sealed: [SECRET, 'lost'] });
     const worker = rig.start();
     await rig.clock.advance(0);
     expect(rig.requests[0]?.headers['webhook-signature']?.split(' ')).toHaveLength(1);
@@ -319,13 +319,13 @@ describe('the worker', () => {
           ? new Promise<WebhookAttemptResult>(() => undefined)
           : Promise.resolve(respondWith(200)),
     });
-    for (let count = 0; count < 1_000; count += 1) rig.add(1);
+    for (let count = 0; count < 1_000; count += 1) rig.addDelivery(1);
     const worker = rig.start();
     await rig.clock.advanceUntil(() => rig.settlements.length > 100, 1_000);
     isStalled = true;
     await rig.clock.advance(1_000);
     expect(worker.inProgressCount).toBe(16);
-    for (let count = 0; count < 100; count += 1) rig.add(2);
+    for (let count = 0; count < 100; count += 1) rig.addDelivery(2);
     rig.settlements.length = 0;
     await rig.clock.advanceUntil(() => rig.settlements.length === 100, 2_000);
     expect(rig.settlements.every(({ webhookId }) => webhookId === 2)).toBe(true);
@@ -342,11 +342,11 @@ describe('the worker', () => {
           : new Promise<WebhookAttemptResult>((resolve) => stalledResponses.push(resolve)),
     });
     for (let webhookId = 1; webhookId <= 300; webhookId += 1)
-      for (let count = 0; count < 20; count += 1) rig.add(webhookId);
+      for (let count = 0; count < 20; count += 1) rig.addDelivery(webhookId);
     const worker = rig.start();
     await rig.clock.advance(2_000);
     const deliverAll = async () => {
-      for (let count = 0; count < 50; count += 1) rig.add(1_000);
+      for (let count = 0; count < 50; count += 1) rig.addDelivery(1_000);
       rig.settlements.length = 0;
       await rig.clock.advanceUntil(() => rig.settlements.length === 50, 2_000);
       expect(rig.settlements.every(({ webhookId }) => webhookId === 1_000)).toBe(true);
@@ -367,7 +367,7 @@ describe('the worker', () => {
       failingWebhooks: [1],
       attempt: () => new Promise((resolve) => pendingResponses.push(resolve)),
     });
-    for (let count = 0; count < 60; count += 1) rig.add(1);
+    for (let count = 0; count < 60; count += 1) rig.addDelivery(1);
     const worker = rig.start();
     const respondToAll = async (status: number) => {
       const responses = pendingResponses;
@@ -389,7 +389,7 @@ describe('the worker', () => {
 
   it('makes at most about one attempt per second to an endpoint that refuses its backlog at once', async () => {
     const rig = createRig({ attempt: async () => respondWith(null) });
-    for (let count = 0; count < 10_000; count += 1) rig.add(1);
+    for (let count = 0; count < 10_000; count += 1) rig.addDelivery(1);
     const worker = rig.start();
     await rig.clock.advance(60_000);
     rig.settlements.length = 0;
@@ -407,8 +407,8 @@ describe('the worker', () => {
 
   it('examines every endpoint once in a pass and then pauses, so that endpoints without a due delivery use a small part of the time', async () => {
     const rig = createRig({ eventsPerRun: 1, maxExamined: 10, getClaimMs: () => 1 });
-    for (let webhookId = 1; webhookId <= 100; webhookId += 1) rig.add(webhookId, { dueAt: START + 3_600_000 });
-    rig.add(101);
+    for (let webhookId = 1; webhookId <= 100; webhookId += 1) rig.addDelivery(webhookId, { dueAt: START + 3_600_000 });
+    rig.addDelivery(101);
     const worker = rig.start();
     await rig.clock.advanceUntil(() => rig.settlements.length === 1, 1_000);
     const fanOutsBefore = rig.fanOutCount();
@@ -426,11 +426,11 @@ describe('the worker', () => {
   it('makes no attempt if the claim took more than two seconds, and releases the leases', async () => {
     const claimDurations = [MAX_START_DELAY_MS + 1];
     const rig = createRig({ getClaimMs: () => claimDurations.shift() ?? 0 });
-    const id = rig.add(1);
+    const id = rig.addDelivery(1);
     const worker = rig.start();
     await rig.clock.advance(MAX_START_DELAY_MS + 100);
     expect([rig.requests.length, rig.released, worker.inProgressCount]).toEqual([0, [id], 0]);
-    rig.add(1);
+    rig.addDelivery(1);
     await rig.clock.advance(1_000);
     expect(rig.settlements).toHaveLength(1);
     await rig.stop(worker);
@@ -443,10 +443,10 @@ describe('the worker', () => {
       losesResponse: () => responseLosses.shift() ?? false,
       attempt: async ({ url }) => (url === 'https://1.test/' ? unansweredAttempt.promise : respondWith(200)),
     });
-    const runningId = rig.add(1);
+    const runningId = rig.addDelivery(1);
     const worker = rig.start();
     await rig.clock.advance(10);
-    rig.add(2);
+    rig.addDelivery(2);
     await rig.clock.advance(3_000);
     expect(rig.settlements.map(({ webhookId }) => webhookId)).toEqual([2]);
     // The lease of the running attempt stays unchanged.
@@ -461,8 +461,8 @@ describe('the worker', () => {
 
   it('records one failed attempt of an event whose message is no longer stored, and sends the other deliveries', async () => {
     const rig = createRig();
-    const missingId = rig.add(1, { event: { kind: 'missing', type: 'message.bounced' } });
-    rig.add(1);
+    const missingId = rig.addDelivery(1, { event: { kind: 'missing', type: 'message.bounced' } });
+    rig.addDelivery(1);
     const worker = rig.start();
     await rig.clock.advance(100);
     expect(rig.requests).toHaveLength(1);
@@ -483,7 +483,7 @@ describe('the worker', () => {
         return { kind: 'settled', disabled: null };
       },
     });
-    rig.add(1);
+    rig.addDelivery(1);
     const worker = rig.start();
     await rig.clock.advance(0);
     expect([rig.settlements.length, worker.inProgressCount]).toEqual([0, 1]);
@@ -496,11 +496,11 @@ describe('the worker', () => {
     const rig = createRig();
     const worker = rig.start();
     await rig.clock.advance(0);
-    rig.add(1);
+    rig.addDelivery(1);
     worker.wake();
     await rig.clock.advance(200);
     expect(rig.settlements).toHaveLength(1);
-    rig.add(1);
+    rig.addDelivery(1);
     await rig.clock.advance(1_000);
     expect(rig.settlements).toHaveLength(2);
     await rig.stop(worker);
@@ -520,14 +520,14 @@ describe('the worker', () => {
   it('waits for running attempts at shutdown up to a time limit, and then releases the remaining leases', async () => {
     const responses: ((result: WebhookAttemptResult) => void)[] = [];
     const rig = createRig({ attempt: () => new Promise((resolve) => responses.push(resolve)) });
-    const [, second] = [rig.add(1), rig.add(2)];
+    const [, second] = [rig.addDelivery(1), rig.addDelivery(2)];
     const worker = rig.start();
     await rig.clock.advance(0);
     let isDrained = false;
     const whenDrained = worker.drain(5_000).then(() => {
       isDrained = true;
     });
-    rig.add(3);
+    rig.addDelivery(3);
     responses[0]?.(respondWith(200));
     await rig.clock.advance(4_000);
     expect([isDrained, rig.settlements.length]).toEqual([false, 1]);

@@ -155,7 +155,7 @@ describe('a request with changed bytes', () => {
       });
       const originalBody = createEventBody(row, row.samples.hardBounce, { id: ID, recipient: RECIPIENT });
       const signedRequest = sender.createRequest(originalBody, receiver.publicUrl);
-      const create = (apply: Change): EventRequest =>
+      const createChangedRequest = (apply: Change): EventRequest =>
         name === 'mailgun'
           ? { headers: signedRequest.headers, body: apply(signedRequest.body) }
           : sender.createRequest(apply(originalBody), receiver.publicUrl);
@@ -163,7 +163,9 @@ describe('a request with changed bytes', () => {
         fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 2 }), contentType, async (changes, type) => {
           const refusals = receiver.listRefusals().length;
           reports.length = 0;
-          const { headers, body } = create((bytes) => changes.reduce((changed, apply) => apply(changed), bytes));
+          const { headers, body } = createChangedRequest((bytes) =>
+            changes.reduce((changed, apply) => apply(changed), bytes),
+          );
           const response = await fetch(receiver.url, {
             method: 'POST',
             headers: { ...headers, ...(type === null ? {} : { 'content-type': type }) },

@@ -77,7 +77,7 @@ test('at most the given number of parts is recorded at the same time, in their o
   ]);
 });
 
-test('a part that fails is recorded report by report, and only the failed reports are failures', async () => {
+test('if a part cannot be recorded, its reports are recorded one by one, and only reports that fail again are failures', async () => {
   const events: ServiceEvent[] = [];
   const fullDiskError = new StoreError('the disk is full');
   let pendingReportCount = 0;

@@ -74,7 +74,7 @@ test('no sample reply about policy, reputation, content, size or the sender’s 
   }
 });
 
-test('every sample reply that suppresses during delivery means a missing mailbox in a report', () => {
+test('every sample reply that suppresses the recipient during delivery means a missing mailbox if a report contains it', () => {
   for (const { result: expected, samples } of RULES) {
     if (expected.kind !== 'permanent' || !expected.suppress) continue;
     for (const sample of samples) {
