@@ -31,7 +31,6 @@ export interface ProviderEventsParts {
   readonly now: number;
 }
 
-const MANUAL = 'docs/providers.md';
 /** The suffix of the reasons that `formatUnmatchedReason` returns. */
 const UNMATCHED_SUFFIX = formatUnmatchedReason('');
 
@@ -98,17 +97,17 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
     return createWarning(
       check,
       detail,
-      `send a message through the account of ${title} whose events arrive here (${MANUAL}); the received events may be those of another program that uses this account`,
+      `send a message through the account of ${title} whose events arrive here (${getManualPage(provider)}); the received events may be those of another program that uses this account`,
     );
   if (lastEventAt === null)
     return createWarning(
       check,
       detail,
       name === 'ses'
-        ? `subscribe the topic of ${title} (${MANUAL}), and send a message`
-        : `register ${endpoint} at ${title} (${MANUAL}), and send a message`,
+        ? `subscribe the topic of ${title} (${getManualPage(provider)}), and send a message`
+        : `register ${endpoint} at ${title} (${getManualPage(provider)}), and send a message`,
     );
-  return createOkFinding(check, name === 'ses' ? detail : `${detail}; the registered URL is ${endpoint}`);
+  return createOkFinding(check, name === 'ses' ? detail : `${detail}; the URL to register is ${endpoint}`);
 }
 
 /** Returns the path of the requests with the events of a provider. */
@@ -116,8 +115,13 @@ export function getEventsPath({ name }: Pick<Provider, 'name'>): string {
   return name === 'ses' ? '/ses' : `/events/${name}`;
 }
 
+/** Returns the page of the manual that shows how to set up the events of a provider. */
+function getManualPage({ name }: Pick<Provider, 'name'>): string {
+  return `docs/providers/${name}.md`;
+}
+
 function createSetupRemedy(provider: Pick<Provider, 'name'>): string {
-  return `set ${getSetupSettings(provider)} (${MANUAL})`;
+  return `set ${getSetupSettings(provider)} (${getManualPage(provider)})`;
 }
 
 /** Returns the names of the settings that set up the events of a provider. */

@@ -14,6 +14,15 @@ export interface DomainCheckParts {
   readonly checkKey: (selector: string, sealed: string) => string | null;
 }
 
+/** Returns the finding of an installation that accepts only authenticated senders and has no sending domain. */
+export function createMissingDomainFinding(): Finding {
+  return createWarning(
+    'domain',
+    'there is no sending domain: messages of every sender are refused',
+    'run `postrider domain add ACCOUNT DOMAIN`, and publish the records that it prints',
+  );
+}
+
 export async function checkSendingDomain({
   domain,
   requiresAuthentication,

@@ -67,7 +67,7 @@ function describeDkim({ name, subdomains }: Domain, records: readonly CheckedRec
   if (record === undefined) return { ...base, state: 'fail', found: 'no active RSA key' };
   switch (record.found) {
     case 'unknown':
-      return { ...base, state: 'unknown', found: 'the record has not been looked up' };
+      return { ...base, state: 'unknown', found: 'no lookup of the record has succeeded' };
     case 'missing':
       return { ...base, state: 'fail', found: 'the record is missing' };
     case 'wrong':
@@ -117,7 +117,7 @@ function describeSpf(
     return { method: 'spf', state: 'unknown', found: `envelope sender ${sender}; its record is not checked`, expected };
   switch (record.found) {
     case 'unknown':
-      return { method: 'spf', state: 'unknown', found: 'the record has not been looked up', expected };
+      return { method: 'spf', state: 'unknown', found: 'no lookup of the record has succeeded', expected };
     case 'missing':
       return { method: 'spf', state: 'fail', found: `no SPF record at ${sender}`, expected };
     case 'wrong':
@@ -143,7 +143,7 @@ function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignme
   switch (record?.found) {
     case undefined:
     case 'unknown':
-      return { ...base, state: 'unknown', found: 'the record has not been looked up' };
+      return { ...base, state: 'unknown', found: 'no lookup of the record has succeeded' };
     case 'missing':
       return { ...base, state: 'fail', found: 'no policy' };
     case 'wrong':

@@ -133,7 +133,7 @@ function planLoopTests({
     case 'ses': {
       const remedy =
         feedbackHttpListen === null && sesQueue === null
-          ? 'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers.md)'
+          ? 'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers/ses.md)'
           : 'check that the identity or configuration set publishes bounces and complaints to the topic, and that a service runs with the role feedback';
       return [
         { check: 'loop bounce', to: 'bounce@simulator.amazonses.com', expectedState: 'bounced', remedy },

@@ -20,7 +20,7 @@ import { checkMessageSize } from '../doctor/message-size.ts';
 import { checkNotifications, type NotificationFacts } from '../doctor/notifications.ts';
 import { sumRefusedReports } from '../doctor/provider-events.ts';
 import { checkReturnPath, createUnusedReturnPathFinding } from '../doctor/return-path.ts';
-import { checkSendingDomain } from '../doctor/sending-domain.ts';
+import { checkSendingDomain, createMissingDomainFinding } from '../doctor/sending-domain.ts';
 import { checkSuppressionLists } from '../doctor/suppression-lists.ts';
 import { checkTransport } from '../doctor/transport.ts';
 import { createResolver, type Resolver } from '../domains/dns.ts';
@@ -286,6 +286,9 @@ function createOtherChecks(
     ),
     ...(relayProvider?.name === 'ses' && storeFacts?.openResult.kind === 'ok'
       ? [defineCheck('suppression lists', 'warning', () => compareSuppressionLists(context))]
+      : []),
+    ...(storeFacts?.openResult.kind === 'ok' && storeFacts.domains.length === 0 && requiresAuthenticatedSender(settings)
+      ? [defineCheck('domain', 'warning', async () => [createMissingDomainFinding()])]
       : []),
     ...(storeFacts?.domains ?? []).map((domain) =>
       defineCheck(`domain ${domain.name}`, 'warning', () =>

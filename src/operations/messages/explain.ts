@@ -263,7 +263,7 @@ function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
       title === null
         ? `A feedback report arrived at ${formatTime(at)} by ${source}`
         : `An event of ${title} arrived at ${formatTime(at)}`;
-    return [`${report} ${describeReportEffect(verb, failure)}: ${detail ?? 'no reason given'}.`];
+    return [`${report} ${describeReportEffect(verb, failure)}: ${toSentence(detail ?? 'no reason given')}`];
   });
 }
 

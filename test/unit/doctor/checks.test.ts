@@ -376,7 +376,7 @@ describe('provider events', () => {
       check: 'events postmark',
       result: 'ok',
       detail:
-        'the last event of Postmark was recorded 1 min ago; 3 requests were refused since the start of the nodes (unauthenticated 3); the registered URL is https://events.example.com/events/postmark',
+        'the last event of Postmark was recorded 1 min ago; 3 requests were refused since the start of the nodes (unauthenticated 3); the URL to register is https://events.example.com/events/postmark',
       remedy: null,
     });
     const unknownPath = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];

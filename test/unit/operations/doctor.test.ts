@@ -36,6 +36,22 @@ describe('doctor', () => {
     expect(existsSync(join(rig.folder, 'secret'))).toBe(false);
   });
 
+  test('a missing sending domain is a finding if the sender of a message must be authenticated', async () => {
+    const relay = await startSmtpServer();
+    onTestFinished(() => relay.close());
+    const settings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}` };
+    const findDomainFinding = async (changes: Readonly<Record<string, string>>) => {
+      const rig = await createOperationRig({ ...settings, ...changes });
+      return (await rig.performSuccessfully(runDoctor, {})).find(({ check }) => check === 'domain');
+    };
+    expect(await findDomainFinding({})).toMatchObject({
+      result: 'warning',
+      detail: 'there is no sending domain: messages of every sender are refused',
+      remedy: expect.stringContaining('postrider domain add'),
+    });
+    expect(await findDomainFinding({ POSTRIDER_SENDERS: 'any' })).toBeUndefined();
+  });
+
   test('a store that does not open and a relay that does not answer are findings', async () => {
     const relay = await startSmtpServer();
     await relay.close();
