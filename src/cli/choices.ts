@@ -1,4 +1,4 @@
-/** Declares the values that an option or an argument accepts, for shell completion. The operation checks the value. */
+/** Declares, for shell completion, which values an option or an argument accepts. The operation checks the value. */
 import type { Argument, Option } from 'commander';
 
 const CHOICES = new WeakMap<Option | Argument, readonly string[]>();

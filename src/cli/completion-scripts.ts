@@ -42,7 +42,7 @@ function createCasePattern(keys: readonly string[]): string {
 
 /**
  * Returns the loop body that bash and zsh share. The loop body reads one word before the cursor. It sets `command` to
- * the path of the command that the words up to this word name. It sets `flag` to the flag whose value is the next word,
+ * the path of the command that the words read so far select. It sets `flag` to the flag whose value is the next word,
  * or to the empty string.
  */
 function createWordLoopBody(nodes: readonly CommandNode[]): string {

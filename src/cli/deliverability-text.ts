@@ -20,7 +20,7 @@ const JUDGEMENT_STYLES: Readonly<Record<Deliverability['changes'][number]['judge
 /** Returns the rows, the total, both periods, and one line for each change. */
 export function formatDeliverability(deliverability: Deliverability): string {
   const { by, range, rows, other, total, changes, from, until, previousFrom } = deliverability;
-  // Without a confirmed delivery, the times of confirmations would be empty columns.
+  // If no delivery is confirmed, the columns with the times of confirmations would be empty.
   const withConfirmations = total.confirmed > 0;
   const headings = [
     ...[HEADINGS[by], 'ACCEPTED', 'BEFORE', 'DELIVERED'],

@@ -1,6 +1,6 @@
 /**
- * Reads the value of a flag from a file, for private keys: every user of the machine can see a command line (`ps`). Fails with a
- * CommandFailure of one line, which contains no part of the file.
+ * Reads the value of a flag from a file. Private keys are read from files because every user of the machine can see a
+ * command line (`ps`). Fails with a CommandFailure of one line, which contains no part of the file.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';

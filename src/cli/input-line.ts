@@ -1,6 +1,7 @@
 /**
- * Reads one line of standard input, for secrets: every user of the machine can see a command line (`ps`). The function
- * rejects with a CommandFailure if there is no line, or if the line is longer than `MAX_LINE_BYTES`.
+ * Reads one line of standard input. Secrets are read from standard input because every user of the machine can see a
+ * command line (`ps`). The function rejects with a CommandFailure if there is no line, or if the line is longer than
+ * `MAX_LINE_BYTES`.
  */
 import { CommandFailure } from './failure.ts';
 

@@ -11,8 +11,8 @@ import { CommandFailure } from './failure.ts';
 
 /** Runs one command and sets the exit code of this process. `args` are the arguments after the name of the program. */
 export async function main(args: readonly string[]): Promise<void> {
-  // `postrider message list | head -1` closes the pipe early, which is not an error. The first use of the stream also
-  // makes a pipe non-blocking. The log of `serve` relies on this (observability/log.ts).
+  // `postrider message list | head -1` closes the pipe early, which is not an error. The first use of `process.stdout`
+  // also makes a pipe non-blocking. The log of `serve` requires this (observability/log.ts).
   process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
   const reportFailure = (error: unknown): void => {
     process.exitCode = error instanceof CommandFailure ? error.exitCode : 1;

@@ -102,8 +102,8 @@ function addChangeCommand(group: Command, context: Context): void {
 }
 
 /**
- * Adds `message source`. Without `--json`, the command writes the source without change, so that a redirected output is
- * a valid file.
+ * Adds `message source`. Without `--json`, the command writes the source without change, so that the output, redirected
+ * to a file, is a valid message file.
  */
 function addSourceCommand(group: Command, context: Context): void {
   const command = group

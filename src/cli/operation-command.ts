@@ -40,7 +40,7 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   readonly fileMembers?: readonly (keyof Static<I> & string)[];
   /** The help of the command. The default is the summary of the operation. */
   readonly help?: string;
-  /** The input member of each argument that has another name than its member: `{ text: 'search' }`. */
+  /** The input member of each argument whose name differs from the name of the member: `{ text: 'search' }`. */
   readonly argumentMembers?: { readonly [argument: string]: keyof Static<I> & string };
   /**
    * The commander flags of members, if they differ from `--name <name>`: `{ ed25519: '--no-ed25519' }`. A boolean flag

@@ -36,8 +36,8 @@ export function addOverviewCommand(program: Command, context: Context): void {
   command.option('--json', 'print JSON');
   declareOperations(command, [showOverview, showDeliverability]);
   command.action(({ json, ...flags }: Flags) => {
-    const run = flags.by === undefined ? showOverviewFigures : showDeliverabilityFigures;
-    return run(context, flags, json === true);
+    const showFigures = flags.by === undefined ? showOverviewFigures : showDeliverabilityFigures;
+    return showFigures(context, flags, json === true);
   });
 }
 
@@ -47,7 +47,7 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
   by: 'shows messages by `provider` (the mailbox provider of the recipient), `recipient-domain`, `account` or `sending-domain`, compared with the previous period',
   account: `${WITH_BY_PREFIX}only messages of this account`,
   sendingDomain: 'with --by provider: only messages from this sending domain',
-  key: `${WITH_BY_PREFIX}the key of the row whose figures over time \`--json\` prints`,
+  key: `${WITH_BY_PREFIX}the key of a row; \`--json\` also prints the figures of this row over time`,
   limit: `${WITH_BY_PREFIX}the number of rows, 1 to 200; the default is 50`,
 };
 

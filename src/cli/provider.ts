@@ -1,4 +1,4 @@
-/** `postrider provider list`: shows the relay in use, and the state of the events of each provider in use. */
+/** `postrider provider list`: shows the relay in use, and for each provider in use the state of its events. */
 import type { Command } from 'commander';
 import type { ProviderEntry } from '../operations/providers/schemas.ts';
 import { listProviders } from '../operations/providers.ts';

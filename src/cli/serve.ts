@@ -57,7 +57,7 @@ export function addServeCommand(program: Command, context: Context): void {
     const { startService } = await import('../main.ts');
     // The handlers are registered before the start, so that a signal during the start does not kill the process.
     const stopSignal = waitForStopSignal(context);
-    const startPrinted = Promise.withResolvers<void>();
+    const startOutput = Promise.withResolvers<void>();
     const service = await startService(settings, {
       operatorApi: {
         version: readVersion(),
@@ -66,13 +66,13 @@ export function addServeCommand(program: Command, context: Context): void {
       onWait: context.warn,
       createsFirstKey: flags.key,
       // Programs read this object from the first line of the output, so the log lines are written after it.
-      ...(flags.json ? { delayLogUntil: startPrinted.promise } : {}),
+      ...(flags.json ? { delayLogUntil: startOutput.promise } : {}),
     });
     const { publicUrl, operatorUrl, signInUrl, feedback, firstKey, inboxPath } = service;
     if (flags.json)
       context.writeJson(
         { publicUrl, operatorUrl, signIn: signInUrl, feedback, key: firstKey, inbox: inboxPath },
-        startPrinted.resolve,
+        startOutput.resolve,
       );
     else context.writeText(formatBanner(service, settings, process.stdout.isTTY === true));
     if (context.environment.NOTIFY_SOCKET !== undefined) await notifyReady(context.warn);

@@ -64,7 +64,10 @@ function printSkipped({ skipped, skippedCount, excluded }: ImportResult, line: S
     line.writeLine(`and ${formatCount(unlistedCount)} more invalid ${unlistedCount === 1 ? 'row' : 'rows'}, skipped`);
 }
 
-/** Opens a path, or standard input for `-`. `name` is the name of the input in messages. @throws CommandFailure */
+/**
+ * Opens the file at a path, or standard input for `-`. `name` is the name of the input in error messages. @throws
+ * CommandFailure
+ */
 async function openInput(file: string, name: string): Promise<OpenedFile> {
   if (file === '-') {
     if (process.stdin.isTTY) {

@@ -70,7 +70,7 @@ export function addSuppressionCommands(
       suppressions.length === 0
         ? next === null
           ? 'No address matches.\n'
-          : `No address matches up to ${next}; to continue, add --after ${next}\n`
+          : `No address up to ${next} matches; to continue, add --after ${next}\n`
         : `${formatHeadingLine()}${suppressions.map(formatEntryLine).join('')}${next === null ? '' : `\nfor more addresses, add --after ${next}\n`}`,
   });
   addOperationCommand(group, context, 'show <address>', showSuppression, {

@@ -82,7 +82,8 @@ interface Column {
 
 /**
  * Shrinks the widest columns of free text until the table fits. If the table still does not fit, omits the last column
- * of free text and repeats. Without columns of free text, omits the last column.
+ * of free text and shrinks the other columns of free text again. If no column of free text remains, omits the last
+ * column.
  */
 function fitColumns(columns: readonly Column[], terminalWidth: number) {
   const computeTotalWidth = (measuredColumns: readonly Column[]) =>

@@ -74,7 +74,10 @@ function createKeyPair(key: KeyObject, algorithm: KeyPair['algorithm'], warning:
   return { ok: true, keyPair: { algorithm, publicKey: formatPublicKey(key), privateKey }, warning };
 }
 
-/** Returns the fault of a text that is not the PEM of one private key without encryption, or null. */
+/**
+ * Returns the fault of a text that is not the PEM of exactly one unencrypted private key. Returns null if there is
+ * none.
+ */
 function findFormFault(text: string): string | null {
   const labels = findPemLabels(text);
   const [label] = labels;

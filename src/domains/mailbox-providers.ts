@@ -5,8 +5,8 @@
  * Guarantees: after 24 h, a domain that is still requested is looked up again, and its old answer is used until the new
  * answer arrives. A failed lookup is repeated after ten minutes at the earliest. At most `MAX_CONCURRENT_LOOKUPS`
  * lookups run at a time, and on average at most `LOOKUPS_PER_SECOND` start per second, however many different domains
- * are requested. The waiting domain with the most events is looked up first, so a client that sends to random domains
- * does not delay the lookup of a frequent domain. Memory is bounded.
+ * are requested. The waiting domain whose answer the most events need is looked up first, so a client that sends to
+ * random domains does not delay the lookup of a frequent domain. Memory is bounded.
  */
 import type { Clock } from '../clock.ts';
 import { findMailboxProvider, type MailboxProvider, type StoredMailboxProvider } from '../model/mailbox-provider.ts';
@@ -66,9 +66,9 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
    * answer, for these domains.
    */
   const waitingForDns = new Map<string, number>();
-  const inProgress = new Set<string>();
+  const domainsInProgress = new Set<string>();
   const lookups = new Set<Promise<void>>();
-  let unstored: StoredMailboxProvider[] = [];
+  let unstoredAnswers: StoredMailboxProvider[] = [];
   let tokens = LOOKUP_BURST;
   let currentTick: Promise<void> = Promise.resolve();
   /** Null if no tick is scheduled or running. */
@@ -82,27 +82,27 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     if (answer !== undefined) {
       answers.delete(domain);
       answers.set(domain, answer);
-      if (answer.validUntil <= clock.now()) request(domain, eventCount);
+      if (answer.validUntil <= clock.now()) requestLookup(domain, eventCount);
       return answer.provider;
     }
-    request(domain, eventCount);
+    requestLookup(domain, eventCount);
     return null;
   }
 
-  function request(domain: string, eventCount: number): void {
-    if (isStopped || inProgress.has(domain)) return;
-    for (const waiting of [waitingForStore, waitingForDns]) {
-      const waitingEvents = waiting.get(domain);
+  function requestLookup(domain: string, eventCount: number): void {
+    if (isStopped || domainsInProgress.has(domain)) return;
+    for (const waitingDomains of [waitingForStore, waitingForDns]) {
+      const waitingEvents = waitingDomains.get(domain);
       if (waitingEvents === undefined) continue;
-      if (eventCount > waitingEvents) waiting.set(domain, eventCount);
+      if (eventCount > waitingEvents) waitingDomains.set(domain, eventCount);
       return;
     }
     waitingForStore.set(domain, eventCount);
-    for (const waiting of [waitingForStore, waitingForDns]) {
-      if (waiting.size <= MAX_WAITING_DOMAINS) continue;
-      const remainingDomains = sortByEvents(waiting).slice(0, MAX_WAITING_DOMAINS / 2);
-      waiting.clear();
-      for (const [name, count] of remainingDomains) waiting.set(name, count);
+    for (const waitingDomains of [waitingForStore, waitingForDns]) {
+      if (waitingDomains.size <= MAX_WAITING_DOMAINS) continue;
+      const remainingDomains = sortByEvents(waitingDomains).slice(0, MAX_WAITING_DOMAINS / 2);
+      waitingDomains.clear();
+      for (const [name, count] of remainingDomains) waitingDomains.set(name, count);
     }
     cancelTick ??= clock.after(TICK_MS, startTick);
   }
@@ -117,13 +117,13 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
       tokens = Math.min(LOOKUP_BURST, tokens + (LOOKUPS_PER_SECOND * TICK_MS) / 1_000);
       if (waitingForStore.size > 0) await readStore();
       startLookups();
-      if (unstored.length > 0) await writeStore();
+      if (unstoredAnswers.length > 0) await writeStore();
       isFailing = false;
     } catch (error) {
       if (!isFailing) onError(error);
       isFailing = true;
     }
-    const hasWork = waitingForStore.size + waitingForDns.size + lookups.size + unstored.length > 0;
+    const hasWork = waitingForStore.size + waitingForDns.size + lookups.size + unstoredAnswers.length > 0;
     if (!hasWork) tokens = LOOKUP_BURST;
     cancelTick = hasWork && !isStopped ? clock.after(TICK_MS, startTick) : null;
   }
@@ -148,9 +148,9 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
       if (tokens < 1 || lookups.size >= MAX_CONCURRENT_LOOKUPS) return;
       tokens -= 1;
       waitingForDns.delete(domain);
-      inProgress.add(domain);
+      domainsInProgress.add(domain);
       const lookup = lookUp(domain).then((provider) => {
-        inProgress.delete(domain);
+        domainsInProgress.delete(domain);
         lookups.delete(lookup);
         recordAnswer(domain, provider);
       });
@@ -182,7 +182,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
       return;
     }
     cacheAnswer(domain, provider, now + TTL_MS);
-    unstored.push({ domain, provider, lookedUpAt: now });
+    unstoredAnswers.push({ domain, provider, lookedUpAt: now });
   }
 
   function cacheAnswer(domain: string, provider: MailboxProvider, validUntil: number): void {
@@ -194,8 +194,8 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
 
   /** If the write fails, the answers of this batch are not stored. These answers remain in memory. */
   async function writeStore(): Promise<void> {
-    const batch = new Map(unstored.map((entry) => [entry.domain, entry]));
-    unstored = [];
+    const batch = new Map(unstoredAnswers.map((entry) => [entry.domain, entry]));
+    unstoredAnswers = [];
     await store.writeMailboxProviders([...batch.values()]);
   }
 
@@ -207,12 +207,14 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
       await currentTick;
       waitingForStore.clear();
       waitingForDns.clear();
-      if (unstored.length > 0) await writeStore().catch(onError);
+      if (unstoredAnswers.length > 0) await writeStore().catch(onError);
     },
   };
 }
 
 /** Returns the waiting domains, those with the most events first. */
-function sortByEvents(waiting: ReadonlyMap<string, number>): readonly (readonly [domain: string, events: number])[] {
-  return [...waiting].sort(([, a], [, b]) => b - a);
+function sortByEvents(
+  waitingDomains: ReadonlyMap<string, number>,
+): readonly (readonly [domain: string, events: number])[] {
+  return [...waitingDomains].sort(([, a], [, b]) => b - a);
 }

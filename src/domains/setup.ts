@@ -213,9 +213,9 @@ export function createSigningParts(
 }
 
 /**
- * Creates the parts that compose a message that is displayed and not sent. The message is not signed if its domain has
- * no key, and the envelope has no return path. The secret is loaded only for a signature. The caller must call
- * `checkSecret` first.
+ * Creates the parts that compose a message that is displayed and not sent. The envelope has no return path. The message
+ * is not signed if its domain has no key. The secret is loaded only for a signature. The caller must call `checkSecret`
+ * first.
  */
 export function createSourceParts(
   settings: Settings,

@@ -173,7 +173,7 @@ export function createPrepare({
       returnPath === null
         ? envelopeFrom
         : `${createReturnPathToken(returnPath.key, message.id, message.acceptedAt)}@${domains.findReturnPath(message.accountId, domain) ?? returnPath.domain}`;
-    const toOutgoing = (bytes: Buffer): OutgoingMessage => ({
+    const toOutgoingMessage = (bytes: Buffer): OutgoingMessage => ({
       id: message.id,
       envelope: { from, to: envelopeTo, smtputf8 },
       data: bytes,
@@ -188,14 +188,14 @@ export function createPrepare({
       onError(error);
       throw error;
     }
-    if (signing === null) return toOutgoing(data);
+    if (signing === null) return toOutgoingMessage(data);
     const keys = signing.keys.map(({ selector, algorithm, sealed }) => ({
       domain: signing.domain,
       selector,
       algorithm,
       sealed,
     }));
-    return signer.sign(data, bodyAt, keys, message.acceptedAt).then(toOutgoing, (error: unknown) => {
+    return signer.sign(data, bodyAt, keys, message.acceptedAt).then(toOutgoingMessage, (error: unknown) => {
       onError(error);
       throw error;
     });

@@ -62,12 +62,12 @@ export class ConnectionTable {
    */
   add(connection: TableConnection, peerName: string | null): boolean {
     if (this.#open >= this.#maxConnections) {
-      const oldest = this.#unauthenticated.getFirst();
-      if (oldest === null) {
+      const oldestConnection = this.#unauthenticated.getFirst();
+      if (oldestConnection === null) {
         connection.close('full');
         return false;
       }
-      this.#close(oldest, 'full');
+      this.#close(oldestConnection, 'full');
     }
     this.#open += 1;
     const peer = peerName === null ? null : this.#getOrCreatePeer(peerName);
@@ -104,10 +104,14 @@ export class ConnectionTable {
    */
   #enforcePeerShare({ unauthenticated }: Peer): void {
     for (let closedCount = 0; closedCount < 2; closedCount += 1) {
-      const oldest = unauthenticated.getFirst();
-      if (oldest === null || unauthenticated.length <= this.#maxPerPeer || this.#open * 2 <= this.#maxConnections)
+      const oldestConnection = unauthenticated.getFirst();
+      if (
+        oldestConnection === null ||
+        unauthenticated.length <= this.#maxPerPeer ||
+        this.#open * 2 <= this.#maxConnections
+      )
         return;
-      this.#close(oldest, 'address-share');
+      this.#close(oldestConnection, 'address-share');
     }
   }
 
@@ -176,7 +180,8 @@ class LinkedList {
 // Guarantees: at most `maxInFlight` requests are in flight. A client that sends its bodies slowly can use up only the
 // limit of incomplete requests of its own account. The bodies of all requests together have at most `maxBufferedBytes`
 // bytes, and the bodies of one account have at most half of this number. The advised wait is the mean duration of a
-// request. By Little's law, as many requests as are in flight complete within this time on average.
+// request. By Little's law, the average number of requests that complete within this time is the number of requests in
+// flight.
 
 /** The weight of the newest request in the moving average of the duration. */
 const NEWEST_WEIGHT = 0.05;
@@ -389,7 +394,7 @@ export function readDescriptorLimit(): number {
       .find((candidate) => candidate.startsWith('Max open files'));
     if (line !== undefined) return parseLimit(line.slice('Max open files'.length).trim().split(' ')[0]);
   } catch {
-    // If the system is not Linux, the report of Node.js contains the limit on every POSIX system.
+    // Systems other than Linux have no such file. On every POSIX system, the report of Node.js contains the limit.
   }
   // Without this option, the report would resolve the host name of each peer.
   Reflect.set(process.report, 'excludeNetwork', true);

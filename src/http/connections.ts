@@ -135,7 +135,7 @@ export class Connections implements HttpConnections {
   readonly #table: ConnectionTable;
   readonly #connections = new Set<Connection>();
   readonly #bySocket = new WeakMap<Duplex, Connection>();
-  /** Connections with an incomplete TLS handshake, by the result of `formatConnectionId`. */
+  /** Connections with an incomplete TLS handshake. The key of a connection is the result of `formatConnectionId`. */
   readonly #handshakes = new Map<string, Connection>();
   /** Paused connections, oldest pause first. */
   readonly #paused = new Set<Connection>();
@@ -411,7 +411,10 @@ export class Connections implements HttpConnections {
     }
   }
 
-  /** Responds to the timeout of a socket, which occurs if no data was read or written during the timeout. */
+  /**
+   * Handles the event `timeout` of a socket, which occurs if no data is read or written for the duration of the
+   * timeout.
+   */
   #onTimeout(socket: Socket): void {
     const connection = this.#bySocket.get(socket);
     if (connection === undefined || connection.unansweredCount === 0) socket.destroy();

@@ -84,7 +84,7 @@ export class ApiKeyCache {
   /** Looks up the raw value of an Authorization header. `now` is in milliseconds since the epoch. */
   lookup(rawKey: string | undefined, now: number): KeyLookup {
     if (rawKey === undefined || rawKey === '' || rawKey.length > MAX_KEY_LENGTH) return INVALID_LOOKUP;
-    // A digest as a string takes 0.4 µs, including the map lookup. A digest as a Buffer takes 1.3 µs.
+    // If the digest is a string, the hash and the map lookup take 0.4 µs. A hash that returns a Buffer takes 1.3 µs.
     const digest = hash('sha256', rawKey, 'binary');
     const entry = this.#byDigest.get(digest);
     if (entry === undefined) return { kind: 'missing', hash: Buffer.from(digest, 'latin1').toString('hex') };

@@ -201,7 +201,7 @@ function createApp(
 }
 
 // Creates the HTTP server of the public listener. The code sets timeouts and the maximum header size, and replaces the
-// error responses of node:http by the responses of the error registry.
+// error responses of node:http with those of the error registry.
 //
 // Guarantees: a client that is slow or sends malformed data receives a response and is disconnected. The response to a
 // request whose message is being committed is the result of the commit. A request without a Host header or with several

@@ -251,8 +251,8 @@ export function createSendMail(
 
   /** Checks the fields and the sender domain, then submits the message. `acceptedAt` is in milliseconds since the epoch. */
   function checkFields(exchange: Exchange, body: Buffer, acceptedAt: number): void {
-    const parsed = parseJson(body);
-    const admission = validateSubmission(parsed);
+    const parsedBody = parseJson(body);
+    const admission = validateSubmission(parsedBody);
     if (admission.kind === 'refused') {
       refuseAdmitted(exchange, admission.refusal.code, getRefusalDetail(admission.refusal));
       return;
@@ -281,7 +281,7 @@ export function createSendMail(
       suppressedBy: null,
     };
     // The names are computed before the commit, so the body is not retained until the response.
-    const ignoredNames = findIgnoredFields(body, parsed as object);
+    const ignoredNames = findIgnoredFields(body, parsedBody as object);
     submit(newMessage).then(
       (result) => onSubmitted(exchange, newMessage, ignoredNames, result),
       (error: unknown) => onCommitFailed(exchange, error),

@@ -63,7 +63,7 @@ export class Throttle {
     };
   }
 
-  /** Returns the bucket of the account, to which the tokens of the elapsed time are added. A new bucket is full. */
+  /** Adds the tokens of the elapsed time to the bucket of the account, and returns the bucket. A new bucket is full. */
   #getRefilledBucket(accountId: number, limit: ThrottleLimit, now: number): Bucket {
     const bucket = this.#buckets.get(accountId);
     if (bucket === undefined) {

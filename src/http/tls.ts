@@ -2,8 +2,8 @@
  * Reads the certificate and its key from files, and reloads both when the files change.
  *
  * Guarantees: at the start, an invalid pair causes an Error whose message is one line. Later, an invalid pair is
- * reported once, and the previous pair remains in use. A change is loaded only after a further check without a change,
- * so that a partial renewal is never loaded.
+ * reported once, and the previous pair remains in use. A change is loaded only after the next check has found no
+ * further change, so that a partial renewal is never loaded.
  */
 import { readFileSync } from 'node:fs';
 import { createSecureContext } from 'node:tls';

@@ -1,4 +1,7 @@
-/** The operation on the providers: the profile of the relay in use, and the state of the events of each provider in use. */
+/**
+ * The operation on the providers: the profile of the relay in use, and for each provider in use the state of its
+ * events.
+ */
 import type { TransportSetting } from '../config/settings.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
 import { getSetupSettings, selectRefusedReports, sumRefusedReports } from '../doctor/provider-events.ts';

@@ -81,7 +81,7 @@ export class AccessControl {
 
 interface FailureWindow {
   count: number;
-  readonly since: number;
+  readonly startedAt: number;
 }
 
 /**
@@ -94,7 +94,7 @@ class FailureCounts {
   /** Returns the time in milliseconds for which a peer is refused, or 0 if the peer is not refused. */
   getWaitMs(address: string, now: number): number {
     const window = this.#findCurrentWindow(toPeerNetwork(address), now);
-    return window !== undefined && window.count >= MAX_FAILURES ? window.since + WINDOW_MS - now : 0;
+    return window !== undefined && window.count >= MAX_FAILURES ? window.startedAt + WINDOW_MS - now : 0;
   }
 
   add(address: string, now: number): void {
@@ -107,7 +107,7 @@ class FailureCounts {
   #findCurrentWindow(peer: string, now: number): FailureWindow | undefined {
     const window = this.#windows.get(peer);
     if (window === undefined) return undefined;
-    if (now >= window.since && now - window.since < WINDOW_MS) return window;
+    if (now >= window.startedAt && now - window.startedAt < WINDOW_MS) return window;
     this.#windows.delete(peer);
     return undefined;
   }
@@ -120,7 +120,7 @@ class FailureCounts {
         break;
       }
     }
-    this.#windows.set(peer, { count: 1, since: now });
+    this.#windows.set(peer, { count: 1, startedAt: now });
   }
 }
 
@@ -158,13 +158,13 @@ function isOctet(part: string): boolean {
 /** Returns the host of a Host header without the port. */
 function getHostName(host: string): string {
   if (host.startsWith('[')) return host.slice(0, host.indexOf(']') + 1);
-  const colon = host.indexOf(':');
-  return colon < 0 ? host : host.slice(0, colon);
+  const colonIndex = host.indexOf(':');
+  return colonIndex < 0 ? host : host.slice(0, colonIndex);
 }
 
 function parseBasicPassword(authorization: string | undefined): string | null {
   if (authorization === undefined || authorization.slice(0, 6).toLowerCase() !== 'basic ') return null;
   const credentials = Buffer.from(authorization.slice(6).trim(), 'base64').toString('utf8');
-  const colon = credentials.indexOf(':');
-  return colon < 0 ? null : credentials.slice(colon + 1);
+  const colonIndex = credentials.indexOf(':');
+  return colonIndex < 0 ? null : credentials.slice(colonIndex + 1);
 }

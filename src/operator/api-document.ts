@@ -85,7 +85,10 @@ export function createApiDocument(version: string, base: string): string {
   return `${JSON.stringify(document, null, 2)}\n`;
 }
 
-/** Returns the webhooks that the service sends, by type (OpenAPI 3.1). The payloads are built with the same schemas. */
+/**
+ * Returns the webhooks that the service sends, by type (OpenAPI 3.1). The descriptions use the schemas with which the
+ * payloads are built.
+ */
 function describeWebhooks(): object {
   const types = Object.keys(WEBHOOK_DATA_SCHEMAS) as (keyof typeof WEBHOOK_DATA_SCHEMAS)[];
   const events = types.map((type) => [type, { post: describeWebhook(type) }]);

@@ -47,8 +47,8 @@ const NOT_BUILT_PAGE =
   'The operator API is described at <a href="/reference">/reference</a>.</p></html>';
 
 /**
- * Adds the routes. `folder` is read for each request. Returns a function that sends the page as the response to any
- * other request.
+ * Adds the routes. The files in `folder` are read for each request. Returns a function that sends the page as the
+ * response to any other request.
  */
 export function addDashboard(app: FastifyInstance, folder: string): (reply: FastifyReply) => FastifyReply {
   void app.register(staticFiles, {
@@ -101,12 +101,15 @@ function readPage(folder: string): string | null {
   }
 }
 
-/** Returns true for the navigation of a browser. Other programs do not request text/html explicitly. */
+/** Returns true for the navigation request of a browser. Other programs do not request text/html explicitly. */
 function acceptsHtml({ headers }: FastifyRequest): boolean {
   return (headers.accept ?? '').includes('text/html');
 }
 
-/** Returns true for the navigation of a browser to an unknown path. The response is the page, and requires no authentication. */
+/**
+ * Returns true for the navigation request of a browser to an unknown path. The response is the page, and the request
+ * requires no authentication.
+ */
 export function isUnknownPage(request: FastifyRequest): boolean {
   const { is404, method, url } = request;
   const [path = ''] = url.slice(1).split('?', 1);

@@ -8,11 +8,14 @@
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
-/** The policy of a source, which is plain text. It also protects clients that interpret the source as HTML. */
+/**
+ * The content security policy of the source of a message, which is sent as plain text. It also protects clients that
+ * interpret the source as HTML.
+ */
 export const SOURCE_POLICY = "default-src 'none'; sandbox";
 /**
- * The policy of the HTML. It allows inline styles and embedded images. `sandbox` forbids scripts, forms, windows and access to the
- * embedding page.
+ * The content security policy of the HTML of a message. It allows inline styles and embedded images. `sandbox` forbids
+ * scripts, forms, windows and access to the embedding page.
  */
 export const HTML_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
@@ -47,8 +50,8 @@ export function sendFrameHtml(
  */
 export function prepareFrameHtml(html: string): string {
   // An element before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, even within quotes.
-  const start = html.length - html.trimStart().length;
-  const doctype = html.slice(start, start + '<!doctype'.length).toLowerCase() === '<!doctype';
-  const end = doctype ? html.indexOf('>', start) + 1 : 0;
-  return `${html.slice(0, end)}<base target="_blank">${html.slice(end).replace(/<link/gi, '<x-link')}`;
+  const doctypeStart = html.length - html.trimStart().length;
+  const hasDoctype = html.slice(doctypeStart, doctypeStart + '<!doctype'.length).toLowerCase() === '<!doctype';
+  const doctypeEnd = hasDoctype ? html.indexOf('>', doctypeStart) + 1 : 0;
+  return `${html.slice(0, doctypeEnd)}<base target="_blank">${html.slice(doctypeEnd).replace(/<link/gi, '<x-link')}`;
 }

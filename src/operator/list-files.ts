@@ -125,13 +125,13 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
         discardBody(request, clock);
         return sendRefusal(reply, { status: 429, message, retryAfterMs: RETRY_AFTER_MS });
       }
-      const state = { isTooLarge: Number(request.headers['content-length'] ?? 0) > MAX_UPLOAD_BYTES };
-      if (state.isTooLarge) {
+      const uploadState = { isTooLarge: Number(request.headers['content-length'] ?? 0) > MAX_UPLOAD_BYTES };
+      if (uploadState.isTooLarge) {
         discardBody(request, clock);
         return sendRefusal(reply, FILE_TOO_LARGE);
       }
       runningImports += 1;
-      const bytes = limitBody(request, bodyTimeouts, state);
+      const bytes = limitBody(request, bodyTimeouts, uploadState);
       const content = {
         name: 'the upload',
         open: () => Promise.resolve({ bytes, reread: null, close: () => Promise.resolve() }),
@@ -152,7 +152,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       const firstResult = await Promise.race([lines.firstProgress, importPromise]);
       if (firstResult !== null && !firstResult.ok) {
         discardBody(request, clock);
-        return state.isTooLarge ? sendRefusal(reply, FILE_TOO_LARGE) : sendError(reply, firstResult.error);
+        return uploadState.isTooLarge ? sendRefusal(reply, FILE_TOO_LARGE) : sendError(reply, firstResult.error);
       }
       void importPromise
         .then(
@@ -170,15 +170,15 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
 async function* limitBody(
   { raw }: FastifyRequest,
   bodyTimeouts: BodyTimeouts,
-  state: { isTooLarge: boolean },
+  uploadState: { isTooLarge: boolean },
 ): AsyncGenerator<Buffer> {
-  let bytes = 0;
+  let receivedBytes = 0;
   // A stream that is not read to its end is not destroyed, because the response uses the same connection.
   for await (const chunk of raw.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
     bodyTimeouts.restart(raw);
-    bytes += chunk.length;
-    if (bytes > MAX_UPLOAD_BYTES) {
-      state.isTooLarge = true;
+    receivedBytes += chunk.length;
+    if (receivedBytes > MAX_UPLOAD_BYTES) {
+      uploadState.isTooLarge = true;
       throw new Error('the upload is too large');
     }
     yield chunk;

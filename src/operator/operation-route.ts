@@ -1,6 +1,7 @@
 /**
- * The HTTP adapter of operations. A route is a method, a path and an operation. Path parameters, query parameters and body members are
- * the input. The result is the response body. An error code determines the status. No program parses the text of an error message.
+ * The HTTP adapter of operations. A route is a method, a path and an operation. Path parameters, query parameters and
+ * body members are the input. The result is the response body. An error code determines the status, so a client need
+ * not parse the text of an error message.
  */
 import type { TObject, TSchema } from 'typebox';
 import type { ServiceContext } from '../operations/context.ts';
@@ -171,14 +172,14 @@ export type PerformRoute = (
 
 /** Creates the function that performs the operations of routes. Requests of a route with `sharesRun` share one run. */
 export function createPerformer(): PerformRoute {
-  const runs = new Map<OperationRoute, Promise<OperationResult<unknown>>>();
+  const currentRuns = new Map<OperationRoute, Promise<OperationResult<unknown>>>();
   return (route, members, context) => {
-    const currentRun = runs.get(route);
+    const currentRun = currentRuns.get(route);
     if (currentRun !== undefined) return currentRun;
     const run = perform(route.operation, members, context);
     if (!route.sharesRun) return run;
-    const sharedRun = run.finally(() => runs.delete(route));
-    runs.set(route, sharedRun);
+    const sharedRun = run.finally(() => currentRuns.delete(route));
+    currentRuns.set(route, sharedRun);
     return sharedRun;
   };
 }

@@ -16,7 +16,7 @@ export interface ReplaceableTransport extends Transport {
 
 export function createReplaceableTransport(initialTransport: Transport): ReplaceableTransport {
   let currentTransport = initialTransport;
-  const runningCloses = new Set<Promise<void>>();
+  const closePromises = new Set<Promise<void>>();
   return {
     // The value is read each time, because some transports adapt to the provider's rate limit.
     get concurrency() {
@@ -25,12 +25,12 @@ export function createReplaceableTransport(initialTransport: Transport): Replace
     attempt: (message, beforeCompletion) => currentTransport.attempt(message, beforeCompletion),
     answerLocally: (to): LocalAnswer | null => currentTransport.answerLocally?.(to) ?? null,
     replace(next, timeoutMs) {
-      const transportClose = currentTransport.close(timeoutMs).finally(() => runningCloses.delete(transportClose));
-      runningCloses.add(transportClose);
+      const closePromise = currentTransport.close(timeoutMs).finally(() => closePromises.delete(closePromise));
+      closePromises.add(closePromise);
       currentTransport = next;
     },
     async close(timeoutMs) {
-      await Promise.all([currentTransport.close(timeoutMs), ...runningCloses]);
+      await Promise.all([currentTransport.close(timeoutMs), ...closePromises]);
     },
   };
 }

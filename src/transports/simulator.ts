@@ -112,8 +112,8 @@ export function isSimulated(address: string): boolean {
 /** Returns the local part without `+label`, in lower case. Returns null if the address is not an address of the simulator. */
 export function findSimulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
-  const local = address.slice(0, address.length - SIMULATOR_DOMAIN.length - 1).toLowerCase();
-  const plus = local.indexOf('+');
-  const name = plus < 0 ? local : local.slice(0, plus);
+  const localPart = address.slice(0, address.length - SIMULATOR_DOMAIN.length - 1).toLowerCase();
+  const plusIndex = localPart.indexOf('+');
+  const name = plusIndex < 0 ? localPart : localPart.slice(0, plusIndex);
   return SIMULATOR_KINDS.find((kind) => kind === name) ?? null;
 }

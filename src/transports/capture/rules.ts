@@ -1,7 +1,7 @@
 /**
- * Answers delivery attempts by the rules of the inbox instead of `capture:`. The reply of a rule is classified like the
- * reply of a server. If no rule matches, the message of the attempt is captured. If the rule only delays the attempt,
- * the message is captured after the delay.
+ * Answers delivery attempts according to the rules of the inbox, instead of the transport `capture:`. The reply of a
+ * rule is classified like the reply of a server. If no rule matches, the message of the attempt is captured. If the
+ * rule only delays the attempt, the message is captured after the delay.
  *
  * Guarantees: an attempt ends with an outcome. If the rules cannot be read, the message is deferred. A rule concerns
  * the message alone (scope `message`), so no rule opens the circuit breaker.
@@ -27,14 +27,14 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
   function awaitDelay(delayMs: number): Promise<boolean> {
     if (isClosed) return Promise.resolve(false);
     return new Promise((resolve) => {
-      const end = (isComplete: boolean) => {
+      const finishDelay = (isComplete: boolean) => {
         cancel();
-        endDelays.delete(endEarly);
+        endDelays.delete(endDelay);
         resolve(isComplete);
       };
-      const endEarly = () => end(false);
-      const cancel = clock.after(delayMs, () => end(true));
-      endDelays.add(endEarly);
+      const endDelay = () => finishDelay(false);
+      const cancel = clock.after(delayMs, () => finishDelay(true));
+      endDelays.add(endDelay);
     });
   }
 
@@ -45,13 +45,13 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
   ): Promise<Attempt> {
     const startedAt = clock.now();
     const remark = `rule ${rule.id} of the inbox for ${rule.match} answered this attempt`;
-    const end = (outcome: Outcome): Attempt =>
+    const createAttempt = (outcome: Outcome): Attempt =>
       createLocalAttempt(outcome, { startedAt, now: clock.now(), remote: null, remark });
     switch (rule.answer.kind) {
       case 'reply':
-        return end(withMessageScope(classify(toReply(rule.answer))));
+        return createAttempt(withMessageScope(classify(toReply(rule.answer))));
       case 'disconnect':
-        return end(createDisconnect('rcpt', 'connection lost before the end of the message'));
+        return createAttempt(createDisconnect('rcpt', 'connection lost before the end of the message'));
       case 'unanswered': {
         const refusal = await awaitCompletionMark(beforeCompletion);
         const reply = {
@@ -60,11 +60,11 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
           enhanced: null,
           text: 'connection lost after the final dot',
         } as const;
-        return end(refusal ?? { kind: 'unanswered', reply });
+        return createAttempt(refusal ?? { kind: 'unanswered', reply });
       }
       case 'delay': {
         if (!(await awaitDelay(rule.answer.delayMs)))
-          return end(createDisconnect('content', 'the service was stopped during the delay'));
+          return createAttempt(createDisconnect('content', 'the service was stopped during the delay'));
         const attempt = await transport.attempt(message, beforeCompletion);
         const transcript = [`* ${remark}: ${formatInboxAnswer(rule.answer)}`, ...attempt.transcript];
         return { ...attempt, startedAt, tookMs: clock.now() - startedAt, transcript };

@@ -33,7 +33,10 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
   let runningCount = 0;
   let whenIdle: (() => void) | null = null;
 
-  async function capture(message: OutgoingMessage, beforeCompletion: (() => Promise<void>) | null): Promise<Outcome> {
+  async function captureMessage(
+    message: OutgoingMessage,
+    beforeCompletion: (() => Promise<void>) | null,
+  ): Promise<Outcome> {
     if (!isMessageId(message.id)) return toDeferred(`the message id is not a UUID`, 'message');
     const { from, to } = message.envelope;
     if (hasControl(from) || hasControl(to)) return toDeferred('an envelope address has a control character', 'message');
@@ -81,7 +84,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       runningCount += 1;
       let outcome: Outcome;
       try {
-        outcome = await capture(message, beforeCompletion);
+        outcome = await captureMessage(message, beforeCompletion);
       } catch (error) {
         outcome = toDeferred(describeError(error), 'message');
       }
@@ -166,8 +169,8 @@ function hasControl(address: string): boolean {
 
 class DirectorySync {
   readonly #path: string;
-  #running: Promise<void> | null = null;
-  #next: Promise<void> | null = null;
+  #runningSync: Promise<void> | null = null;
+  #nextSync: Promise<void> | null = null;
 
   constructor(path: string) {
     this.#path = path;
@@ -175,25 +178,25 @@ class DirectorySync {
 
   /** Resolves when every rename before this call is on disk. */
   sync(): Promise<void> {
-    if (this.#running === null) {
-      this.#running = this.#run();
-      return this.#running;
+    if (this.#runningSync === null) {
+      this.#runningSync = this.#syncDirectory();
+      return this.#runningSync;
     }
     // The running `fsync` may have begun before the caller's rename. Only the next `fsync` includes the rename.
-    this.#next ??= this.#running.then(
-      () => this.#advance(),
-      () => this.#advance(),
+    this.#nextSync ??= this.#runningSync.then(
+      () => this.#startNextSync(),
+      () => this.#startNextSync(),
     );
-    return this.#next;
+    return this.#nextSync;
   }
 
-  #advance(): Promise<void> {
-    this.#next = null;
-    this.#running = this.#run();
-    return this.#running;
+  #startNextSync(): Promise<void> {
+    this.#nextSync = null;
+    this.#runningSync = this.#syncDirectory();
+    return this.#runningSync;
   }
 
-  async #run(): Promise<void> {
+  async #syncDirectory(): Promise<void> {
     try {
       const directory = await open(this.#path, 'r');
       try {
@@ -202,7 +205,7 @@ class DirectorySync {
         await directory.close();
       }
     } finally {
-      if (this.#next === null) this.#running = null;
+      if (this.#nextSync === null) this.#runningSync = null;
     }
   }
 }

@@ -157,10 +157,10 @@ function isReady(socket: Socket): boolean {
 
 async function readBody(response: http.IncomingMessage, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
-  let size = 0;
+  let sizeBytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > maxBytes) throw new HttpHandlerError(`the response has more than ${maxBytes} bytes`);
+    sizeBytes += chunk.length;
+    if (sizeBytes > maxBytes) throw new HttpHandlerError(`the response has more than ${maxBytes} bytes`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks);
@@ -175,10 +175,10 @@ function flattenHeaders({ headers }: http.IncomingMessage): Record<string, strin
 }
 
 function formatQuery(query: HandlerRequest['query']): string {
-  const parts = Object.entries(query ?? {}).flatMap(([name, value]) =>
+  const parameters = Object.entries(query ?? {}).flatMap(([name, value]) =>
     (Array.isArray(value) ? value : [value]).map((item: string | null) =>
       item === null ? encodeURIComponent(name) : `${encodeURIComponent(name)}=${encodeURIComponent(item)}`,
     ),
   );
-  return parts.length === 0 ? '' : `?${parts.join('&')}`;
+  return parameters.length === 0 ? '' : `?${parameters.join('&')}`;
 }

@@ -33,26 +33,26 @@ export interface RateLimiter {
 export function createRateLimiter(clock: Clock): RateLimiter {
   let rateLimit = DEFAULT_RATE;
   let share = 1;
-  let shareAt = clock.now();
+  let shareUpdatedAt = clock.now();
   let tokens = rateLimit * BURST_SECONDS;
-  let tokensAt = shareAt;
+  let tokensUpdatedAt = shareUpdatedAt;
   const waiters: ((acquired: boolean) => void)[] = [];
   let cancel: (() => void) | null = null;
   let isClosed = false;
 
   function updateRate(): number {
     const now = clock.now();
-    const elapsedSeconds = Math.max(0, now - shareAt) / 1000;
+    const elapsedSeconds = Math.max(0, now - shareUpdatedAt) / 1000;
     share = Math.min(1, share + elapsedSeconds * GROWTH_PER_SECOND);
-    shareAt = now;
+    shareUpdatedAt = now;
     return rateLimit * share;
   }
 
   function refill(): void {
     const now = clock.now();
     const rate = updateRate();
-    tokens = Math.min(Math.max(1, rate * BURST_SECONDS), tokens + (Math.max(0, now - tokensAt) / 1000) * rate);
-    tokensAt = now;
+    tokens = Math.min(Math.max(1, rate * BURST_SECONDS), tokens + (Math.max(0, now - tokensUpdatedAt) / 1000) * rate);
+    tokensUpdatedAt = now;
   }
 
   function serveWaiters(): void {

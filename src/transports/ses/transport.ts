@@ -38,10 +38,10 @@ export function createSesTransport(
 ): Transport {
   const host = getSesHost(setting);
   const rateLimiter = createRateLimiter(clock);
-  const stop = new AbortController();
+  const abortController = new AbortController();
   const runningAttempts = new Set<Promise<Attempt>>();
   let client: Promise<SesClient> | null = null;
-  let readAt = Number.NEGATIVE_INFINITY;
+  let rateReadAt = Number.NEGATIVE_INFINITY;
   let isRateKnown = false;
   let hasReportedFailure = false;
 
@@ -55,18 +55,18 @@ export function createSesTransport(
    * is reported once.
    */
   function readRate(ses: SesClient): void {
-    const sinceMs = clock.now() - readAt;
+    const elapsedMs = clock.now() - rateReadAt;
     // If the clock was set back, the rate is read immediately.
-    if (sinceMs >= 0 && sinceMs < RATE_READ_INTERVAL_MS) return;
-    readAt = clock.now();
-    ses.getAccount(stop.signal).then(
+    if (elapsedMs >= 0 && elapsedMs < RATE_READ_INTERVAL_MS) return;
+    rateReadAt = clock.now();
+    ses.getAccount(abortController.signal).then(
       ({ maxSendRate }) => {
         isRateKnown = true;
         hasReportedFailure = false;
         rateLimiter.setRate(maxSendRate);
       },
       (error: unknown) => {
-        if (hasReportedFailure || stop.signal.aborted) return;
+        if (hasReportedFailure || abortController.signal.aborted) return;
         hasReportedFailure = true;
         const { name, message, status } = toSesError(error);
         const rate = `${Number(rateLimiter.currentRate.toFixed(1))} messages per second`;
@@ -85,13 +85,13 @@ export function createSesTransport(
       transcript.push(line);
       offsetsMs.push(clock.now() - startedAt);
     };
-    const finish = (outcome: Outcome, reached = true): Attempt => {
+    const finish = (outcome: Outcome, wasConnected = true): Attempt => {
       if (transcript.length === 0) addLine(`* ${outcome.reply.text}`);
       return {
         outcome,
         startedAt,
         tookMs: clock.now() - startedAt,
-        remote: reached ? host : null,
+        remote: wasConnected ? host : null,
         transcript,
         lineOffsetsMs: offsetsMs,
       };
@@ -128,14 +128,14 @@ export function createSesTransport(
       addLine(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
         const configurationSet = message.configurationSet ?? setting.configurationSet;
-        const id = await ses.send({ id: message.id, to, data: message.data, configurationSet }, stop.signal);
+        const id = await ses.send({ id: message.id, to, data: message.data, configurationSet }, abortController.signal);
         return finish(toResponseOutcome(id, addLine));
       } catch (error) {
         const sesError = toSesError(error);
         const meaning = classifySesError(sesError);
         const hasResponse = sesError.status !== null;
         const text =
-          stop.signal.aborted && !hasResponse
+          abortController.signal.aborted && !hasResponse
             ? 'aborted, because the service is stopping'
             : sanitizeText(`${sesError.name}${hasResponse ? ` (${sesError.status})` : ''}: ${sesError.message}`);
         addLine(`${hasResponse ? 'S:' : '*'} ${text}`);
@@ -143,9 +143,9 @@ export function createSesTransport(
           rateLimiter.slowDown();
           if (request < MAX_REQUESTS) continue;
         }
-        const isReached = hasResponse || meaning.kind === 'unanswered';
+        const wasConnected = hasResponse || meaning.kind === 'unanswered';
         const isOwnSet = message.configurationSet !== undefined;
-        return finish(toOutcome(meaning, toReply(isReached ? 'content' : 'connect', text), isOwnSet), isReached);
+        return finish(toOutcome(meaning, toReply(wasConnected ? 'content' : 'connect', text), isOwnSet), wasConnected);
       }
     }
   }
@@ -169,7 +169,7 @@ export function createSesTransport(
       await Promise.race([Promise.allSettled(runningAttempts), promise]);
       cancel();
       rateLimiter.close();
-      stop.abort();
+      abortController.abort();
       await Promise.allSettled(runningAttempts);
       (await client?.catch(() => null))?.close();
     },
@@ -177,7 +177,7 @@ export function createSesTransport(
 }
 
 function toResponseOutcome(id: string | null, addLine: (line: string) => void): Outcome {
-  if (id === null || !isReference(id)) {
+  if (id === null || !isValidMessageId(id)) {
     addLine('S: 200 without a message id');
     return { kind: 'unanswered', reply: toReply('content', 'the provider answered without a message id') };
   }
@@ -186,7 +186,7 @@ function toResponseOutcome(id: string | null, addLine: (line: string) => void): 
 }
 
 /** Returns true for printable ASCII without spaces and of limited length, because the id becomes a key in the store. */
-function isReference(id: string): boolean {
+function isValidMessageId(id: string): boolean {
   if (id === '' || id.length > MAX_ID_LENGTH) return false;
   for (let at = 0; at < id.length; at += 1) {
     const code = id.charCodeAt(at);

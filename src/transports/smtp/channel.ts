@@ -21,7 +21,7 @@ export class Channel {
   #socket: Socket;
   #parser: ReplyParser;
   #transcript: Transcript;
-  #lost: ConnectionLost | null = null;
+  #loss: ConnectionLost | null = null;
   #error: NodeJS.ErrnoException | null = null;
   #waiter: ((answer: ReplyOrLost) => void) | null = null;
   #whenLost: (() => void) | null = null;
@@ -34,7 +34,7 @@ export class Channel {
   #established = false;
   #secure = false;
 
-  /** Creates a channel over `socket`, which is connecting. `peer` is `host:port` for messages. */
+  /** Creates a channel over `socket`, which is connecting. `peer` is `host:port`, which error messages contain. */
   constructor(socket: Socket, peer: string, clock: MonotonicClock, transcript: Transcript) {
     this.#socket = socket;
     this.#peer = peer;
@@ -47,12 +47,12 @@ export class Channel {
   }
 
   get isAlive(): boolean {
-    return this.#lost === null;
+    return this.#loss === null;
   }
 
   /** The loss of the connection; null while the connection is usable. */
   get loss(): ConnectionLost | null {
-    return this.#lost;
+    return this.#loss;
   }
 
   get isSecure(): boolean {
@@ -83,7 +83,7 @@ export class Channel {
 
   /** Sends bytes without a transcript line. Calls `whenFlushed` when the operating system has accepted all of them. */
   write(data: string | Buffer, whenFlushed?: () => void): void {
-    if (this.#lost !== null) return;
+    if (this.#loss !== null) return;
     if (whenFlushed === undefined) this.#socket.write(data);
     else this.#socket.write(data, (error) => (error ? undefined : whenFlushed()));
   }
@@ -103,7 +103,7 @@ export class Channel {
   readReply(awaitedEvent: string, timeoutMs: number, usesWorkDeadline = true): ReplyOrLost | Promise<ReplyOrLost> {
     const reply = this.#replies.shift();
     if (reply !== undefined) return reply;
-    if (this.#lost !== null) return this.#lost;
+    if (this.#loss !== null) return this.#loss;
     this.#wait(awaitedEvent, timeoutMs, usesWorkDeadline);
     return new Promise((resolve) => {
       this.#waiter = resolve;
@@ -119,7 +119,7 @@ export class Channel {
 
   /** Resolves when the connection is lost. */
   waitUntilLost(): Promise<void> {
-    if (this.#lost !== null) return Promise.resolve();
+    if (this.#loss !== null) return Promise.resolve();
     return new Promise((resolve) => {
       this.#whenLost = resolve;
     });
@@ -134,14 +134,14 @@ export class Channel {
     options: ConnectionOptions,
     timeoutMs: number,
   ): Promise<ConnectionLost | null> {
-    const plain = this.#socket;
-    this.#ignore(plain);
-    plain.on('error', () => undefined);
+    const plainSocket = this.#socket;
+    this.#removeListeners(plainSocket);
+    plainSocket.on('error', () => undefined);
     this.#replies.length = 0;
     this.#parser = new ReplyParser(this.#onReply);
     let tls: TLSSocket;
     try {
-      tls = createTls({ ...options, socket: plain });
+      tls = createTls({ ...options, socket: plainSocket });
     } catch (error) {
       const loss = this.#endAsLost('tls', `TLS with ${this.#peer} cannot start: ${String(error)}`);
       return Promise.resolve(loss);
@@ -155,14 +155,14 @@ export class Channel {
       // `authorizationError`.
       const authorizationError: unknown = tls.authorizationError;
       const certificate = authorizationError !== undefined && authorizationError !== null;
-      this.#lost = {
+      this.#loss = {
         kind: 'lost',
         cause: certificate ? 'certificate' : 'tls',
         text: certificate
           ? `the certificate of ${this.#peer} is not trusted: ${describeCertificateFault(this.#error) ?? String(authorizationError)}`
           : `the TLS handshake with ${this.#peer} failed: ${describeHandshakeFault(this.#error) ?? loss.text}`,
       };
-      return this.#lost;
+      return this.#loss;
     });
   }
 
@@ -193,7 +193,7 @@ export class Channel {
     awaitedEvent: string,
     timeoutMs: number,
   ): Promise<ConnectionLost | null> {
-    if (this.#lost !== null) return Promise.resolve(this.#lost);
+    if (this.#loss !== null) return Promise.resolve(this.#loss);
     this.#wait(awaitedEvent, timeoutMs, true);
     return new Promise((resolve) => {
       const socket = this.#socket;
@@ -221,7 +221,7 @@ export class Channel {
     socket.on('close', this.#onClose);
   }
 
-  #ignore(socket: Socket): void {
+  #removeListeners(socket: Socket): void {
     socket.off('data', this.#onData);
     socket.off('error', this.#onError);
     socket.off('end', this.#onClose);
@@ -229,13 +229,13 @@ export class Channel {
   }
 
   readonly #onData = (chunk: Buffer): void => {
-    if (this.#lost !== null) return;
+    if (this.#loss !== null) return;
     const fault = this.#parser.push(chunk);
     if (fault !== null) this.#endAsLost('protocol', `${this.#peer}: ${fault}`);
   };
 
   readonly #onReply = (reply: ServerReply): void => {
-    if (this.#lost !== null) return;
+    if (this.#loss !== null) return;
     for (const line of reply.lines) this.#transcript.addServerLine(line);
     const waiter = this.#waiter;
     if (waiter !== null) {
@@ -262,9 +262,9 @@ export class Channel {
   };
 
   #endAsLost(cause: ConnectionLost['cause'], text: string): ConnectionLost {
-    if (this.#lost !== null) return this.#lost;
+    if (this.#loss !== null) return this.#loss;
     const loss: ConnectionLost = { kind: 'lost', cause, text };
-    this.#lost = loss;
+    this.#loss = loss;
     this.#cancelTimer?.();
     this.#cancelTimer = null;
     this.#socket.destroy();
@@ -296,7 +296,7 @@ export class Channel {
   readonly #onTimer = (): void => {
     this.#timerAt = Number.POSITIVE_INFINITY;
     this.#cancelTimer = null;
-    if (this.#lost !== null || this.#deadline === Number.POSITIVE_INFINITY) return;
+    if (this.#loss !== null || this.#deadline === Number.POSITIVE_INFINITY) return;
     const now = this.#clock.monotonic();
     const onIdleEnd = this.#onIdleEnd;
     if (now < this.#deadline) {

@@ -44,7 +44,7 @@ export async function openConnection(
   { transcript, plaintext, deadline, onChannel }: Opening,
 ): Promise<OpenResult> {
   const peer = `${setting.host}:${setting.port}`;
-  const socket = (network.connect ?? connectPlain)(setting.host, setting.port);
+  const socket = (network.connect ?? createTcpSocket)(setting.host, setting.port);
   const channel = new Channel(socket, peer, network.clock, transcript);
   channel.beginWork(transcript, deadline);
   onChannel(channel);
@@ -107,7 +107,7 @@ export async function openConnection(
   };
 }
 
-function connectPlain(host: string, port: number): Socket {
+function createTcpSocket(host: string, port: number): Socket {
   return connectTcp({ host, port });
 }
 
@@ -206,7 +206,7 @@ interface OpeningFailed {
   readonly kind: 'failed';
   readonly outcome: Outcome;
   /** True if the TCP connection was established. */
-  readonly reached: boolean;
+  readonly wasConnected: boolean;
   /** True if the TLS handshake failed with `tls=offered`. The caller may retry in clear text (RFC 7435). */
   readonly tlsFailed: boolean;
 }
@@ -224,8 +224,8 @@ function createDeferredOutcome(reply: Reply, reason: Reason): Outcome {
   return { kind: 'deferred', reply, reason, scope: 'transport' };
 }
 
-function toOpeningFailed(outcome: Outcome, reached: boolean): OpeningFailed {
-  return { kind: 'failed', outcome, reached, tlsFailed: false };
+function toOpeningFailed(outcome: Outcome, wasConnected: boolean): OpeningFailed {
+  return { kind: 'failed', outcome, wasConnected, tlsFailed: false };
 }
 
 /** Closes the connection for a local reason. */
@@ -299,18 +299,18 @@ export function isLoopback(address: string | null): boolean {
  * A connection, the permission to open a connection (the caller then calls `onOpened` or `onFreed`), or `closed` if the
  * pool is closed.
  */
-type Acquired = Connection | 'open' | 'closed';
+type AcquireResult = Connection | 'open' | 'closed';
 
 export class ConnectionPool {
   readonly #size: number;
   readonly #limits: SmtpLimits;
   readonly #clock: MonotonicClock;
-  readonly #idle: Connection[] = [];
+  readonly #idleConnections: Connection[] = [];
   readonly #busy = new Set<Connection>();
-  readonly #waiting: ((acquired: Acquired) => void)[] = [];
+  readonly #waiters: ((acquired: AcquireResult) => void)[] = [];
   #count = 0;
   #closed = false;
-  #whenEmpty: (() => void) | null = null;
+  #onEmpty: (() => void) | null = null;
 
   constructor(size: number, limits: SmtpLimits, clock: MonotonicClock) {
     this.#size = size;
@@ -322,16 +322,16 @@ export class ConnectionPool {
    * Acquires a connection or a permission. With `requireNew` the pool never returns an idle connection. A full pool closes an
    * idle connection first.
    */
-  acquire(requireNew: boolean): Acquired | Promise<Acquired> {
+  acquire(requireNew: boolean): AcquireResult | Promise<AcquireResult> {
     if (this.#closed) return 'closed';
     if (!requireNew) {
-      const connection = this.#idle.pop();
+      const connection = this.#idleConnections.pop();
       if (connection !== undefined) {
         this.#busy.add(connection);
         return connection;
       }
     } else if (this.#count >= this.#size) {
-      const oldestConnection = this.#idle[0];
+      const oldestConnection = this.#idleConnections[0];
       // The closed connection frees its slot immediately, through the callback of `idle` below.
       if (oldestConnection !== undefined) oldestConnection.channel.destroy();
     }
@@ -340,7 +340,7 @@ export class ConnectionPool {
       return 'open';
     }
     return new Promise((resolve) => {
-      this.#waiting.push(resolve);
+      this.#waiters.push(resolve);
     });
   }
 
@@ -353,10 +353,10 @@ export class ConnectionPool {
   onFreed(): void {
     this.#count -= 1;
     if (this.#closed) {
-      if (this.#count === 0) this.#whenEmpty?.();
+      if (this.#count === 0) this.#onEmpty?.();
       return;
     }
-    const waiter = this.#waiting.shift();
+    const waiter = this.#waiters.shift();
     if (waiter !== undefined) {
       this.#count += 1;
       waiter('open');
@@ -374,16 +374,16 @@ export class ConnectionPool {
       void this.#quit(connection);
       return;
     }
-    const waiter = this.#waiting.shift();
+    const waiter = this.#waiters.shift();
     if (waiter !== undefined) {
       this.#busy.add(connection);
       waiter(connection);
       return;
     }
-    this.#idle.push(connection);
+    this.#idleConnections.push(connection);
     connection.channel.idle(this.#limits.idleMs, (expired) => {
-      const index = this.#idle.indexOf(connection);
-      if (index >= 0) this.#idle.splice(index, 1);
+      const index = this.#idleConnections.indexOf(connection);
+      if (index >= 0) this.#idleConnections.splice(index, 1);
       if (expired) void this.#quit(connection);
       else this.onFreed();
     });
@@ -395,15 +395,15 @@ export class ConnectionPool {
    */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;
-    for (const waiter of this.#waiting.splice(0)) waiter('closed');
-    for (const connection of this.#idle.splice(0)) void this.#quit(connection);
+    for (const waiter of this.#waiters.splice(0)) waiter('closed');
+    for (const connection of this.#idleConnections.splice(0)) void this.#quit(connection);
     if (this.#count === 0) return;
     await new Promise<void>((resolve) => {
       const cancel = this.#clock.after(timeoutMs, () => {
         for (const connection of this.#busy) connection.channel.destroy('the service is stopping');
         resolve();
       });
-      this.#whenEmpty = () => {
+      this.#onEmpty = () => {
         cancel();
         resolve();
       };

@@ -50,13 +50,13 @@ const PROBE_LIMITS: SmtpLimits = {
 /** Tests the relay. Ends after `timeoutMs` at the latest. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const deadline = clock.monotonic() + timeoutMs;
-  const first = await runSession(setting, clock, deadline, false);
+  const firstResult = await runSession(setting, clock, deadline, false);
   // Like the transport, the probe falls back to clear text if opportunistic TLS fails.
-  if (!first.tlsFailed || setting.auth !== null) return first.probe;
-  const second = await runSession(setting, clock, deadline, true);
-  const { session } = second.probe;
-  if (session.kind === 'failed') return second.probe;
-  return { ...second.probe, session: { ...session, fellBack: true } };
+  if (!firstResult.tlsFailed || setting.auth !== null) return firstResult.probe;
+  const secondResult = await runSession(setting, clock, deadline, true);
+  const { session } = secondResult.probe;
+  if (session.kind === 'failed') return secondResult.probe;
+  return { ...secondResult.probe, session: { ...session, fellBack: true } };
 }
 
 async function runSession(

@@ -50,10 +50,10 @@ function buildPathCommand(verb: string, part: string, address: string, smtputf8:
   // Outside a quoted string, `<`, `>` or a space would end the path or begin a parameter.
   let isQuoted = false;
   for (let i = 0; i < address.length; i += 1) {
-    const unit = address.charCodeAt(i);
-    if (isQuoted && unit === 92) i += 1;
-    else if (unit === 34) isQuoted = !isQuoted;
-    else if (!isQuoted && (unit === 60 || unit === 62 || unit === 32)) {
+    const codeUnit = address.charCodeAt(i);
+    if (isQuoted && codeUnit === 92) i += 1;
+    else if (codeUnit === 34) isQuoted = !isQuoted;
+    else if (!isQuoted && (codeUnit === 60 || codeUnit === 62 || codeUnit === 32)) {
       throw new CommandError(`the envelope ${part} has an angle bracket or a space outside quotes`);
     }
   }
@@ -98,14 +98,14 @@ function requireCredential(part: string, value: string): string {
 function checkText(textName: string, text: string, eightBit: boolean, maxOctets: number): void {
   let octets = text.length;
   for (let i = 0; i < text.length; i += 1) {
-    const unit = text.charCodeAt(i);
-    if (unit < 32 || unit === 127) throw new CommandError(`${textName} has a line break or control character`);
-    if (unit > 127) {
+    const codeUnit = text.charCodeAt(i);
+    if (codeUnit < 32 || codeUnit === 127) throw new CommandError(`${textName} has a line break or control character`);
+    if (codeUnit > 127) {
       if (!eightBit) throw new CommandError(`${textName} is not ASCII and SMTPUTF8 is not used`);
-      if (unit >= 0xd800 && unit <= 0xdfff && !text.isWellFormed()) {
+      if (codeUnit >= 0xd800 && codeUnit <= 0xdfff && !text.isWellFormed()) {
         throw new CommandError(`${textName} has a lone surrogate`);
       }
-      octets += unit > 0x7ff && (unit < 0xd800 || unit > 0xdfff) ? 2 : 1;
+      octets += codeUnit > 0x7ff && (codeUnit < 0xd800 || codeUnit > 0xdfff) ? 2 : 1;
     }
   }
   if (octets > maxOctets) throw new CommandError(`${textName} is longer than ${maxOctets} octets`);
@@ -153,20 +153,20 @@ export class ReplyParser {
     let start = 0;
     while (start < chunk.length) {
       const lineEnd = chunk.indexOf(LF, start);
-      const stop = lineEnd < 0 ? chunk.length : lineEnd;
-      if (this.#bufferedLength + stop - start > MAX_LINE_OCTETS)
+      const end = lineEnd < 0 ? chunk.length : lineEnd;
+      if (this.#bufferedLength + end - start > MAX_LINE_OCTETS)
         return `a reply line is longer than ${MAX_LINE_OCTETS} octets`;
       if (lineEnd < 0) {
-        this.#append(chunk, start, stop);
+        this.#append(chunk, start, end);
         return null;
       }
       let line: string;
       if (this.#bufferedLength > 0) {
-        this.#append(chunk, start, stop);
+        this.#append(chunk, start, end);
         line = decodeLine(this.#buffer ?? chunk, 0, this.#bufferedLength);
         this.#bufferedLength = 0;
       } else {
-        line = decodeLine(chunk, start, stop);
+        line = decodeLine(chunk, start, end);
       }
       const fault = this.#addLine(line);
       if (fault !== null) return fault;
@@ -175,10 +175,10 @@ export class ReplyParser {
     return null;
   }
 
-  #append(chunk: Buffer, start: number, stop: number): void {
+  #append(chunk: Buffer, start: number, end: number): void {
     this.#buffer ??= Buffer.allocUnsafe(MAX_LINE_OCTETS);
-    chunk.copy(this.#buffer, this.#bufferedLength, start, stop);
-    this.#bufferedLength += stop - start;
+    chunk.copy(this.#buffer, this.#bufferedLength, start, end);
+    this.#bufferedLength += end - start;
   }
 
   #addLine(line: string): string | null {
@@ -216,10 +216,10 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
     let from = 4;
     if (length > 0) {
       const start = line.charAt(4) === '#' ? 5 : 4;
-      const lineEnhanced = line.slice(start, 4 + length);
-      enhanced ??= lineEnhanced;
+      const enhancedCode = line.slice(start, 4 + length);
+      enhanced ??= enhancedCode;
       // Servers repeat the enhanced code on each line. A different code belongs to the text.
-      if (lineEnhanced === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
+      if (enhancedCode === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
     }
     const part = line.slice(from).trim();
     if (part !== '') text = text === '' ? part : `${text} ${part}`;
@@ -250,12 +250,12 @@ function replaceControls(text: string): string {
 }
 
 /** Returns true for C0, DEL, C1 and the two Unicode line separators. */
-function isControl(unit: number): boolean {
-  return unit < 32 || (unit >= 127 && unit < 160) || unit === 0x2028 || unit === 0x2029;
+function isControl(codeUnit: number): boolean {
+  return codeUnit < 32 || (codeUnit >= 127 && codeUnit < 160) || codeUnit === 0x2028 || codeUnit === 0x2029;
 }
 
-function decodeLine(bytes: Buffer, start: number, stop: number): string {
-  return bytes.toString('utf8', start, stop > start && bytes[stop - 1] === CR ? stop - 1 : stop);
+function decodeLine(bytes: Buffer, start: number, end: number): string {
+  return bytes.toString('utf8', start, end > start && bytes[end - 1] === CR ? end - 1 : end);
 }
 
 function parseCode(line: string): number {

@@ -101,12 +101,12 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
       const startedMonotonic = clock.monotonic();
       const deadline = startedMonotonic + limits.attemptMs;
       const transcript = new Transcript(clock);
-      let isReached = false;
+      let wasConnected = false;
       const finish = (outcome: Outcome): Attempt => ({
         outcome,
         startedAt,
         tookMs: clock.monotonic() - startedMonotonic,
-        remote: isReached ? remote : null,
+        remote: wasConnected ? remote : null,
         transcript: transcript.lines,
         lineOffsetsMs: transcript.offsetsMs,
       });
@@ -129,7 +129,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
             }
             if (openResult.kind === 'failed') {
               pool.onFreed();
-              isReached ||= openResult.reached;
+              wasConnected ||= openResult.wasConnected;
               return finish(openResult.outcome);
             }
             connection = openResult.connection;
@@ -139,7 +139,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
               `${connection.description}, message ${connection.messageCount + 1} of this connection`,
             );
           }
-          isReached = true;
+          wasConnected = true;
           connection.channel.beginWork(transcript, deadline);
           let outcome: Outcome | 'stale';
           try {
@@ -219,22 +219,22 @@ async function runTransaction(
   if (smtputf8 && !extensions.smtputf8) return refuseSmtputf8();
   const isReused = connection.messageCount > 0;
   connection.messageCount += 1;
-  const mail = buildMailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
+  const mailCommand = buildMailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
 
   // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group. DATA may be only at the end of a group.
-  let group = '';
+  let commandGroup = '';
   if (connection.needsReset) {
     transcript.addClientLine('RSET');
-    group = 'RSET\r\n';
+    commandGroup = 'RSET\r\n';
   }
-  transcript.addClientLine(mail);
-  group += `${mail}\r\n`;
+  transcript.addClientLine(mailCommand);
+  commandGroup += `${mailCommand}\r\n`;
   if (extensions.pipelining) {
     transcript.addClientLine(lines.rcpt);
     transcript.addClientLine('DATA');
-    group += `${lines.rcpt}\r\nDATA\r\n`;
+    commandGroup += `${lines.rcpt}\r\nDATA\r\n`;
   }
-  channel.write(group);
+  channel.write(commandGroup);
 
   if (connection.needsReset) {
     const answer = await channel.readReply('the answer to RSET', limits.commandMs);
@@ -402,29 +402,29 @@ const FINAL_DOT = Buffer.from('.\r\n');
  * too, because a server that accepts a bare LF as a line end could otherwise read it as the end of the message.
  */
 export function dotStuff(data: Buffer): Buffer {
-  let dots = data[0] === DOT ? 1 : 0;
-  for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) dots += 1;
+  let dotCount = data[0] === DOT ? 1 : 0;
+  for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) dotCount += 1;
   const end = data.length;
   const isLineEndMissing = end > 0 && (end < 2 || data[end - 1] !== LF || data[end - 2] !== CR);
-  if (dots === 0 && !isLineEndMissing) return data;
+  if (dotCount === 0 && !isLineEndMissing) return data;
 
-  const out = Buffer.allocUnsafe(end + dots + (isLineEndMissing ? 2 : 0));
+  const output = Buffer.allocUnsafe(end + dotCount + (isLineEndMissing ? 2 : 0));
   let to = 0;
   let from = 0;
   if (data[0] === DOT) {
-    out[0] = DOT;
+    output[0] = DOT;
     to = 1;
   }
   for (let at = data.indexOf(LF_DOT); at >= 0; at = data.indexOf(LF_DOT, at + 2)) {
-    to += data.copy(out, to, from, at + 2);
-    out[to] = DOT;
+    to += data.copy(output, to, from, at + 2);
+    output[to] = DOT;
     to += 1;
     from = at + 2;
   }
-  to += data.copy(out, to, from);
+  to += data.copy(output, to, from);
   if (isLineEndMissing) {
-    out[to] = CR;
-    out[to + 1] = LF;
+    output[to] = CR;
+    output[to + 1] = LF;
   }
-  return out;
+  return output;
 }
