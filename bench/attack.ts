@@ -4,7 +4,7 @@
  *
  *   node bench/attack.ts '{"publicPort":8080,"operatorPort":8081,"smtpPort":2525,"reportTo":"abuse@example.org","seconds":20,"seed":1}'
  *
- * Prints one JSON line: the number of connections of each kind, and the number that the service closed.
+ * Prints one JSON line: the number of connections of each kind, and the number of connections that the service closed.
  */
 import { connect, type Socket } from 'node:net';
 
@@ -93,11 +93,11 @@ function openPipeline(): void {
     port,
     (socket) => {
       socket.pause();
-      const writeMore = () => {
+      const writeRequests = () => {
         while (!isEnded && socket.writable && socket.write(request, 'latin1'));
       };
-      socket.on('drain', writeMore);
-      writeMore();
+      socket.on('drain', writeRequests);
+      writeRequests();
     },
     openPipeline,
   );

@@ -1,8 +1,8 @@
 /**
  * Measures the requests of the dashboard to a service with 1,000,000 messages on each store. The figures of a request
- * are the median and the maximum of several calls, measured until the last byte of the response. A search and an
- * export return their first part in one call and continue in further calls. `BENCH_MESSAGES` sets another number of
- * messages; then only the embedded store is measured.
+ * are the median and the maximum duration of several calls. A duration ends with the last byte of the response. A
+ * search and an export return their first part in one call and continue in further calls. `BENCH_MESSAGES` sets another
+ * number of messages; then only the embedded store is measured.
  */
 import { join } from 'node:path';
 import pg from 'pg';
@@ -16,7 +16,7 @@ import { type SessionHeaders, signIn } from '../test/rig/session.ts';
 import { createBenchFolder, removeFolder, startPostrider } from './postrider.ts';
 import { seedPostgres, seedSqlite } from './search-seed.ts';
 
-const MILLION = 1_000_000;
+const DEFAULT_MESSAGE_COUNT = 1_000_000;
 const ROUND_COUNT = 9;
 const PASSWORD = 'the password of the benchmark';
 const SUPPRESSION_COUNT = 500_000;
@@ -85,7 +85,7 @@ const INSERT_AUDIT = `INSERT INTO audit (at, who, action, subject, before, after
   ${formatNumberTable(AUDIT_ENTRY_COUNT)} SELECT n, 'session ' || (n % 50), 'suppression.add', 'a1 person' || n || '@example.com', NULL, '{}' FROM number`;
 
 export async function benchDashboard(record: RecordFigure): Promise<void> {
-  const count = Number(process.env.BENCH_MESSAGES ?? MILLION);
+  const count = Number(process.env.BENCH_MESSAGES ?? DEFAULT_MESSAGE_COUNT);
   const now = Date.now() - 60_000;
   const folder = createBenchFolder();
   try {
@@ -100,14 +100,14 @@ export async function benchDashboard(record: RecordFigure): Promise<void> {
   } finally {
     removeFolder(folder);
   }
-  if (count !== MILLION) return;
+  if (count !== DEFAULT_MESSAGE_COUNT) return;
   const server = await startServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } });
   const serviceFolder = createBenchFolder();
   try {
     const url = await server.createDatabase();
-    const setting = parseDatabaseUrl(url);
-    if (!setting.ok) throw new Error(setting.fault);
-    await (await openStore(setting.value, { exclusive: true })).close();
+    const parsedUrl = parseDatabaseUrl(url);
+    if (!parsedUrl.ok) throw new Error(parsedUrl.fault);
+    await (await openStore(parsedUrl.value, { exclusive: true })).close();
     const client = new pg.Client({ connectionString: url });
     await client.connect();
     await seedPostgres(client, count, now);
@@ -115,7 +115,7 @@ export async function benchDashboard(record: RecordFigure): Promise<void> {
     await client.query(INSERT_AUDIT);
     await client.query('VACUUM ANALYZE');
     await client.end();
-    await indexAllMessages(await openStore(setting.value, { exclusive: true }), now);
+    await indexAllMessages(await openStore(parsedUrl.value, { exclusive: true }), now);
     await measureRequests('PostgreSQL', url, serviceFolder, record);
   } finally {
     removeFolder(serviceFolder);

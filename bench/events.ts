@@ -36,7 +36,7 @@ export interface EventBench {
   readonly service: BenchService;
   /**
    * Starts to send one event for each of the next `count` messages. Resolves when the first batch has been answered,
-   * so that the start of the generator is not part of a load that starts afterwards.
+   * so that a load that starts afterwards is not measured during the start of the generator.
    */
   readonly start: (count: number, eventsPerSecond: number | null) => Promise<EventStream>;
 }

@@ -108,8 +108,8 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
       await measure(3);
       for (let n = 0; n < run.windowCount; n += 1) {
         calmWindows.push(await measure(run.windowSeconds));
-        const target = { publicPort, operatorPort, smtpPort, reportTo: 'abuse@bounces.example.org' };
-        const attack = runScript<object>('attack.ts', { ...target, seconds: run.windowSeconds, seed: n + 1 });
+        const attackTarget = { publicPort, operatorPort, smtpPort, reportTo: 'abuse@bounces.example.org' };
+        const attack = runScript<object>('attack.ts', { ...attackTarget, seconds: run.windowSeconds, seed: n + 1 });
         const [window, counts] = await Promise.all([
           measure(run.windowSeconds),
           attack,
@@ -152,9 +152,9 @@ async function countUnfinished(
 ): Promise<Pick<HostileResult, 'lostIds' | 'undeliveredIds'>> {
   const database = new DatabaseSync(path, { readOnly: true });
   try {
-    const openMessages = database.prepare('SELECT count(*) AS count FROM mail_request WHERE ended_at IS NULL');
+    const unfinishedMessages = database.prepare('SELECT count(*) AS count FROM mail_request WHERE ended_at IS NULL');
     const deadline = performance.now() + DRAIN_MS;
-    while (Number(openMessages.get()?.count) > 0 && performance.now() < deadline) {
+    while (Number(unfinishedMessages.get()?.count) > 0 && performance.now() < deadline) {
       await new Promise((resolve) => setTimeout(resolve, 500));
     }
     const states = new Map<string, string>();

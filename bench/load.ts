@@ -28,7 +28,7 @@ const message = 'Thank you for your order. It is on its way to you.\n'
 const REQUEST_HEADER =
   `POST /api/v1/send-mail HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: ${load.key}\r\n` +
   'Content-Type: application/json\r\nContent-Length: ';
-const CREATED = Buffer.from('HTTP/1.1 201 ');
+const CREATED_STATUS_LINE = Buffer.from('HTTP/1.1 201 ');
 const statuses: Record<string, number> = {};
 const latencies = new Float64Array(load.requests);
 let sentCount = 0;
@@ -72,7 +72,7 @@ function openConnection(): void {
   socket.on('data', (chunk) => {
     // A response of the usual length with the status 201 is not parsed.
     const isUsualResponse =
-      bufferedBytes === null && chunk.length === usualLength && chunk.compare(CREATED, 0, 13, 0, 13) === 0;
+      bufferedBytes === null && chunk.length === usualLength && chunk.compare(CREATED_STATUS_LINE, 0, 13, 0, 13) === 0;
     const bytes = bufferedBytes === null ? chunk : Buffer.concat([bufferedBytes, chunk]);
     const status = isUsualResponse ? '201' : parseStatus(bytes);
     if (status === null) {
@@ -96,15 +96,18 @@ function openConnection(): void {
 const loadStartedAt = performance.now();
 const startedAt = performance.timeOrigin + loadStartedAt;
 for (let n = 0; n < load.connections; n += 1) openConnection();
-const paceTimer = load.requestsPerSecond === null ? null : setInterval(sendDue, 1);
+const paceTimer = load.requestsPerSecond === null ? null : setInterval(sendDueRequests, 1);
 
 /**
  * Sends as many requests as `requestsPerSecond` allows. If no connection is idle, a request waits. This wait
  * reduces the rate. The latencies do not include it.
  */
-function sendDue(): void {
-  const due = Math.min(load.requests, ((performance.now() - loadStartedAt) / 1000) * (load.requestsPerSecond ?? 0));
-  while (sentCount < due) {
+function sendDueRequests(): void {
+  const dueCount = Math.min(
+    load.requests,
+    ((performance.now() - loadStartedAt) / 1000) * (load.requestsPerSecond ?? 0),
+  );
+  while (sentCount < dueCount) {
     const sendNext = idleConnections.shift();
     if (sendNext === undefined) return;
     sendNext();

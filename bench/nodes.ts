@@ -1,8 +1,8 @@
 /**
  * Compares PostgreSQL with the embedded store, with 1, 2 and 3 nodes on this machine. Measures the accept rate, the
  * end-to-end rate into the sink, claims with 1,000,000 queued messages, and the cost of an idle node. The server, the
- * nodes, the sink and the load generator share the same cores, so the results show the overhead of shared use, not the
- * gain of more machines.
+ * nodes, the sink and the load generator share the same cores, so the results show the overhead of running several
+ * nodes, not the gain from additional machines.
  */
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';

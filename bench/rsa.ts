@@ -1,6 +1,6 @@
 /**
- * The baseline for signed delivery: the rate of RSA-2048 signatures of `crypto.sign` with a callback, 8 at the same
- * time.
+ * The baseline for signed delivery: the rate at which `crypto.sign` with a callback creates RSA-2048 signatures, with 8
+ * calls in progress.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 

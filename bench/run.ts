@@ -362,11 +362,11 @@ async function benchGrowth(): Promise<void> {
   // The relay refuses connections, so all messages remain queued.
   const deliveringService = await startPostrider({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' }, folder);
   await runLoad(deliveringService.port, seededService.key, 64, 20_000);
-  const earlierMb = deliveringService.readResidentMb();
+  const initialResidentMb = deliveringService.readResidentMb();
   await new Promise((resolve) => setTimeout(resolve, 10_000));
   await runLoad(deliveringService.port, seededService.key, 64, 20_000);
   recordFigure('resident size with 1,000,000 queued', deliveringService.readResidentMb(), 'MB', 'under 400');
-  recordFigure('resident size with 1,000,000 queued, before 20,000 further messages', earlierMb, 'MB');
+  recordFigure('resident size with 1,000,000 queued, before 20,000 further messages', initialResidentMb, 'MB');
   await deliveringService.stop();
   await stopAndRemove(emptyService);
   removeFolder(folder);
@@ -386,7 +386,10 @@ async function benchIdle(): Promise<void> {
   await stopAndRemove(service);
 }
 
-/** Measures `ses:` against a fake of the API in a process of its own, without a delay and with the delay of a real API. */
+/**
+ * Measures the transport `ses:` with a fake SES API in a separate process: once without a delay, and once with the
+ * delay of the real API.
+ */
 async function benchSes(): Promise<void> {
   for (const latencyMs of [0, 100]) {
     await withSink(
@@ -433,15 +436,15 @@ async function benchEvents(): Promise<void> {
   recordFigure('provider events recorded, in batches of 1,000', perSecond, '/s', '20,000');
   await runLoad(service.port, service.key, 64, 10_000);
   const ratio = await calculateMedianRatio(rounds, async () => {
-    const aloneResult = await runLoad(service.port, service.key, 64, 30_000);
+    const loadOnlyResult = await runLoad(service.port, service.key, 64, 30_000);
     // The stream of events lasts longer than the load, even if the load takes twice as long with events as without
     // events.
-    const eventSeconds = Math.ceil(aloneResult.seconds * 2 + 2);
+    const eventSeconds = Math.ceil(loadOnlyResult.seconds * 2 + 2);
     const events = await eventBench.start(Math.min(maxEventsPerRound, eventSeconds * 5_000), 5_000);
-    const duringEventsResult = await runLoad(service.port, service.key, 64, 30_000);
+    const loadDuringEventsResult = await runLoad(service.port, service.key, 64, 30_000);
     if (!events.isRunning()) throw new Error('the stream of events ended before the load; increase maxEventsPerRound');
     await events.result;
-    return duringEventsResult.perSecond / aloneResult.perSecond;
+    return loadDuringEventsResult.perSecond / loadOnlyResult.perSecond;
   });
   recordFigure('accept rate with 5,000 provider events per second, relative to no events', ratio, 'ratio', '0.9');
   await stopAndRemove(service);
@@ -477,8 +480,13 @@ async function benchHostile(): Promise<void> {
     computeMedian('p99Ms', result.hostileWindows),
     'ms',
   );
-  recordFigure('accept rate with hostile clients, relative to none', result.acceptRatio, 'ratio', '0.9');
-  recordFigure('delivery rate with hostile clients, relative to none', result.deliveryRatio, 'ratio', '0.9');
+  recordFigure('accept rate with hostile clients, relative to no hostile clients', result.acceptRatio, 'ratio', '0.9');
+  recordFigure(
+    'delivery rate with hostile clients, relative to no hostile clients',
+    result.deliveryRatio,
+    'ratio',
+    '0.9',
+  );
   recordFigure(
     `acknowledged messages that were lost, of ${result.acknowledgedCount}`,
     result.lostIds.length,

@@ -67,7 +67,7 @@ export function* generateMessages(count: number, accountCount: number, now: numb
   const createUuid = () => `00000000-0000-4000-8${randomHex(random, 3)}-${randomHex(random, 6)}${randomHex(random, 6)}`;
   const ids = createMessageIdGenerator(null, createUuid);
   const recipientCount = Math.max(10, Math.floor(count / 4));
-  const openCount = Math.floor(count * 0.01);
+  const unfinishedCount = Math.floor(count * 0.01);
   for (let n = 0; n < count; n += 1) {
     const acceptedAt = Math.floor(now - MONTH_MS + (MONTH_MS * n) / count);
     // A tenth of the accounts have about half of the messages.
@@ -81,14 +81,16 @@ export function* generateMessages(count: number, accountCount: number, now: numb
       .replace('N', String(1_000_000 + n))
       .replace('C', String(Math.floor(random() * 900_000) + 100_000))
       .replace('F', firstName);
-    const isOpen = n >= count - openCount;
-    const state = isOpen ? pick<State>(['queued', 'queued', 'queued', 'queued', 'sending']) : pickByShare(END_STATES);
+    const isUnfinished = n >= count - unfinishedCount;
+    const state = isUnfinished
+      ? pick<State>(['queued', 'queued', 'queued', 'queued', 'sending'])
+      : pickByShare(END_STATES);
     yield {
       id: ids.next(acceptedAt),
       accountId,
-      state: isOpen && n % 1_000 === 7 ? 'uncertain' : state,
+      state: isUnfinished && n % 1_000 === 7 ? 'uncertain' : state,
       acceptedAt,
-      endedAt: isOpen ? null : acceptedAt + 1_000,
+      endedAt: isUnfinished ? null : acceptedAt + 1_000,
       to: `${firstName}.${lastName}${recipient}@${domain}`,
       from: `${accountId % 7 === 0 ? 'noreply' : 'orders'}@${SHOP_NAMES[accountId % SHOP_NAMES.length]}-${accountId}.example.com`,
       subject,

@@ -1,6 +1,6 @@
 /**
- * Measures searches over 1,000,000 messages on both stores: the time until a page of 50 is full or the search is
- * complete, and the longest single call. The benchmark also measures the indexing and the queue statistics with
+ * Measures searches over 1,000,000 messages on both stores: the time until a page of 50 messages is full or the search
+ * is complete, and the longest single call. The benchmark also measures the indexing and the queue statistics with
  * 1,000,000 queued messages.
  */
 import { join } from 'node:path';

@@ -26,7 +26,7 @@ export function seedStore(path: string, seed: Seed, onProgress: (done: number, t
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;
-  const total = seed.accountCount + seed.messageCount + seed.suppressionCount;
+  const rowCount = seed.accountCount + seed.messageCount + seed.suppressionCount;
   for (let n = 2; n <= seed.accountCount; n += 1) {
     operations.createAccount(`account-${n}`, HIGH_LIMITS, now);
     operations.addDomain(`account-${n}`, { name: `shop-${n}.example.net`, subdomains: false, keys: [] }, now);
@@ -55,7 +55,7 @@ export function seedStore(path: string, seed: Seed, onProgress: (done: number, t
     database.exec('BEGIN');
     operations.accept(batch);
     database.exec('COMMIT');
-    onProgress(offset + batch.length, total);
+    onProgress(offset + batch.length, rowCount);
   }
   const insertSuppression = database.prepare(
     "INSERT INTO suppression (recipient, account_id, reason, source, at) VALUES (?, ?, 'manual', NULL, ?)",
@@ -65,11 +65,11 @@ export function seedStore(path: string, seed: Seed, onProgress: (done: number, t
     for (let n = offset; n < Math.min(offset + BATCH_SIZE, seed.suppressionCount); n += 1)
       insertSuppression.run(`gone.${randomUUID()}@example.net`, (n % seed.accountCount) + 1, now);
     database.exec('COMMIT');
-    onProgress(seed.messageCount + offset, total);
+    onProgress(seed.messageCount + offset, rowCount);
   }
   database.exec(
     "UPDATE mail_request SET due_at = due_at + 7200000 WHERE state = 'queued'; PRAGMA wal_checkpoint(TRUNCATE)",
   );
   database.close();
-  onProgress(total, total);
+  onProgress(rowCount, rowCount);
 }

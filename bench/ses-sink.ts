@@ -1,5 +1,5 @@
 /**
- * A fake of the SESv2 API that accepts and discards every message, in a process of its own. The send rate of the
+ * A fake of the SESv2 API that accepts and discards every message, in a separate process. The send rate of the
  * simulated account is so high that it does not limit the sender. The sink prints its port. For each line of standard
  * input, it prints the number of received messages and of connections. It ends when its standard input ends.
  *

@@ -11,22 +11,22 @@ const GREETING = '220 sink ESMTP\r\n';
 const EHLO = '250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SMTPUTF8\r\n';
 
 const server = createServer({ noDelay: true }, (socket) => {
-  let inContent = false;
-  let buffered: Buffer | null = null;
+  let isInContent = false;
+  let bufferedBytes: Buffer | null = null;
   socket.write(GREETING);
   socket.on('error', () => undefined);
   socket.on('data', (chunk) => {
-    let bytes = buffered === null ? chunk : Buffer.concat([buffered, chunk]);
-    buffered = null;
+    let bytes = bufferedBytes === null ? chunk : Buffer.concat([bufferedBytes, chunk]);
+    bufferedBytes = null;
     let reply = '';
     while (bytes.length > 0) {
-      const end = inContent ? bytes.indexOf(CONTENT_END) : bytes.indexOf(10);
+      const end = isInContent ? bytes.indexOf(CONTENT_END) : bytes.indexOf(10);
       if (end < 0) {
-        buffered = bytes;
+        bufferedBytes = bytes;
         break;
       }
-      if (inContent) {
-        inContent = false;
+      if (isInContent) {
+        isInContent = false;
         receivedCount += 1;
         reply += '250 2.0.0 Ok\r\n';
         bytes = bytes.subarray(end + CONTENT_END.length);
@@ -36,7 +36,7 @@ const server = createServer({ noDelay: true }, (socket) => {
       bytes = bytes.subarray(end + 1);
       if (verb === 'EHLO' || verb === 'HELO') reply += EHLO;
       else if (verb === 'DATA') {
-        inContent = true;
+        isInContent = true;
         reply += '354 End data with <CR><LF>.<CR><LF>\r\n';
       } else if (verb === 'QUIT') {
         socket.end(`${reply}221 bye\r\n`);

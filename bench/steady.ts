@@ -36,7 +36,7 @@ function submitMessage(): void {
   const requestStartedAt = performance.now();
   inProgress += 1;
   let isFinished = false;
-  const complete = (id: string | null) => {
+  const completeSubmission = (id: string | null) => {
     if (isFinished) return;
     isFinished = true;
     inProgress -= 1;
@@ -62,14 +62,16 @@ function submitMessage(): void {
       response.on('data', (share: string) => {
         text += share;
       });
-      response.on('error', () => complete(null));
+      response.on('error', () => completeSubmission(null));
       response.on('end', () =>
-        complete(response.statusCode === 201 ? (JSON.parse(text) as { result: { id: string } }).result.id : null),
+        completeSubmission(
+          response.statusCode === 201 ? (JSON.parse(text) as { result: { id: string } }).result.id : null,
+        ),
       );
     },
   );
   outgoing.on('timeout', () => outgoing.destroy());
-  outgoing.on('error', () => complete(null));
+  outgoing.on('error', () => completeSubmission(null));
   const body = { to: `rita.${n}@example.com`, from: 'shop@example.org', subject: 'Your receipt', message };
   n += 1;
   outgoing.end(JSON.stringify(body));

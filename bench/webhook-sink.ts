@@ -9,18 +9,18 @@ const HEADER_END = Buffer.from('\r\n\r\n');
 const RESPONSE = 'HTTP/1.1 204 No Content\r\n\r\n';
 
 const server = createServer({ noDelay: true }, (socket) => {
-  let buffered: Buffer | null = null;
+  let bufferedBytes: Buffer | null = null;
   socket.on('error', () => undefined);
   socket.on('data', (chunk) => {
-    let bytes = buffered === null ? chunk : Buffer.concat([buffered, chunk]);
-    buffered = null;
+    let bytes = bufferedBytes === null ? chunk : Buffer.concat([bufferedBytes, chunk]);
+    bufferedBytes = null;
     let responses = '';
     while (bytes.length > 0) {
       const end = bytes.indexOf(HEADER_END);
       const header = end < 0 ? '' : bytes.toString('latin1', 0, end).toLowerCase();
       const requestLength = end + 4 + Number(/content-length: (\d+)/.exec(header)?.[1] ?? 0);
       if (end < 0 || bytes.length < requestLength) {
-        buffered = bytes;
+        bufferedBytes = bytes;
         break;
       }
       bytes = bytes.subarray(requestLength);

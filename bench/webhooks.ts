@@ -1,5 +1,5 @@
 /**
- * Measures the number of webhooks that a node sends per second to a receiver in a process of its own. Also measures how
+ * Measures the number of webhooks that a node sends per second to a receiver in a separate process. Also measures how
  * much an endpoint that subscribes to all event types reduces the rates of accepting and delivering. Two services, with
  * and without an endpoint, are measured in alternating rounds with the same load. Other load on the machine affects the
  * processor time less than the rates.

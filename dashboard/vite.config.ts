@@ -27,14 +27,14 @@ export default defineConfig({
  * language of the browser.
  */
 function plainNumbers(): Plugin {
-  const original = 'new Intl.NumberFormat(domEnv ? nav.language : ';
+  const originalCode = 'new Intl.NumberFormat(domEnv ? nav.language : ';
   return {
     name: 'plain-numbers',
     transform(code, id) {
       if (!id.endsWith('uPlot.esm.js')) return null;
-      if (!code.includes(original))
+      if (!code.includes(originalCode))
         throw new Error('uPlot no longer reads the language of the browser: remove plainNumbers');
-      return { code: code.replace(original, 'new Intl.NumberFormat('), map: null };
+      return { code: code.replace(originalCode, 'new Intl.NumberFormat('), map: null };
     },
   };
 }

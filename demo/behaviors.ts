@@ -1,7 +1,7 @@
 /**
  * Defines the behaviors of simulated recipients as data: the failure of each attempt, and the report after the
  * delivery. The replies have the wording of real servers (test/corpus/replies), and `classify` classifies them like any
- * reply.
+ * other reply.
  */
 import type { Stage } from '../src/model/outcome.ts';
 

@@ -57,7 +57,7 @@ export interface History {
 }
 
 export const VISITOR_ACCOUNT = 'shop';
-/** The number of newest messages of the history that the inbox contains. */
+/** The number of messages in the inbox, which contains the newest messages of the history. */
 const CAPTURED_MESSAGE_COUNT = 80;
 /** The drain time of the demo, which is short because its shutdown aborts delivery attempts. */
 const DRAIN_MS = 2_000;
@@ -211,7 +211,7 @@ async function createDemo(
   async function captureHistory(messages: readonly LeasedMessage[]): Promise<void> {
     const domains = new DomainCache({ clock, publish: () => undefined });
     await store.watchDirectory((changes) => domains.apply(changes));
-    const prepare = createPrepare({
+    const prepareMessage = createPrepare({
       domains,
       ...createSigningParts(settings),
       findConfigurationSet: () => null,
@@ -219,7 +219,7 @@ async function createDemo(
     });
     for (const message of messages) {
       if (isStopped) return;
-      await demoTransport.capture(await prepare(message));
+      await demoTransport.capture(await prepareMessage(message));
       const seconds = message.acceptedAt / 1000;
       if (service.inboxPath !== null)
         await utimes(join(service.inboxPath, 'new', `${message.id}.eml`), seconds, seconds);

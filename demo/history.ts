@@ -281,14 +281,14 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
  * only messages of later slices. Recent slices are shorter, so that the effect begins soon after the cause.
  */
 function listSliceEnds(now: number): readonly number[] {
-  const ends: number[] = [];
+  const endTimes: number[] = [];
   let age = (HISTORY_DAYS + 3) * DAY_MS;
   while (age > 0) {
     age -=
       age > 3 * DAY_MS ? 6 * HOUR_MS : age > DAY_MS ? HOUR_MS : age > 30 * MINUTE_MS ? 10 * MINUTE_MS : 2 * MINUTE_MS;
-    ends.push(now - Math.max(0, age));
+    endTimes.push(now - Math.max(0, age));
   }
-  return ends;
+  return endTimes;
 }
 
 function findIndexAfter(plan: readonly PlannedMessage[], start: number, until: number): number {

@@ -69,7 +69,7 @@ export async function createOperatorActions(context: ActionContext): Promise<rea
   return actions.sort((a, b) => a.at - b.at);
 }
 
-function requireDone<T>(changed: ChangeResult<T> | { readonly kind: 'used' }): T {
+function requireSuccess<T>(changed: ChangeResult<T> | { readonly kind: 'used' }): T {
   if (changed.kind === 'done') return changed.value;
   throw new Error(`an operator action of the demo failed: ${changed.kind}`);
 }
@@ -99,11 +99,11 @@ function createAccountActions(
     account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS } : {};
   return [
     createAction(context, accountAgeMs, CLI_ACTOR, async (store, at) => {
-      requireDone(await store.createAccount(account, { ...NO_LIMITS, ...limits, ...volume }, at));
+      requireSuccess(await store.createAccount(account, { ...NO_LIMITS, ...limits, ...volume }, at));
     }),
     createAction(context, accountAgeMs - MINUTE_MS, CLI_ACTOR, async (store, at) => {
       const { key, prefix, hash } = generateApiKey(randomBytes);
-      const createdKey = requireDone(
+      const createdKey = requireSuccess(
         await store.createKey(account, { name: 'production', prefix, hash, expiresAt: null }, at),
       );
       onKeyCreated(account, createdKey.id, key);
@@ -153,7 +153,7 @@ function createDomainActions(
   const ageMs = getDomainAgeMs(domain);
   const addDomainAction = createAction(context, ageMs, CLI_ACTOR, async (store, at) => {
     const subdomains = account === 'shop';
-    const addedDomain = requireDone(await store.addDomain(account, { name: domain, subdomains, keys }, at));
+    const addedDomain = requireSuccess(await store.addDomain(account, { name: domain, subdomains, keys }, at));
     publishRecords(zone, addedDomain, settings, ({ purpose }) => domain !== PENDING_DOMAIN || purpose !== 'dkim');
   });
   if (domain === FAILING_DOMAIN) {
@@ -186,10 +186,10 @@ function createKeyActions(context: ActionContext): readonly OperatorAction[] {
     (account: string, name: string, expiresAt: number | null): OperatorAction['run'] =>
     async (store, at) => {
       const { prefix, hash } = generateApiKey(randomBytes);
-      return requireDone(await store.createKey(account, { name, prefix, hash, expiresAt }, at)).id;
+      return requireSuccess(await store.createKey(account, { name, prefix, hash, expiresAt }, at)).id;
     };
   const findKeyId = async (store: Store, account: string, name: string) =>
-    requireDone(await store.listKeys(account)).find((key) => key.name === name)?.id ?? 0;
+    requireSuccess(await store.listKeys(account)).find((key) => key.name === name)?.id ?? 0;
   return [
     createAction(context, 29 * DAY_MS, DASHBOARD_ACTOR, createKey('shop', 'warehouse', now + 3 * DAY_MS)),
     createAction(context, 28 * DAY_MS, CLI_ACTOR, createKey('shop', 'agency', null)),
@@ -199,12 +199,12 @@ function createKeyActions(context: ActionContext): readonly OperatorAction[] {
     createAction(context, 6 * HOUR_MS, DASHBOARD_ACTOR, async (store, at) => {
       const { key, prefix, hash } = generateApiKey(randomBytes);
       const oldId = await findKeyId(store, 'sign-in', 'production');
-      const rotatedKey = requireDone(await store.rotateKey(oldId, { prefix, hash }, at + DAY_MS, at));
+      const rotatedKey = requireSuccess(await store.rotateKey(oldId, { prefix, hash }, at + DAY_MS, at));
       onKeyCreated('sign-in', rotatedKey.id, key);
     }),
     createAction(context, 27 * DAY_MS, CLI_ACTOR, async (store, at) => {
       const { prefix, hash } = generateToken(randomBytes);
-      requireDone(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY_MS }, at));
+      requireSuccess(await store.createToken({ name: 'provisioning', prefix, hash, expiresAt: now + 60 * DAY_MS }, at));
     }),
   ];
 }

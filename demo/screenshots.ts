@@ -204,7 +204,7 @@ async function takeScreenshots(): Promise<void> {
   for (const file of sizes) process.stdout.write(`${file.name.padEnd(20)} ${String(file.bytes).padStart(8)}\n`);
   if (bytes > MAX_TOTAL_BYTES)
     throw new Error(
-      `the screenshots have ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}; remove a screenshot or reduce WEBP_QUALITY`,
+      `the total size of the screenshots is ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}; remove a screenshot or reduce WEBP_QUALITY`,
     );
 }
 

@@ -65,11 +65,11 @@ export function startTraffic(parts: TrafficParts): Traffic {
   let isStopped = false;
 
   const schedule = (ms: number, run: () => void) => {
-    const cancel = clock.after(ms, () => {
-      timers.delete(cancel);
+    const cancelTimer = clock.after(ms, () => {
+      timers.delete(cancelTimer);
       run();
     });
-    timers.add(cancel);
+    timers.add(cancelTimer);
   };
   const trackRequest = (request: Promise<unknown>) => {
     // Failures are ignored, because a request may fail while the service is busy or stopping.
@@ -77,7 +77,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
     requests.add(trackedRequest);
   };
 
-  const submit = (key: string, body: object): Promise<unknown> =>
+  const submitMessage = (key: string, body: object): Promise<unknown> =>
     fetch(`${parts.publicUrl}/api/v1/send-mail`, {
       method: 'POST',
       headers: { Authorization: key, 'Content-Type': 'application/json' },
@@ -89,21 +89,26 @@ export function startTraffic(parts: TrafficParts): Traffic {
     if (key === undefined) return;
     const to = recipients.pick(behavior);
     const message = composeMessage(random.pickWeighted(application.messageKindWeights), to, random);
-    trackRequest(submit(key, { to: to.address, from: application.from, ...message }));
+    trackRequest(submitMessage(key, { to: to.address, from: application.from, ...message }));
   }
 
   function submitNext(): void {
     const application = APPLICATIONS.find(({ account }) => account === random.pickWeighted(weights));
-    const share = random.next();
+    const randomFraction = random.next();
     const key = application === undefined ? undefined : parts.getKey(application.account);
-    if (application !== undefined && key !== undefined && share < 0.06) {
+    if (application !== undefined && key !== undefined && randomFraction < 0.06) {
       const to = `${random.pick(SIMULATOR_LOCAL_PARTS)}+${random.pickInteger(1, 99)}@simulator.postrider.test`;
       trackRequest(
-        submit(key, { to, from: application.from, subject: 'Delivery test', message: 'A message to the simulator.' }),
+        submitMessage(key, {
+          to,
+          from: application.from,
+          subject: 'Delivery test',
+          message: 'A message to the simulator.',
+        }),
       );
-    } else if (application !== undefined && share < 0.08) {
+    } else if (application !== undefined && randomFraction < 0.08) {
       trackRequest(
-        submit(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }),
+        submitMessage(key ?? '', { to: 'not an address', from: application.from, subject: 'Hello', message: 'Hello' }),
       );
     } else if (application !== undefined) {
       for (let n = random.next() < 0.15 ? random.pickInteger(2, 5) : 1; n > 0; n -= 1) {
@@ -136,7 +141,7 @@ export function startTraffic(parts: TrafficParts): Traffic {
     },
     async stop() {
       isStopped = true;
-      for (const cancel of timers) cancel();
+      for (const cancelTimer of timers) cancelTimer();
       await Promise.all(requests);
       await reportTransport.close(500);
     },

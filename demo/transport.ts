@@ -25,7 +25,7 @@ export interface DemoTransportParts {
 const CONCURRENCY = 64;
 
 export interface DemoTransport {
-  readonly wrapTransport: (inner: Transport) => Transport;
+  readonly wrapTransport: (innerTransport: Transport) => Transport;
   /** Writes a message of the history into the inbox. */
   capture(message: OutgoingMessage): Promise<void>;
   /** Aborts the attempts that wait for a reply. */
@@ -43,7 +43,7 @@ export function createDemoTransport({
   let captureTransport: Transport | null = null;
 
   async function simulateAttempt(
-    inner: Transport,
+    innerTransport: Transport,
     message: OutgoingMessage,
     behavior: Behavior,
     beforeCompletion: (() => Promise<void>) | null,
@@ -69,24 +69,24 @@ export function createDemoTransport({
     if (kind === 'delivered' || kind === 'unanswered') await beforeCompletion?.();
     if (kind !== 'deferred') attemptCounts.delete(id);
     if (kind === 'delivered') {
-      await inner.attempt(message, null);
+      await innerTransport.attempt(message, null);
       onDelivered(message, behavior);
     }
     return { ...attempt, tookMs: clock.now() - startedAt };
   }
 
   return {
-    wrapTransport(inner) {
-      captureTransport = inner;
+    wrapTransport(innerTransport) {
+      captureTransport = innerTransport;
       return {
         concurrency: CONCURRENCY,
-        ...(inner.answerLocally === undefined ? {} : { answerLocally: inner.answerLocally }),
-        close: (timeoutMs) => inner.close(timeoutMs),
+        ...(innerTransport.answerLocally === undefined ? {} : { answerLocally: innerTransport.answerLocally }),
+        close: (timeoutMs) => innerTransport.close(timeoutMs),
         attempt(message, beforeCompletion) {
           const behavior = recipients.findBehavior(message.envelope.to);
           return behavior === null
-            ? inner.attempt(message, beforeCompletion)
-            : simulateAttempt(inner, message, behavior, beforeCompletion);
+            ? innerTransport.attempt(message, beforeCompletion)
+            : simulateAttempt(innerTransport, message, behavior, beforeCompletion);
         },
       };
     },

@@ -12,7 +12,7 @@ import type { DnsRecord, SendingDomain } from '../src/model/domain.ts';
 import type { Store } from '../src/store/contract.ts';
 import type { Zone } from '../test/rig/dns.ts';
 
-/** Publishes the records of the domain for which `isPublished` returns true, and removes its other records. */
+/** Publishes the domain’s records for which `isPublished` returns true, and removes the other records of the domain. */
 export function publishRecords(
   zone: Zone,
   domain: SendingDomain,

@@ -218,7 +218,7 @@ async function postToUrl(url: URL, headers: Readonly<Record<string, string>>, bo
   const response = await fetch(url, { method: 'POST', headers, body, redirect: 'manual', signal });
   return {
     status: response.status,
-    text: await readBounded(response.body ?? []),
+    text: await readBoundedText(response.body ?? []),
     reason: response.headers.get('postrider-reason'),
     retryAfter: response.headers.get('retry-after'),
   };
@@ -240,7 +240,7 @@ async function postToSocket(
   const { 'postrider-reason': reason, 'retry-after': retryAfter = null } = response.headers;
   return {
     status: response.statusCode ?? 0,
-    text: await readBounded(response),
+    text: await readBoundedText(response),
     reason: typeof reason === 'string' ? reason : null,
     retryAfter,
   };
@@ -253,7 +253,7 @@ function requireAccepted({ status, id, message, notes }: SendResponse): string {
   throw new CommandFailure(toPrintable(`${status} ${error}${notes.length === 0 ? '' : ` (${notes.join('; ')})`}`));
 }
 
-async function readBounded(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
+async function readBoundedText(body: AsyncIterable<Uint8Array> | Iterable<Uint8Array>): Promise<string> {
   const chunks: Uint8Array[] = [];
   let sizeBytes = 0;
   for await (const chunk of body) {

@@ -109,7 +109,9 @@ export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
     );
   const sessionAttributes = parameters.get('target_session_attrs') ?? 'read-write';
   if (sessionAttributes !== 'read-write' && sessionAttributes !== 'primary' && sessionAttributes !== 'any') {
-    return createFault(`${maskedUrl}: target_session_attrs must be read-write or primary, because Postrider writes`);
+    return createFault(
+      `${maskedUrl}: target_session_attrs must be read-write or primary, because Postrider writes to the database`,
+    );
   }
   const hosts = parseHosts(parameters.get('host') ?? authority.slice(atSignIndex + 1), parameters.get('port'));
   if (typeof hosts === 'string') return createFault(`${maskedUrl}: ${hosts}`);

@@ -73,7 +73,7 @@ export interface LoadedSettings {
 }
 
 /**
- * Reads the settings and their description at once, so that a later change of a file changes neither.
+ * Reads the settings and their description at once, so that both have the same content of the files.
  *
  * @param environment the environment variables, such as `process.env`; only names that begin with `POSTRIDER_` are read.
  * @param dotEnv the text of `.env`, or null if there is none.
@@ -198,7 +198,7 @@ function collectInputs(
       if (text.trim() === '')
         throw new SettingsError(`${name} is empty in ${describeSource(source)}; set a value, or remove it`);
       if (CONTROL_CHARACTER.test(text))
-        throw new SettingsError(`${name} in ${describeSource(source)} ${CONTROL_FAULT}`);
+        throw new SettingsError(`${name} in ${describeSource(source)} ${CONTROL_CHARACTER_FAULT}`);
       inputs.set(name, { text, source, file: null });
     }
   };
@@ -220,7 +220,7 @@ function collectInputs(
  * file.
  */
 const CONTROL_CHARACTER = /\p{Cc}/u;
-const CONTROL_FAULT = 'contains a line break or another control character; remove it';
+const CONTROL_CHARACTER_FAULT = 'contains a line break or another control character; remove it';
 
 /** Returns the content of the file that `NAME_FILE` names, without one line end at its end. */
 function readSecret(name: string, path: string, readFile: ReadFile): string {
@@ -235,7 +235,7 @@ function readSecret(name: string, path: string, readFile: ReadFile): string {
   const text = content.replace(/\r?\n$/, '');
   if (text.trim() === '')
     throw new SettingsError(`${name}: ${quote(path)} is empty; write the value into it, or remove ${name}`);
-  if (CONTROL_CHARACTER.test(text)) throw new SettingsError(`${name}: ${quote(path)} ${CONTROL_FAULT}`);
+  if (CONTROL_CHARACTER.test(text)) throw new SettingsError(`${name}: ${quote(path)} ${CONTROL_CHARACTER_FAULT}`);
   return text;
 }
 
@@ -363,7 +363,7 @@ function includesHost(wildcard: string, host: string): boolean {
   return wildcard === '::' || (wildcard === '0.0.0.0' && !isIPv6(host));
 }
 
-/** Checks the settings of feedback that depend on one another. */
+/** Checks the feedback settings that depend on one another. */
 function checkFeedback(settings: Settings): void {
   const {
     returnPathDomain,
@@ -420,7 +420,7 @@ function checkNotify(settings: Settings): void {
   if (fault !== null) throw new SettingsError(fault);
 }
 
-/** Returns true if the provider of the relay tests the URL for its events before the secret of the events exists. */
+/** Returns true if the relay’s provider tests the URL of the listener before the secret for its events exists. */
 function isEndpointTested({ transport }: Settings): boolean {
   return transport.kind === 'smtp' && findProvider(transport.provider)?.events?.isEndpointTest !== undefined;
 }

@@ -113,16 +113,16 @@ export function findNotifyFault(settings: NotifySettings, names: NotifyNames): s
     const url = parseTargetUrl(target.url, webhookTargets);
     if (!url.ok) return `${names.targets}: ${quote(maskTargets(target.url))} ${url.fault}`;
   }
-  const hasHttps = notifyTargets.some(({ kind }) => kind === 'https');
-  const hasMail = notifyTargets.some(({ kind }) => kind === 'mail');
-  if (hasHttps && notifySecrets.length === 0)
+  const hasHttpsTarget = notifyTargets.some(({ kind }) => kind === 'https');
+  const hasMailTarget = notifyTargets.some(({ kind }) => kind === 'mail');
+  if (hasHttpsTarget && notifySecrets.length === 0)
     return `${names.targets} has an HTTPS target, whose requests are signed; set ${names.secret}`;
-  if (hasMail && notifyFrom === null)
+  if (hasMailTarget && notifyFrom === null)
     return `${names.targets} has a mail target, which needs a sender; set ${names.from} to an address of an authenticated domain`;
   if (notifyTargets.length === 0) return null;
-  if (!hasHttps && notifySecrets.length > 0)
+  if (!hasHttpsTarget && notifySecrets.length > 0)
     return `${names.secret} is set, but ${names.targets} has no HTTPS target; add one, or remove ${names.secret}`;
-  if (!hasMail && notifyFrom !== null)
+  if (!hasMailTarget && notifyFrom !== null)
     return `${names.from} is set, but ${names.targets} has no mail target; add one, or remove ${names.from}`;
   return null;
 }

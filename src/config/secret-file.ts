@@ -8,7 +8,7 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
 export const MAX_SECRET_FILE_BYTES = 65_536;
 
-/** A file that cannot hold a secret. The message is the problem and the remedy, without the name of the file. */
+/** A file that cannot hold a secret. The message states the problem and the remedy, but not the name of the file. */
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }
@@ -19,7 +19,7 @@ export function readSecretText(path: string): string {
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     if (!fstatSync(file).isFile()) throw new SecretFileError('is not a file; give the path of a file');
-    return decodeUtf8(readBounded(file));
+    return decodeUtf8(readBoundedContent(file));
   } finally {
     closeSync(file);
   }
@@ -29,7 +29,7 @@ export function readSecretText(path: string): string {
  * Returns the whole content. Reads until the end of the file, because the size that the system reports is 0 for files
  * below /proc. @throws SecretFileError if the file is too large
  */
-function readBounded(file: number): Buffer {
+function readBoundedContent(file: number): Buffer {
   const content = Buffer.alloc(MAX_SECRET_FILE_BYTES + 1);
   let length = 0;
   for (;;) {

@@ -88,8 +88,8 @@ export interface Settings {
   readonly operatorUrl: string | null;
   readonly operatorPassword: string | null;
   /**
-   * Addresses and CIDR networks of trusted reverse proxies. Only these proxies can report another client address than
-   * their own.
+   * Addresses and CIDR networks of trusted reverse proxies. Only these proxies can report a client address other
+   * than their own.
    */
   readonly trustedProxies: readonly string[];
   readonly tls: { readonly certPath: string; readonly keyPath: string } | null;
@@ -115,7 +115,7 @@ export interface Settings {
   readonly feedbackUrl: string | null;
   /** ARNs of the accepted SNS topics. The list may be empty. */
   readonly sesTopics: readonly string[];
-  /** The secrets of each setting POSTRIDER_EVENTS_<PROVIDER> that has a value, unchanged, at least one for each. */
+  /** For each setting POSTRIDER_EVENTS_<PROVIDER> that has a value, its secrets, unchanged; no list is empty. */
   readonly eventSecrets: Readonly<Partial<Record<EventProviderName, readonly string[]>>>;
   /** URL of the SQS queue with the provider events, or null. */
   readonly sesQueue: string | null;

@@ -475,7 +475,7 @@ export const SETTINGS_TABLE = {
     'POSTRIDER_NOTIFY_SECRET',
     { default: null, example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=', secrecy: 'whole' },
     createValueKind('comma list', parseNotifySecrets, '`whsec_`, followed by the base64 encoding of 24 to 64 bytes'),
-    'Secret that signs the requests to HTTPS targets as Standard Webhooks specifies. With two secrets, both sign, so that a receiver can change from one to the other. An HTTPS target requires this setting.',
+    'Secret that signs the requests to HTTPS targets as Standard Webhooks specifies. With two secrets, each request is signed with both, so that a receiver can change from one to the other. An HTTPS target requires this setting.',
   ),
   roles: createSpec(
     'POSTRIDER_ROLES',

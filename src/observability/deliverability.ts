@@ -78,7 +78,9 @@ export interface DeliverabilityParts {
   readonly onWriteError: (error: unknown) => void;
 }
 
-/** The counts of one account, sending domain and recipient domain since the last addition to the series. */
+/**
+ * The counts of one combination of account, sending domain and recipient domain since the last addition to the series.
+ */
 interface Group {
   readonly accountId: number;
   /** Domains in lower-case A-labels. */
@@ -140,16 +142,16 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   /** Ends the spans that do not contain `now`, and starts spans that contain `now`. */
   function enterSlot(now: number): void {
     addGroups(true);
-    const isSetBack = now < slotStartAt;
-    // A row replaces the earlier row of the same node and span. Another node name prevents the replacement of the rows
-    // that were written before the clock was set back.
-    if (isSetBack) setBackCount += 1;
+    const isClockSetBack = now < slotStartAt;
+    // A row replaces the earlier row of the same node and span. After the clock was set back, another node name
+    // prevents that a row replaces a row that was written before.
+    if (isClockSetBack) setBackCount += 1;
     slotStartAt = now - (now % SPANS_MS[0]);
     const nodeName = setBackCount === 0 ? node : `${node}+${setBackCount}`;
     spans = SPANS_MS.map((spanMs) => {
       const at = now - (now % spanMs);
       const currentSpan = spans.find((span) => span.spanMs === spanMs);
-      if (currentSpan !== undefined && currentSpan.at === at && !isSetBack) return currentSpan;
+      if (currentSpan !== undefined && currentSpan.at === at && !isClockSetBack) return currentSpan;
       if (currentSpan?.hasUnwrittenCounts === true)
         endedRows = [...endedRows, ...formatRows(currentSpan)].slice(-MAX_WAITING_ROWS);
       const series = new Map(SERIES.map((name) => [name, createFrequentKeys(MAX_COUNTED_KEYS)] as const));
@@ -166,9 +168,9 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
     const waitingGroups = new Map<string, Group>();
     for (const [key, group] of groups) {
       const provider = findMailboxProvider(group.recipientDomain, group.eventCount);
-      const waits =
+      const isWaiting =
         provider === null && !includeWaiting && group.since > waitingSince && waitingGroups.size < MAX_GROUPS / 2;
-      if (waits) waitingGroups.set(key, group);
+      if (isWaiting) waitingGroups.set(key, group);
       else addGroup(group, provider ?? 'unknown');
     }
     groups = waitingGroups;

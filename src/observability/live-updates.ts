@@ -71,12 +71,12 @@ export function createLiveUpdates({
       if (subscribers.size === 1) void poll(false);
       return () => {
         subscribers.delete(onChange);
-        if (subscribers.size === 0) pause();
+        if (subscribers.size === 0) pausePolling();
       };
     },
     stop() {
       subscribers.clear();
-      pause();
+      pausePolling();
     },
   };
   return updates;
@@ -121,7 +121,7 @@ export function createLiveUpdates({
     } else cancelPoll = clock.after(POLL_INTERVAL_MS, () => void poll(true));
   }
 
-  function pause(): void {
+  function pausePolling(): void {
     unsubscribe?.();
     cancelPublishing?.();
     cancelPoll?.();

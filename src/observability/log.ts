@@ -236,8 +236,8 @@ function getWebhookFields({
   status,
   tookMs,
 }: EventOf<'webhook.attempt_succeeded' | 'webhook.attempt_failed' | 'webhook.delivery_failed'>) {
-  const common = { deliveryId, eventType, httpStatus: status, durationMs: tookMs };
-  return { webhookId: formatWebhookId(webhookId), ...common };
+  const deliveryFields = { deliveryId, eventType, httpStatus: status, durationMs: tookMs };
+  return { webhookId: formatWebhookId(webhookId), ...deliveryFields };
 }
 
 /** Rounds a duration in milliseconds to microseconds. */
@@ -270,7 +270,7 @@ const EXIT_TIMEOUT_MS = 100;
 const MAX_LAST_WRITE_MS = 20;
 
 const STDOUT_FILE_DESCRIPTOR = 1;
-const EMPTY = Buffer.alloc(0);
+const EMPTY_BUFFER = Buffer.alloc(0);
 
 interface Output {
   /** Adds one line, which includes its line feed. */
@@ -306,7 +306,7 @@ function openStandardOutput(
 ): Output {
   let isDelayed = startAfter !== null;
   let bufferedText = '';
-  let bytesInProgress: Buffer = EMPTY;
+  let bytesInProgress: Buffer = EMPTY_BUFFER;
   let isWriting = false;
   let retryMs = 0;
   let retryTimer: NodeJS.Timeout | null = null;
@@ -369,7 +369,7 @@ function openStandardOutput(
       // No callback runs at the end of the process. Therefore, this function waits for the write in progress and treats
       // it as complete.
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, MAX_LAST_WRITE_MS);
-      bytesInProgress = EMPTY;
+      bytesInProgress = EMPTY_BUFFER;
     }
     const timeoutAt = performance.now() + EXIT_TIMEOUT_MS;
     while (encodeNextLines().length > 0 && performance.now() < timeoutAt) {

@@ -345,7 +345,7 @@ export function createMetrics({
     webhookLabels.set(webhookId, label);
     return label;
   }
-  const commits = {
+  const commitMetrics = {
     accept: { size: commitSize.labels({ kind: 'accept' }), seconds: commitSeconds.labels({ kind: 'accept' }) },
     settle: { size: commitSize.labels({ kind: 'settle' }), seconds: commitSeconds.labels({ kind: 'settle' }) },
   };
@@ -403,8 +403,8 @@ export function createMetrics({
     countDeferred: () => deferredCounter.inc(),
     countAlarm: (reason) => alarmCounter.inc({ reason }),
     recordCommit(kind, size, tookMs) {
-      commits[kind].size.observe(size);
-      commits[kind].seconds.observe(tookMs / 1000);
+      commitMetrics[kind].size.observe(size);
+      commitMetrics[kind].seconds.observe(tookMs / 1000);
     },
     countReport: (result, count = 1) => reportCounter.inc({ result }, count),
     countRefusedReport: (reason, count = 1) => refusedReportCounter.inc({ reason }, count),

@@ -30,9 +30,9 @@ const TRACER_NAME = 'postrider';
 /** Creates the traces. Returns null if no SDK is registered at the start. */
 export function createTraces(version: string): Traces | null {
   const tracer = trace.getTracer(TRACER_NAME, version);
-  const probe = tracer.startSpan('postrider.start');
-  const isRecording = probe.isRecording();
-  probe.end();
+  const probeSpan = tracer.startSpan('postrider.start');
+  const isRecording = probeSpan.isRecording();
+  probeSpan.end();
   if (!isRecording) return null;
 
   return {

@@ -195,7 +195,7 @@ interface CountedRow {
     readonly bounces: Map<string, number>;
   };
   /**
-   * `changeCount` is the number of changes of the row. `writtenChangeCount` is this number at the last successful
+   * `changeCount` is the number of changes to the row. `writtenChangeCount` is this number at the last successful
    * write.
    */
   changeCount: number;

@@ -187,7 +187,7 @@ async function* limitBody(
 
 const FILE_TOO_LARGE = {
   status: 413,
-  message: `The file has more than ${MAX_UPLOAD_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
+  message: `The file is larger than ${MAX_UPLOAD_BYTES / 1024 / 1024} MB; split it, or use \`postrider suppression import ACCOUNT FILE\``,
 } as const;
 
 /** Discards the remaining body for a limited time, then closes the connection. */

@@ -197,8 +197,8 @@ function maskParameters(text: string, layers: number): string {
 }
 
 /**
- * Returns the index at which the value of the first secret begins, as in `host=h password=p`. Returns -1 without a
- * secret.
+ * Returns the index at which the value of the first secret begins, as in `host=h password=p`. Returns -1 if there
+ * is no secret.
  */
 function findSecretValue(part: string): number {
   for (let equalsIndex = part.indexOf('='); equalsIndex !== -1; equalsIndex = part.indexOf('=', equalsIndex + 1)) {

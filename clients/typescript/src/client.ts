@@ -105,13 +105,13 @@ interface Failure extends Pick<SendErrorDetails, 'kind' | 'status' | 'reason' | 
   readonly cause?: unknown;
 }
 
-const RETRYABLE: readonly SendErrorKind[] = ['throttled', 'server-error', 'timeout', 'network'];
+const RETRYABLE_KINDS: readonly SendErrorKind[] = ['throttled', 'server-error', 'timeout', 'network'];
 /** After these failures the message is not accepted. */
-const REFUSALS: readonly SendErrorKind[] = ['invalid-request', 'unauthorized', 'forbidden', 'throttled'];
-const ABORTED: Failure = { kind: 'aborted', text: 'Aborted by the signal' };
+const REFUSAL_KINDS: readonly SendErrorKind[] = ['invalid-request', 'unauthorized', 'forbidden', 'throttled'];
+const ABORTED_FAILURE: Failure = { kind: 'aborted', text: 'Aborted by the signal' };
 /** The base of the exponential backoff. */
 const BACKOFF_MS = 500;
-/** Responses of the service have less than 1 KiB. The client stops reading at this limit. */
+/** Responses of the service are smaller than 1 KiB. The client stops reading at this limit. */
 const MAX_RESPONSE_CHARACTERS = 16_384;
 const MAX_ERROR_CHARACTERS = 500;
 
@@ -135,7 +135,10 @@ export function createClient(options: ClientOptions): Client {
   const url = new URL(`${options.baseUrl.replace(/\/$/, '')}/api/v1/send-mail`).href;
   requireVisibleAscii('apiKey', apiKey);
 
-  /** A proxy could repeat the headers of the request in its response. Control characters could forge lines of a log. */
+  /**
+   * Masks the key, because a proxy could repeat the headers of the request in its response. Replaces control
+   * characters, because a line break in the text could add a forged line to a log.
+   */
   const hideKey = (text: string) => text.replaceAll(apiKey, '…').replace(/\p{Cc}/gu, ' ');
 
   return {
@@ -167,16 +170,16 @@ export function createClient(options: ClientOptions): Client {
         );
 
       for (;;) {
-        if (signal?.aborted) throw createError(ABORTED);
+        if (signal?.aborted) throw createError(ABORTED_FAILURE);
         attempts += 1;
         const limitMs = Math.min(timeoutMs, deadline - clock.now());
         const outcome = await limitTime(clock, limitMs, signal, attempt);
         if ('id' in outcome) return { ...outcome, idempotencyKey, attempts };
-        if (!REFUSALS.includes(outcome.kind)) mayBeAccepted = true;
+        if (!REFUSAL_KINDS.includes(outcome.kind)) mayBeAccepted = true;
         const pauseMs = (outcome.retryAfterMs ?? 0) + BACKOFF_MS * 2 ** (attempts - 1) * (0.5 + random() / 2);
         // If a limit is NaN, the comparison with this limit is false, so the attempts end.
         const isRepeated =
-          RETRYABLE.includes(outcome.kind) && attempts < maxAttempts && clock.now() + pauseMs < deadline;
+          RETRYABLE_KINDS.includes(outcome.kind) && attempts < maxAttempts && clock.now() + pauseMs < deadline;
         if (!isRepeated) throw createError(outcome);
         await limitTime(clock, pauseMs, signal, () => new Promise(() => undefined));
       }
@@ -201,17 +204,17 @@ function limitTime(
 ): Promise<Accepted | Failure> {
   return new Promise((resolve) => {
     const operation = new AbortController();
-    const onAbort = () => end(ABORTED);
-    const end = (outcome: Accepted | Failure) => {
+    const onAbort = () => settle(ABORTED_FAILURE);
+    const settle = (outcome: Accepted | Failure) => {
       cancel();
       signal?.removeEventListener('abort', onAbort);
       resolve(outcome);
       operation.abort();
     };
     const timeout: Failure = { kind: 'timeout', text: 'No complete response within the time limit' };
-    const cancel = clock.schedule(() => end(timeout), limitMs);
+    const cancel = clock.schedule(() => settle(timeout), limitMs);
     signal?.addEventListener('abort', onAbort);
-    void start(operation.signal).then(end);
+    void start(operation.signal).then(settle);
   });
 }
 

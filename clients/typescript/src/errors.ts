@@ -86,7 +86,7 @@ export type WebhookErrorKind =
   | 'expired'
   /** No signature matches the body, the headers and one of the secrets. */
   | 'invalid-signature'
-  /** The signature is valid, and the body is not an event. */
+  /** The signature is valid, but the body is not an event. */
   | 'invalid-payload';
 
 /** The error with which `verifyWebhook` rejects. */

@@ -58,8 +58,8 @@ export async function verifyWebhook(
   const content = new TextEncoder().encode(`${id}.${timestamp}.${text}`);
   let isValid = false;
   for (const key of secrets) {
-    const expected = await signContent(key, content);
-    for (const signature of signatures) if (isEqual(signature, expected)) isValid = true;
+    const expectedSignature = await signContent(key, content);
+    for (const signature of signatures) if (isEqual(signature, expectedSignature)) isValid = true;
   }
   if (!isValid)
     throw new WebhookError('invalid-signature', 'no valid signature; check the secret, and that the body is unchanged');
@@ -102,8 +102,8 @@ async function signContent(key: Uint8Array<ArrayBuffer>, content: Uint8Array<Arr
 
 /** Compares two texts. The duration of the comparison depends only on the lengths of the texts. */
 function isEqual(text: string, expected: string): boolean {
-  let difference = text.length ^ expected.length;
+  let differingBits = text.length ^ expected.length;
   for (let index = 0; index < expected.length; index += 1)
-    difference |= text.charCodeAt(index) ^ expected.charCodeAt(index);
-  return difference === 0;
+    differingBits |= text.charCodeAt(index) ^ expected.charCodeAt(index);
+  return differingBits === 0;
 }

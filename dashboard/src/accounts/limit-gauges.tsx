@@ -108,6 +108,6 @@ function Threshold({
   const label = metric === 'bounces' ? 'Hard bounces' : 'Complaints';
   const share = emails === 0 ? '' : ` (${formatPercent(count / emails)})`;
   if (limit === null) return <Gauge label={label} text={`${formatNumber(count)}${share}, no lock`} usage={null} />;
-  const locksAt = limitType === 'rate' ? formatPercent(limit) : formatNumber(limit);
-  return <Gauge label={label} text={`${formatNumber(count)}${share}, locks at ${locksAt}`} usage={usage} />;
+  const thresholdText = limitType === 'rate' ? formatPercent(limit) : formatNumber(limit);
+  return <Gauge label={label} text={`${formatNumber(count)}${share}, locks at ${thresholdText}`} usage={usage} />;
 }

@@ -14,13 +14,14 @@ import { findChangedLimits, toLimitTexts } from './limits';
 export function LimitsDialog({ account, onClose }: { readonly account: AccountDetails; readonly onClose: () => void }) {
   const [shownAccount, setShownAccount] = useState(account);
   const [limits, setLimits] = useState(() => toLimitTexts(account));
-  const change = findChangedLimits(toLimitTexts(shownAccount), limits);
+  const changedLimits = findChangedLimits(toLimitTexts(shownAccount), limits);
   const save = useApiMutation(
-    () => patch<AccountEntry>(path`/accounts/${shownAccount.name}`, { ...change, expected: shownAccount.version }),
+    () =>
+      patch<AccountEntry>(path`/accounts/${shownAccount.name}`, { ...changedLimits, expected: shownAccount.version }),
     ['accounts'],
     () => `Changed the limits of ${shownAccount.name}.`,
   );
-  const conflict = save.error instanceof ApiError && save.error.status === 409;
+  const hasConflict = save.error instanceof ApiError && save.error.status === 409;
   const reload = useApiMutation(() => get<AccountDetails>(path`/accounts/${shownAccount.name}`), ['accounts']);
   return (
     <FormDialog
@@ -28,19 +29,19 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
       title={`Limits of ${account.name}`}
       action="Change limits"
       busy={save.isPending}
-      disabled={Object.keys(change).length === 0 || conflict}
+      disabled={Object.keys(changedLimits).length === 0 || hasConflict}
       error={reload.error ?? save.error}
       onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
       onClose={onClose}
     >
       <LimitFields limits={limits} thresholds onChange={setLimits} />
-      {change.volume === undefined ? null : (
+      {changedLimits.volume === undefined ? null : (
         <Text size="sm">
           The count of a new volume starts at zero; the {shownAccount.volumeUsed} messages used so far are no longer
           counted.
         </Text>
       )}
-      {conflict ? (
+      {hasConflict ? (
         <Group>
           <Button
             variant="default"
@@ -49,7 +50,7 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
               reload.mutate(undefined, {
                 onSuccess: (currentAccount) => {
                   setShownAccount(currentAccount);
-                  setLimits({ ...toLimitTexts(currentAccount), ...change });
+                  setLimits({ ...toLimitTexts(currentAccount), ...changedLimits });
                   save.reset();
                 },
               })

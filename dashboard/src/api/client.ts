@@ -87,7 +87,7 @@ async function requestJson<T>(method: string, apiPath: string, body?: object, ma
   return (await response.json()) as T;
 }
 
-/** Sends a request. `maxMs` is the time limit until the headers of the response arrive. */
+/** Sends a request. `maxMs` is the time limit for the arrival of the response headers. */
 async function sendRequest(
   method: string,
   apiPath: string,

@@ -9,8 +9,8 @@ import { getSessionHeader } from './session-secret';
 const MAX_SILENCE_MS = 45_000;
 
 export interface StreamListener {
-  readonly controller: () => void;
-  readonly event: (name: string, data: string) => void;
+  readonly onOpen: () => void;
+  readonly onEvent: (name: string, data: string) => void;
 }
 
 /**
@@ -20,24 +20,24 @@ export interface StreamListener {
 export async function readEvents(
   apiPath: string,
   signal: AbortSignal,
-  { controller: opened, event }: StreamListener,
+  { onOpen, onEvent }: StreamListener,
 ): Promise<'refused' | 'ended'> {
   // A service that stops without closing its connections, or a lost network, causes no error.
-  const silence = new AbortController();
-  let timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
+  const silenceController = new AbortController();
+  let timer = setTimeout(() => silenceController.abort(), MAX_SILENCE_MS);
   const restartTimer = () => {
     clearTimeout(timer);
-    timer = setTimeout(() => silence.abort(), MAX_SILENCE_MS);
+    timer = setTimeout(() => silenceController.abort(), MAX_SILENCE_MS);
   };
   try {
     const headers = { Accept: 'text/event-stream', ...getSessionHeader() };
     const { ok, body } = await fetch(buildApiUrl(apiPath), {
       headers,
-      signal: AbortSignal.any([signal, silence.signal]),
+      signal: AbortSignal.any([signal, silenceController.signal]),
       cache: 'no-store',
     });
     if (!ok || body === null) return 'refused';
-    opened();
+    onOpen();
     const reader = body.pipeThrough(new TextDecoderStream()).getReader();
     let text = '';
     for (;;) {
@@ -47,7 +47,7 @@ export async function readEvents(
       text += value;
       const end = text.lastIndexOf('\n\n');
       if (end === -1) continue;
-      for (const block of text.slice(0, end).split('\n\n')) parseBlock(block, event);
+      for (const block of text.slice(0, end).split('\n\n')) parseBlock(block, onEvent);
       text = text.slice(end + 2);
     }
   } catch {
@@ -57,12 +57,12 @@ export async function readEvents(
   }
 }
 
-function parseBlock(block: string, event: StreamListener['event']): void {
+function parseBlock(block: string, onEvent: StreamListener['onEvent']): void {
   const field = (name: string) =>
     block
       .split('\n')
       .find((line) => line.startsWith(`${name}: `))
       ?.slice(name.length + 2);
   const data = field('data');
-  if (data !== undefined) event(field('event') ?? 'message', data);
+  if (data !== undefined) onEvent(field('event') ?? 'message', data);
 }

@@ -30,17 +30,17 @@ function subscribeWhileVisible(queryClient: QueryClient, onState: (live: LiveCon
   /** True if an update may have been missed. */
   let mayHaveMissedUpdates = false;
 
-  function open(): void {
+  function openStream(): void {
     if (streamController !== null || document.visibilityState === 'hidden') return;
     const controller = new AbortController();
     streamController = controller;
     void readEvents('/events', controller.signal, {
-      controller: () => {
+      onOpen: () => {
         onState('live');
         if (mayHaveMissedUpdates) void queryClient.invalidateQueries();
         mayHaveMissedUpdates = false;
       },
-      event: (name, data) => {
+      onEvent: (name, data) => {
         if (name !== 'change') return;
         const { topics } = JSON.parse(data) as ChangeEvent;
         // The first element of a query key is its topic.
@@ -53,31 +53,31 @@ function subscribeWhileVisible(queryClient: QueryClient, onState: (live: LiveCon
       onState('lost');
       streamController = null;
       if (outcome === 'refused') void queryClient.invalidateQueries({ queryKey: ['session'] });
-      timer = setTimeout(open, RETRY_MS[outcome]);
+      timer = setTimeout(openStream, RETRY_MS[outcome]);
     });
   }
 
-  function close(): void {
+  function closeStream(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    const closing = streamController;
+    const closedController = streamController;
     streamController = null;
-    closing?.abort();
+    closedController?.abort();
   }
 
   function onVisibilityChange(): void {
     if (document.visibilityState === 'visible') {
-      open();
+      openStream();
       return;
     }
     mayHaveMissedUpdates = true;
-    close();
+    closeStream();
   }
 
   document.addEventListener('visibilitychange', onVisibilityChange);
-  open();
+  openStream();
   return () => {
     document.removeEventListener('visibilitychange', onVisibilityChange);
-    close();
+    closeStream();
   };
 }

@@ -94,12 +94,12 @@ function describePurpose(about: string): string {
 /** Shows the name with the domain muted, because most DNS hosts append the domain to the entered name. */
 function RecordName({ name, domain }: { readonly name: string; readonly domain: string }) {
   const suffix = `.${domain}`;
-  const isBelow = name.endsWith(suffix);
+  const endsWithDomain = name.endsWith(suffix);
   return (
     <span className="copyable-code">
       <code className="record-name" title={name}>
-        {isBelow ? name.slice(0, -suffix.length) : name}
-        {isBelow ? (
+        {endsWithDomain ? name.slice(0, -suffix.length) : name}
+        {endsWithDomain ? (
           <>
             <wbr />
             <span>{suffix}</span>

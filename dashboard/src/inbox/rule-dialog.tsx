@@ -1,5 +1,5 @@
 /**
- * Adds a rule of the inbox. Presets fill the fields with common replies, and a note states the effect of the answer.
+ * Adds a rule to the inbox. Presets fill the fields with common replies, and a note states the effect of the answer.
  */
 import { Group, NativeSelect, NumberInput, Text, TextInput } from '@mantine/core';
 import { useState } from 'react';

@@ -33,7 +33,7 @@ export function Explanation({ message }: { readonly message: MessageDetails }) {
           <Sentence key={sentence} first={index === 0} text={sentence} ownId={id} />
         ))}
       </Stack>
-      <Related message={message} />
+      <RelatedLinks message={message} />
     </Card>
   );
 }
@@ -71,13 +71,13 @@ const SERVICE_TIME = /\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g;
 /** Replaces the times of a sentence, which are in UTC, with times in the time zone of the dashboard. */
 function toChosenZone(text: string): string {
   return text.replace(SERVICE_TIME, (time) => {
-    const iso = time.replace(' ', 'T');
-    return Number.isNaN(Date.parse(iso)) ? time : formatTime(iso);
+    const isoTime = time.replace(' ', 'T');
+    return Number.isNaN(Date.parse(isoTime)) ? time : formatTime(isoTime);
   });
 }
 
 /** Links to related pages. */
-function Related({ message: { state, to, account, suppressions } }: { readonly message: MessageDetails }) {
+function RelatedLinks({ message: { state, to, account, suppressions } }: { readonly message: MessageDetails }) {
   const links: { readonly text: string; readonly href: string }[] = [];
   for (const { list } of suppressions)
     links.push({ text: `${to} on ${formatSuppressionListName(list)}`, href: buildSuppressionUrl(list, to) });

@@ -87,11 +87,11 @@ function describeOutcome(message: MessageDetails): OutcomeText {
     case 'sending':
       return { end: 'The message is being sent now.', follow: 'The result appears here.' };
     case 'queued': {
-      const next =
+      const nextAttemptText =
         due === null ? 'The next attempt is not scheduled yet.' : `The next attempt is due at ${formatTime(due)}.`;
       return attempts.length === 0
-        ? { end: 'The message waits for its first attempt.', follow: next }
-        : { end: `Deferred after ${formatCount(attempts.length, 'attempt')}${cause}.`, follow: next };
+        ? { end: 'The message waits for its first attempt.', follow: nextAttemptText }
+        : { end: `Deferred after ${formatCount(attempts.length, 'attempt')}${cause}.`, follow: nextAttemptText };
     }
   }
 }

@@ -124,12 +124,12 @@ function ChangeAll({ filters, onClose }: { readonly filters: Filters; readonly o
       />
     );
   }
-  const amount = count.data === undefined ? null : formatAmount(count.data);
-  const verb = ACTIONS.find(({ value }) => value === action)?.label ?? '';
+  const countText = count.data === undefined ? null : formatMatchCount(count.data);
+  const actionLabel = ACTIONS.find(({ value }) => value === action)?.label ?? '';
   return (
     <Stack gap="md">
       <Text role="status">
-        {amount === null ? (count.isError ? '' : 'Counting the messages…') : `The filter matches ${amount}.`}
+        {countText === null ? (count.isError ? '' : 'Counting the messages…') : `The filter matches ${countText}.`}
       </Text>
       {count.isError ? <ErrorAlert error={count.error} /> : null}
       <Radio.Group label="Action" value={action} onChange={(value) => setAction(value as Action)}>
@@ -143,15 +143,15 @@ function ChangeAll({ filters, onClose }: { readonly filters: Filters; readonly o
         <Button variant="default" onClick={onClose}>
           Go back
         </Button>
-        <Button disabled={amount === null || count.data?.count === 0} onClick={() => void start()}>
-          {amount === null ? verb : `${verb} ${amount}`}
+        <Button disabled={countText === null || count.data?.count === 0} onClick={() => void start()}>
+          {countText === null ? actionLabel : `${actionLabel} ${countText}`}
         </Button>
       </Group>
     </Stack>
   );
 }
 
-function formatAmount({ count, isComplete }: Count): string {
+function formatMatchCount({ count, isComplete }: Count): string {
   return `${isComplete ? '' : 'at least '}${formatNumber(count)} ${count === 1 ? 'message' : 'messages'}`;
 }
 

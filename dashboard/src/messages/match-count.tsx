@@ -52,8 +52,8 @@ function useCount(filters: Filters, isEnabled: boolean): Count | undefined {
 
 /** Returns `12 of 340 in 24 h`, or `340 in 24 h` if `totalCount` is undefined. */
 function formatMatches(matches: Count, all: Count | undefined, { since, until }: Filters): string {
-  const ofAll = all === undefined ? '' : ` of ${formatCount(all)}`;
-  return `${formatCount(matches)}${ofAll}${formatPeriod(since, until)}`;
+  const totalText = all === undefined ? '' : ` of ${formatCount(all)}`;
+  return `${formatCount(matches)}${totalText}${formatPeriod(since, until)}`;
 }
 
 function formatCount({ count, isComplete }: Count): string {

@@ -17,7 +17,7 @@ interface ResultsProps {
   readonly onSelect: (id: string) => void;
 }
 
-/** The columns whose values stand at the right. */
+/** The columns with right-aligned values. */
 const END_COLUMNS: readonly Column[] = ['attempts', 'accepted', 'updated'];
 
 export function Results({ messages, columns, currentId: current, selected, onSelect }: ResultsProps) {

@@ -46,7 +46,7 @@ interface SelectionBarProps {
 
 export function SelectionBar({ selected, onClear }: SelectionBarProps) {
   const queryClient = useQueryClient();
-  const [asked, setAsked] = useState<Action | null>(null);
+  const [requestedAction, setRequestedAction] = useState<Action | null>(null);
   const [run, setRun] = useState<Run | null>(null);
   const isStopped = useRef(false);
   // A run whose progress and stop button are no longer shown must not continue.
@@ -59,7 +59,7 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
 
   async function start(action: Action): Promise<void> {
     const ids = [...selected];
-    setAsked(null);
+    setRequestedAction(null);
     isStopped.current = false;
     let state: Run = { action, total: ids.length, done: 0, refused: 0, error: null, isRunning: true };
     setRun(state);
@@ -91,7 +91,7 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
         <Group gap="sm">
           <Text fw={500}>{formatCount(selected.size, 'message')} selected</Text>
           {(['retry', 'cancel', 'resend'] as const).map((action) => (
-            <Button key={action} variant="default" size="compact-sm" onClick={() => setAsked(action)}>
+            <Button key={action} variant="default" size="compact-sm" onClick={() => setRequestedAction(action)}>
               {ACTIONS[action].button}…
             </Button>
           ))}
@@ -109,18 +109,18 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
         />
       )}
       <ConfirmDialog
-        opened={asked !== null}
-        title={`${ACTIONS[asked ?? 'retry'].button} ${formatCount(selected.size, 'message')}?`}
-        action={`${ACTIONS[asked ?? 'retry'].button} ${formatCount(selected.size, 'message')}`}
+        opened={requestedAction !== null}
+        title={`${ACTIONS[requestedAction ?? 'retry'].button} ${formatCount(selected.size, 'message')}?`}
+        action={`${ACTIONS[requestedAction ?? 'retry'].button} ${formatCount(selected.size, 'message')}`}
         dismissal="Go back"
         busy={false}
         error={null}
         onConfirm={() => {
-          if (asked !== null) void start(asked);
+          if (requestedAction !== null) void start(requestedAction);
         }}
-        onClose={() => setAsked(null)}
+        onClose={() => setRequestedAction(null)}
       >
-        {ACTIONS[asked ?? 'retry'].text}
+        {ACTIONS[requestedAction ?? 'retry'].text}
       </ConfirmDialog>
     </Paper>
   );

@@ -22,8 +22,8 @@ export async function loadPage<T>(page: Promise<T>): Promise<T> {
 }
 
 /**
- * Browsers identify a missing file only by the wording of the error. The last wording is the error of Vite for style
- * sheets.
+ * Browsers identify a missing file only by the wording of the error. The last text in the list is the error of Vite for
+ * style sheets.
  */
 function isMissingFileError(error: unknown): boolean {
   return (

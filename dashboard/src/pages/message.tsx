@@ -118,7 +118,7 @@ function Details({ message }: { readonly message: MessageDetails }) {
       {message.message === null ? null : (
         <p className="card-note">
           The raw source is composed for each download with the current settings and keys. The source equals the
-          transmitted bytes if neither has changed since the last attempt.
+          transmitted bytes if the settings and keys have not changed since the last attempt.
         </p>
       )}
     </Card>

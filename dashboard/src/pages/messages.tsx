@@ -38,18 +38,18 @@ export function MessagesPage({ session }: PageProps) {
   const change = (newValues: FilterChange, typed: boolean) =>
     setParameters(
       (before) => {
-        const after = new URLSearchParams(before);
+        const newParameters = new URLSearchParams(before);
         // The cursor is removed, because it belongs to the previous search.
-        after.delete('cursor');
+        newParameters.delete('cursor');
         for (const [name, value] of Object.entries(newValues)) {
-          if (value === undefined || value === '') after.delete(name);
-          else after.set(name, value);
+          if (value === undefined || value === '') newParameters.delete(name);
+          else newParameters.set(name, value);
         }
-        return after;
+        return newParameters;
       },
       { replace: typed },
     );
-  const clear = () => setParameters(new URLSearchParams());
+  const clearFilters = () => setParameters(new URLSearchParams());
   const [columns, setColumns] = useColumns();
   // The search whose first rows are loaded. The matches of this search are counted afterwards.
   const [loadedSearch, setLoadedSearch] = useState<string | null>(null);
@@ -67,7 +67,7 @@ export function MessagesPage({ session }: PageProps) {
           <TestMessageButton session={session} />
         </Group>
       </PageHead>
-      <SearchForm filters={filters} onChange={change} onClear={clear} />
+      <SearchForm filters={filters} onChange={change} onClear={clearFilters} />
       {id === null ? (
         <SearchResults
           key={text}
@@ -75,7 +75,7 @@ export function MessagesPage({ session }: PageProps) {
           filters={filters}
           from={from}
           columns={columns}
-          onClear={clear}
+          onClear={clearFilters}
           onLoaded={() => setLoadedSearch(text)}
         />
       ) : (
@@ -100,12 +100,12 @@ function SearchResults({ session, filters, from, columns, onClear, onLoaded }: S
   const { messages, phase, error, newMessages, showNew } = search;
   const [, navigate] = useLocation();
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const select = (id: string) =>
+  const toggleSelection = (id: string) =>
     setSelected((before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]));
   const currentId = useRowKeys({
     ids: messages.map(({ id }) => id),
     onOpen: (id) => navigate(`/messages/${id}`),
-    onSelect: select,
+    onSelect: toggleSelection,
   });
   const isLoaded = phase !== 'loading' && phase !== 'failed';
   const reportLoaded = useEffectEvent(onLoaded);
@@ -133,7 +133,13 @@ function SearchResults({ session, filters, from, columns, onClear, onLoaded }: S
       />
       {messages.length > 0 ? (
         <div className="card flush">
-          <Results messages={messages} columns={columns} currentId={currentId} selected={selected} onSelect={select} />
+          <Results
+            messages={messages}
+            columns={columns}
+            currentId={currentId}
+            selected={selected}
+            onSelect={toggleSelection}
+          />
           <SearchProgress search={search} />
         </div>
       ) : null}

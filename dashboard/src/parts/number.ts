@@ -8,7 +8,7 @@ export function formatNumber(value: number): string {
   return NUMBER_FORMAT.format(value);
 }
 
-/** Formats a number of an axis, such as `12.3K`. */
+/** Formats a number for the label of an axis, such as `12.3K`. */
 export function formatCompact(value: number): string {
   return COMPACT_FORMAT.format(value);
 }

@@ -53,12 +53,12 @@ function StateLink({ state, count }: { readonly state: string; readonly count: n
  * States when the queue is expected to be empty, whether the queue grows or is steady, or when the next message is due.
  */
 function Trend({ queue: { trend, emptyAt, nextDueAt } }: { readonly queue: Queue }) {
-  const untilMs = (time: string | null) => (time === null ? 0 : Date.parse(time) - Date.now());
+  const computeMsUntil = (time: string | null) => (time === null ? 0 : Date.parse(time) - Date.now());
   switch (trend) {
     case 'empty':
       return null;
     case 'draining':
-      return <Fact name="Empty in">about {formatDuration(Math.max(1_000, untilMs(emptyAt)))}</Fact>;
+      return <Fact name="Empty in">about {formatDuration(Math.max(1_000, computeMsUntil(emptyAt)))}</Fact>;
     case 'steady':
       return <Fact name="Trend">steady</Fact>;
     case 'growing':
@@ -68,8 +68,8 @@ function Trend({ queue: { trend, emptyAt, nextDueAt } }: { readonly queue: Queue
         </Fact>
       );
     case 'waiting':
-      return untilMs(nextDueAt) > 0 ? (
-        <Fact name="Next message due">in {formatDuration(untilMs(nextDueAt))}</Fact>
+      return computeMsUntil(nextDueAt) > 0 ? (
+        <Fact name="Next message due">in {formatDuration(computeMsUntil(nextDueAt))}</Fact>
       ) : (
         <Fact name="Trend">no departures</Fact>
       );

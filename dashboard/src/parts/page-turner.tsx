@@ -52,21 +52,24 @@ export function toListPage<Row extends { readonly id: string | number }>(
   pageSize: number,
 ): ListPage<Row> {
   const shownRows = (rows ?? []).slice(0, pageSize);
-  const last = shownRows.at(-1);
-  return { rows: shownRows, older: (rows?.length ?? 0) > pageSize && last !== undefined ? String(last.id) : null };
+  const lastRow = shownRows.at(-1);
+  return {
+    rows: shownRows,
+    older: (rows?.length ?? 0) > pageSize && lastRow !== undefined ? String(lastRow.id) : null,
+  };
 }
 
 /**
- * Returns the id after which the page below the rows `shown` begins; null without older rows. If new rows displaced the
- * last shown row from the page, the next page begins after this row.
+ * Returns the id after which the page that follows `shownRows` begins; null if there are no older rows. If new rows
+ * displaced the last shown row from the page, the next page begins after this row.
  */
 export function findOlderPageStart<Row extends { readonly id: string | number }>(
   page: ListPage<Row>,
-  shown: readonly Row[],
+  shownRows: readonly Row[],
 ): string | null {
-  const last = shown.at(-1);
-  if (last === undefined || last.id === page.rows.at(-1)?.id) return page.older;
-  return String(last.id);
+  const lastRow = shownRows.at(-1);
+  if (lastRow === undefined || lastRow.id === page.rows.at(-1)?.id) return page.older;
+  return String(lastRow.id);
 }
 
 interface OlderPagesProps {

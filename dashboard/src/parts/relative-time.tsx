@@ -10,8 +10,8 @@ export function RelativeTime({ at }: { readonly at: string }) {
     const timer = setInterval(() => setNow(Date.now()), 5_000);
     return () => clearInterval(timer);
   }, []);
-  const ago = now - Date.parse(at);
-  const text = Math.abs(ago) < 1_000 ? 'just now' : ago < 0 ? `in ${formatAge(-ago)}` : `${formatAge(ago)} ago`;
+  const ageMs = now - Date.parse(at);
+  const text = Math.abs(ageMs) < 1_000 ? 'just now' : ageMs < 0 ? `in ${formatAge(-ageMs)}` : `${formatAge(ageMs)} ago`;
   return (
     <Text component="time" dateTime={at} title={formatTime(at)} span inherit>
       {text}

@@ -1,7 +1,7 @@
 /**
  * Keeps the rows of a live list in place. Live updates change and remove shown rows, but insert no row above or between
- * the shown rows: new rows are counted until the operator asks for them. Rows that a new row displaces from the end of
- * the page stay.
+ * the shown rows: new rows are counted until the operator asks for them. Rows that new rows displace from the end of
+ * the page remain shown.
  */
 import { useRef, useState } from 'react';
 
@@ -16,17 +16,17 @@ interface SteadyRows<R extends Row> {
 }
 
 /** Merges the newest response into the shown rows. Both are in the order of the list. Pure. */
-export function mergeRows<R extends Row>(shown: readonly R[], latest: readonly R[]): SteadyRows<R> {
-  if (shown.length === 0 || latest.length === 0) return { rows: latest, newCount: 0 };
+export function mergeRows<R extends Row>(shownRows: readonly R[], latest: readonly R[]): SteadyRows<R> {
+  if (shownRows.length === 0 || latest.length === 0) return { rows: latest, newCount: 0 };
   const latestById = new Map(latest.map((row) => [row.id, row]));
-  const lastFound = shown.findLast(({ id }) => latestById.has(id));
+  const lastFoundRow = shownRows.findLast(({ id }) => latestById.has(id));
   // Every shown row was displaced from the page.
-  if (lastFound === undefined) return { rows: shown, newCount: latest.length };
-  const lastFoundIndex = shown.indexOf(lastFound);
-  const shownIds = new Set(shown.map(({ id }) => id));
-  const end = latest.findIndex(({ id }) => id === lastFound.id);
-  const keptRows = shown.flatMap((row, index) => latestById.get(row.id) ?? (index > lastFoundIndex ? row : []));
-  const olderRows = lastFoundIndex === shown.length - 1 ? latest.slice(end + 1) : [];
+  if (lastFoundRow === undefined) return { rows: shownRows, newCount: latest.length };
+  const lastFoundRowIndex = shownRows.indexOf(lastFoundRow);
+  const shownIds = new Set(shownRows.map(({ id }) => id));
+  const end = latest.findIndex(({ id }) => id === lastFoundRow.id);
+  const keptRows = shownRows.flatMap((row, index) => latestById.get(row.id) ?? (index > lastFoundRowIndex ? row : []));
+  const olderRows = lastFoundRowIndex === shownRows.length - 1 ? latest.slice(end + 1) : [];
   const newCount = latest.slice(0, end).filter(({ id }) => !shownIds.has(id)).length;
   return { rows: [...keptRows, ...olderRows], newCount };
 }
@@ -35,14 +35,17 @@ export function mergeRows<R extends Row>(shown: readonly R[], latest: readonly R
  * Merges the newest response like `mergeRows`, but removes no row: a row whose state no longer matches the filter of the
  * list stays. The rows are sorted by id in descending order. Pure.
  */
-export function mergeFilteredRows<R extends Row>(shown: readonly R[], latest: readonly R[]): SteadyRows<R> {
-  const last = shown.at(-1);
-  if (last === undefined) return { rows: latest, newCount: 0 };
+export function mergeFilteredRows<R extends Row>(shownRows: readonly R[], latest: readonly R[]): SteadyRows<R> {
+  const lastShownRow = shownRows.at(-1);
+  if (lastShownRow === undefined) return { rows: latest, newCount: 0 };
   const latestById = new Map(latest.map((row) => [row.id, row]));
-  const shownIds = new Set(shown.map(({ id }) => id));
+  const shownIds = new Set(shownRows.map(({ id }) => id));
   return {
-    rows: [...shown.map((row) => latestById.get(row.id) ?? row), ...latest.filter(({ id }) => id < last.id)],
-    newCount: latest.filter(({ id }) => id > last.id && !shownIds.has(id)).length,
+    rows: [
+      ...shownRows.map((row) => latestById.get(row.id) ?? row),
+      ...latest.filter(({ id }) => id < lastShownRow.id),
+    ],
+    newCount: latest.filter(({ id }) => id > lastShownRow.id && !shownIds.has(id)).length,
   };
 }
 
@@ -53,17 +56,17 @@ export function mergeFilteredRows<R extends Row>(shown: readonly R[], latest: re
 export function useSteadyRows<R extends Row>(
   latest: readonly R[] | undefined,
   listKey: string,
-  merge: (shown: readonly R[], latest: readonly R[]) => SteadyRows<R> = mergeRows,
+  merge: (shownRows: readonly R[], latest: readonly R[]) => SteadyRows<R> = mergeRows,
 ): SteadyRows<R> & { readonly showNew: () => void } {
   const [, setShownCount] = useState(0);
-  const list = useRef<{ readonly key: string; readonly rows: readonly R[] } | null>(null);
-  const shown = list.current?.key === listKey ? list.current.rows : [];
-  const merged = latest === undefined ? { rows: shown, newCount: 0 } : merge(shown, latest);
-  if (latest !== undefined) list.current = { key: listKey, rows: merged.rows };
+  const shownList = useRef<{ readonly key: string; readonly rows: readonly R[] } | null>(null);
+  const shownRows = shownList.current?.key === listKey ? shownList.current.rows : [];
+  const mergedRows = latest === undefined ? { rows: shownRows, newCount: 0 } : merge(shownRows, latest);
+  if (latest !== undefined) shownList.current = { key: listKey, rows: mergedRows.rows };
   return {
-    ...merged,
+    ...mergedRows,
     showNew: () => {
-      list.current = null;
+      shownList.current = null;
       // The rows are in a ref, whose change causes no rendering. This change of the state renders the list again.
       setShownCount((count) => count + 1);
     },

@@ -61,7 +61,7 @@ export function TextFilter(props: TextFilterProps) {
         if (event.key !== 'Enter') return;
         appliedText.current = draft.trim();
         latestOnApply.current(draft.trim());
-        // Without the focus in this field, the keys of the list move between the rows.
+        // When this field loses the focus, the keys of the list move between the rows.
         if (isInline) event.currentTarget.blur();
       }}
     />

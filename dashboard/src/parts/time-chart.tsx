@@ -109,7 +109,7 @@ export function TimeChart(props: TimeChartProps) {
   useEffect(() => chart.current?.setData(data), [data]);
 
   const toColor = (line: Line) => line.colors[scheme === 'dark' ? 1 : 0];
-  const at = hovered === null ? undefined : times[hovered.index];
+  const hoveredTime = hovered === null ? undefined : times[hovered.index];
   return (
     <Card
       title={title}
@@ -135,9 +135,9 @@ export function TimeChart(props: TimeChartProps) {
           role="img"
           aria-label={`${title}: ${describeLines(lines, format, props.hasTable ?? true)}`}
         />
-        {hovered === null || at === undefined ? null : (
+        {hovered === null || hoveredTime === undefined ? null : (
           <div className="chart-tip" style={{ left: positionTooltip(hovered.left, width), top: 12 }}>
-            <b>{formatMinute(at)}</b>
+            <b>{formatMinute(hoveredTime)}</b>
             {lines.map((line) => (
               <span key={line.label}>
                 <Swatch color={toColor(line)} />
@@ -291,9 +291,9 @@ function toChartOptions({
       setCursor: [
         (chart) => {
           const { idx } = chart.cursor;
-          const at = idx === null || idx === undefined ? undefined : chart.data[0][idx];
-          if (idx === null || idx === undefined || at === undefined) return onHover(null);
-          onHover({ index: idx, left: chart.valToPos(at, 'x') + chart.bbox.left / uPlot.pxRatio });
+          const timeSeconds = idx === null || idx === undefined ? undefined : chart.data[0][idx];
+          if (idx === null || idx === undefined || timeSeconds === undefined) return onHover(null);
+          onHover({ index: idx, left: chart.valToPos(timeSeconds, 'x') + chart.bbox.left / uPlot.pxRatio });
         },
       ],
       draw: [(chart) => fadeLastInterval(chart, surface, text)],
@@ -341,13 +341,13 @@ const DURATION_TICKS_MS = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000
  * the steps are days, the labels are dates.
  */
 function formatTimeLabels(seconds: readonly number[], stepSeconds: number): string[] {
-  let day = '';
-  return seconds.map((at) => {
-    const iso = new Date(at * 1_000).toISOString();
-    const time = toZonedTime(iso).slice(11);
-    const date = formatDayOfYear(iso);
-    const shownDay = date === day ? '' : date;
-    day = date;
+  let previousDay = '';
+  return seconds.map((timeSeconds) => {
+    const isoTime = new Date(timeSeconds * 1_000).toISOString();
+    const time = toZonedTime(isoTime).slice(11);
+    const date = formatDayOfYear(isoTime);
+    const shownDay = date === previousDay ? '' : date;
+    previousDay = date;
     if (stepSeconds >= 86_400) return shownDay;
     return shownDay === '' ? time.slice(0, 5) : `${time.slice(0, 5)}\n${shownDay}`;
   });

@@ -9,7 +9,7 @@ const UNITS: readonly (readonly [name: string, ms: number])[] = [
   ['s', 1_000],
 ];
 
-/** Formats a duration like the texts of the service, such as `3 min 20 s`, `450 ms` or `0 ms`. */
+/** Formats a duration in the format of the texts that the service returns, such as `3 min 20 s`, `450 ms` or `0 ms`. */
 export function formatDuration(ms: number): string {
   return formatServiceDuration(Math.round(ms));
 }
@@ -70,11 +70,11 @@ export function toZonedTime(iso: string): string {
   return new Date(ms + getOffsetMinutes(ms) * 60_000).toISOString().slice(0, 23);
 }
 
-/** Returns the time in UTC, in ISO 8601 format, of a time in the chosen zone such as `2026-11-21T08:40`. */
+/** Converts a time in the chosen zone, such as `2026-11-21T08:40`, to UTC in ISO 8601 format. */
 export function toUtcTime(text: string): string {
   const ms = Date.parse(`${text.slice(0, 16)}:00Z`);
   // The result uses the offset at the resulting time. This offset differs from the offset at `ms` only near a daylight
   // saving transition.
-  const candidate = ms - getOffsetMinutes(ms) * 60_000;
-  return new Date(ms - getOffsetMinutes(candidate) * 60_000).toISOString();
+  const approximateMs = ms - getOffsetMinutes(ms) * 60_000;
+  return new Date(ms - getOffsetMinutes(approximateMs) * 60_000).toISOString();
 }

@@ -15,15 +15,15 @@ interface RowKeys {
 /** Returns the id of the current row, or null. */
 export function useRowKeys({ ids, onOpen, onSelect = () => undefined }: RowKeys): string | null {
   const [currentId, setCurrent] = useState<string | null>(null);
-  const latest = useRef({ ids, onOpen, onSelect, current: currentId });
-  latest.current = { ids, onOpen, onSelect, current: currentId };
+  const latestValues = useRef({ ids, onOpen, onSelect, current: currentId });
+  latestValues.current = { ids, onOpen, onSelect, current: currentId };
 
   useEffect(() => {
     function onKeyDown(event: KeyboardEvent): void {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       const target = event.target instanceof Element ? event.target : null;
       if (target?.closest('input, textarea, select, [contenteditable], [role="dialog"]') != null) return;
-      const { ids: rows, current: row } = latest.current;
+      const { ids: rows, current: row } = latestValues.current;
       if (event.key === 'j' || event.key === 'k') {
         const index = row === null ? -1 : rows.indexOf(row);
         const next = event.key === 'j' ? Math.min(index + 1, rows.length - 1) : Math.max(index - 1, 0);
@@ -38,10 +38,10 @@ export function useRowKeys({ ids, onOpen, onSelect = () => undefined }: RowKeys)
       if (row === null || !rows.includes(row)) return;
       if (event.key === 'x') {
         event.preventDefault();
-        latest.current.onSelect(row);
+        latestValues.current.onSelect(row);
       } else if (event.key === 'Enter' && target?.closest('a, button') == null) {
         event.preventDefault();
-        latest.current.onOpen(row);
+        latestValues.current.onOpen(row);
       }
     }
     document.addEventListener('keydown', onKeyDown);

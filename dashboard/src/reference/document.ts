@@ -236,8 +236,8 @@ export function findPublicError(
   reason: string | null,
 ): PublicError | null {
   const candidates = errors.filter((error) => error.status === status);
-  const byReason = candidates.find(({ code }) => code === reason);
-  if (byReason !== undefined) return byReason;
+  const errorOfReason = candidates.find(({ code }) => code === reason);
+  if (errorOfReason !== undefined) return errorOfReason;
   const getFixedPart = (text: string) => text.split(':')[0];
   return (
     candidates.find((error) => error.message === message) ??
@@ -266,13 +266,13 @@ export function listFields(document: ApiDocument, schema: Schema, depth: number,
 
 /** Returns the object in a schema: the schema itself, the items of an array, or the variant that is not null. */
 function findObjectSchema(document: ApiDocument, schema: Schema): { readonly schema: Schema; readonly suffix: string } {
-  const resolved = resolveSchema(document, schema);
-  if (resolved.type === 'array' && resolved.items !== undefined) {
-    const inner = findObjectSchema(document, resolved.items);
-    return { schema: inner.schema, suffix: `[]${inner.suffix}` };
+  const resolvedSchema = resolveSchema(document, schema);
+  if (resolvedSchema.type === 'array' && resolvedSchema.items !== undefined) {
+    const itemObject = findObjectSchema(document, resolvedSchema.items);
+    return { schema: itemObject.schema, suffix: `[]${itemObject.suffix}` };
   }
-  const variant = (resolved.anyOf ?? resolved.oneOf)?.find(({ type }) => type !== 'null');
-  return variant === undefined ? { schema: resolved, suffix: '' } : findObjectSchema(document, variant);
+  const variant = (resolvedSchema.anyOf ?? resolvedSchema.oneOf)?.find(({ type }) => type !== 'null');
+  return variant === undefined ? { schema: resolvedSchema, suffix: '' } : findObjectSchema(document, variant);
 }
 
 /** Returns the type in words, such as `string (uuid) or null`. */

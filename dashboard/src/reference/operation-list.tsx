@@ -30,9 +30,9 @@ export function OperationList({ document, operations: allOperations, noun }: Ope
     const content = `${id} ${group} ${method} ${path} ${summary}`.toLowerCase();
     return words.every((word) => content.includes(word));
   });
-  const toggle = (id: string) =>
+  const toggleOperation = (id: string) =>
     setOpened((before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]));
-  const currentId = useRowKeys({ ids: operations.map(({ id }) => id), onOpen: toggle });
+  const currentId = useRowKeys({ ids: operations.map(({ id }) => id), onOpen: toggleOperation });
   const groups = [...new Set(operations.map(({ group }) => group))];
   return (
     <>
@@ -68,7 +68,7 @@ export function OperationList({ document, operations: allOperations, noun }: Ope
                     operation={operation}
                     isOpen={opened.has(operation.id)}
                     isCurrent={currentId === operation.id}
-                    onToggle={() => toggle(operation.id)}
+                    onToggle={() => toggleOperation(operation.id)}
                   />
                 ))}
             </ul>

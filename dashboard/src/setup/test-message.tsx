@@ -26,7 +26,7 @@ const FIRST_ACCOUNT = 'default';
 interface TestMessageProps {
   readonly session: Session;
   /**
-   * True on an installation without messages: the form also shows the command of a client, and the next accepted message
+   * True on an installation without messages: the form also shows a curl command, and the next accepted message
    * counts as the test message. Otherwise only a message that the form has sent counts.
    */
   readonly isFirst: boolean;
@@ -94,7 +94,7 @@ interface SubmissionProps {
 function Submission({ session, publicUrl, account, withCommand, onAccepted }: SubmissionProps) {
   const { transport, firstKey } = session;
   const sender = useSender(transport, account);
-  const create = useMutation({
+  const keyCreation = useMutation({
     mutationFn: () => post<CreatedKey>(path`/accounts/${account}/keys`, { name: 'first message' }),
   });
   if (sender === undefined) return <Loader size="sm" aria-label="Loading" />;
@@ -108,21 +108,21 @@ function Submission({ session, publicUrl, account, withCommand, onAccepted }: Su
         .
       </div>
     );
-  const isFirstKey = account === FIRST_ACCOUNT && firstKey !== null && create.data === undefined;
-  const key = create.data?.key ?? (isFirstKey ? firstKey : null);
-  const form = <SendForm transport={transport} account={account} sender={sender} onAccepted={onAccepted} />;
-  if (!withCommand) return form;
+  const isFirstKey = account === FIRST_ACCOUNT && firstKey !== null && keyCreation.data === undefined;
+  const key = keyCreation.data?.key ?? (isFirstKey ? firstKey : null);
+  const sendForm = <SendForm transport={transport} account={account} sender={sender} onAccepted={onAccepted} />;
+  if (!withCommand) return sendForm;
   if (key === null)
     return (
       <>
-        {form}
+        {sendForm}
         <div>A client needs an API key. A key is shown only once, when it is created.</div>
         <Group>
-          <Button variant="default" onClick={() => create.mutate()} loading={create.isPending}>
+          <Button variant="default" onClick={() => keyCreation.mutate()} loading={keyCreation.isPending}>
             Create a key
           </Button>
         </Group>
-        {create.isError ? <ErrorAlert error={create.error} /> : null}
+        {keyCreation.isError ? <ErrorAlert error={keyCreation.error} /> : null}
       </>
     );
   const command = createFirstCurlCommand({
@@ -133,7 +133,7 @@ function Submission({ session, publicUrl, account, withCommand, onAccepted }: Su
   });
   return (
     <>
-      {form}
+      {sendForm}
       <div>Or run this command on the machine of the service, or on a machine that can connect to it:</div>
       <Copyable value={command} label="the command" block />
       <Text size="sm" c="dimmed">

@@ -86,7 +86,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
               clearButtonProps={{ 'aria-label': 'Clear the file' }}
               {...(isTooLarge
                 ? {
-                    error: `The file has ${formatBytes(file.size)}; the limit is 200 MB. Split it, or use the command line.`,
+                    error: `The size of the file is ${formatBytes(file.size)}; the limit is 200 MB. Split it, or use the command line.`,
                   }
                 : {})}
             />

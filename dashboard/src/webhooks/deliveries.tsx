@@ -65,7 +65,7 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
       {page.isSuccess && deliveries.length === 0 ? (
         <EmptyState title={status === '' ? 'No deliveries' : `No ${status} deliveries`}>
           {status === ''
-            ? 'Each event of the subscription makes one delivery. Send a test to try the endpoint.'
+            ? 'Each event that the endpoint subscribes to creates one delivery. Send a test to try the endpoint.'
             : undefined}
         </EmptyState>
       ) : null}

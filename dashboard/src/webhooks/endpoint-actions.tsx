@@ -135,8 +135,8 @@ function RotateDialog({ webhook, onCreated, onClose }: RotateDialogProps) {
       onClose={onClose}
     >
       <Text>
-        A new secret is created. During the period below each request has a signature of both secrets, so that the
-        receiver accepts every request while you configure it.
+        A new secret is created. During the period below, each request is signed with both secrets, so that the receiver
+        accepts every request while you configure it.
       </Text>
       <NativeSelect
         label="Lifetime of the previous secret"

@@ -6,7 +6,7 @@ import { EVENT_GROUPS } from './event-text';
 interface EventSelectProps {
   readonly selected: readonly WebhookEventType[];
   readonly onChange: (types: readonly WebhookEventType[]) => void;
-  /** The API error about the types. */
+  /** The API error that concerns the event types. */
   readonly error: string | null;
 }
 

@@ -38,33 +38,33 @@ export function ReplayDialog({ webhook, onClose }: { readonly webhook: WebhookEn
   const replayPath = path`/webhooks/${webhook.id}/replay`;
   // The count and the replay have the same parameters, so that the replay sends the number of deliveries that the
   // button shows.
-  const selection = { since, all };
-  const count = useQuery({
+  const parameters = { since, all };
+  const countQuery = useQuery({
     queryKey: ['webhooks', webhook.id, 'replay', since, all],
-    queryFn: () => post<ReplayResult>(replayPath, { ...selection, dryRun: true }),
+    queryFn: () => post<ReplayResult>(replayPath, { ...parameters, dryRun: true }),
     enabled: since !== '',
     refetchOnWindowFocus: false,
   });
   const replay = useApiMutation(
-    () => post<ReplayResult>(replayPath, selection),
+    () => post<ReplayResult>(replayPath, parameters),
     ['webhooks'],
     ({ replayed }) => `${formatDeliveries(replayed)} ${replayed === 1 ? 'is' : 'are'} due now.`,
   );
-  const replayable = count.data?.replayed;
+  const replayableCount = countQuery.data?.replayed;
   const choosePeriod = (value: string) => {
     setPeriod(value);
     const chosenPeriod = PERIODS.find((one) => one.value === value);
     setSince(toTimeBefore(chosenPeriod?.ms ?? 24 * HOUR_MS));
   };
-  const error = replay.error ?? count.error;
+  const error = replay.error ?? countQuery.error;
   const sinceError = findFieldError(error, 'since');
   return (
     <FormDialog
       opened
       title={`Replay deliveries of ${webhook.id}`}
-      action={replayable === undefined ? 'Replay' : `Replay ${formatDeliveries(replayable)}`}
+      action={replayableCount === undefined ? 'Replay' : `Replay ${formatDeliveries(replayableCount)}`}
       busy={replay.isPending}
-      disabled={replayable === undefined || replayable === 0 || count.isFetching}
+      disabled={replayableCount === undefined || replayableCount === 0 || countQuery.isFetching}
       error={error}
       hasFieldError={sinceError !== null && period === CUSTOM_TIME}
       onSubmit={() => replay.mutate(undefined, { onSuccess: onClose })}
@@ -95,11 +95,11 @@ export function ReplayDialog({ webhook, onClose }: { readonly webhook: WebhookEn
         onChange={(event) => setAll(event.currentTarget.checked)}
       />
       <Text role="status">
-        {replayable === undefined
+        {replayableCount === undefined
           ? 'Counting the deliveries…'
-          : replayable === 0
+          : replayableCount === 0
             ? 'No delivery is selected.'
-            : `${formatDeliveries(replayable)} ${replayable === 1 ? 'is' : 'are'} sent again with the same id and body. The receiver can recognize repeated ids.`}
+            : `${formatDeliveries(replayableCount)} ${replayableCount === 1 ? 'is' : 'are'} sent again with the same id and body. The receiver can recognize repeated ids.`}
       </Text>
     </FormDialog>
   );
