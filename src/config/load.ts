@@ -73,7 +73,7 @@ export interface LoadedSettings {
 }
 
 /**
- * Reads the settings and their description at once, so that both have the same content of the files.
+ * Reads the settings and their description at once, so that both are based on the same content of the files.
  *
  * @param environment the environment variables, such as `process.env`; only names that begin with `POSTRIDER_` are read.
  * @param dotEnv the text of `.env`, or null if there is none.

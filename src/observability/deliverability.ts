@@ -144,7 +144,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
     addGroups(true);
     const isClockSetBack = now < slotStartAt;
     // A row replaces the earlier row of the same node and span. After the clock was set back, another node name
-    // prevents that a row replaces a row that was written before.
+    // prevents new rows from replacing the rows that were written before.
     if (isClockSetBack) setBackCount += 1;
     slotStartAt = now - (now % SPANS_MS[0]);
     const nodeName = setBackCount === 0 ? node : `${node}+${setBackCount}`;
