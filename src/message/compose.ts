@@ -99,9 +99,9 @@ function composeText(headers: HeaderWriter, body: EncodedText, text: string): (s
 
 /**
  * Composes a multipart/alternative message (RFC 2046 section 5.1.4) with the plain-text part first. The boundary
- * contains `=_`, which cannot occur in a part. In quoted-printable, two hexadecimal digits or a line end follow a `=`.
- * In base64, only another `=` or the end of the part follows a `=`. The CRLF before a boundary belongs to the boundary
- * (section 5.1.1), so a part does not have to end in a line break.
+ * contains `=_`, which cannot occur in a part. In quoted-printable, a `=` is always followed by two hexadecimal digits
+ * or a line end. In base64, a `=` is followed only by another `=` or the end of the part. The CRLF before a boundary
+ * belongs to the boundary (section 5.1.1), so a part does not have to end in a line break.
  */
 function composeAlternative(
   headers: HeaderWriter,
@@ -163,7 +163,7 @@ export interface MessageSource {
 
 // The content transfer encoding of a text is quoted-printable or base64, usually the shorter of the two. It is never
 // 7bit or 8bit. The encoded text has no long lines, no white space at a line end, no bare CR or LF and no octet above
-// 127, so no relay has to change it. The decoded text is the UTF-8 of the text with CRLF line ends.
+// 127, so no relay has to change it. Decoding the encoded text returns the original text in UTF-8, with CRLF line ends.
 
 interface EncodedText {
   readonly encoding: 'quoted-printable' | 'base64';
@@ -172,8 +172,8 @@ interface EncodedText {
 }
 
 /**
- * Quoted-printable is used if its output has at most this number of octets more than base64, because quoted-printable is
- * readable. A short text with one accented character is therefore not encoded in base64.
+ * Quoted-printable is used if its output is longer than the base64 output by at most this number of octets, because
+ * quoted-printable is readable. A short text with one accented character is therefore not encoded in base64.
  */
 const QUOTED_PRINTABLE_PREFERENCE_OCTETS = 48;
 
@@ -181,7 +181,8 @@ const LF = 0x0a;
 const CR = 0x0d;
 
 /**
- * The size of the shared buffer for the UTF-8 of a text that is being encoded. A larger text uses a buffer of its own.
+ * The size of the shared buffer, which contains the UTF-8 octets of a text while the text is encoded. A larger text
+ * uses a buffer of its own.
  */
 const ENCODE_BUFFER_BYTES = 48 * 1024;
 const encodeBuffer = Buffer.allocUnsafeSlow(ENCODE_BUFFER_BYTES);
@@ -245,7 +246,7 @@ function convertLineEndsToCrlf(source: Uint8Array, length: number): Uint8Array {
 /** The number of input octets that one line of 76 columns encodes. */
 const OCTETS_PER_LINE = 57;
 
-const PAD = 0x3d;
+const PADDING = 0x3d;
 
 const ALPHABET = new Uint8Array(
   Buffer.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/', 'latin1'),
@@ -281,8 +282,8 @@ export function encodeBase64(source: Uint8Array): Buffer {
     const group = ((source[i] ?? 0) << 16) | ((i + 1 < length ? (source[i + 1] ?? 0) : 0) << 8);
     out[offset] = ALPHABET[group >> 18] ?? 0;
     out[offset + 1] = ALPHABET[(group >> 12) & 63] ?? 0;
-    out[offset + 2] = i + 1 < length ? (ALPHABET[(group >> 6) & 63] ?? 0) : PAD;
-    out[offset + 3] = PAD;
+    out[offset + 2] = i + 1 < length ? (ALPHABET[(group >> 6) & 63] ?? 0) : PADDING;
+    out[offset + 3] = PADDING;
   }
   return out;
 }

@@ -292,27 +292,28 @@ export function toRelaxedField(field: HeaderField): string {
  * white space always follows a CRLF, so the CRLF can be treated as white space.
  */
 function toRelaxedValue(text: string, start: number): string {
-  let out = '';
+  let relaxedValue = '';
   let wordStart = -1;
   for (let i = start; i < text.length; i++) {
-    const c = text.charCodeAt(i);
+    const codeUnit = text.charCodeAt(i);
     const isSpace =
-      isWhiteSpace(c) || (c === CR ? text.charCodeAt(i + 1) === LF : c === LF && text.charCodeAt(i - 1) === CR);
+      isWhiteSpace(codeUnit) ||
+      (codeUnit === CR ? text.charCodeAt(i + 1) === LF : codeUnit === LF && text.charCodeAt(i - 1) === CR);
     if (!isSpace) {
       if (wordStart === -1) wordStart = i;
     } else if (wordStart !== -1) {
       // Words that are separated by a single space are copied in one slice, so most values are copied in one slice.
-      if (c === SPACE && i + 1 < text.length && text.charCodeAt(i + 1) > SPACE) continue;
-      out += out === '' ? text.slice(wordStart, i) : ` ${text.slice(wordStart, i)}`;
+      if (codeUnit === SPACE && i + 1 < text.length && text.charCodeAt(i + 1) > SPACE) continue;
+      relaxedValue += relaxedValue === '' ? text.slice(wordStart, i) : ` ${text.slice(wordStart, i)}`;
       wordStart = -1;
     }
   }
-  if (wordStart === -1) return out;
-  return out === '' ? text.slice(wordStart) : `${out} ${text.slice(wordStart)}`;
+  if (wordStart === -1) return relaxedValue;
+  return relaxedValue === '' ? text.slice(wordStart) : `${relaxedValue} ${text.slice(wordStart)}`;
 }
 
-function isWhiteSpace(c: number): boolean {
-  return c === SPACE || c === TAB;
+function isWhiteSpace(code: number): boolean {
+  return code === SPACE || code === TAB;
 }
 
 /** Returns the value of `bh=`: the SHA-256 of the canonical body in base64. The body begins at `bodyAt`. */
@@ -335,12 +336,18 @@ export function toRelaxedBody(data: Buffer, bodyAt: number): Buffer {
  */
 function findExcessWhiteSpace(data: Buffer, start: number): number {
   for (let i = start; i < data.length; i++) {
-    const c = data[i] as number;
-    if (c > SPACE) continue;
-    if (c === TAB) return i;
-    if (c === SPACE) {
-      const next = data[i + 1];
-      if (next === SPACE || next === TAB || next === undefined || (next === CR && data[i + 2] === LF)) return i;
+    const octet = data[i] as number;
+    if (octet > SPACE) continue;
+    if (octet === TAB) return i;
+    if (octet === SPACE) {
+      const nextOctet = data[i + 1];
+      if (
+        nextOctet === SPACE ||
+        nextOctet === TAB ||
+        nextOctet === undefined ||
+        (nextOctet === CR && data[i + 2] === LF)
+      )
+        return i;
     }
   }
   return -1;
@@ -352,19 +359,19 @@ function findExcessWhiteSpace(data: Buffer, start: number): number {
  */
 function collapseWhiteSpace(data: Buffer, start: number, firstExcess: number): Buffer {
   const end = data.length;
-  const out = Buffer.allocUnsafe(end - start);
-  let length = data.copy(out, 0, start, firstExcess);
+  const collapsedData = Buffer.allocUnsafe(end - start);
+  let length = data.copy(collapsedData, 0, start, firstExcess);
   for (let i = firstExcess; i < end; i++) {
-    const c = data[i] as number;
-    if (c > SPACE || (c !== SPACE && c !== TAB)) {
-      out[length++] = c;
+    const octet = data[i] as number;
+    if (octet > SPACE || (octet !== SPACE && octet !== TAB)) {
+      collapsedData[length++] = octet;
       continue;
     }
     while (i + 1 < end && (data[i + 1] === SPACE || data[i + 1] === TAB)) i++;
     const endsLine = i + 1 === end || (data[i + 1] === CR && data[i + 2] === LF);
-    if (!endsLine) out[length++] = SPACE;
+    if (!endsLine) collapsedData[length++] = SPACE;
   }
-  return trimEmptyLines(out, 0, length);
+  return trimEmptyLines(collapsedData, 0, length);
 }
 
 /** Removes the empty lines at the end of a body. A body that is not empty then ends in one CRLF. */

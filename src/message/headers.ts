@@ -141,8 +141,8 @@ const MAX_WORD_LINE_COLUMNS = 76;
 
 const PREFIX_B = '=?UTF-8?B?';
 const PREFIX_Q = '=?UTF-8?Q?';
-const SUFFIX = '?=';
-const FRAME_COLUMNS = PREFIX_B.length + SUFFIX.length;
+const WORD_SUFFIX = '?=';
+const FRAME_COLUMNS = PREFIX_B.length + WORD_SUFFIX.length;
 
 /**
  * The characters that Q encoding copies in an unstructured field: printable ASCII except `=`, `?` and `_` (section
@@ -190,14 +190,14 @@ function getPayloadCapacity(columns: number, usesQ: boolean): number {
 }
 
 function encodeWord(text: string, usesQ: boolean): string {
-  if (!usesQ) return PREFIX_B + Buffer.from(text, 'utf8').toString('base64') + SUFFIX;
+  if (!usesQ) return PREFIX_B + Buffer.from(text, 'utf8').toString('base64') + WORD_SUFFIX;
   let payload = '';
   for (const byte of Buffer.from(text, 'utf8')) {
     if (byte === SPACE) payload += '_';
     else if (Q_LITERAL[byte] === 1) payload += String.fromCharCode(byte);
     else payload += `=${HEX.charAt(byte >> 4)}${HEX.charAt(byte & 15)}`;
   }
-  return PREFIX_Q + payload + SUFFIX;
+  return PREFIX_Q + payload + WORD_SUFFIX;
 }
 
 function getQLength(text: string): number {
@@ -225,8 +225,7 @@ function getUtf8Width(codePoint: number): number {
 // the text after the first 32 Ki characters are returned unchanged.
 
 /**
- * The maximum number of characters that are decoded: about ten times the length of a subject of 998 bytes in encoded
- * form.
+ * The maximum number of characters that are decoded. An encoded subject of 998 bytes has about a tenth of this length.
  */
 const MAX_DECODED_CHARACTERS = 32_768;
 
@@ -236,25 +235,25 @@ const MAX_DECODED_CHARACTERS = 32_768;
  */
 export function decodeEncodedWords(value: string): string {
   let decodedText = '';
-  let bytes: Uint8Array[] = [];
-  const flush = (): void => {
+  let pendingBytes: Uint8Array[] = [];
+  const decodePendingBytes = (): void => {
     // The bytes are concatenated before decoding, because other programs may split a character between two words.
-    if (bytes.length > 0) decodedText += Buffer.concat(bytes).toString('utf8');
-    bytes = [];
+    if (pendingBytes.length > 0) decodedText += Buffer.concat(pendingBytes).toString('utf8');
+    pendingBytes = [];
   };
   let separator = '';
   for (const token of value.slice(0, MAX_DECODED_CHARACTERS).split(' ')) {
     const decodedBytes = decodeWord(token);
     if (decodedBytes === null) {
-      flush();
+      decodePendingBytes();
       decodedText += separator + token;
     } else {
-      if (bytes.length === 0) decodedText += separator;
-      bytes.push(decodedBytes);
+      if (pendingBytes.length === 0) decodedText += separator;
+      pendingBytes.push(decodedBytes);
     }
     separator = ' ';
   }
-  flush();
+  decodePendingBytes();
   return decodedText + value.slice(MAX_DECODED_CHARACTERS);
 }
 

@@ -25,7 +25,7 @@ const HIDDEN_SCHEMES: ReadonlySet<string> = new Set(['javascript:', 'vbscript:',
 
 const LINK_ATTRIBUTES = ['href'];
 const IMAGE_ATTRIBUTES = ['alt'];
-const NO_NAMES: readonly string[] = [];
+const NO_ATTRIBUTE_NAMES: readonly string[] = [];
 
 const HORIZONTAL_RULE = '-'.repeat(40);
 
@@ -63,7 +63,7 @@ class PageReader extends MarkupReader {
   }
 
   protected selectAttributes(element: string): readonly string[] {
-    return element === 'a' ? LINK_ATTRIBUTES : element === 'img' ? IMAGE_ATTRIBUTES : NO_NAMES;
+    return element === 'a' ? LINK_ATTRIBUTES : element === 'img' ? IMAGE_ATTRIBUTES : NO_ATTRIBUTE_NAMES;
   }
 
   protected openTag(name: string, attributes: Attributes): void {

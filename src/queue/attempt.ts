@@ -3,8 +3,8 @@
  * the account, the suppression lists and the circuit breaker, and transmits the message.
  *
  * Guarantees: `run` never rejects. Every attempt has an outcome, even if the transport throws or does not answer within
- * `MAX_ATTEMPT_MS`. An unknown failure counts as temporary. With `POSTRIDER_ON_UNCERTAIN=hold`, the store commits a
- * mark before the transport sends the end of the message.
+ * `MAX_ATTEMPT_MS`. An unknown failure counts as temporary. With `POSTRIDER_ON_UNCERTAIN=hold`, the store marks the
+ * lease and commits this mark before the transport sends the end of the message.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import { parseAddress, toCanonicalAddress } from '../model/address.ts';
@@ -252,8 +252,8 @@ function hasLocalAnswer({ answerLocally }: Transport, { to }: LeasedMessage): bo
 
 const NEW_LEASE_MS = 1_000;
 /**
- * The TTL of the cache of suppressions by this node. Within this time, the store is expected to commit the suppression.
- * After this time, only the store decides, so that a removal by an operator takes effect.
+ * The TTL of an entry in the cache of recipients that this node has suppressed. Within this time, the store is expected
+ * to commit the suppression. After this time, only the store decides, so that a removal by an operator takes effect.
  */
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
@@ -348,26 +348,26 @@ export function createCircuitBreaker({
   /** The time when the current state began. */
   let enteredAt = 0;
   /**
-   * The end of the wait. Open: the time when a probe may start. Half-open: the time when another probe may start if the
-   * current probe does not end.
+   * The time when the wait ends. Open: the time when a probe may start. Half-open: the time when another probe may
+   * start if the current probe does not end.
    */
   let waitEndsAt = 0;
 
   // If the clock is set back, the circuit breaker must not stay open for longer than the wait.
   const retryAt = (now: number): number | null => (state === 'closed' ? null : now < enteredAt ? now : waitEndsAt);
 
-  function enter(nextState: BreakerState, now: number, durationMs: number): void {
+  function enterState(nextState: BreakerState, now: number, durationMs: number): void {
     state = nextState;
     enteredAt = now;
     waitEndsAt = now + durationMs;
     publish({ type: BREAKER_EVENTS[state], at: now, retryAt: retryAt(now) });
   }
 
-  function open(now: number): void {
+  function openBreaker(now: number): void {
     failures = 0;
     const durationMs = Math.round(nextOpenMs * (1 - random() * 0.25));
     nextOpenMs = Math.min(nextOpenMs * 2, MAX_OPEN_MS);
-    enter('open', now, durationMs);
+    enterState('open', now, durationMs);
   }
 
   return {
@@ -379,7 +379,7 @@ export function createCircuitBreaker({
     allowsAttempt(now: number): boolean {
       if (state === 'closed') return true;
       if (now < waitEndsAt && now >= enteredAt) return false;
-      enter('half-open', now, MAX_ATTEMPT_MS);
+      enterState('half-open', now, MAX_ATTEMPT_MS);
       return true;
     },
 
@@ -387,16 +387,16 @@ export function createCircuitBreaker({
       if (!isTransportFailure(outcome)) {
         failures = 0;
         nextOpenMs = MIN_OPEN_MS;
-        if (state !== 'closed') enter('closed', now, 0);
+        if (state !== 'closed') enterState('closed', now, 0);
         return;
       }
       switch (state) {
         case 'closed':
           failures += 1;
-          if (failures >= MIN_FAILURES_TO_OPEN) open(now);
+          if (failures >= MIN_FAILURES_TO_OPEN) openBreaker(now);
           return;
         case 'half-open':
-          open(now);
+          openBreaker(now);
           return;
         case 'open':
           // The outcome is ignored, because the attempt started before the circuit breaker opened.
@@ -405,7 +405,7 @@ export function createCircuitBreaker({
     },
 
     releaseProbe(now: number): void {
-      if (state === 'half-open') enter('open', now, 0);
+      if (state === 'half-open') enterState('open', now, 0);
     },
   };
 }

@@ -3,13 +3,14 @@
  * settles their leases. The dispatcher contains neither SMTP nor SQL.
  *
  * An accepted message that is already leased passes through `submit`, `offer` and `dispatch`. Any other message passes
- * through `claim` and `dispatch`. Every message then passes through `deliver`, `attemptOnce` (`run` of attempt.ts),
- * `buildLeaseEnd` and `settle` (`record` of leases.ts). The mode (leases.ts) determines which functions may run.
+ * through `claimMessages` and `dispatch`. Every message then passes through `deliverMessage`, `attemptOnce` (`run` of
+ * attempt.ts), `buildLeaseEnd` and `settleLease` (`record` of leases.ts). The mode (leases.ts) determines which
+ * functions may run.
  *
  * Guarantees: an attempt starts only if the lease lasts longer than the attempt can take. A lease stays in memory until
- * its end is recorded. An attempt starts only while the number of unrecorded ends of leases is below its limit. If the
- * store cannot record the end of a lease, no attempt starts until that end is recorded. No message is lost: after any
- * failure, the message is recovered when its lease expires.
+ * its end is recorded. An attempt starts only while the number of leases whose end is not recorded yet is below its
+ * limit. If the store cannot record the end of a lease, no attempt starts until that end is recorded. No message is
+ * lost: after any failure, the message is recovered when its lease expires.
  */
 import { raisesAlarm } from '../classify/classify.ts';
 import { classifyAttempt } from '../classify/failure.ts';
@@ -43,8 +44,8 @@ import type { AgeClock } from './membership.ts';
  */
 const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /**
- * If this number of ends of leases is not recorded yet, no attempt starts. This number and the number of running attempts
- * limit the duplicates after a crash.
+ * If this many leases have an end that is not recorded yet, no attempt starts. This number and the number of running
+ * attempts limit the duplicates after a crash.
  */
 export const MAX_UNRECORDED_LEASE_ENDS = 256;
 /**
@@ -73,7 +74,7 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
    * as `uncertain`. Therefore a notification does not cause another notification. The default function returns false.
    */
   readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
-  /** Receives each change before the store writes it. */
+  /** Called with each change of the state of a message, before the store writes the change. */
   readonly onChange?: (message: LeasedMessage, change: StateChange) => void;
   readonly publish: Publish;
 }
@@ -82,8 +83,9 @@ export interface Dispatcher {
   /** Starts claims and attempts. Throws if the dispatcher was already started or drained. */
   start(): void;
   /**
-   * Returns a lease for a new message that needs `bytes` of memory (`getMemoryBytes`) before its acceptance, or null if
-   * this node cannot send the message at once. The caller must end each lease with `offer` or `returnLease`.
+   * Called before a new message is accepted. Returns a lease for the message, or null if this node cannot send the
+   * message at once. The message needs `bytes` of memory (`getMemoryBytes`). The caller must end each lease with
+   * `offer` or `returnLease`.
    */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
   /** Releases the unused lease of a message that was refused or not stored. The message needs `bytes` of memory. */
@@ -164,7 +166,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   /**
    * Starts attempts, claims messages or releases leases, as the mode and the limits allow. Called after every change of
-   * the mode or of a number that has a limit.
+   * the mode or of a count that is limited.
    */
   function dispatch(): void {
     switch (mode.current) {
@@ -173,18 +175,18 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
       case 'running':
         while (readyQueue.size > 0 && canStartAttempt()) {
           const message = readyQueue.dequeue();
-          if (message !== undefined) void deliver(message);
+          if (message !== undefined) void deliverMessage(message);
         }
         // While the circuit breaker is open, messages wait in the store, where an operator can see and cancel them.
-        if (readyQueue.size > 0 && !isProbeDue()) void release(readyQueue.dequeueAll());
-        if (backlog === 'due') void claim();
+        if (readyQueue.size > 0 && !isProbeDue()) void releaseLeases(readyQueue.dequeueAll());
+        if (backlog === 'due') void claimMessages();
         return;
       case 'draining':
-        if (readyQueue.size > 0) void release(readyQueue.dequeueAll());
+        if (readyQueue.size > 0) void releaseLeases(readyQueue.dequeueAll());
         if (isEmpty()) whenEmpty.resolve();
         return;
       case 'stopped':
-        if (readyQueue.size > 0) void release(readyQueue.dequeueAll());
+        if (readyQueue.size > 0) void releaseLeases(readyQueue.dequeueAll());
         return;
     }
   }
@@ -215,7 +217,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const countInFlight = () => runningAttempts + recorder.pendingCount;
   const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-woken';
 
-  async function claim(): Promise<void> {
+  async function claimMessages(): Promise<void> {
     const now = clock.now();
     const limits = computeClaimLimits(now);
     if (limits === null) return;
@@ -260,17 +262,17 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     dispatch();
   }
 
-  async function deliver(message: LeasedMessage): Promise<void> {
+  async function deliverMessage(message: LeasedMessage): Promise<void> {
     runningAttempts += 1;
     const nextStep = await attemptOnce(message);
     runningAttempts -= 1;
     attemptsEndedSincePoll += 1;
     switch (nextStep.kind) {
       case 'settle':
-        void settle(message, nextStep.end);
+        void settleLease(message, nextStep.end);
         break;
       case 'release':
-        void release([message]);
+        void releaseLeases([message]);
         break;
       case 'wait':
         readyQueue.enqueue(message);
@@ -323,7 +325,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     };
   }
 
-  async function settle(message: LeasedMessage, end: LeaseEnd): Promise<void> {
+  async function settleLease(message: LeasedMessage, end: LeaseEnd): Promise<void> {
     const settlement: Settlement = { id: message.id, owner: node, attempts: message.attempts, ...end };
     const result = await recorder.record([message.id], () => parts.settle(settlement));
     // The events are published before a drain can end, because subscribers write their totals at shutdown.
@@ -363,7 +365,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   /** Ends leases without an attempt. */
-  async function release(messages: readonly LeasedMessage[]): Promise<void> {
+  async function releaseLeases(messages: readonly LeasedMessage[]): Promise<void> {
     const leases = messages.map(({ id, attempts: attemptCount }) => ({ id, owner: node, attempts: attemptCount }));
     await recorder.record(
       leases.map(({ id }) => id),

@@ -7,8 +7,8 @@ import type { LeasedMessage } from '../model/message.ts';
 import type { ClaimLimits } from '../store/contract.ts';
 
 // The lease budget limits the number and the size of the leased messages in memory. Because the number is low, few
-// messages wait for recovery after a node stops, and an operator can cancel most messages that wait for a slow next
-// hop. The size limit bounds the memory for large messages.
+// messages wait for recovery after a node stops. Most messages that wait for a slow next hop are not leased, so an
+// operator can cancel them. The size limit bounds the memory for large messages.
 //
 // Guarantees: a message that is larger than the size limit is leased only while no other message is leased.
 

@@ -21,8 +21,8 @@ const EXPIRE_INTERVAL_MS = 5_000;
 /** The interval, in rounds of `expire`, between two searches for leases of this node that are not in its memory. */
 const ROUNDS_PER_OWN_LEASE_RECOVERY = 6;
 /**
- * The maximum time for the store to answer a claim. If a lease is older and not in memory, the answer to the claim was
- * lost.
+ * The maximum time for the store to answer a claim. If a lease is older than this time and not in memory, the answer to
+ * its claim was lost.
  */
 const MAX_CLAIM_RESPONSE_MS = 60_000;
 const PURGE_BODIES_INTERVAL_MS = 60_000;
@@ -177,8 +177,8 @@ export function startSweeper({
   runPeriodically(PURGE_TRAFFIC_INTERVAL_MS, 'purge deliverability figures', async () => {
     let maxPurged = 0;
     for (const { spanMs, retentionMs } of SPAN_RETENTIONS) {
-      const before = ages.getCutoff(retentionMs);
-      maxPurged = Math.max(maxPurged, await store.purgeDeliverability(spanMs, before, MAX_ROWS_PER_ROUND));
+      const cutoff = ages.getCutoff(retentionMs);
+      maxPurged = Math.max(maxPurged, await store.purgeDeliverability(spanMs, cutoff, MAX_ROWS_PER_ROUND));
     }
     return maxPurged;
   });

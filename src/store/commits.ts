@@ -57,7 +57,7 @@ export function createGroupCommit<Item, Answer>(
   let runningBatches = 0;
   let isScheduled = false;
 
-  function schedule(): void {
+  function scheduleFlush(): void {
     if (isScheduled || runningBatches >= MAX_CONCURRENT_BATCHES || pendingItems.length === 0) return;
     isScheduled = true;
     setImmediate(flush);
@@ -82,7 +82,7 @@ export function createGroupCommit<Item, Answer>(
         rejectAll(batch, error);
       },
     );
-    schedule();
+    scheduleFlush();
   }
 
   function resolveAll(batch: readonly PendingItem<Item, Answer>[], answers: readonly Answer[]): void {
@@ -131,7 +131,7 @@ export function createGroupCommit<Item, Answer>(
 
   function finishBatch(): void {
     runningBatches -= 1;
-    schedule();
+    scheduleFlush();
   }
 
   return {
@@ -139,7 +139,7 @@ export function createGroupCommit<Item, Answer>(
       return new Promise<Answer>((resolve, reject) => {
         pendingItems.push({ item, submittedAt: options.now(), resolve, reject });
         if (pendingItems.length >= MIN_ITEMS_TO_FLUSH) flush();
-        else schedule();
+        else scheduleFlush();
       });
     },
     getOldestWaitMs() {
@@ -158,7 +158,7 @@ export function publishCommits(
   return (size, tookMs) => publish({ type: 'store.committed', at: clock.now(), kind, size, tookMs });
 }
 
-/** Maximum age of a health result. A probe replaces an older result. */
+/** Maximum age of a health result. If the result is older, a probe determines a new result. */
 const MAX_HEALTH_AGE_MS = 1_000;
 
 export interface StoreHealth {
@@ -194,10 +194,10 @@ export function watchHealth(
     isFailing = failed;
     checkedAt = clock.now();
     cancelProbe();
-    if (failed && !isStopped) cancelProbe = clock.after(MAX_HEALTH_AGE_MS, probe);
+    if (failed && !isStopped) cancelProbe = clock.after(MAX_HEALTH_AGE_MS, probeStore);
   };
 
-  function probe(): void {
+  function probeStore(): void {
     if (isProbing || isStopped) return;
     isProbing = true;
     store.probe().then(
@@ -214,7 +214,7 @@ export function watchHealth(
   return {
     findFault() {
       // The absolute value of the difference is used, because the clock may be set back.
-      if (Math.abs(clock.now() - checkedAt) > MAX_HEALTH_AGE_MS) probe();
+      if (Math.abs(clock.now() - checkedAt) > MAX_HEALTH_AGE_MS) probeStore();
       return knownFault() ?? (isFailing ? 'the store cannot commit' : null);
     },
     observe(call) {

@@ -109,7 +109,7 @@ export interface AcceptStore {
 /** The operations on leases: claim, mark, settle, release and recover. */
 export interface QueueStore {
   /**
-   * Leases due messages, distributed fairly over accounts and over first attempts and retries. Messages of locked
+   * Leases due messages, distributed fairly among accounts, and between first attempts and retries. Messages of locked
    * accounts are not leased. One claim examines a limited number of accounts. If it stops before it has examined every
    * account, `hasMore` is true and the next claim continues with the next account.
    */
@@ -171,9 +171,9 @@ export interface RetentionStore {
    */
   purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
   /**
-   * Purges reports received at or before `before`, provider references of the same age, and unprocessed reports older
-   * than the newest `maxStored`: up to `limit` of each kind. Resolves to the greatest of the counts. If it equals
-   * `limit`, more rows may remain.
+   * Purges reports received at or before `before`, provider references of the same age, and unprocessed reports that
+   * are not among the newest `maxStored`: up to `limit` of each kind. Resolves to the greatest of the counts. If it
+   * equals `limit`, more rows may remain.
    */
   purgeFeedback(before: number, maxStored: number, limit: number): Promise<number>;
   /**
@@ -187,8 +187,8 @@ export interface RetentionStore {
    */
   purgeDeliverability(spanMs: SpanMs, before: number, limit: number): Promise<number>;
   /**
-   * Purges up to `limit` mailbox providers of domains that were looked up before `before`, and up to `limit` beyond the newest
-   * `maxStored`. Resolves to the greater of the two counts.
+   * Purges up to `limit` mailbox providers of domains that were looked up before `before`, and up to `limit` mailbox
+   * providers that are not among the newest `maxStored`. Resolves to the greater of the two counts.
    */
   purgeMailboxProviders(before: number, maxStored: number, limit: number): Promise<number>;
 }
@@ -207,8 +207,8 @@ export interface FeedbackStore {
   /** Resolves to the time of the last received report, or to null. */
   findLastFeedbackAt(): Promise<number | null>;
   /**
-   * Resolves to the time of the last report of each source that changed a message or its history. Only the newest million
-   * reports are read, so that the duration is limited. A source without such a report is omitted.
+   * Resolves, for each source, to the time of its last report that changed a message or the history of a message. Only
+   * the newest million reports are read, so that the duration is limited. A source without such a report is omitted.
    */
   listLastFeedback(): Promise<readonly LastFeedback[]>;
 }
@@ -365,7 +365,7 @@ export interface DomainStore {
   listDomains(): Promise<readonly SendingDomain[]>;
   /**
    * Writes the result of a check or a rotation. Every node reads the result within one second. The revision does not
-   * change if only times changed.
+   * change if only the times of checks changed.
    */
   updateDomain(update: DomainUpdate, actor?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
   /**
@@ -395,9 +395,9 @@ export interface SuppressionStore {
     actor?: Actor,
   ): Promise<ChangeResult<{ readonly added: number; readonly entry: number | null }>>;
   /**
-   * Removes an address from a list. Resolves to false if the list does not contain the address. `providerRemoval` is the removal
-   * from the list of a provider, which has already happened. The audit log entry names the provider, and is also written if only
-   * the list of the provider contained the address.
+   * Removes an address from a list. Resolves to false if the list does not contain the address. `providerRemoval`
+   * describes the removal of the address from the list of a provider. The caller has already completed this removal.
+   * The audit log entry names the provider, and is also written if only the list of the provider contained the address.
    */
   removeSuppression(
     list: ListName,

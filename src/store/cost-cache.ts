@@ -24,7 +24,7 @@ export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () =
   let cachedResult: { readonly answer: T; readonly storedAt: number; readonly tookMs: number } | null = null;
   let runningQuery: Promise<T> | null = null;
 
-  async function refresh(): Promise<T> {
+  async function refreshResult(): Promise<T> {
     const startedAt = now();
     try {
       const answer = await query();
@@ -39,7 +39,7 @@ export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () =
     const ageMs = cachedResult === null ? 0 : now() - cachedResult.storedAt;
     if (cachedResult !== null && ageMs < Math.min(MAX_TTL_MS, cachedResult.tookMs * TTL_FACTOR))
       return Promise.resolve(cachedResult.answer);
-    runningQuery ??= refresh();
+    runningQuery ??= refreshResult();
     if (cachedResult === null || cachedResult.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return runningQuery;
     // The error is ignored here, because it rejects the next caller that waits for a refresh.
     runningQuery.catch(() => undefined);

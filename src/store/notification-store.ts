@@ -1,4 +1,7 @@
-/** Defines the role of the store for notifications to operators: the states of items, and the notifications to deliver. */
+/**
+ * Defines the role of the store for notifications to operators: the states of items that need attention, and the
+ * notifications to deliver.
+ */
 import type {
   AttentionCheck,
   AttentionState,
@@ -30,7 +33,7 @@ export interface NotificationStore {
   readAttentionCheck(now: number, intervalMs: number): Promise<AttentionCheck | null>;
   /**
    * Records a check and its notification in one transaction. Resolves to `stale`, and records nothing, if another check
-   * was recorded since `readAttentionCheck`. So exactly one node records each change.
+   * was recorded since `readAttentionCheck`. Therefore exactly one node records each change.
    */
   recordAttention(record: AttentionRecord): Promise<'recorded' | 'stale'>;
   /**

@@ -2,8 +2,8 @@
  * Defines the role of the store for webhooks: endpoints, the outbox of events, and deliveries.
  *
  * Every method of the store writes the events of its changes to the outbox in the same transaction. Nothing is written
- * for a type to which no endpoint subscribes. An endpoint receives every event of its subscription that is recorded
- * after the call that created or changed the endpoint has resolved, on every node.
+ * for a type to which no endpoint subscribes. After the call that creates or changes an endpoint has resolved, the
+ * endpoint receives every event of its subscription that any node records.
  */
 import type { ChangeResult } from '../model/account.ts';
 import type { Actor } from '../model/audit.ts';
@@ -93,7 +93,7 @@ export interface WebhookStore {
    * attempt in progress. Resolves to their number. If it equals `limit`, more may remain.
    */
   releaseDeliveries(id: number, now: number, limit: number): Promise<number>;
-  /** Returns the figures of every endpoint that has a pending or failed delivery, by id. */
+  /** Returns the statistics of every endpoint that has a pending or failed delivery, by id. */
   readWebhookStatistics(): Promise<readonly WebhookStatistics[]>;
 }
 

@@ -51,9 +51,9 @@ export interface ApiParts {
 
 export interface Api extends AsyncDisposable {
   readonly publicUrl: string;
-  /** The name of the account that the start created on an empty store, or null. */
+  /** The name of the account that was created during the start because the store was empty; otherwise null. */
   readonly firstAccount: string | null;
-  /** The raw API key, or null if the start stored no key. */
+  /** The raw API key, or null if no key was stored during the start. */
   readonly firstKey: string | null;
 }
 
@@ -148,18 +148,18 @@ function updateKeysLastUsed(
   reportFailure: (error: unknown) => void,
 ): () => Promise<void> {
   let cancel: () => void = () => undefined;
-  const write = async () => {
+  const writeKeyUses = async () => {
     const usedKeys = directory.drainUsedKeys();
     if (usedKeys.length > 0) await store.updateKeysLastUsed(usedKeys).catch(reportFailure);
   };
   let isStopped = false;
-  const schedule = () => {
-    if (!isStopped) cancel = clock.after(KEY_USE_INTERVAL_MS, () => void write().then(schedule));
+  const scheduleWrite = () => {
+    if (!isStopped) cancel = clock.after(KEY_USE_INTERVAL_MS, () => void writeKeyUses().then(scheduleWrite));
   };
-  schedule();
+  scheduleWrite();
   return async () => {
     isStopped = true;
     cancel();
-    await write();
+    await writeKeyUses();
   };
 }

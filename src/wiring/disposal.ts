@@ -3,7 +3,7 @@
  * error.
  */
 export function findFirstError(error: unknown): unknown {
-  let first = error;
-  while (first instanceof SuppressedError) first = first.suppressed;
-  return first;
+  let firstError = error;
+  while (firstError instanceof SuppressedError) firstError = firstError.suppressed;
+  return firstError;
 }

@@ -7,7 +7,7 @@ import { PROVIDERS } from '../providers/providers.ts';
 
 export interface EventAuthenticators {
   authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult;
-  /** Returns the current secrets of a provider, as written. */
+  /** Returns the current secrets of a provider, in the form in which they were configured. */
   getSecrets(name: EventProviderName): readonly string[];
   /** Replaces the secrets of a provider. Returns null, or one line with the reason why a secret is invalid. */
   replace(name: EventProviderName, secrets: readonly string[]): string | null;
@@ -22,9 +22,9 @@ export function createEventAuthenticators(secrets: Settings['eventSecrets']): Ev
   const replaceSecrets = (name: EventProviderName, texts: readonly string[]): string | null => {
     const format = PROVIDERS.find((provider) => provider.name === name)?.events ?? null;
     if (format === null) return `the provider ${name} has no events`;
-    const parsed = format.createAuthenticate(texts);
-    if (!parsed.ok) return parsed.fault;
-    authenticators.set(name, { texts, authenticate: parsed.secret });
+    const createdAuthenticator = format.createAuthenticate(texts);
+    if (!createdAuthenticator.ok) return createdAuthenticator.fault;
+    authenticators.set(name, { texts, authenticate: createdAuthenticator.secret });
     return null;
   };
   for (const { name } of PROVIDERS) {

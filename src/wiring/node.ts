@@ -58,7 +58,7 @@ export async function startNode(
   const node: NodeIdentity = { name, roles: [...settings.roles], version: readVersion() };
   if (settings.database.kind === 'sqlite') {
     const membership = await startSingleNode(node, store, clock, reportFailure, readRefusedReports, readDelivery);
-    return withAges({ name, clock, membership, sharesStore: false }, store, reportFailure);
+    return addAgeClock({ name, clock, membership, sharesStore: false }, store, reportFailure);
   }
   const { monotonic } = clock;
   const sharedClock = createSynchronizedClock(clock, monotonic);
@@ -72,7 +72,7 @@ export async function startNode(
     readRefusedReports,
     readDelivery,
   });
-  return withAges({ name, clock: sharedClock, membership, sharesStore: true }, store, reportFailure);
+  return addAgeClock({ name, clock: sharedClock, membership, sharesStore: true }, store, reportFailure);
 }
 
 /**
@@ -128,7 +128,7 @@ async function startSingleNode(
   };
 }
 
-async function withAges(
+async function addAgeClock(
   nodeParts: Pick<ClusterNode, 'name' | 'clock' | 'membership' | 'sharesStore'>,
   store: Pick<NodeStore, 'recordHeartbeat' | 'removeNode' | 'updateRunningTime'>,
   reportFailure: (operation: string, error: unknown) => void,

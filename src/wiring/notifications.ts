@@ -22,11 +22,11 @@ import type { ClusterNode } from './node.ts';
 
 /** Maximum wait for running attempts during a shutdown. After a restart, their leases expire. */
 const MAX_DRAIN_MS = 5_000;
-/** The time after the start of a node until its circuit breaker and alarms are known. */
+/** The time from the start of a node until the state of its circuit breaker and its alarms are known. */
 const RUNTIME_STATUS_DELAY_MS = 5 * 60_000;
 /**
- * The codes of the items in each list that the overview limits to `MAX_NOTIFIED_ITEMS` items. If the list is full,
- * items of these codes may be missing.
+ * For each list that the overview limits to `MAX_NOTIFIED_ITEMS` items, the codes of the items in this list. If the
+ * list is full, items with these codes may be missing.
  */
 const LIMITED_CODES = {
   accounts: ['account-locked', 'account-warned', 'volume-low', 'volume-exhausted', 'volume-expiring', 'volume-expired'],
@@ -122,7 +122,7 @@ export function startNotifications(parts: NotificationParts): AsyncDisposable {
   return stack;
 }
 
-/** Returns the codes whose items may be missing in the lists although their problems continue. */
+/** Returns the codes whose lists may be incomplete: an item can be missing although its problem continues. */
 function findIncompleteCodes({ store, nodes, now }: OverviewInput): ReadonlySet<AttentionCode> {
   const isFull = (items: readonly unknown[]) => items.length >= MAX_NOTIFIED_ITEMS;
   const isStarting = nodes.some(

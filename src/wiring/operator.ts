@@ -44,7 +44,7 @@ function requireDashboard(): void {
 /** The data of this installation for the operator API. */
 export interface OperatorApiOptions {
   readonly version: string;
-  /** Returns the settings as the start read them, with masked secrets. No file is read again. */
+  /** Returns the settings as they were read during the start, with masked secrets. No file is read again. */
   readonly describeSettings: () => readonly DescribedSetting[];
 }
 

@@ -51,21 +51,23 @@ function applyChange(
   try {
     for (const [provider, spec] of Object.entries(EVENT_SECRET_SPECS)) {
       if (spec.name !== file.name) continue;
-      const parsed = spec.parse(readSecretFile(file));
-      const fault = parsed.ok ? applyEventSecrets(provider as EventProviderName, parsed.value) : parsed.fault;
+      const parsedSetting = spec.parse(readSecretFile(file));
+      const fault = parsedSetting.ok
+        ? applyEventSecrets(provider as EventProviderName, parsedSetting.value)
+        : parsedSetting.fault;
       return fault === null ? null : `${variable}: ${fault}; correct the file`;
     }
     if (file.name === SETTINGS_TABLE.notifySecrets.name) {
-      const parsed = SETTINGS_TABLE.notifySecrets.parse(readSecretFile(file));
-      if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
-      applyNotifySecrets(parsed.value);
+      const parsedSetting = SETTINGS_TABLE.notifySecrets.parse(readSecretFile(file));
+      if (!parsedSetting.ok) return `${variable}: ${parsedSetting.fault}; correct the file`;
+      applyNotifySecrets(parsedSetting.value);
       return null;
     }
     if (file.name !== SETTINGS_TABLE.transport.name)
       return `${variable}: the file has changed; restart the service to apply it`;
-    const parsed = SETTINGS_TABLE.transport.parse(readSecretFile(file));
-    if (!parsed.ok) return `${variable}: ${parsed.fault}; correct the file`;
-    const reason = applyTransport(parsed.value);
+    const parsedSetting = SETTINGS_TABLE.transport.parse(readSecretFile(file));
+    if (!parsedSetting.ok) return `${variable}: ${parsedSetting.fault}; correct the file`;
+    const reason = applyTransport(parsedSetting.value);
     return reason === null ? null : `${variable}: ${reason}; restart the service to apply it`;
   } catch (error) {
     return error instanceof Error ? error.message : String(error);

@@ -5,7 +5,8 @@
  *
  * Accounts with a limit are locked in order of their id, so that the counts of all nodes together are exact and batches
  * cannot deadlock. Accounts without a limit are not locked: their usage is counted per connection slot. Each statement
- * processes a whole batch. Its array parameters are the columns and have equal length.
+ * processes a whole batch. Each of its array parameters contains the values of one column. All arrays have the same
+ * length.
  */
 
 import { type Account, getRemainingLimits, type LimitUsage, toLimitUsage } from '../../model/account.ts';

@@ -385,9 +385,9 @@ function wrapClient(
   // The warning arrives before its own statement completes. Other statements in progress are rejected as well, so that
   // a message that may be lost is never reported as stored.
   const checkReplication = async <T>(statement: Promise<T>): Promise<T> => {
-    const before = cancelledWaits;
+    const cancelledWaitsBefore = cancelledWaits;
     const answer = await statement;
-    if (cancelledWaits !== before) throw new UnknownCommitResult(server);
+    if (cancelledWaits !== cancelledWaitsBefore) throw new UnknownCommitResult(server);
     return answer;
   };
   return {

@@ -278,9 +278,12 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
 
 /** Maximum number of attempts of a transaction that fails because of a deadlock or a concurrent change. */
 const MAX_ATTEMPTS = 6;
-/** If the connection is lost before the commit, the transaction is retried once, unless this time has elapsed. */
+/**
+ * If the connection is lost before the commit, the transaction is retried once, but only within this time after its
+ * start.
+ */
 const MAX_RETRY_AFTER_LOSS_MS = 2_000;
-/** Maximum time of the queries for the result of a commit without a response. */
+/** Maximum time for the queries that determine the result of a commit without a response. */
 const MAX_STATUS_CHECK_MS = 6_000;
 const STATUS_POLL_MS = 100;
 
@@ -423,7 +426,7 @@ export function createPool(options: PoolOptions): Pool {
         isTransient(result.error) ||
         (result.connectionLost && attempt === 1 && performance.now() - startedAt < MAX_RETRY_AFTER_LOSS_MS);
       if (attempt >= MAX_ATTEMPTS || !isRetryable) throw toStoreError(result.error, server);
-      await wait(isTransient(result.error) ? options.random() * 10 * 2 ** attempt : 0);
+      await sleep(isTransient(result.error) ? options.random() * 10 * 2 ** attempt : 0);
     }
   }
 
@@ -544,7 +547,7 @@ export function createPool(options: PoolOptions): Pool {
       } catch {
         // The loop repeats the query until the deadline.
       }
-      await wait(STATUS_POLL_MS);
+      await sleep(STATUS_POLL_MS);
     }
     return 'unknown';
   }
@@ -603,6 +606,6 @@ async function withTimeout<T>(ms: number, work: Promise<T>): Promise<T | undefin
   }
 }
 
-function wait(ms: number): Promise<void> {
+function sleep(ms: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, ms));
 }

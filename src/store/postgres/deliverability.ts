@@ -48,7 +48,7 @@ const PURGE_EXCESS_PROVIDERS: Statement = {
   text: `DELETE FROM mailbox_provider WHERE domain IN (SELECT domain FROM mailbox_provider
     ORDER BY looked_up_at DESC LIMIT $1 OFFSET $2) RETURNING 1 AS one`,
 };
-/** The commit does not wait for the sync of the WAL, because recent counts may be lost in a crash. */
+/** The commit does not wait for the sync of the WAL, because the loss of recent counts in a crash is acceptable. */
 const DISABLE_SYNC: Statement = {
   name: 'deliverability_without_sync',
   text: `SELECT set_config('synchronous_commit', 'off', true)`,
@@ -103,9 +103,9 @@ export function prepareDeliverability(
       return (await database.query(SELECT_DOMAINS, [provider, limit])).map((row) => rows.readText(row, 'domain'));
     },
     async purgeMailboxProviders(before, maxStored, limit) {
-      const purgedOld = await database.query(PURGE_OLD_PROVIDERS, [before, limit]);
-      const purgedExcess = await database.query(PURGE_EXCESS_PROVIDERS, [limit, maxStored]);
-      return Math.max(purgedOld.length, purgedExcess.length);
+      const purgedOldRows = await database.query(PURGE_OLD_PROVIDERS, [before, limit]);
+      const purgedExcessRows = await database.query(PURGE_EXCESS_PROVIDERS, [limit, maxStored]);
+      return Math.max(purgedOldRows.length, purgedExcessRows.length);
     },
   };
 }

@@ -20,7 +20,7 @@ const INCREMENT_REVISION: Statement = {
   name: 'directory_increment_revision',
   text: 'UPDATE postrider SET revision = revision + 1 RETURNING revision',
 };
-const NOTIFY: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
+const NOTIFY_NODES: Statement = { name: 'directory_notify', text: `SELECT pg_notify('${CHANNEL}', '')` };
 /** Selects accounts. The selected usage includes the messages that are counted per slot. */
 export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 
@@ -29,7 +29,7 @@ export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT su
  * after the commit.
  */
 export async function incrementRevision(session: Session): Promise<number> {
-  const [[row = {}]] = await Promise.all([session.query(INCREMENT_REVISION, []), session.query(NOTIFY, [])]);
+  const [[row = {}]] = await Promise.all([session.query(INCREMENT_REVISION, []), session.query(NOTIFY_NODES, [])]);
   return rows.readInteger(row, 'revision');
 }
 
@@ -99,7 +99,7 @@ export function prepareDirectory(
     let revision = -1;
     let isPolling = false;
     let pollRequested = false;
-    const poll = async () => {
+    const pollChanges = async () => {
       if (isPolling) {
         pollRequested = true;
         return;
@@ -117,8 +117,8 @@ export function prepareDirectory(
         isPolling = false;
       }
     };
-    await poll();
-    const triggerPoll = () => void poll().catch(() => undefined);
+    await pollChanges();
+    const triggerPoll = () => void pollChanges().catch(() => undefined);
     disposers.add(runEvery(clock, POLL_INTERVAL_MS, triggerPoll));
     // A simulation does not listen, because it cannot control when notifications arrive.
     // A pooler in transaction mode delivers no notifications.

@@ -26,13 +26,13 @@ const SELECT_CHANGED: Statement = {
   name: 'domain_since',
   text: `${SELECT_DOMAINS} WHERE d.revision > $1 ORDER BY d.id`,
 };
-const INSERT: Statement = {
+const INSERT_DOMAIN: Statement = {
   name: 'domain_insert',
   text: `INSERT INTO domain (account_id, name, subdomains, status, created_at, checks, revision)
     VALUES ($1, $2, $3, 'pending', $4, '[]', $5) RETURNING id`,
 };
-const DELETE: Statement = { name: 'domain_delete', text: 'DELETE FROM domain WHERE id = $1' };
-const UPDATE: Statement = {
+const DELETE_DOMAIN: Statement = { name: 'domain_delete', text: 'DELETE FROM domain WHERE id = $1' };
+const UPDATE_STATUS: Statement = {
   name: 'domain_update',
   text: `UPDATE domain SET status = $1, checked_at = $2, authenticated_at = $3, failing_since = $4, checks = $5, revision = $6
     WHERE id = $7 AND NOT removed`,
@@ -47,7 +47,7 @@ const SELECT_RETURN_PATH_OWNER: Statement = {
 };
 /** An id that no domain has. The ids of domains begin at 1. */
 const NO_DOMAIN_ID = 0;
-const MARK_REMOVED: Statement = {
+const MARK_DOMAIN_REMOVED: Statement = {
   name: 'domain_mark_removed',
   text: 'UPDATE domain SET removed = true, revision = $1 WHERE id = $2',
 };
@@ -81,11 +81,11 @@ export function prepareDomains(database: Database): DomainOperations {
         const [existing] = await transaction.query(SELECT_BY_NAME, [name]);
         if (existing !== undefined) {
           if (existing.removed !== true) return { kind: 'exists' };
-          await transaction.query(DELETE, [rows.readInteger(existing, 'id')]);
+          await transaction.query(DELETE_DOMAIN, [rows.readInteger(existing, 'id')]);
         }
         const owner = await findReturnPathOwner(transaction, name, NO_DOMAIN_ID);
         if (owner !== null) return { kind: 'used', by: owner };
-        const [inserted = {}] = await transaction.query(INSERT, [
+        const [inserted = {}] = await transaction.query(INSERT_DOMAIN, [
           rows.readInteger(account, 'id'),
           name,
           subdomains,
@@ -124,7 +124,7 @@ export function prepareDomains(database: Database): DomainOperations {
           storedRevision,
           id,
         ];
-        await transaction.query(UPDATE, values);
+        await transaction.query(UPDATE_STATUS, values);
         if (needsNewRevision) await writeKeys(transaction, id, keys);
         const newStatus = findStatusChange(before.status, status);
         if (newStatus !== null) {
@@ -161,7 +161,7 @@ export function prepareDomains(database: Database): DomainOperations {
         if (row === null) return { kind: 'missing' };
         const removedDomain = toDomain(row);
         await transaction.query(DELETE_KEYS, [removedDomain.id]);
-        await transaction.query(MARK_REMOVED, [revision, removedDomain.id]);
+        await transaction.query(MARK_DOMAIN_REMOVED, [revision, removedDomain.id]);
         await writeChange(transaction, actor, 'domain.remove', name, toAuditedDomain(removedDomain), null);
         return { kind: 'done', value: removedDomain };
       });

@@ -26,8 +26,8 @@ const LETTER_SQLSTATE_CLASSES = ['HV', 'P0', 'F0', 'XX'];
 const CERTIFICATE_CODES = ['CERT', 'UNABLE_TO_VERIFY', 'UNABLE_TO_GET_ISSUER', 'SELF_SIGNED'];
 
 /**
- * The error of a transaction that the server has committed but that the synchronous standby may not have. A crash with
- * failover may lose the transaction.
+ * The error of a transaction that the server has committed but that the synchronous standby may not have received. A
+ * failover after a crash may lose the transaction.
  */
 export class UnknownCommitResult extends StoreError {
   constructor(server: string) {

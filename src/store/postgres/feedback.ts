@@ -66,7 +66,7 @@ const DELETE_PENDING: Statement = {
   name: 'feedback_delete_pending',
   text: 'DELETE FROM pending_report WHERE digest = ANY($1::text[])',
 };
-const NEXT_PENDING: Statement = {
+const SELECT_NEXT_DUE_TIME: Statement = {
   name: 'feedback_next_pending',
   text: 'SELECT min(due_at) AS due_at FROM pending_report',
 };
@@ -94,7 +94,7 @@ const SELECT_LAST_BY_SOURCE: Statement = {
   text: `SELECT source, max(at) AS at FROM feedback
     WHERE mail_id IS NOT NULL AND reason IS NULL AND id > (SELECT max(id) FROM feedback) - ${MAX_SCANNED_REPORTS} GROUP BY source`,
 };
-const PURGE_OLD: Statement = {
+const PURGE_OLD_REPORTS: Statement = {
   name: 'feedback_purge_old',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
@@ -111,7 +111,7 @@ const PURGE_COMPLAINANTS: Statement = {
       SELECT account_id, recipient FROM complainant WHERE at <= $1 ORDER BY at LIMIT $2 FOR UPDATE SKIP LOCKED)
     RETURNING 1 AS one`,
 };
-const PURGE_STORED: Statement = {
+const PURGE_EXCESS_REPORTS: Statement = {
   name: 'feedback_purge_stored',
   text: `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
       (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET $1)
@@ -163,7 +163,7 @@ export function prepareFeedback(database: Database): Operations {
           ];
           await transaction.query(POSTPONE_PENDING, columns);
         }
-        const [next] = await transaction.query(NEXT_PENDING, []);
+        const [next] = await transaction.query(SELECT_NEXT_DUE_TIME, []);
         return { reports: appliedReports, nextDueAt: rows.readIntegerOrNull(next ?? { due_at: null }, 'due_at') };
       }),
     async listFeedback(before, limit) {
@@ -182,10 +182,10 @@ export function prepareFeedback(database: Database): Operations {
     },
     async purgeFeedback(before, maxStored, limit) {
       const purgedRowLists = await Promise.all([
-        database.query(PURGE_OLD, [before, limit]),
+        database.query(PURGE_OLD_REPORTS, [before, limit]),
         database.query(PURGE_REFERENCES, [before, limit]),
         database.query(PURGE_COMPLAINANTS, [before, limit]),
-        maxStored < 1 ? [] : database.query(PURGE_STORED, [maxStored - 1, limit]),
+        maxStored < 1 ? [] : database.query(PURGE_EXCESS_REPORTS, [maxStored - 1, limit]),
       ]);
       return Math.max(...purgedRowLists.map(({ length }) => length));
     },

@@ -21,21 +21,21 @@ const HAS_ACTIVE_RULE: Statement = {
   text: 'SELECT 1 AS one FROM inbox_rule WHERE used < times AND expires_at > $1 LIMIT 1',
 };
 /** All transactions lock the rules in the order of their ids. A rule that another transaction has used up is omitted. */
-const LOCK_MATCHING: Statement = {
+const LOCK_MATCHING_RULES: Statement = {
   name: 'inbox_rule_matching',
   text: `SELECT * FROM inbox_rule WHERE target = ANY($1::text[]) AND used < times AND expires_at > $2
     ORDER BY id FOR UPDATE`,
 };
-const INSERT: Statement = {
+const INSERT_RULE: Statement = {
   name: 'inbox_rule_insert',
   text: `INSERT INTO inbox_rule (target, answer, times, created_at, expires_at) VALUES ($1, $2, $3, $4, $5)
     RETURNING *`,
 };
-const DELETE: Statement = {
+const DELETE_RULES: Statement = {
   name: 'inbox_rule_delete',
   text: 'DELETE FROM inbox_rule WHERE id = ANY($1::integer[]) RETURNING *',
 };
-const UPDATE: Statement = {
+const UPDATE_USES: Statement = {
   name: 'inbox_rule_use',
   text: `UPDATE inbox_rule r SET used = u.used, last_message = u.message, last_recipient = u.recipient, last_used_at = $5
     FROM unnest($1::integer[], $2::integer[], $3::uuid[], $4::text[]) AS u(id, used, message, recipient)
@@ -53,9 +53,9 @@ export function prepareInboxRules(database: Database): InboxRuleStore {
           return { kind: 'full' };
         }
         const purgedIds = findPurgedInboxRules(rules, now);
-        if (purgedIds.length > 0) await transaction.query(DELETE, [purgedIds]);
+        if (purgedIds.length > 0) await transaction.query(DELETE_RULES, [purgedIds]);
         const { match, answer, times, expiresAt } = rule;
-        const [row = {}] = await transaction.query(INSERT, [match, JSON.stringify(answer), times, now, expiresAt]);
+        const [row = {}] = await transaction.query(INSERT_RULE, [match, JSON.stringify(answer), times, now, expiresAt]);
         await writeChange(transaction, actor, 'inbox.add-rule', match, null, toAuditedInboxRule(rule));
         return { kind: 'added', rule: toInboxRule(row) };
       }),
@@ -64,7 +64,7 @@ export function prepareInboxRules(database: Database): InboxRuleStore {
     },
     removeInboxRule: (id, actor) =>
       database.transaction(async (transaction) => {
-        const [row] = await transaction.query(DELETE, [[id]]);
+        const [row] = await transaction.query(DELETE_RULES, [[id]]);
         if (row === undefined) return { kind: 'missing' };
         const value = toInboxRule(row);
         await writeChange(transaction, actor, 'inbox.remove-rule', value.match, toAuditedInboxRule(value), null);
@@ -74,10 +74,10 @@ export function prepareInboxRules(database: Database): InboxRuleStore {
       if ((await database.query(HAS_ACTIVE_RULE, [now])).length === 0) return batch.map(() => null);
       return database.transaction(async (transaction) => {
         const targets = [...new Set(batch.flatMap(({ recipient, domain }) => [recipient, domain]))];
-        const rules = (await transaction.query(LOCK_MATCHING, [targets, now])).map(toInboxRule);
+        const rules = (await transaction.query(LOCK_MATCHING_RULES, [targets, now])).map(toInboxRule);
         const { assignedRules, changedRules } = assignInboxRules(rules, batch, now);
         if (changedRules.length > 0)
-          await transaction.query(UPDATE, [
+          await transaction.query(UPDATE_USES, [
             changedRules.map(({ id }) => id),
             changedRules.map(({ used }) => used),
             changedRules.map(({ lastUse }) => lastUse?.messageId ?? null),

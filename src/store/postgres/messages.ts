@@ -35,7 +35,7 @@ const LOCK_QUEUE_ROW: Statement = {
   text: 'SELECT id, account_id, state, due_at, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
 };
 const SELECT_STATE: Statement = { name: 'message_state', text: 'SELECT state FROM mail_request WHERE id = $1::uuid' };
-const REQUEUE: Statement = {
+const REQUEUE_MESSAGE: Statement = {
   name: 'message_requeue',
   text: `UPDATE queue SET state = '${requireTransition('uncertain', 'queued', 'operator')}', due_at = $2, owner = NULL, handing_over = false WHERE id = $1::uuid`,
 };
@@ -91,7 +91,7 @@ export async function changeInTransaction(
   const attempts = rows.readInteger(queueRow, 'attempts');
   await Promise.all([
     to === 'queued'
-      ? transaction.query(REQUEUE, [id, now])
+      ? transaction.query(REQUEUE_MESSAGE, [id, now])
       : endMessages(transaction, [{ id, state: CANCELLED, endedAt: now, attempts }]),
     appendEvents(transaction, [
       { ...entry, id, accountId: rows.readInteger(queueRow, 'account_id'), state: to, suppresses: false },

@@ -2,9 +2,9 @@
  * Migrates the schema. Each numbered file is executed once. All files that have not been executed run in one
  * transaction under an advisory lock. If many nodes start together, one node migrates and the other nodes wait.
  *
- * Rolling upgrades: the database stores its schema version and the lowest version that can use the schema. A node
- * refuses a schema if this lowest version is greater than the newest version that the node supports. A migration that
- * only adds tables or columns does not change the lowest version.
+ * Rolling upgrades: the database stores its schema version and the lowest schema version that a node must support. A
+ * node refuses the schema if the newest schema version that the node supports is less than this lowest version. A
+ * migration that only adds tables or columns does not change the lowest version.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { StoreError } from '../error.ts';

@@ -67,7 +67,9 @@ const TAKE_TOKENS: Statement = {
     RETURNING t.account_id, d.granted, floor(d.available - d.granted + 1e-9)::int AS left,
       CASE WHEN d.available - d.granted >= 1 THEN 0 ELSE ceil((1 - (d.available - d.granted)) * 1000 / d.per_second)::bigint END AS next_ms`,
 };
-/** The commit does not wait for the sync of the WAL, because recent token counts may be lost in a crash. */
+/**
+ * The commit does not wait for the sync of the WAL, because the loss of recent token counts in a crash is acceptable.
+ */
 const DISABLE_SYNC: Statement = {
   name: 'throttle_without_sync',
   text: `SELECT set_config('synchronous_commit', 'off', true)`,

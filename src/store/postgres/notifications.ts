@@ -33,12 +33,12 @@ const DELETE_STATES: Statement = {
   name: 'attention_delete',
   text: 'DELETE FROM attention WHERE key = ANY($1::text[])',
 };
-const INSERT: Statement = {
+const INSERT_NOTIFICATION: Statement = {
   name: 'notification_insert',
   text: `INSERT INTO notification (id, target, payload, status, created_at, due_at)
     SELECT $1, target, payload, 'pending', $2, $2 FROM unnest($3::text[], $4::text[]) AS d(target, payload)`,
 };
-const CLAIM: Statement = {
+const CLAIM_NOTIFICATIONS: Statement = {
   name: 'notification_claim',
   text: `WITH due AS MATERIALIZED (
       SELECT d.id, d.target FROM unnest($1::text[]) AS t(target) CROSS JOIN LATERAL (
@@ -49,17 +49,17 @@ const CLAIM: Statement = {
     WHERE n.id = due.id AND n.target = due.target
     RETURNING n.id, n.target, n.payload, n.created_at, n.owner, n.attempt`,
 };
-const SETTLE: Statement = {
+const SETTLE_NOTIFICATION: Statement = {
   name: 'notification_settle',
   text: `UPDATE notification SET status = $1, due_at = $2, owner = NULL, attempted_at = $3, error = $4, message_id = $5
     WHERE id = $6 AND target = $7 AND status = 'pending' AND owner = $8 AND attempt = $9 RETURNING id`,
 };
-const SELECT_NEWEST: Statement = {
+const SELECT_NEWEST_NOTIFICATIONS: Statement = {
   name: 'notification_list',
   text: `SELECT id, target, status, created_at, attempt, attempted_at, error, message_id FROM notification
     WHERE target = $1 ORDER BY created_at DESC, id DESC LIMIT $2`,
 };
-const PURGE: Statement = {
+const PURGE_NOTIFICATIONS: Statement = {
   name: 'notification_purge',
   text: `DELETE FROM notification n USING (SELECT id, target FROM notification WHERE created_at <= $1 LIMIT $2) o
     WHERE n.id = o.id AND n.target = o.target RETURNING n.id`,
@@ -69,7 +69,8 @@ export function prepareNotifications(database: Database): NotificationStore {
   return {
     readAttentionCheck: (now, intervalMs) =>
       database.transaction(async (transaction) => {
-        // The row is read first. A check that is recorded later makes this check stale.
+        // The round is read before the states, so a check that is recorded between the two reads makes this check
+        // stale.
         const [row] = await transaction.query(SELECT_CHECK, [now, intervalMs]);
         return row === undefined ? null : toAttentionCheck(row, await transaction.query(SELECT_STATES, []));
       }),
@@ -88,7 +89,7 @@ export function prepareNotifications(database: Database): NotificationStore {
           removedKeys.length === 0 ? undefined : transaction.query(DELETE_STATES, [removedKeys]),
           deliveries.length === 0
             ? undefined
-            : transaction.query(INSERT, [
+            : transaction.query(INSERT_NOTIFICATION, [
                 notification?.id ?? '',
                 now,
                 deliveries.map(({ target }) => target),
@@ -99,22 +100,22 @@ export function prepareNotifications(database: Database): NotificationStore {
       }),
     claimNotifications: (targets, owner, leaseUntil, now) =>
       database.transaction(async (transaction) =>
-        (await transaction.query(CLAIM, [targets, owner, leaseUntil, now])).map(toLeasedNotification),
+        (await transaction.query(CLAIM_NOTIFICATIONS, [targets, owner, leaseUntil, now])).map(toLeasedNotification),
       ),
     settleNotification: (settlement) =>
       database.transaction(async (transaction) => {
         const { id, target, owner, attempt } = settlement;
         const { status, dueAt, attemptedAt, error, messageId } = toSettledColumns(settlement);
         const values = [status, dueAt, attemptedAt, error, messageId, id, target, owner, attempt];
-        const settledRows = await transaction.query(SETTLE, values);
+        const settledRows = await transaction.query(SETTLE_NOTIFICATION, values);
         if (settledRows.length === 0) await forceDurableCommit(transaction);
         return settledRows.length === 0 ? 'lost' : 'settled';
       }),
     async listNotifications(target, limit) {
-      return (await database.query(SELECT_NEWEST, [target, limit])).map(toStoredNotification);
+      return (await database.query(SELECT_NEWEST_NOTIFICATIONS, [target, limit])).map(toStoredNotification);
     },
     async purgeNotifications(createdBefore, limit) {
-      return (await database.query(PURGE, [createdBefore, limit])).length;
+      return (await database.query(PURGE_NOTIFICATIONS, [createdBefore, limit])).length;
     },
   };
 }

@@ -60,8 +60,8 @@ export async function recordResourceEvent(
 
 /**
  * Returns the SQL of an insertion that records the suppressions in the table expression `source`, which has the columns
- * recipient, account_id, reason, source and `at`. `at` is an SQL expression for the time of the change. The data is that
- * of `buildSuppressionData`.
+ * recipient, account_id, reason, source and `at`. `at` is an SQL expression for the time of the change. The data of an
+ * event is equal to the result of `buildSuppressionData`.
  */
 export function insertSuppressionEvents(
   type: 'suppression.added' | 'suppression.removed',
@@ -87,17 +87,17 @@ const LIST_REMAINING_TRANSACTIONS: Statement = {
   text: `SELECT r.transaction FROM pg_sleep(0.02) CROSS JOIN LATERAL (${EARLIER_TRANSACTIONS} AND l.virtualtransaction = ANY($1::text[])) r`,
 };
 /**
- * The maximum number of polls for the end of earlier transactions. A poll takes 20 ms. The server ends a transaction
- * whose client is suspended after 15 s (`idle_in_transaction_session_timeout`).
+ * The maximum number of polls for the end of earlier transactions. A poll takes 20 ms. If the client of a transaction
+ * is suspended, the server ends the transaction after 15 s (`idle_in_transaction_session_timeout`).
  */
 const MAX_POLLS = 1_500;
 
 /**
- * Waits until every transaction has ended that may have read the subscribed types or the endpoint before a change, at
- * most for about 30 seconds. The caller must call the function after the commit of the change. `change` describes the
+ * Waits for at most about 30 seconds until no transaction is running that may have read the subscribed types or the
+ * endpoint before a change. The caller must call the function after the commit of the change. `change` describes the
  * committed change for the error, such as `the update of endpoint wh_1`, and `remedy` is a clause for the operator.
  *
- * @throws StoreError if such a transaction still runs after the time
+ * @throws StoreError if such a transaction is still running after this time
  */
 export async function waitForEarlierTransactions(database: Session, change: string, remedy: string): Promise<void> {
   let transactions = (await database.query(LIST_EARLIER_TRANSACTIONS, [])).map((row) =>

@@ -21,7 +21,7 @@ const SELECT_NEWEST_ID: Statement = {
   text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
 };
 // This query needs one index lookup for each account with queued messages, in order of lane and account.
-const NEXT_DUE: Statement = {
+const SELECT_NEXT_DUE_TIME: Statement = {
   name: 'overview_next_due',
   text: `WITH RECURSIVE seen AS (
       (SELECT lane, account_id, due_at FROM queue WHERE state = 'queued' ORDER BY lane, account_id, due_at LIMIT 1)
@@ -84,7 +84,7 @@ export function prepareOverview(
       const warnUntil = now + EXPIRY_WARNING_MS;
       const [newest, due, accounts, keys, counts, domainsWithProblems, reports, webhooks] = await Promise.all([
         database.query(SELECT_NEWEST_ID, []),
-        database.query(NEXT_DUE, []),
+        database.query(SELECT_NEXT_DUE_TIME, []),
         database.query(ACCOUNTS_WITH_PROBLEMS, [now - EXPIRY_WARNING_MS, warnUntil, maxItems]),
         database.query(EXPIRING_KEYS, [now, warnUntil, now - RECENT_USE_MS, maxItems]),
         database.query(DOMAIN_COUNTS, []),

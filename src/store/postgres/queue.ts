@@ -152,7 +152,7 @@ const WRITE_END: Statement = {
     WHERE m.id = e.id AND m.id = ANY($1::uuid[])`,
 };
 
-/** Ends messages. The transaction must have locked their queue rows. */
+/** Ends messages. The transaction must have locked the queue rows of these messages. */
 export async function endMessages(session: Session, ended: readonly EndedMessage[]): Promise<void> {
   if (ended.length === 0) return;
   const ids = ended.map(({ id }) => id);
@@ -244,7 +244,7 @@ function createAccountRotation(lane: number): AccountRotation {
 
 // The first row is leased regardless of its size ($7), so that a large message cannot stay in the queue forever. Rows
 // that do not fit are unlocked by the commit.
-const LEASE: Statement = {
+const LEASE_MESSAGES: Statement = {
   name: 'claim_lease',
   text: `WITH candidates AS MATERIALIZED (
       SELECT q.id, q.account_id, q.bytes, q.due_at, t.turn FROM unnest($1::int[]) WITH ORDINALITY AS t(account_id, turn)
@@ -320,7 +320,7 @@ export function prepareClaim(database: Database): Store['claim'] {
           remaining.bytes,
           remaining.messages,
         ];
-        const newlyLeasedRows = await transaction.query(LEASE, values);
+        const newlyLeasedRows = await transaction.query(LEASE_MESSAGES, values);
         const perAccount = new Map<number, number>();
         for (const row of newlyLeasedRows) {
           const account = rows.readInteger(row, 'account_id');
@@ -446,14 +446,14 @@ const MARK_TRANSMITTING: Statement = {
 };
 // The due time of a first attempt is the time of acceptance, so that a released message returns to its position in the
 // queue.
-const RELEASE: Statement = {
+const RELEASE_LEASES: Statement = {
   name: 'settle_release',
   text: `WITH valid AS MATERIALIZED (${SELECT_VALID_LEASES}), lease AS (SELECT id, account_id, min(position) AS position FROM valid GROUP BY 1, 2)
     UPDATE queue q SET state = '${requireTransition('sending', 'queued', 'queue')}', due_at = CASE q.lane WHEN 0 THEN least(q.accepted_at, $4) ELSE $4 END,
       owner = NULL, handing_over = false, attempts = q.attempts - 1
     FROM lease l WHERE q.id = l.id AND q.account_id = l.account_id RETURNING l.position`,
 };
-const REQUEUE: Statement = {
+const REQUEUE_MESSAGES: Statement = {
   name: 'settle_requeue',
   text: `UPDATE queue q SET state = s.state, due_at = s.due_at, owner = NULL, handing_over = false,
       lane = greatest(q.lane, s.lane)::smallint, attempts = q.attempts - s.refund
@@ -473,7 +473,7 @@ export const SUPPRESS_RECIPIENTS: Statement = {
     ), recorded AS (${insertSuppressionEvents('suppression.added', 'added', 's.at')})
     SELECT source FROM added`,
 };
-const LOCK_RECOVERABLE: Statement = {
+const LOCK_RECOVERABLE_LEASES: Statement = {
   name: 'recover_lock_leases',
   text: `SELECT q.id, q.account_id, q.owner, q.handing_over FROM queue q
     WHERE q.state = 'sending' AND NOT q.id = ANY($1::uuid[]) AND ($2
@@ -482,7 +482,7 @@ const LOCK_RECOVERABLE: Statement = {
         WHERE n.name = q.owner AND n.alive_until > coalesce($8::bigint, extract(epoch FROM clock_timestamp()) * 1000))))
     ORDER BY q.id LIMIT $6 FOR UPDATE OF q SKIP LOCKED`,
 };
-const RECOVER: Statement = {
+const RECOVER_LEASES: Statement = {
   name: 'recover_leases',
   text: `UPDATE queue q SET state = s.state, due_at = CASE s.state WHEN 'queued' THEN $3::bigint END, owner = NULL, handing_over = false,
       attempts = q.attempts - s.refund
@@ -516,17 +516,17 @@ export function prepareLeaseEnds(
       return toSettleResults(batch, await database.query(MARK_TRANSMITTING, toLeaseParameters(batch)));
     },
     async release(batch, now) {
-      return toSettleResults(batch, await database.query(RELEASE, [...toLeaseParameters(batch), now]));
+      return toSettleResults(batch, await database.query(RELEASE_LEASES, [...toLeaseParameters(batch), now]));
     },
     settle: (batch) => database.transaction((transaction) => settleInTransaction(transaction, packSettlements(batch))),
     async recover(options) {
       let recoveredCount = 0;
       for (;;) {
-        const count = await database.transaction((transaction) =>
+        const batchCount = await database.transaction((transaction) =>
           recoverInTransaction(transaction, options, serverTime()),
         );
-        recoveredCount += count;
-        if (count < MAX_RECOVERED_LEASES) return recoveredCount;
+        recoveredCount += batchCount;
+        if (batchCount < MAX_RECOVERED_LEASES) return recoveredCount;
       }
     },
   };
@@ -566,7 +566,7 @@ async function settleInTransaction(
     endMessages(transaction, settlementRows.ended),
     requeued.length === 0
       ? []
-      : transaction.query(REQUEUE, [
+      : transaction.query(REQUEUE_MESSAGES, [
           requeued.map(({ id }) => id),
           requeued.map(({ state }) => state),
           requeued.map(({ dueAt }) => dueAt),
@@ -645,7 +645,7 @@ async function recoverInTransaction(
   }: Parameters<Store['recover']>[0],
   serverNow: number | null,
 ): Promise<number> {
-  const leaseRows = await transaction.query(LOCK_RECOVERABLE, [
+  const leaseRows = await transaction.query(LOCK_RECOVERABLE_LEASES, [
     excludedIds,
     includeAllLeases,
     node,
@@ -664,7 +664,7 @@ async function recoverInTransaction(
     return { id: rows.readText(row, 'id'), accountId: rows.readInteger(row, 'account_id'), to, entry, refund };
   });
   await Promise.all([
-    transaction.query(RECOVER, [
+    transaction.query(RECOVER_LEASES, [
       recoveredMessages.map(({ id }) => id),
       recoveredMessages.map(({ to }) => to),
       now,

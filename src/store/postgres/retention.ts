@@ -18,8 +18,8 @@ const SELECT_EXPIRED: Statement = {
   name: 'retention_select_expired',
   text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
 };
-// The latest due row of each account and lane needs one index lookup. The cost therefore depends on the number of
-// accounts and not on the length of the queue.
+// Finding the latest due row of each account and lane takes one index lookup. The cost therefore depends on the number
+// of accounts and not on the length of the queue.
 const RESET_DUE_TIMES: Statement = {
   name: 'retention_reset_due_times',
   text: `WITH RECURSIVE seen AS (

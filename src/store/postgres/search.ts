@@ -36,9 +36,9 @@ const COLUMNS = 'm.id, m.account_id, m."to", m.recipient, m."from", m.subject';
 const JOIN_QUEUE = 'LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id';
 const STATE = 'coalesce(q.state, m.state)';
 /** The condition that the queue row of a `deferred` message meets. */
-const DEFERRED = `q.state = 'queued' AND q.lane = 1`;
+const IS_DEFERRED = `q.state = 'queued' AND q.lane = 1`;
 // An empty array matches every message.
-const FILTER = `($3::int[] = '{}' OR m.account_id = ANY($3)) AND ($4::text[] = '{}' OR ${STATE} = ANY($4) OR ('deferred' = ANY($4) AND ${DEFERRED}))
+const FILTER = `($3::int[] = '{}' OR m.account_id = ANY($3)) AND ($4::text[] = '{}' OR ${STATE} = ANY($4) OR ('deferred' = ANY($4) AND ${IS_DEFERRED}))
     AND ($5::text[] = '{}' OR m.failure_class = ANY($5)) AND ($6::text[] = '{}' OR m.failure_category = ANY($6))`;
 const WITHOUT_OUTCOME = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
 
@@ -234,7 +234,7 @@ function buildStatePart(state: StateFilter): IndexPart {
   const range = 'q.id >= $1::uuid AND q.id < $2::uuid';
   const join = 'JOIN mail_request m ON m.id = q.id AND m.account_id = q.account_id';
   if (state === 'queued' || state === 'deferred') {
-    const condition = `${state === 'queued' ? `q.state = 'queued'` : DEFERRED} AND ${range}`;
+    const condition = `${state === 'queued' ? `q.state = 'queued'` : IS_DEFERRED} AND ${range}`;
     return {
       alias: 'q',
       select: (columns) => `SELECT ${columns} FROM queue q ${join} WHERE ${condition}`,
@@ -261,7 +261,7 @@ function selectRowsStatement({ accountIds, states, failureClasses, failureCatego
   const needsQueue = states.some((state) => OPEN_STATES.includes(state));
   const stateConditions = [
     ...(states.length === 0 ? [] : [`${needsQueue ? STATE : 'm.state'} IN (${toSqlList(states)})`]),
-    ...(states.includes('deferred') ? [`(${DEFERRED})`] : []),
+    ...(states.includes('deferred') ? [`(${IS_DEFERRED})`] : []),
   ];
   const conditions = [
     accountIds.length === 0 ? '' : `AND m.account_id IN (${accountIds.join(', ')})`,

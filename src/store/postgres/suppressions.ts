@@ -76,7 +76,7 @@ async function addEntries(
   // All entries are sorted before they are divided into parts, so that the indexes are written sequentially and imports
   // cannot deadlock.
   const sortedEntries = entries.toSorted((a, b) => (a.address < b.address ? -1 : a.address > b.address ? 1 : 0));
-  let count = 0;
+  let addedCount = 0;
   let currentInsert: Promise<number> = Promise.resolve(0);
   for (let offset = 0; offset < sortedEntries.length; offset += ROWS_PER_STATEMENT) {
     const part = sortedEntries.slice(offset, offset + ROWS_PER_STATEMENT);
@@ -92,9 +92,9 @@ async function addEntries(
     const previousInsert = currentInsert;
     currentInsert = transaction.query(INSERT_ENTRIES, values).then(([row = {}]) => rows.readInteger(row, 'added'));
     currentInsert.catch(() => undefined);
-    count += await previousInsert;
+    addedCount += await previousInsert;
   }
-  return count + (await currentInsert);
+  return addedCount + (await currentInsert);
 }
 
 export function prepareSuppressions(database: Database): SuppressionStore & Pick<QueueStore, 'checkSuppression'> {
@@ -115,12 +115,19 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       const list = await findListId(name);
       if (list === null) return { kind: 'missing' };
       const addedCount = await database.transaction(async (transaction) => {
-        const total = await addEntries(transaction, list, entries, actor);
+        const addedCount = await addEntries(transaction, list, entries, actor);
         // If all addresses were already on the list, the transaction writes no row and must therefore force a durable
         // commit.
-        if (total === 0) await forceDurableCommit(transaction);
-        await writeChange(transaction, actor, 'suppression.add', name, null, toAuditedSuppressions(total, entries));
-        return total;
+        if (addedCount === 0) await forceDurableCommit(transaction);
+        await writeChange(
+          transaction,
+          actor,
+          'suppression.add',
+          name,
+          null,
+          toAuditedSuppressions(addedCount, entries),
+        );
+        return addedCount;
       });
       return { kind: 'done', value: addedCount };
     },

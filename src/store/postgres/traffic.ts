@@ -16,10 +16,10 @@ import type { RetentionStore, TrafficStore } from '../contract.ts';
 import * as rows from '../rules/rows.ts';
 import type { Database, Statement } from './session.ts';
 
-const COUNTS = TRAFFIC_COUNTS.join(', ');
+const COUNT_COLUMNS = TRAFFIC_COUNTS.join(', ');
 const WRITE_ROWS: Statement = {
   name: 'traffic_write',
-  text: `INSERT INTO traffic (node, span, at, latencies, confirmations, bounces, ${COUNTS})
+  text: `INSERT INTO traffic (node, span, at, latencies, confirmations, bounces, ${COUNT_COLUMNS})
     SELECT $1, * FROM unnest($2::int[], $3::bigint[], $4::text[], $5::text[], $6::text[]${TRAFFIC_COUNTS.map((_, at) => `, $${at + 7}::bigint[]`).join('')})
     ON CONFLICT (span, at, node) DO UPDATE SET latencies = excluded.latencies, confirmations = excluded.confirmations,
       bounces = excluded.bounces, ${TRAFFIC_COUNTS.map((name) => `${name} = excluded.${name}`).join(', ')}`,
@@ -30,12 +30,12 @@ const SUM_BY_STEP: Statement = {
       string_agg(confirmations, ' ') AS confirmations, string_agg(bounces, ' ') AS bounces, ${TRAFFIC_COUNTS.map((name) => `sum(${name})::bigint AS ${name}`).join(', ')}
     FROM traffic WHERE span = $2 AND at >= $3 AND at < $4 GROUP BY step ORDER BY step`,
 };
-const PURGE: Statement = {
+const PURGE_ROWS: Statement = {
   name: 'traffic_purge',
   text: `DELETE FROM traffic WHERE (span, at, node) IN (
     SELECT span, at, node FROM traffic WHERE span = $1 AND at < $2 LIMIT $3 FOR UPDATE SKIP LOCKED) RETURNING 1 AS one`,
 };
-/** The commit does not wait for the sync of the WAL, because recent counts may be lost in a crash. */
+/** The commit does not wait for the sync of the WAL, because the loss of recent counts in a crash is acceptable. */
 const DISABLE_SYNC: Statement = {
   name: 'traffic_without_sync',
   text: `SELECT set_config('synchronous_commit', 'off', true)`,
@@ -72,8 +72,8 @@ export function prepareTraffic(database: Database): TrafficStore & Pick<Retentio
     },
     async purgeTraffic(minuteRowsBefore, hourRowsBefore, limit) {
       const [minutes, hours] = await Promise.all([
-        database.query(PURGE, [MINUTE_MS, minuteRowsBefore, limit]),
-        database.query(PURGE, [HOUR_MS, hourRowsBefore, limit]),
+        database.query(PURGE_ROWS, [MINUTE_MS, minuteRowsBefore, limit]),
+        database.query(PURGE_ROWS, [HOUR_MS, hourRowsBefore, limit]),
       ]);
       return minutes.length + hours.length;
     },

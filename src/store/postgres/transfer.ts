@@ -26,7 +26,7 @@ const SELECT_LAST_ID: Statement = {
   name: 'transfer_last',
   text: 'SELECT id FROM mail_request ORDER BY id DESC LIMIT 1',
 };
-const MARK_DONE: Statement = { name: 'transfer_finish', text: 'UPDATE transfer SET done = true' };
+const MARK_TRANSFER_COMPLETE: Statement = { name: 'transfer_finish', text: 'UPDATE transfer SET done = true' };
 const SET_SEQUENCES: Statement = {
   name: 'transfer_sequences',
   text: `SELECT setval(pg_get_serial_sequence('account', 'id'), (SELECT coalesce(max(id), 0) + 1 FROM account), false),
@@ -135,7 +135,7 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
         await session.query(SET_SEQUENCES, []);
         await session.query(SET_REVISION, []);
         await writeSubscribedTypes(session);
-        await session.query(MARK_DONE, []);
+        await session.query(MARK_TRANSFER_COMPLETE, []);
       });
     },
     close: pool.close,

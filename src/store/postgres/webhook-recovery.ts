@@ -1,11 +1,14 @@
-/** Recovers the leases of deliveries whose node has ended without a release. These deliveries are then due at once. */
+/**
+ * Recovers the leases of deliveries whose node has ended without releasing the leases. These deliveries are then due at
+ * once.
+ */
 import type { ServerTimeOverride } from '../environment.ts';
 import type { WebhookWorkerStore } from '../webhook-store.ts';
 import type { Database, Statement } from './session.ts';
 
 // Finding the endpoints with pending deliveries takes one index lookup per endpoint. The range of due times contains
 // all leases. It excludes due deliveries and deliveries whose next attempt is due after the end of every lease.
-const RECOVER: Statement = {
+const RECOVER_LEASES: Statement = {
   name: 'webhook_recover_leases',
   text: `WITH RECURSIVE seen AS (
       (SELECT webhook_id FROM webhook_delivery WHERE status = 'pending' ORDER BY webhook_id LIMIT 1)
@@ -32,7 +35,7 @@ export function prepareDeliveryRecovery(
   return {
     async recoverDeliveries({ now, until, node, includeAllLeases, ownLeasesExcept = null }) {
       const values = [now, until, node, includeAllLeases, serverTime(), ownLeasesExcept];
-      return (await database.query(RECOVER, values)).length;
+      return (await database.query(RECOVER_LEASES, values)).length;
     },
   };
 }

@@ -72,7 +72,7 @@ const DELETE_EVENTS: Statement = {
 /** The maximum number of endpoints that one claim examines. */
 const MAX_EXAMINED_WEBHOOKS = 1_000;
 // Selects the next endpoints with pending deliveries in order of id, with the earliest due time of each.
-const EXAMINE: Statement = {
+const EXAMINE_WEBHOOKS: Statement = {
   name: 'webhook_examine',
   text: `WITH RECURSIVE seen AS (
       (SELECT webhook_id, due_at FROM webhook_delivery WHERE status = 'pending' AND webhook_id > $1
@@ -88,7 +88,7 @@ const EXAMINE: Statement = {
 // The statement reads the endpoints in the order of $1 until it reaches the limit $6. The rows are locked, so their
 // positions in the table (ctid) cannot change. A join by key would read the whole table, because the planner
 // overestimates the number of joined rows.
-const LEASE: Statement = {
+const LEASE_DELIVERIES: Statement = {
   name: 'webhook_lease',
   text: `WITH due AS MATERIALIZED (
       SELECT d.row FROM unnest($1::int[], $2::int[]) AS t(webhook_id, share) CROSS JOIN LATERAL (
@@ -122,7 +122,7 @@ const VALID_LEASES = `SELECT d.webhook_id, d.id, d.type, d.attempts, s.position
     WHERE w.webhook_id = s.webhook_id AND w.id = s.id AND w.owner = s.owner AND w.lease = s.lease AND w.status || '' = 'pending'
     FOR UPDATE) d`;
 const LOCK_LEASES: Statement = { name: 'webhook_lock_leases', text: VALID_LEASES };
-const SETTLE: Statement = {
+const SETTLE_DELIVERIES: Statement = {
   name: 'webhook_settle',
   text: `UPDATE webhook_delivery d SET status = s.status, due_at = s.due_at, owner = NULL, attempt = d.attempt + 1,
       attempts = s.attempts, ended_at = s.ended_at
@@ -135,7 +135,7 @@ const RELEASE_LEASES: Statement = {
   text: `WITH valid AS MATERIALIZED (${VALID_LEASES})
     UPDATE webhook_delivery d SET due_at = $5, owner = NULL FROM valid v WHERE d.webhook_id = v.webhook_id AND d.id = v.id`,
 };
-const READ_FAILING: Statement = {
+const READ_FAILING_SINCE: Statement = {
   name: 'webhook_read_failing',
   text: 'SELECT id, failing_since, last_success_at FROM webhook WHERE id = ANY($1::int[]) AND NOT removed',
 };
@@ -143,27 +143,27 @@ const SET_LAST_SUCCESS: Statement = {
   name: 'webhook_set_last_success',
   text: 'UPDATE webhook SET last_success_at = greatest(last_success_at, $2) WHERE id = $1',
 };
-const SET_FAILING: Statement = {
+const SET_FAILING_SINCE: Statement = {
   name: 'webhook_set_failing',
   text: 'UPDATE webhook SET failing_since = $2 WHERE id = $1',
 };
-const DISABLE: Statement = {
+const DISABLE_WEBHOOK: Statement = {
   name: 'webhook_disable_for',
   text: 'UPDATE webhook SET disabled_reason = $2, disabled_at = $3 WHERE id = $1',
 };
-const LOCK_FAILING: Statement = {
+const LOCK_FAILING_WEBHOOKS: Statement = {
   name: 'webhook_lock_failing',
   text: `${SELECT_WEBHOOKS} WHERE NOT w.removed AND w.disabled_at IS NULL AND w.failing_since <= $1
     ORDER BY w.id LIMIT $2 FOR UPDATE OF w SKIP LOCKED`,
 };
 
-const PURGE_DELIVERED: Statement = {
+const PURGE_DELIVERED_DELIVERIES: Statement = {
   name: 'webhook_purge_delivered',
   text: `DELETE FROM webhook_delivery WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM webhook_delivery WHERE status = 'delivered' AND ended_at <= $1 ORDER BY ended_at LIMIT $2
       FOR UPDATE SKIP LOCKED)) RETURNING 1 AS one`,
 };
-const PURGE_OLD: Statement = {
+const PURGE_OLD_DELIVERIES: Statement = {
   name: 'webhook_purge_old',
   text: `DELETE FROM webhook_delivery WHERE ctid = ANY(ARRAY(
       SELECT d.row FROM webhook w CROSS JOIN LATERAL (
@@ -173,8 +173,8 @@ const PURGE_OLD: Statement = {
 };
 
 // The column `start` of an endpoint excludes events that were recorded before the endpoint was created. The value has
-// no effect after these events have been moved. A database that was restored from a dump numbers its transactions from
-// a small number again, so a value that was not cleared would exclude every event.
+// no effect when these events are no longer in the outbox. A database that was restored from a dump numbers its
+// transactions from a small number again, so a value that was not cleared would exclude every event.
 const CLEAR_STARTS: Statement = {
   name: 'webhook_clear_starts',
   text: `UPDATE webhook w SET start = 0 WHERE w.start > 0 AND (
@@ -221,7 +221,7 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
       }),
     claimDeliveries: (limits, owner, leaseUntil, now) =>
       database.transaction(async (transaction) => {
-        const examinedRows = await transaction.query(EXAMINE, [limits.after]);
+        const examinedRows = await transaction.query(EXAMINE_WEBHOOKS, [limits.after]);
         const waitingEndpoints = listWaitingEndpoints(examinedRows, limits, now);
         const values = [
           waitingEndpoints.map(({ id }) => id),
@@ -234,7 +234,7 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
         const [, leased] =
           waitingEndpoints.length === 0
             ? [[], []]
-            : await Promise.all([transaction.query(ASSIGN_ID, []), transaction.query(LEASE, values)]);
+            : await Promise.all([transaction.query(ASSIGN_ID, []), transaction.query(LEASE_DELIVERIES, values)]);
         const deliveries = leased.map((row) => toLeasedDelivery(row, owner, now));
         const lastServedId = deliveries.at(-1)?.webhookId;
         if (deliveries.length >= limits.maxDeliveries && lastServedId !== undefined)
@@ -249,7 +249,7 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
       database.transaction((transaction) => settleInTransaction(transaction, batch, now)),
     disableFailingWebhooks: (failedBefore, now, limit) =>
       database.transaction(async (transaction) => {
-        const failingWebhooks = (await transaction.query(LOCK_FAILING, [failedBefore, limit])).map(toWebhook);
+        const failingWebhooks = (await transaction.query(LOCK_FAILING_WEBHOOKS, [failedBefore, limit])).map(toWebhook);
         for (const webhook of failingWebhooks) await disableForReason(transaction, webhook, 'failing', now);
         return failingWebhooks.map(({ id }) => id);
       }),
@@ -258,8 +258,8 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
     },
     async purgeDeliveries(deliveredBefore, createdBefore, limit) {
       const purgedRowLists = await Promise.all([
-        database.query(PURGE_DELIVERED, [deliveredBefore, limit]),
-        database.query(PURGE_OLD, [getMinIdAt(createdBefore + 1), limit]),
+        database.query(PURGE_DELIVERED_DELIVERIES, [deliveredBefore, limit]),
+        database.query(PURGE_OLD_DELIVERIES, [getMinIdAt(createdBefore + 1), limit]),
         database.query(CLEAR_STARTS, []),
       ]);
       return Math.max(...purgedRowLists.map(({ length }) => length));
@@ -276,8 +276,10 @@ function listWaitingEndpoints(
   const freeById = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
   return examinedRows.flatMap((row) => {
     const id = rows.readInteger(row, 'webhook_id');
-    const count = freeById.get(id) ?? defaultFreeSlots;
-    return row.enabled === true && rows.readInteger(row, 'due_at') <= now && count > 0 ? [{ id, free: count }] : [];
+    const freeCount = freeById.get(id) ?? defaultFreeSlots;
+    return row.enabled === true && rows.readInteger(row, 'due_at') <= now && freeCount > 0
+      ? [{ id, free: freeCount }]
+      : [];
   });
 }
 
@@ -332,7 +334,7 @@ async function settleInTransaction(
   }
   const attempts = validSettlements.map(({ row, settlement: { attempt } }) => withAttempt(row, attempt));
   const [, endpointRows] = await Promise.all([
-    transaction.query(SETTLE, [
+    transaction.query(SETTLE_DELIVERIES, [
       validSettlements.map(({ settlement }) => settlement.webhookId),
       validSettlements.map(({ settlement }) => settlement.id),
       validSettlements.map(({ settlement: { result } }) => (result.kind === 'retry' ? 'pending' : result.kind)),
@@ -340,7 +342,9 @@ async function settleInTransaction(
       attempts,
       validSettlements.map(({ settlement: { result } }) => (result.kind === 'retry' ? null : now)),
     ]),
-    transaction.query(READ_FAILING, [[...new Set(validSettlements.map(({ settlement }) => settlement.webhookId))]]),
+    transaction.query(READ_FAILING_SINCE, [
+      [...new Set(validSettlements.map(({ settlement }) => settlement.webhookId))],
+    ]),
   ]);
   const endpoints = new Map(endpointRows.map((row) => [rows.readInteger(row, 'id'), row]));
   const disabledReasons = new Map<number, DisabledReason>();
@@ -348,10 +352,10 @@ async function settleInTransaction(
   for (const [id, effect] of collectEffects(validSettlements)) {
     const endpoint = endpoints.get(id);
     if (endpoint === undefined) continue;
-    const since = rows.readIntegerOrNull(endpoint, 'failing_since');
+    const failingSince = rows.readIntegerOrNull(endpoint, 'failing_since');
     if (mustStoreSuccess(rows.readIntegerOrNull(endpoint, 'last_success_at'), effect, now))
       await transaction.query(SET_LAST_SUCCESS, [id, now]);
-    if (decideFailingSince(since, effect) === since && !effect.isGone) continue;
+    if (decideFailingSince(failingSince, effect) === failingSince && !effect.isGone) continue;
     const reason = await applyEffect(transaction, id, effect, now);
     if (reason !== null) disabledReasons.set(id, reason);
   }
@@ -369,8 +373,8 @@ function withAttempt(row: Row, attempt: WebhookAttempt): string {
 }
 
 /**
- * Writes the effect of attempts on an endpoint, under its lock. Resolves to the reason if the effect disables the
- * endpoint, and otherwise to null.
+ * Locks the row of an endpoint, and writes the effect of attempts on the endpoint. Resolves to the reason if the effect
+ * disables the endpoint, and otherwise to null.
  */
 async function applyEffect(
   transaction: Transaction,
@@ -382,7 +386,7 @@ async function applyEffect(
   if (row === undefined) return null;
   const webhook = toWebhook(row);
   const failingSince = decideFailingSince(webhook.failingSince, effect);
-  if (failingSince !== webhook.failingSince) await transaction.query(SET_FAILING, [id, failingSince]);
+  if (failingSince !== webhook.failingSince) await transaction.query(SET_FAILING_SINCE, [id, failingSince]);
   if (!effect.isGone || webhook.disabled !== null) return null;
   await disableForReason(transaction, webhook, 'gone', now);
   return 'gone';
@@ -395,7 +399,7 @@ async function disableForReason(
   reason: DisabledReason,
   now: number,
 ): Promise<void> {
-  await transaction.query(DISABLE, [webhook.id, reason, now]);
+  await transaction.query(DISABLE_WEBHOOK, [webhook.id, reason, now]);
   const accountId = webhook.accountId ?? SERVICE_ACCOUNT_ID;
   const data = buildWebhookDisabledData(webhook, reason);
   await recordResourceEvent(transaction, 'webhook.disabled', accountId, now, data, webhook.id);

@@ -61,36 +61,39 @@ const SELECT_NODES: Statement = {
     WHERE alive_until > coalesce($1::bigint, extract(epoch FROM clock_timestamp()) * 1000) ORDER BY name`,
 };
 const SELECT_ACCOUNT_ID: Statement = { name: 'webhook_account', text: 'SELECT id FROM account WHERE name = $1' };
-const COUNT: Statement = { name: 'webhook_count', text: 'SELECT count(*)::int AS n FROM webhook WHERE NOT removed' };
-const INSERT: Statement = {
+const COUNT_WEBHOOKS: Statement = {
+  name: 'webhook_count',
+  text: 'SELECT count(*)::int AS n FROM webhook WHERE NOT removed',
+};
+const INSERT_WEBHOOK: Statement = {
   name: 'webhook_insert',
   text: `INSERT INTO webhook (url, account_id, name, events, sealed, created_at, start)
     VALUES ($1, $2, $3, $4, $5, $6, pg_snapshot_xmin(pg_current_snapshot())::text::bigint) RETURNING id`,
 };
-const UPDATE: Statement = {
+const UPDATE_WEBHOOK: Statement = {
   name: 'webhook_update',
   text: 'UPDATE webhook SET url = $2, name = $3, events = $4 WHERE id = $1',
 };
-const ENABLE: Statement = {
+const ENABLE_WEBHOOK: Statement = {
   name: 'webhook_enable',
   text: `UPDATE webhook SET disabled_reason = NULL, disabled_at = NULL, failing_since = NULL
     WHERE id = $1 AND disabled_at IS NOT NULL`,
 };
-const DISABLE: Statement = {
+const DISABLE_WEBHOOK: Statement = {
   name: 'webhook_disable',
   text: `UPDATE webhook SET disabled_reason = 'operator', disabled_at = $2
     WHERE id = $1 AND disabled_reason IS DISTINCT FROM 'operator'`,
 };
-const ROTATE: Statement = {
+const ROTATE_SECRET: Statement = {
   name: 'webhook_rotate',
   text: 'UPDATE webhook SET previous_sealed = sealed, previous_until = $2, sealed = $3 WHERE id = $1',
 };
-const MARK_REMOVED: Statement = {
+const MARK_WEBHOOK_REMOVED: Statement = {
   name: 'webhook_mark_removed',
   text: `UPDATE webhook SET removed = true, url = '', events = 0, sealed = '', previous_sealed = NULL WHERE id = $1`,
 };
 
-const INSERT_TEST: Statement = {
+const INSERT_TEST_DELIVERY: Statement = {
   name: 'webhook_insert_test',
   text: `INSERT INTO webhook_delivery (webhook_id, id, type, at, data, status, due_at, created_at)
     VALUES ($1, $2, '${WEBHOOK_TEST_TYPE}', $3, $4, 'pending', $3, $3) RETURNING *`,
@@ -99,11 +102,11 @@ const LIST_DELIVERIES: Statement = {
   name: 'webhook_deliveries',
   text: 'SELECT * FROM webhook_delivery WHERE webhook_id = $1 AND id < $2::uuid ORDER BY id DESC LIMIT $3',
 };
-const LIST_FAILED: Statement = {
+const LIST_FAILED_DELIVERIES: Statement = {
   name: 'webhook_failed_deliveries',
   text: `SELECT * FROM webhook_delivery WHERE webhook_id = $1 AND id < $2::uuid AND status = 'failed' ORDER BY id DESC LIMIT $3`,
 };
-const LIST_BY_STATUS: Statement = {
+const LIST_DELIVERIES_BY_STATUS: Statement = {
   name: 'webhook_deliveries_by_status',
   text: 'SELECT * FROM webhook_delivery WHERE webhook_id = $1 AND id < $2::uuid AND status = $4 ORDER BY id DESC LIMIT $3',
 };
@@ -116,13 +119,13 @@ const LIST_LEASES: Statement = {
   text: `SELECT id, lease FROM webhook_delivery WHERE status = 'pending' AND webhook_id = $1 AND due_at > $2 AND due_at <= $3
     AND owner IS NOT NULL LIMIT ${MAX_LISTED_LEASES}`,
 };
-const IS_IDLE = '(owner IS NULL OR due_at <= $3)';
-const REPLAY_ONE: Statement = {
+const HAS_NO_LEASE = '(owner IS NULL OR due_at <= $3)';
+const REPLAY_DELIVERY: Statement = {
   name: 'webhook_replay_one',
   text: `UPDATE webhook_delivery SET status = 'pending', due_at = $3, owner = NULL, attempt = 0, ended_at = NULL
-    WHERE webhook_id = $1 AND id = $2::uuid AND ${IS_IDLE} RETURNING *`,
+    WHERE webhook_id = $1 AND id = $2::uuid AND ${HAS_NO_LEASE} RETURNING *`,
 };
-const REPLAY_FOLLOWING: Statement = {
+const REPLAY_FOLLOWING_DELIVERIES: Statement = {
   name: 'webhook_replay_following',
   text: `WITH following AS MATERIALIZED (
       SELECT id, status, owner, due_at FROM webhook_delivery
@@ -130,29 +133,29 @@ const REPLAY_FOLLOWING: Statement = {
     ), replayed AS (
       UPDATE webhook_delivery d SET status = 'pending', due_at = $3, owner = NULL, attempt = 0, ended_at = NULL
       WHERE d.webhook_id = $1 AND d.id = ANY(ARRAY(
-        SELECT id FROM following WHERE ($6 OR status <> 'delivered') AND ${IS_IDLE}))
+        SELECT id FROM following WHERE ($6 OR status <> 'delivered') AND ${HAS_NO_LEASE}))
       RETURNING 1
     )
     SELECT (SELECT count(*) FROM replayed)::int AS replayed, (SELECT count(*) FROM following)::int AS read,
       (SELECT id FROM following ORDER BY id DESC LIMIT 1) AS last`,
 };
-const COUNT_REPLAYABLE: Statement = {
+const COUNT_REPLAYABLE_DELIVERIES: Statement = {
   name: 'webhook_count_replayable',
   text: `SELECT count(*)::int AS n FROM webhook_delivery
-    WHERE webhook_id = $1 AND id >= $2::uuid AND ${IS_IDLE} AND ($4 OR status <> 'delivered')`,
+    WHERE webhook_id = $1 AND id >= $2::uuid AND ${HAS_NO_LEASE} AND ($4 OR status <> 'delivered')`,
 };
-const RELEASE_DUE: Statement = {
+const MAKE_PENDING_DELIVERIES_DUE: Statement = {
   name: 'webhook_release_due',
   text: `UPDATE webhook_delivery SET due_at = $2 WHERE webhook_id = $1 AND id = ANY(ARRAY(
       SELECT id FROM webhook_delivery WHERE status = 'pending' AND webhook_id = $1 AND due_at > $2 AND owner IS NULL
       LIMIT $3 FOR UPDATE SKIP LOCKED)) RETURNING 1 AS one`,
 };
-const COUNT_PENDING: Statement = {
+const COUNT_PENDING_DELIVERIES: Statement = {
   name: 'webhook_count_pending',
   text: `SELECT webhook_id, count(*)::int AS pending, min(created_at) AS oldest FROM webhook_delivery
     WHERE status = 'pending' GROUP BY webhook_id`,
 };
-const COUNT_FAILED: Statement = {
+const COUNT_FAILED_DELIVERIES: Statement = {
   name: 'webhook_count_failed',
   text: `SELECT webhook_id, count(*)::int AS failed FROM webhook_delivery WHERE status = 'failed' GROUP BY webhook_id`,
 };
@@ -227,11 +230,11 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         }
         const [accountRow] = account === null ? [] : await transaction.query(SELECT_ACCOUNT_ID, [account]);
         if (account !== null && accountRow === undefined) return { kind: 'missing' } as const;
-        const [count = {}] = await transaction.query(COUNT, []);
+        const [count = {}] = await transaction.query(COUNT_WEBHOOKS, []);
         if (rows.readInteger(count, 'n') >= MAX_WEBHOOKS) return { kind: 'too-many' } as const;
         const accountId = accountRow === undefined ? null : rows.readInteger(accountRow, 'id');
         const values = [url, accountId, name, toEventMask(events), sealed, now];
-        const [inserted = {}] = await transaction.query(INSERT, values);
+        const [inserted = {}] = await transaction.query(INSERT_WEBHOOK, values);
         await writeSubscribedTypes(transaction);
         const createdWebhook = await findWebhook(transaction, rows.readInteger(inserted, 'id'));
         if (createdWebhook === null) return { kind: 'missing' } as const;
@@ -251,25 +254,25 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     updateWebhook: (id, changes, actor) =>
       changeTypes(id, 'webhook.update', actor, (transaction, before) => {
         const { url, name, events } = { ...before, ...changes };
-        return transaction.query(UPDATE, [id, url, name, toEventMask(events)]);
+        return transaction.query(UPDATE_WEBHOOK, [id, url, name, toEventMask(events)]);
       }),
     enableWebhook: (id, actor) =>
-      changeWebhook(id, 'webhook.enable', actor, (transaction) => transaction.query(ENABLE, [id])),
+      changeWebhook(id, 'webhook.enable', actor, (transaction) => transaction.query(ENABLE_WEBHOOK, [id])),
     disableWebhook: (id, now, actor) =>
-      changeWebhook(id, 'webhook.disable', actor, (transaction) => transaction.query(DISABLE, [id, now])),
+      changeWebhook(id, 'webhook.disable', actor, (transaction) => transaction.query(DISABLE_WEBHOOK, [id, now])),
     rotateWebhookSecret: (id, sealed, previousUntil, actor) =>
       changeWebhook(id, 'webhook.rotate', actor, (transaction) =>
-        transaction.query(ROTATE, [id, previousUntil, sealed]),
+        transaction.query(ROTATE_SECRET, [id, previousUntil, sealed]),
       ),
     deleteWebhook: (id, actor) =>
-      changeTypes(id, 'webhook.delete', actor, (transaction) => transaction.query(MARK_REMOVED, [id])),
+      changeTypes(id, 'webhook.delete', actor, (transaction) => transaction.query(MARK_WEBHOOK_REMOVED, [id])),
     addTestDelivery(id, deliveryId, now, actor) {
       return database.transaction(async (transaction) => {
         const [webhook] = await transaction.query(LOCK_WEBHOOK, [id]);
         if (webhook === undefined) return { kind: 'missing' };
         if (webhook.disabled_at !== null) return { kind: 'exists' };
         const data = JSON.stringify({ id: formatWebhookId(id) });
-        const [row = {}] = await transaction.query(INSERT_TEST, [id, deliveryId, now, data]);
+        const [row = {}] = await transaction.query(INSERT_TEST_DELIVERY, [id, deliveryId, now, data]);
         const target = formatWebhookId(id);
         await writeChange(transaction, actor, 'webhook.test', target, null, { delivery: deliveryId });
         return { kind: 'done', value: toDelivery(row) };
@@ -282,8 +285,8 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         status === null
           ? await database.query(LIST_DELIVERIES, values)
           : status === 'failed'
-            ? await database.query(LIST_FAILED, values)
-            : await database.query(LIST_BY_STATUS, [...values, status]);
+            ? await database.query(LIST_FAILED_DELIVERIES, values)
+            : await database.query(LIST_DELIVERIES_BY_STATUS, [...values, status]);
       return { kind: 'done', value: deliveryRows.map(toDelivery) };
     },
     async findDelivery(id, deliveryId) {
@@ -299,7 +302,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
       if (!isUuid(deliveryId)) return Promise.resolve({ kind: 'missing' });
       return database.transaction(async (transaction) => {
         if ((await findWebhook(transaction, id)) === null) return { kind: 'missing' };
-        const [replayed] = await transaction.query(REPLAY_ONE, [id, deliveryId, now]);
+        const [replayed] = await transaction.query(REPLAY_DELIVERY, [id, deliveryId, now]);
         const [row] = replayed === undefined ? await transaction.query(SELECT_DELIVERY, [id, deliveryId]) : [replayed];
         if (row === undefined) return { kind: 'missing' };
         const target = formatWebhookId(id);
@@ -312,9 +315,9 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         if ((await findWebhook(transaction, id)) === null) return { kind: 'missing' };
         if (after === null)
           await writeChange(transaction, actor, 'webhook.replay', formatWebhookId(id), null, selection);
-        const since = getMinIdAt(selection.since);
-        const values = [id, after ?? MIN_ID, now, limit, since, selection.includesDelivered];
-        const [row = {}] = await transaction.query(REPLAY_FOLLOWING, values);
+        const minId = getMinIdAt(selection.since);
+        const values = [id, after ?? MIN_ID, now, limit, minId, selection.includesDelivered];
+        const [row = {}] = await transaction.query(REPLAY_FOLLOWING_DELIVERIES, values);
         const next = rows.readInteger(row, 'read') < limit ? null : rows.readText(row, 'last');
         return { kind: 'done', value: { replayed: rows.readInteger(row, 'replayed'), next } };
       });
@@ -322,15 +325,16 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     async countReplayable(id, selection, now) {
       if ((await findWebhook(database, id)) === null) return { kind: 'missing' };
       const values = [id, getMinIdAt(selection.since), now, selection.includesDelivered];
-      const [row = {}] = await database.query(COUNT_REPLAYABLE, values);
+      const [row = {}] = await database.query(COUNT_REPLAYABLE_DELIVERIES, values);
       return { kind: 'done', value: rows.readInteger(row, 'n') };
     },
-    releaseDeliveries: async (id, now, limit) => (await database.query(RELEASE_DUE, [id, now, limit])).length,
+    releaseDeliveries: async (id, now, limit) =>
+      (await database.query(MAKE_PENDING_DELIVERIES_DUE, [id, now, limit])).length,
     async readWebhookStatistics() {
       const [webhooks, pending, failed] = await Promise.all([
         database.query(SELECT_ALL, []),
-        database.query(COUNT_PENDING, []),
-        database.query(COUNT_FAILED, []),
+        database.query(COUNT_PENDING_DELIVERIES, []),
+        database.query(COUNT_FAILED_DELIVERIES, []),
       ]);
       const toMap = (found: readonly Row[]) => new Map(found.map((row) => [rows.readInteger(row, 'webhook_id'), row]));
       const [pendingRows, failedRows] = [toMap(pending), toMap(failed)];

@@ -95,7 +95,7 @@ export function decideDomainChange(
   return { subdomains, returnPath, checks: remainingChecks };
 }
 
-/** Returns the new status of a domain that an event announces, or null if the change of status has no event. */
+/** Returns the new status of a domain if an event announces the change of the status; otherwise null. */
 export function findStatusChange(before: DomainStatus, after: DomainStatus): 'authenticated' | 'failing' | null {
   return before === after || after === 'pending' ? null : after;
 }

@@ -241,7 +241,10 @@ export function toPendingReport(report: FeedbackReport): FeedbackReport {
     : report;
 }
 
-/** Returns the decision on a report that concerns no message of this installation, or another recipient. */
+/**
+ * Returns the decision on a report that concerns no message of this installation, or that names a recipient other than
+ * that of the message.
+ */
 function createUnrelatedDecision({ recordsDigestAlways }: FeedbackReport): FeedbackDecision {
   return recordsDigestAlways === true ? { kind: 'digest', answer: { kind: 'unrelated' } } : UNRELATED;
 }
@@ -270,7 +273,7 @@ function describeMissingMessage(events: readonly FeedbackEvent[]): string {
   return unknownEvent?.reason ?? 'the report names no message of this installation';
 }
 
-/** The number of the newest reports that `listLastFeedback` reads. */
+/** The number of reports that `listLastFeedback` reads, newest first. */
 export const MAX_SCANNED_REPORTS = 1_000_000;
 
 /** A report that waits for its message. */

@@ -9,7 +9,7 @@ import * as rows from './rows.ts';
 
 export function toInboxRule(row: rows.Row): InboxRule {
   const [messageId, recipient] = [rows.readTextOrNull(row, 'last_message'), rows.readTextOrNull(row, 'last_recipient')];
-  const at = rows.readIntegerOrNull(row, 'last_used_at');
+  const lastUsedAt = rows.readIntegerOrNull(row, 'last_used_at');
   return {
     id: rows.readInteger(row, 'id'),
     match: rows.readText(row, 'target'),
@@ -18,7 +18,8 @@ export function toInboxRule(row: rows.Row): InboxRule {
     used: rows.readInteger(row, 'used'),
     createdAt: rows.readInteger(row, 'created_at'),
     expiresAt: rows.readInteger(row, 'expires_at'),
-    lastUse: messageId === null || recipient === null || at === null ? null : { messageId, recipient, at },
+    lastUse:
+      messageId === null || recipient === null || lastUsedAt === null ? null : { messageId, recipient, at: lastUsedAt },
   };
 }
 

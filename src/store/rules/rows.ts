@@ -316,7 +316,10 @@ export function toLastFeedback(row: Row): LastFeedback {
   return { source: readOneOf(row, 'source', FEEDBACK_SOURCES), at: readInteger(row, 'at') };
 }
 
-/** Converts a row of `feedback` as `toUnprocessedReport` does, with the report. The column `raw` contains the report in base64. */
+/**
+ * Converts a row of `feedback` as `toUnprocessedReport` does, and adds the bytes of the report. The column `raw`
+ * contains the report in base64.
+ */
 export function toRawReport(row: Row): UnprocessedReport & { readonly raw: Uint8Array } {
   return { ...toUnprocessedReport(row), raw: Buffer.from(readText(row, 'raw'), 'base64') };
 }

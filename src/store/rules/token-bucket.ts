@@ -29,15 +29,15 @@ export function takeTokens(
   const level = before === null ? burst : getRefilledLevel(before, burst, now);
   const grantedTokens = Math.min(Math.floor(level + ROUNDING_TOLERANCE), requested);
   const tokens = level - grantedTokens;
-  const nextMs = tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond);
+  const nextTokenMs = tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1000) / perSecond);
   return {
     bucket: { tokens, perSecond, burst, at: now },
-    answer: { granted: grantedTokens, remaining: Math.floor(tokens + ROUNDING_TOLERANCE), nextTokenMs: nextMs },
+    answer: { granted: grantedTokens, remaining: Math.floor(tokens + ROUNDING_TOLERANCE), nextTokenMs },
   };
 }
 
 function getRefilledLevel(before: TokenBucket, burst: number, now: number): number {
-  const refill = (Math.max(0, now - before.at) * before.perSecond) / 1000;
-  const level = Math.min(before.burst, before.tokens + refill);
+  const addedTokens = (Math.max(0, now - before.at) * before.perSecond) / 1000;
+  const level = Math.min(before.burst, before.tokens + addedTokens);
   return level >= before.burst ? burst : Math.min(level, burst);
 }

@@ -98,9 +98,9 @@ export const MAX_DELIVERIES_PER_STEP = 2_000;
  */
 export function toDeliveryId(now: number, index: number, seed: string): string {
   const time = now.toString(16).padStart(12, '0');
-  const high = (index >> 12).toString(16).padStart(3, '0');
-  const low = (index & 0xfff).toString(16).padStart(3, '0');
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${high}-8${low}-${seed.slice(0, 12)}`;
+  const highDigits = (index >> 12).toString(16).padStart(3, '0');
+  const lowDigits = (index & 0xfff).toString(16).padStart(3, '0');
+  return `${time.slice(0, 8)}-${time.slice(8)}-7${highDigits}-8${lowDigits}-${seed.slice(0, 12)}`;
 }
 
 /** Adds an attempt to the stored JSON of attempts. The newest `MAX_STORED_ATTEMPTS` are kept. */
@@ -109,7 +109,7 @@ export function addAttempt(storedAttempts: string, attempt: WebhookAttempt): str
   return JSON.stringify([...attempts, attempt].slice(-MAX_STORED_ATTEMPTS));
 }
 
-/** The effect on one endpoint of its attempts in a batch. */
+/** The effect that the attempts of a batch have on one endpoint. */
 export interface EndpointEffect {
   hasSucceeded: boolean;
   /**
@@ -207,9 +207,9 @@ export function toDelivery(row: rows.Row): WebhookDelivery {
 }
 
 /**
- * Converts a row of `webhook_delivery` to the facts of its event. `message` is the row of the message with the name of
- * its account, and `entry` the history entry. Each is null if it is no longer stored. The row of an event about another
- * object names no message.
+ * Converts a row of `webhook_delivery` to the recorded event. `message` is the row of the message with the name of its
+ * account, and `entry` is the row of the history entry. Each is null if it is no longer stored. The row of an event
+ * about an object that is not a message names no message.
  */
 export function toRecordedEvent(
   row: rows.Row,

@@ -117,21 +117,21 @@ export function* executeSearch<Message extends SearchableMessage>(
     ) {
       const batchRange = { first, end };
       let rows: readonly Message[];
-      let reachedId: string | null;
+      let readEndId: string | null;
       if (scansRowIndex && rowIndex !== null) {
         rows = yield* waitFor(source.readIndexedRows(rowIndex, batchRange, batchSize));
-        reachedId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
+        readEndId = rows.length < batchSize ? null : (rows.at(-1)?.id ?? null);
         if (rowIndexes.length > 1 || includesUnindexedState(filter)) rows = yield* selectMatching(rows);
       } else {
-        reachedId = yield* waitFor(source.findNthId(batchRange, batchSize));
-        const readRange = { first: reachedId ?? first, end };
+        readEndId = yield* waitFor(source.findNthId(batchRange, batchSize));
+        const readRange = { first: readEndId ?? first, end };
         rows = yield* waitFor(
           source.readRows(readRange, filter, isNative ? limit - matchingMessages.length : batchSize),
         );
       }
       const pageEndId = yield* collect(rows);
-      if (pageEndId !== null || reachedId === null) return pageEndId;
-      end = reachedId;
+      if (pageEndId !== null || readEndId === null) return pageEndId;
+      end = readEndId;
       if (hasTimedOut()) return end;
     }
     return null;
@@ -175,13 +175,13 @@ export function* executeSearch<Message extends SearchableMessage>(
     for (let index = 0; end > idRange.first; ) {
       const group = selectConsecutiveSegments(segments, index, groupSize);
       const [newest] = group;
-      const unindexedFrom =
+      const unindexedRangeStart =
         newest === undefined ? idRange.first : selectLaterId(getMinIdOfSeq(newest.end), idRange.first);
       // These rows are newer than the index, or are between two segments.
-      if (unindexedFrom < end) {
-        const stoppedAt = yield* scanRange({ first: unindexedFrom, end });
+      if (unindexedRangeStart < end) {
+        const stoppedAt = yield* scanRange({ first: unindexedRangeStart, end });
         if (stoppedAt !== null) return stoppedAt;
-        end = unindexedFrom;
+        end = unindexedRangeStart;
         continue;
       }
       const stoppedAt = yield* scanGroup(group, end);
@@ -256,8 +256,8 @@ export function* executeSearch<Message extends SearchableMessage>(
         const rows = yield* waitFor(source.findBySeqs(seqBatch, filter));
         const pageEndId = yield* collect(rows.filter((message) => message.id < end && message.id >= first));
         if (pageEndId !== null) return pageEndId;
-        const reachedId = getMinIdOfSeq(seqBatch.at(-1) ?? 0);
-        if (hasTimedOut() && reachedId > first) return reachedId;
+        const readEndId = getMinIdOfSeq(seqBatch.at(-1) ?? 0);
+        if (hasTimedOut() && readEndId > first) return readEndId;
       }
       batchSize = Math.min(batchSize * 4, MAX_BATCH_ROWS);
     }

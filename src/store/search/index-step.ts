@@ -113,7 +113,7 @@ export function* planIndexStep(
   };
 
   function* executeTask(task: IndexTask): Coroutine<IndexChange> {
-    const noChange: IndexChange = {
+    const emptyChange: IndexChange = {
       ...{
         addedSegments: [],
         replacedSegments: [],
@@ -129,33 +129,33 @@ export function* planIndexStep(
           yield* waitFor(source.readMessages(task.first, horizon, MAX_NEW_SEGMENT_MESSAGES, 'oldest')),
           MAX_NEW_SEGMENT_MESSAGES,
         );
-        return { ...noChange, addedSegments: [buildSegment(messages, task.first, isComplete ? horizon : null)] };
+        return { ...emptyChange, addedSegments: [buildSegment(messages, task.first, isComplete ? horizon : null)] };
       }
       case 'index-older': {
         const rows = yield* waitFor(source.readMessages(MIN_SEQ, task.end, MAX_NEW_SEGMENT_MESSAGES, 'newest'));
         const { messages, isComplete } = fitIntoSegment(rows.toReversed(), MAX_NEW_SEGMENT_MESSAGES);
-        if (messages.length === 0) return { ...noChange, firstSegment: segments.at(-1)?.number ?? null };
+        if (messages.length === 0) return { ...emptyChange, firstSegment: segments.at(-1)?.number ?? null };
         return {
-          ...noChange,
+          ...emptyChange,
           addedSegments: [buildSegment(messages.toReversed(), isComplete ? MIN_SEQ : null, task.end)],
         };
       }
       case 'verify': {
         const { number, first, end, messageCount } = task.segment;
         if ((yield* waitFor(source.countMessages(first, end, messageCount + 1))) === messageCount)
-          return { ...noChange, verifiedSegment: number };
-        return { ...noChange, addedSegments: yield* buildSegments(first, end), replacedSegments: [number] };
+          return { ...emptyChange, verifiedSegment: number };
+        return { ...emptyChange, addedSegments: yield* buildSegments(first, end), replacedSegments: [number] };
       }
       case 'merge': {
         const [from, to] = [task.segments.at(-1)?.first ?? 0, task.segments[0]?.end ?? 0];
         return {
-          ...noChange,
+          ...emptyChange,
           addedSegments: yield* buildSegments(from, to),
           replacedSegments: task.segments.map(({ number }) => number),
         };
       }
       case 'purge':
-        return { ...noChange, purgedSegment: task.segment.number };
+        return { ...emptyChange, purgedSegment: task.segment.number };
     }
   }
 

@@ -62,14 +62,14 @@ export function startIndexer({
     if (idleState !== null && idleState.horizon === horizon && monotonic() - idleState.at < IDLE_CHECK_INTERVAL_MS)
       return;
     idleState = null;
-    for (let first = true; !isStopped; first = false) {
+    for (let isFirstStep = true; !isStopped; isFirstStep = false) {
       const startedAt = monotonic();
       const progress = await store.indexMessages({
         horizon,
         minSegmentMessages: isLoadLow ? MIN_SEGMENT_MESSAGES : MIN_SEGMENT_MESSAGES_BUSY,
         now: clock.now(),
       });
-      if (first) isLoadLow = hasLowLoad(progress, startedAt);
+      if (isFirstStep) isLoadLow = hasLowLoad(progress, startedAt);
       lastStep = { unindexedCount: progress.unindexedCount, at: startedAt };
       if (!progress.hasChanged) {
         idleState = { horizon, at: monotonic() };

@@ -87,8 +87,8 @@ export const MAX_CRITERIA = 32;
 const WRAPPING_CHARACTERS = new Set('<>()[]{}"\'`,;:!?“”„«»');
 
 /**
- * Parses the text of a search. An empty text has no criteria. Returns null for another text without a letter, digit or
- * symbol to search for.
+ * Parses the text of a search. An empty text has no criteria. Returns null for any other text that contains no letter,
+ * digit or symbol to search for.
  */
 export function parseSearchText(text: string, fields: readonly Field[]): readonly SearchCriterion[] | null {
   const words = text.split(/\s/).filter((word) => word !== '');
@@ -104,9 +104,9 @@ function parseWord(rawWord: string, isLast: boolean, fields: readonly Field[]): 
   if (fields === ALL_FIELDS && isMessageId(id)) return [{ kind: 'id', id }];
   const text = foldText(word);
   const addresses = fields.filter((field) => ADDRESSES.includes(field));
-  const at = text.lastIndexOf('@');
-  if (at !== -1 && addresses.length > 0 && splitWords(text).length > 0) {
-    return [{ kind: at === 0 ? 'domain' : 'address', text, prefix, fields: addresses }];
+  const atIndex = text.lastIndexOf('@');
+  if (atIndex !== -1 && addresses.length > 0 && splitWords(text).length > 0) {
+    return [{ kind: atIndex === 0 ? 'domain' : 'address', text, prefix, fields: addresses }];
   }
   const parts = splitWords(text);
   return parts.map((part, index) => ({
@@ -174,8 +174,8 @@ export function matchesReply({ words, code }: ReplyCondition, text: string | nul
 }
 
 /**
- * Returns true if one of the first tokens of the text is the code. A report may precede the reply with the type of its
- * diagnostic (`smtp; 550 5.1.1 …`), and in a multiline reply a hyphen follows the code (`550-5.1.1`).
+ * Returns true if one of the first tokens of the text is the code. In a report, the type of the diagnostic may precede
+ * the reply (`smtp; 550 5.1.1 …`). In a multiline reply, a hyphen follows the code (`550-5.1.1`).
  */
 function startsWithCode(text: string, code: string): boolean {
   return text
@@ -246,6 +246,6 @@ export function truncateText(maxLength: number, text: string): string {
 }
 
 function isAscii(text: string): boolean {
-  for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) > 127) return false;
+  for (let index = 0; index < text.length; index += 1) if (text.charCodeAt(index) > 127) return false;
   return true;
 }

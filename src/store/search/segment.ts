@@ -30,7 +30,7 @@ import {
 export const MAX_SEGMENT_MESSAGES = 16_384;
 /** Maximum size of a page with more than one term. Four such pages fit into a page of SQLite or PostgreSQL. */
 const MAX_PAGE_BYTES = 1_950;
-/** Maximum encoded length of the size of a list of numbers. */
+/** Maximum number of bytes that encode the size of a list of numbers. */
 const MAX_SIZE_BYTES = 2;
 /** Number of sequence numbers in one page. */
 export const SEQS_PER_PAGE = 512;
@@ -90,9 +90,9 @@ function encodeNumbers(
   numbers: readonly number[],
   messageCount: number,
 ): readonly [Uint8Array, boolean] {
-  const size = Math.ceil(messageCount / 8);
-  if (numbers.length > size) {
-    const bits = new Uint8Array(size);
+  const bitmapBytes = Math.ceil(messageCount / 8);
+  if (numbers.length > bitmapBytes) {
+    const bits = new Uint8Array(bitmapBytes);
     for (const number of numbers) bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
     return [bits, true];
   }
@@ -181,10 +181,10 @@ export function markMatches(
   while (!reader.isAtEnd) {
     term = term.slice(0, reader.readNumber()) + reader.readText();
     if (term >= end) return;
-    const size = reader.readNumber();
-    const numbers = reader.readBytes(size >> 1);
+    const encodedSize = reader.readNumber();
+    const numbers = reader.readBytes(encodedSize >> 1);
     if (term < first || (letters !== null && !letters.includes(term.charAt(term.length - 1)))) continue;
-    if ((size & 1) === 1) {
+    if ((encodedSize & 1) === 1) {
       for (const [index, byte] of numbers.entries()) bits[index] = (bits[index] ?? 0) | byte;
       continue;
     }
@@ -221,8 +221,8 @@ export function listTerms(message: SearchableMessage): readonly string[] {
       for (const word of splitWords(text)) terms.push(word + suffix);
       if (field === 'subject') continue;
       // A quoted local part may contain an @, so each @ may begin the domain.
-      for (let at = text.indexOf('@'); at !== -1; at = text.indexOf('@', at + 1))
-        terms.push(truncateDomain(text.slice(at)) + suffix);
+      for (let atIndex = text.indexOf('@'); atIndex !== -1; atIndex = text.indexOf('@', atIndex + 1))
+        terms.push(truncateDomain(text.slice(atIndex)) + suffix);
     }
   }
   return terms;
@@ -239,7 +239,7 @@ export function getAccountRange(accountId: number): TermRange {
  * have such terms.
  */
 export function listTermRanges(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
-  // The terms of several domains are not one range, so the search reads the rows.
+  // The terms of several domains do not form one range, so the search reads the rows.
   if (criterion.kind === 'recipient-domains') return [];
   const letters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');
   const createRange = (text: string, prefix: boolean): TermRange => {
@@ -253,9 +253,9 @@ export function listTermRanges(criterion: Exclude<SearchCriterion, { kind: 'id' 
     case 'domain':
       return [createRange(truncateDomain(criterion.text), criterion.prefix)];
     case 'address': {
-      const at = criterion.text.lastIndexOf('@');
-      const domain = criterion.text.slice(at);
-      const words = splitWords(criterion.text.slice(0, at)).map((word) => createRange(word, false));
+      const atIndex = criterion.text.lastIndexOf('@');
+      const domain = criterion.text.slice(atIndex);
+      const words = splitWords(criterion.text.slice(0, atIndex)).map((word) => createRange(word, false));
       return domain === '@' ? words : [...words, createRange(truncateDomain(domain), criterion.prefix)];
     }
   }
@@ -291,9 +291,9 @@ class ByteWriter {
 
   /** Writes the length of the text and then the text in UTF-8. */
   writeText(value: string): void {
-    const size = Buffer.byteLength(value);
-    this.writeNumber(size);
-    this.#reserve(size);
+    const byteCount = Buffer.byteLength(value);
+    this.writeNumber(byteCount);
+    this.#reserve(byteCount);
     this.#length += this.#bytes.write(value, this.#length);
   }
 
@@ -343,15 +343,15 @@ class ByteReader {
   }
 
   readText(): string {
-    const size = this.readNumber();
+    const byteCount = this.readNumber();
     const begin = this.#position;
-    this.#position += size;
-    return this.#bytes.toString('utf8', begin, begin + size);
+    this.#position += byteCount;
+    return this.#bytes.toString('utf8', begin, begin + byteCount);
   }
 
-  readBytes(size: number): Uint8Array {
+  readBytes(byteCount: number): Uint8Array {
     const begin = this.#position;
-    this.#position += size;
-    return this.#bytes.subarray(begin, begin + size);
+    this.#position += byteCount;
+    return this.#bytes.subarray(begin, begin + byteCount);
   }
 }

@@ -33,9 +33,9 @@ export function prepareAudit(database: DatabaseSync) {
       if (actor !== undefined) writeEntry(createAuditEntry(actor, action, target, before, after));
     },
     /**
-     * Writes the entry of a run, which changes all messages that match a filter, or updates its counts. The entry is
-     * updated only if the batch has the actor and the filter of the first batch of the run. Returns the id of the
-     * entry, or null if no operator started the run.
+     * Writes the entry of a run, or updates the counts of the entry. A run changes all messages that match a filter.
+     * The entry is updated only if the batch has the same actor and filter as the first batch of the run. Returns the
+     * id of the entry, or null if no operator started the run.
      */
     recordRun(actor: Actor | undefined, step: BulkStep, counts: { done: number; refused: number }): number | null {
       if (actor === undefined) return null;
@@ -49,8 +49,8 @@ export function prepareAudit(database: DatabaseSync) {
       return step.entry;
     },
     /**
-     * Writes the entry of an import, or updates its counts. Returns the id of the entry, or null if no operator started
-     * the import.
+     * Writes the entry of an import, or updates the counts of the entry. Returns the id of the entry, or null if no
+     * operator started the import.
      */
     recordImport(actor: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
       if (actor === undefined) return null;

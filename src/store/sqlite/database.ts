@@ -83,9 +83,9 @@ export function openDatabase(configuredPath: string, holdsServeLock = false): Da
 export function requireSinglePath(path: string): void {
   const isShared = () => existsSync(`${path}-shm`);
   if (isShared() || statSync(path).size === 0) return;
-  const probe = new DatabaseSync(path, { timeout: MAX_OPEN_WAIT_MS });
+  const probeConnection = new DatabaseSync(path, { timeout: MAX_OPEN_WAIT_MS });
   try {
-    probe.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
+    probeConnection.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE; ROLLBACK');
   } catch (error) {
     if (getResultCode(error) !== SQLITE_BUSY) throw error;
     if (isShared()) return;
@@ -93,7 +93,7 @@ export function requireSinglePath(path: string): void {
       `another process has ${path} open under another name. End that process, and open the database by one path only.`,
     );
   } finally {
-    probe.close();
+    probeConnection.close();
   }
 }
 

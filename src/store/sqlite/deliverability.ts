@@ -61,8 +61,8 @@ export function prepareDeliverability(database: DatabaseSync) {
     listMailboxProviderDomains: (provider: string, limit: number): string[] =>
       selectDomains.all(provider, limit).map((row) => rows.readText(row, 'domain')),
     purgeMailboxProviders(before: number, maxStored: number, limit: number): number {
-      const purgedOld = Number(purgeOldProviders.run(before, limit).changes);
-      return Math.max(purgedOld, Number(purgeExcessProviders.run(limit, maxStored).changes));
+      const purgedOldCount = Number(purgeOldProviders.run(before, limit).changes);
+      return Math.max(purgedOldCount, Number(purgeExcessProviders.run(limit, maxStored).changes));
     },
   };
 }

@@ -40,7 +40,7 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
   const selectReturnPathOwner = database.prepare(
     'SELECT name FROM domain WHERE return_path = ? AND id <> ? AND removed = 0',
   );
-  const markRemoved = database.prepare('UPDATE domain SET removed = 1, revision = ? WHERE id = ?');
+  const markDomainRemoved = database.prepare('UPDATE domain SET removed = 1, revision = ? WHERE id = ?');
   const selectKeys = database.prepare(
     'SELECT * FROM dkim_key WHERE domain_id = ? ORDER BY created_at, algorithm DESC, selector',
   );
@@ -174,7 +174,7 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
       if (row === null) return { kind: 'missing' };
       const removedDomain = readDomain(row);
       deleteKeys.run(removedDomain.id);
-      markRemoved.run(incrementRevision(), removedDomain.id);
+      markDomainRemoved.run(incrementRevision(), removedDomain.id);
       audit.writeChange(actor, 'domain.remove', name, toAuditedDomain(removedDomain), null);
       return { kind: 'done', value: removedDomain };
     },

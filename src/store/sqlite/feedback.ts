@@ -234,11 +234,11 @@ export function prepareFeedback(
     findLastFeedbackAt: (): number | null => rows.readIntegerOrNull(selectLastAt.get() ?? { at: null }, 'at'),
     listLastFeedback: (): LastFeedback[] => selectLastBySource.all().map(rows.toLastFeedback),
     purgeFeedback(before: number, keepNewest: number, limit: number): number {
-      const purgedReports = Number(purgeOld.run(before, limit).changes);
-      const purgedReferences = Number(purgeReferences.run(before, limit).changes);
-      const purgedComplainants = Number(purgeComplainants.run(before, limit).changes);
-      const purgedExcess = keepNewest < 1 ? 0 : Number(purgeStored.run(keepNewest - 1, limit).changes);
-      return Math.max(purgedReports, purgedReferences, purgedComplainants, purgedExcess);
+      const purgedReportCount = Number(purgeOld.run(before, limit).changes);
+      const purgedReferenceCount = Number(purgeReferences.run(before, limit).changes);
+      const purgedComplainantCount = Number(purgeComplainants.run(before, limit).changes);
+      const purgedExcessReportCount = keepNewest < 1 ? 0 : Number(purgeStored.run(keepNewest - 1, limit).changes);
+      return Math.max(purgedReportCount, purgedReferenceCount, purgedComplainantCount, purgedExcessReportCount);
     },
   };
 }

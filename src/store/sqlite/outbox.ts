@@ -47,11 +47,14 @@ export function prepareOutbox(database: DatabaseSync) {
     recordAcceptance(messageId: string, accountId: number, state: State): void {
       if (isSubscribed('message.accepted')) insertAccepted.run(accountId, messageId, state);
     },
-    /** Records the last entry in the history of the message. `state` is the state after the change. */
+    /** Records an event for the last entry in the history of the message. `state` is the state after the change. */
     recordEntry(type: MessageEventType, seq: number, state: State, suppressed: boolean): void {
       if (isSubscribed(type)) insertEntry.run(type, seq, state, suppressed ? 1 : 0);
     },
-    /** Records an event about another object. `build` returns its data, and is called only if the event is recorded. */
+    /**
+     * Records an event about an object that is not a message. `build` returns its data, and is called only if the event
+     * is recorded.
+     */
     recordResource(
       type: ResourceEventType,
       accountId: number,

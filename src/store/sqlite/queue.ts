@@ -274,10 +274,10 @@ export function prepareLeaseEnds(
   addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void,
   outbox: Outbox,
 ) {
-  const FENCE = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
-  const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${FENCE}`);
+  const LEASE_CONDITION = `WHERE seq = ? AND owner = ? AND attempts = ? AND state = 'sending'`;
+  const markLease = database.prepare(`UPDATE mail_request SET handing_over = 1 ${LEASE_CONDITION}`);
   const endLease = database.prepare(
-    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${FENCE} RETURNING account_id`,
+    `UPDATE mail_request SET state = ?, due_at = ?, owner = NULL, handing_over = 0, lane = max(lane, ?), attempts = attempts - ?, ended_at = ? ${LEASE_CONDITION} RETURNING account_id`,
   );
   const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
   const appendEntry = prepareAppend(database, outbox);
@@ -303,7 +303,7 @@ export function prepareLeaseEnds(
   // position.
   const releaseLease = database.prepare(
     `UPDATE mail_request SET state = '${QUEUED}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
-       handing_over = 0, attempts = attempts - 1 ${FENCE}`,
+       handing_over = 0, attempts = attempts - 1 ${LEASE_CONDITION}`,
   );
 
   function applySettlement(settlement: PackedSettlement, deltas: ReputationDeltas): SettleResult {
@@ -392,7 +392,7 @@ export function prepareLeaseEnds(
   };
 }
 
-const APPEND = `INSERT INTO event (seq, n, at, verb, by, detail, failure, attempt)
+const INSERT_ENTRY = `INSERT INTO event (seq, n, at, verb, by, detail, failure, attempt)
   VALUES (?, (SELECT coalesce(max(n), 0) + 1 FROM event WHERE seq = ?), ?, ?, ?, ?, ?, ?)`;
 const SET_FAILURE = `UPDATE mail_request SET failure_class = :class, failure_category = :category
   WHERE seq = :seq AND (failure_class IS NOT :class OR failure_category IS NOT :category)`;
@@ -413,7 +413,7 @@ export function prepareAppend(
   state: State,
   suppresses?: boolean,
 ) => void {
-  const appendEntry = database.prepare(APPEND);
+  const appendEntry = database.prepare(INSERT_ENTRY);
   const selectLastFailure = database.prepare(SELECT_LAST_FAILURE);
   const setFailure = database.prepare(SET_FAILURE);
   return (seq, { at, verb, by, detail, failure, attempt }, state, suppresses = false) => {

@@ -172,8 +172,8 @@ class Restore {
     if (marker === null) requireSingleHardLink(this.#path);
     try {
       this.#copyBackup();
-      const before = marker === null ? null : this.#complete(marker);
-      return before ?? this.#replace();
+      const completedPath = marker === null ? null : this.#complete(marker);
+      return completedPath ?? this.#replace();
     } finally {
       // If the temporary copy has replaced the database, it no longer exists under its temporary name. Older temporary
       // copies contain only backups, so they are also removed.
@@ -257,7 +257,7 @@ class Restore {
     return this.#replaceByMoving(this.#findUnusedPath());
   }
 
-  /** Returns a path for the replaced database that no file has. */
+  /** Returns an unused path for the replaced database. */
   #findUnusedPath(): string {
     for (let offsetMs = 0; ; offsetMs += 1) {
       const keptPath = createReplacedDatabasePath(this.#path, new Date(this.#now.getTime() + offsetMs));

@@ -13,7 +13,7 @@ import { prepareAppend } from './queue.ts';
 export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
   // Messages have the same order by `seq` as by acceptance. The oldest queued messages are therefore a range of this
   // index, regardless of their due times.
-  const selectOverAge = database.prepare(
+  const selectExpired = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
   const EXPIRED = requireTransition('queued', 'expired', 'queue');
@@ -30,13 +30,13 @@ export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
     'DELETE FROM idempotency WHERE (account_id, key) IN (SELECT account_id, key FROM idempotency WHERE at <= ? LIMIT ?)',
   );
 
-  // The latest due row of each account and lane needs one index seek. The cost therefore depends on the number of
-  // accounts and not on the length of the queue.
+  // Finding the latest due row of each account and lane takes one index lookup. The cost therefore depends on the
+  // number of accounts and not on the length of the queue.
   const selectNextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,
   );
-  const selectTooLate = database.prepare(
+  const selectExcessiveDueTimes = database.prepare(
     `SELECT seq FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND lane = ? AND account_id = ? AND due_at > ? ORDER BY due_at DESC LIMIT ?`,
   );
@@ -48,7 +48,7 @@ export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
       let position = selectNextAccount.get(-1, 0);
       while (position !== undefined && changedCount < limit) {
         const [lane, account] = [rows.readInteger(position, 'lane'), rows.readInteger(position, 'account_id')];
-        const dueRows = selectTooLate.all(lane, account, latestDueAt, limit - changedCount);
+        const dueRows = selectExcessiveDueTimes.all(lane, account, latestDueAt, limit - changedCount);
         for (const row of dueRows) setDueTime.run(now, rows.readInteger(row, 'seq'));
         changedCount += dueRows.length;
         position = selectNextAccount.get(lane, account);
@@ -56,7 +56,7 @@ export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
       return changedCount;
     },
     expire(acceptedBefore: number, now: number, limit: number, by: string): string[] {
-      return selectOverAge.all(getMaxSeqAt(acceptedBefore), limit).map((row) => {
+      return selectExpired.all(getMaxSeqAt(acceptedBefore), limit).map((row) => {
         const seq = rows.readInteger(row, 'seq');
         endMessage.run(now, seq);
         appendEntry(seq, createExpiredEntry(now, by), EXPIRED);

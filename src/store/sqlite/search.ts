@@ -85,8 +85,8 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   }
 
   /**
-   * Returns the query for the rows of each value of an index. `?1` and `?2` are the range, and `?3` is the limit of each
-   * value.
+   * Returns the query for the rows of each value of an index. `?1` and `?2` are the bounds of the range, and `?3` is
+   * the maximum number of rows for each value.
    */
   function buildIndexQuery(index: RowIndex, columns: string, order: string): string {
     const parts = toIndexConditions(index).map(
@@ -199,7 +199,7 @@ function toConditions({ accountIds, states, failureClasses, failureCategories }:
   ].join(' ');
 }
 
-/** Returns the condition of each value with which SQLite uses the partial index. */
+/** Returns, for each value, the condition with which SQLite can use the partial index. */
 function toIndexConditions(index: RowIndex): readonly string[] {
   switch (index.kind) {
     case 'state':
@@ -229,7 +229,7 @@ export function prepareSearchIndex(database: DatabaseSync) {
   const selectSegments = database.prepare(
     'SELECT number, first, past, mails, built_at, looked, replaced_at FROM search_segment ORDER BY first DESC',
   );
-  const count = database.prepare(
+  const selectCount = database.prepare(
     'SELECT count(*) AS n FROM (SELECT 1 FROM mail_request WHERE seq >= ? AND seq < ? LIMIT ?)',
   );
   const selectOldest = database.prepare(
@@ -259,7 +259,7 @@ export function prepareSearchIndex(database: DatabaseSync) {
         isVerified: rows.readInteger(row, 'looked') === 1,
         replacedAt: rows.readIntegerOrNull(row, 'replaced_at'),
       })),
-    countMessages: (first, end, maxCount) => rows.readInteger(count.get(first, end, maxCount) ?? {}, 'n'),
+    countMessages: (first, end, maxCount) => rows.readInteger(selectCount.get(first, end, maxCount) ?? {}, 'n'),
     readMessages(first, end, limit, side) {
       if (side === 'oldest') return selectOldest.all(first, end, limit).map(toSearchableMessage);
       return selectNewest.all(first, end, limit).map(toSearchableMessage).reverse();

@@ -124,7 +124,7 @@ export async function openSqliteStore({
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
-    const poll = async () => {
+    const pollChanges = async () => {
       // The poll is necessary because another process may change the directory. If there is no change, it reads only
       // one row.
       const changes = await writer.call('readDirectorySince', revision);
@@ -132,8 +132,8 @@ export async function openSqliteStore({
       revision = changes.revision;
       onChange(changes);
     };
-    await poll();
-    stopWatching.push(runEvery(environment.clock, POLL_INTERVAL_MS, () => void poll().catch(() => undefined)));
+    await pollChanges();
+    stopWatching.push(runEvery(environment.clock, POLL_INTERVAL_MS, () => void pollChanges().catch(() => undefined)));
   }
 
   const recordPackedFeedback: Store['recordPackedFeedback'] = async (batch) =>

@@ -49,8 +49,8 @@ export function prepareTraffic(database: DatabaseSync) {
         bounces: parseFailureCounts(rows.readText(row, 'bounces')),
       })),
     purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): number {
-      const purgedMinuteRows = Number(purge.run(MINUTE_MS, minuteRowsBefore, limit).changes);
-      return purgedMinuteRows + Number(purge.run(HOUR_MS, hourRowsBefore, limit).changes);
+      const purgedMinuteRowCount = Number(purge.run(MINUTE_MS, minuteRowsBefore, limit).changes);
+      return purgedMinuteRowCount + Number(purge.run(HOUR_MS, hourRowsBefore, limit).changes);
     },
   };
 }

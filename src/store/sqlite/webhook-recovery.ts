@@ -1,4 +1,7 @@
-/** Recovers the leases of deliveries whose node has ended without a release. These deliveries are then due at once. */
+/**
+ * Recovers the leases of deliveries whose node has ended without releasing the leases. These deliveries are then due at
+ * once.
+ */
 import type { DatabaseSync } from 'node:sqlite';
 import type { DeliveryRecovery } from '../webhook-store.ts';
 

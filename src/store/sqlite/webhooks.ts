@@ -76,7 +76,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   const rotateSecret = database.prepare(
     'UPDATE webhook SET previous_sealed = sealed, previous_until = ?, sealed = ? WHERE id = ?',
   );
-  const markRemoved = database.prepare(
+  const markWebhookRemoved = database.prepare(
     `UPDATE webhook SET removed = 1, url = '', events = 0, sealed = '', previous_sealed = NULL WHERE id = ?`,
   );
   const writeTypes = database.prepare('UPDATE webhook_subscription SET events = ?');
@@ -164,20 +164,20 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     `SELECT count(*) AS n FROM webhook_delivery
      WHERE webhook_id = ? AND id >= ? AND (? OR status <> 'delivered') AND (owner IS NULL OR due_at <= ?)`,
   );
-  const makeDue = database.prepare(
+  const makeDeliveryDue = database.prepare(
     `UPDATE webhook_delivery SET status = 'pending', due_at = ?, owner = NULL, attempt = 0, ended_at = NULL
      WHERE webhook_id = ? AND id = ?`,
   );
-  const releaseDue = database.prepare(
+  const makePendingDeliveriesDue = database.prepare(
     `UPDATE webhook_delivery SET due_at = ?1 WHERE rowid IN (
        SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_due
        WHERE status = 'pending' AND webhook_id = ?2 AND due_at > ?1 AND owner IS NULL LIMIT ?3)`,
   );
-  const countPending = database.prepare(
+  const countPendingDeliveries = database.prepare(
     `SELECT webhook_id, count(*) AS pending, min(created_at) AS oldest FROM webhook_delivery INDEXED BY webhook_delivery_due
      WHERE status = 'pending' GROUP BY webhook_id`,
   );
-  const countFailed = database.prepare(
+  const countFailedDeliveries = database.prepare(
     `SELECT webhook_id, count(*) AS failed FROM webhook_delivery INDEXED BY webhook_delivery_failed
      WHERE status = 'failed' GROUP BY webhook_id`,
   );
@@ -186,11 +186,11 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
        SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_delivered
        WHERE status = 'delivered' AND ended_at <= ? ORDER BY ended_at LIMIT ?)`,
   );
-  const purgeBefore = database.prepare(
+  const purgeDeliveriesBefore = database.prepare(
     `DELETE FROM webhook_delivery WHERE rowid IN (
        SELECT rowid FROM webhook_delivery WHERE webhook_id = ? AND id < ? ORDER BY id LIMIT ?)`,
   );
-  const purgeOfWebhook = database.prepare(
+  const purgeDeliveriesOfWebhook = database.prepare(
     'DELETE FROM webhook_delivery WHERE rowid IN (SELECT rowid FROM webhook_delivery WHERE webhook_id = ? LIMIT ?)',
   );
   const selectAllIds = database.prepare('SELECT id, removed FROM webhook ORDER BY id');
@@ -345,7 +345,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       changeWebhook(id, 'webhook.rotate', actor, () => rotateSecret.run(previousUntil, sealed, id)),
     deleteWebhook: (id: number, actor?: Actor): ChangeResult<Webhook> =>
       changeWebhook(id, 'webhook.delete', actor, () => {
-        markRemoved.run(id);
+        markWebhookRemoved.run(id);
         updateTypes();
       }),
     addTestDelivery(id: number, deliveryId: string, now: number, actor?: Actor): ChangeResult<WebhookDelivery> {
@@ -381,7 +381,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     replayDelivery(id: number, deliveryId: string, now: number, actor?: Actor): ChangeResult<WebhookDelivery> {
       const row = findWebhook(id) === null ? undefined : selectDelivery.get(id, deliveryId);
       if (row === undefined) return { kind: 'missing' };
-      if (!isInProgress(row, now)) makeDue.run(now, id, deliveryId);
+      if (!isInProgress(row, now)) makeDeliveryDue.run(now, id, deliveryId);
       audit.writeChange(actor, 'webhook.replay', formatWebhookId(id), null, { delivery: deliveryId });
       return { kind: 'done', value: toDelivery(selectDelivery.get(id, deliveryId) ?? {}) };
     },
@@ -394,7 +394,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       const replayedRows = deliveryRows.filter(
         (row) => (selection.includesDelivered || row.status !== 'delivered') && !isInProgress(row, now),
       );
-      for (const row of replayedRows) makeDue.run(now, id, rows.readText(row, 'id'));
+      for (const row of replayedRows) makeDeliveryDue.run(now, id, rows.readText(row, 'id'));
       const lastRow = deliveryRows.at(-1);
       const next = deliveryRows.length < limit || lastRow === undefined ? null : rows.readText(lastRow, 'id');
       return { kind: 'done', value: { replayed: replayedRows.length, next } };
@@ -406,12 +406,16 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       return { kind: 'done', value: rows.readInteger(row, 'n') };
     },
     releaseDeliveries: (id: number, now: number, limit: number): number =>
-      Number(releaseDue.run(now, id, limit).changes),
+      Number(makePendingDeliveriesDue.run(now, id, limit).changes),
     readWebhookStatistics(): WebhookStatistics[] {
       const failedCounts = new Map(
-        countFailed.all().map((row) => [rows.readInteger(row, 'webhook_id'), rows.readInteger(row, 'failed')]),
+        countFailedDeliveries
+          .all()
+          .map((row) => [rows.readInteger(row, 'webhook_id'), rows.readInteger(row, 'failed')]),
       );
-      const pendingRows = new Map(countPending.all().map((row) => [rows.readInteger(row, 'webhook_id'), row]));
+      const pendingRows = new Map(
+        countPendingDeliveries.all().map((row) => [rows.readInteger(row, 'webhook_id'), row]),
+      );
       return selectSubscribers.all().flatMap((subscriber) => {
         const webhookId = rows.readInteger(subscriber, 'id');
         const row = pendingRows.get(webhookId);
@@ -520,20 +524,21 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       for (const { id, webhookId, owner, lease: number } of batch) releaseLease.run(now, webhookId, id, owner, number);
     },
     purgeDeliveries(deliveredBefore: number, createdBefore: number, limit: number): number {
-      const purgedDelivered = Number(purgeDelivered.run(deliveredBefore, limit).changes);
+      const purgedDeliveredCount = Number(purgeDelivered.run(deliveredBefore, limit).changes);
       const firstKeptId = getMinIdAt(createdBefore + 1);
-      let purgedOld = 0;
-      let purgedOrphans = 0;
+      let purgedOldCount = 0;
+      let purgedOrphanCount = 0;
       for (const row of selectAllIds.all()) {
         const id = rows.readInteger(row, 'id');
         if (!rows.readBoolean(row, 'removed')) {
-          if (purgedOld < limit) purgedOld += Number(purgeBefore.run(id, firstKeptId, limit - purgedOld).changes);
+          if (purgedOldCount < limit)
+            purgedOldCount += Number(purgeDeliveriesBefore.run(id, firstKeptId, limit - purgedOldCount).changes);
           continue;
         }
-        if (purgedOrphans >= limit) continue;
-        purgedOrphans += Number(purgeOfWebhook.run(id, limit - purgedOrphans).changes);
+        if (purgedOrphanCount >= limit) continue;
+        purgedOrphanCount += Number(purgeDeliveriesOfWebhook.run(id, limit - purgedOrphanCount).changes);
       }
-      return Math.max(purgedDelivered, purgedOld, purgedOrphans);
+      return Math.max(purgedDeliveredCount, purgedOldCount, purgedOrphanCount);
     },
   };
 }
