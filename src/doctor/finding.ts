@@ -56,7 +56,7 @@ export async function runChecks(checks: readonly Check[], options: RunChecksOpti
   const runningNames = new Set<string>();
   let nextIndex = 0;
   let completedCount = 0;
-  const runNext = async () => {
+  const runNextChecks = async () => {
     for (let index = nextIndex++; index < checks.length; index = nextIndex++) {
       const check = checks[index] as Check;
       if (clock.now() - startedAt >= totalTimeoutMs) {
@@ -73,13 +73,13 @@ export async function runChecks(checks: readonly Check[], options: RunChecksOpti
       onProgress(completedCount, [...runningNames]);
     }
   };
-  await Promise.all(Array.from({ length: Math.min(concurrency, checks.length) }, runNext));
+  await Promise.all(Array.from({ length: Math.min(concurrency, checks.length) }, runNextChecks));
   return findings.flat();
 }
 
 async function runWithTimeout(check: Check, timeoutMs: number, clock: Clock): Promise<readonly Finding[]> {
   const { promise, resolve } = Promise.withResolvers<readonly Finding[]>();
-  const cancel = clock.after(timeoutMs, () => {
+  const cancelTimeout = clock.after(timeoutMs, () => {
     const detail = `no result within ${Math.round(timeoutMs / 1000)} s`;
     resolve([
       {
@@ -95,6 +95,6 @@ async function runWithTimeout(check: Check, timeoutMs: number, clock: Clock): Pr
     resolve([createFailure(check.name, detail, 'correct the cause, then run `postrider doctor` again')]);
   });
   const findings = await promise;
-  cancel();
+  cancelTimeout();
   return findings;
 }

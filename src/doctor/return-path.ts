@@ -77,8 +77,8 @@ export async function checkReturnPath(
     return [
       createFailure(
         CHECK_NAME,
-        `the MX of ${domain} names ${hostsWithoutAddress.join(', ')}, which has no address`,
-        'publish an A or AAAA record for that name',
+        `the MX of ${domain} names ${hostsWithoutAddress.join(', ')}, which ${hostsWithoutAddress.length === 1 ? 'has' : 'have'} no address`,
+        'publish an A or AAAA record for each name that has no address',
       ),
     ];
   }

@@ -251,11 +251,11 @@ export function startNotifier(parts: NotifierParts): Notifier {
       isStopping = true;
       cancelCheck();
       cancelClaim();
-      const runningWork = [...inProgress.values(), ...(currentCheck === null ? [] : [currentCheck])];
-      if (runningWork.length === 0) return;
+      const runningTasks = [...inProgress.values(), ...(currentCheck === null ? [] : [currentCheck])];
+      if (runningTasks.length === 0) return;
       await new Promise<void>((resolve) => {
         const cancel = clock.after(timeoutMs, resolve);
-        void Promise.allSettled(runningWork).then(() => {
+        void Promise.allSettled(runningTasks).then(() => {
           cancel();
           resolve();
         });

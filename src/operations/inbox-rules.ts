@@ -145,8 +145,8 @@ export const removeInboxRule = defineOperation({
 });
 
 /**
- * Returns the suppression lists that contain the last recipient of a rule, by recipient. The number of rules bounds the
- * number of reads.
+ * Returns, for the last recipient of each rule, the suppression lists that contain this recipient. The number of rules
+ * limits the number of reads.
  */
 async function findSuppressionLists(
   store: Pick<OperatorStore, 'findSuppressed' | 'findSuppression'>,

@@ -24,7 +24,7 @@ const DEFAULT_EXPORT_MESSAGES = 100_000;
 const MAX_EXPORT_MS = 600_000;
 
 const ExportNotice = Type.Object({
-  notice: Type.String({ description: 'The last row of an export that is not complete: where it ended.' }),
+  notice: Type.String({ description: 'The last row of an incomplete export, which states where the export ended.' }),
 });
 
 /** Exports the matching messages, newest first. */

@@ -89,7 +89,7 @@ export const importSuppressions = defineUpload({
     reason: Type.Optional(
       createStringEnum(SUPPRESSION_REASONS, {
         description:
-          'The reason of rows that contain none. The default is `manual`, or, for an export of a provider, the reason that its format defines.',
+          'The reason of rows that contain none. The default is `manual` or, for an export of a provider, the reason that its format defines.',
       }),
     ),
     dryRun: Type.Boolean({

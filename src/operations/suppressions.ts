@@ -171,7 +171,7 @@ export const showSuppression = defineOperation({
   },
 });
 
-/** Lists one page of a list, optionally of addresses or domains with a prefix. */
+/** Lists one page of a suppression list. With `search`, the page contains only addresses that match the prefix. */
 export const listSuppressions = defineOperation({
   name: 'suppression.search',
   id: 'listSuppressions',

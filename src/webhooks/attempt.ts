@@ -104,8 +104,8 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
   async function exchangeWithTarget(request: WebhookRequest, signal: AbortSignal): Promise<Exchange> {
     const url = parseTargetUrl(request.url, targets);
     if (!url.ok) return createRefusal(url.fault);
-    const whenAborted = new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null)));
-    const addresses = await Promise.race([resolveTarget(url.value, targets, lookUp), whenAborted]);
+    const abortPromise = new Promise<null>((resolve) => signal.addEventListener('abort', () => resolve(null)));
+    const addresses = await Promise.race([resolveTarget(url.value, targets, lookUp), abortPromise]);
     if (addresses === null) return { kind: 'failed', error: createTimeoutError(), reusedConnection: false };
     if (!addresses.ok) return createRefusal(addresses.fault);
     const exchange = await sendRequest(url.value, addresses.value, request, signal, true);

@@ -47,7 +47,7 @@ export function createWebhookPace(monotonic: () => number, readUtilization: () =
   /** The time at which the worker began to pause, or null while it does not pause. */
   let saturatedSince: number | null = null;
 
-  function sample(now: number): void {
+  function sampleLoad(now: number): void {
     const messagesPerSecond = (messageCount * 1_000) / (now - sampledAt);
     sampledAt = now;
     messageCount = 0;
@@ -68,7 +68,7 @@ export function createWebhookPace(monotonic: () => number, readUtilization: () =
     },
     getPauseMs() {
       const now = monotonic();
-      if (now - sampledAt >= SAMPLE_MS) sample(now);
+      if (now - sampledAt >= SAMPLE_MS) sampleLoad(now);
       return pauseMs;
     },
   };

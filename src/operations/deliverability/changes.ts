@@ -19,7 +19,7 @@ const MIN_SAMPLE_SIZE = 50;
 const MIN_TIME_FACTOR = 2;
 const MIN_TIME_DIFFERENCE_MS = 1_000;
 const MIN_TRAFFIC_FACTOR = 1.5;
-/** The minimum number of messages in the period with more traffic for a change of traffic. */
+/** A change of traffic is listed only if the period with more traffic has at least this number of messages. */
 const MIN_TRAFFIC_MESSAGES = 100;
 
 /** The row to compare. `key` is null for the total. */

@@ -52,7 +52,7 @@ export const attributeMembers = {
   ),
   domain: createOptionalText('Messages to recipients in this domain.'),
   mailboxProvider: createOptionalList(
-    `Messages to recipients whose domain has this mailbox provider, or one of several separated by commas: ${SEARCHABLE_PROVIDERS.join(', ')}. The filter covers the ${MAX_PROVIDER_DOMAINS} domains of each mailbox provider that were looked up last.`,
+    `Messages to recipients whose domain has this mailbox provider, or one of several separated by commas: ${SEARCHABLE_PROVIDERS.join(', ')}. The filter covers the ${MAX_PROVIDER_DOMAINS} domains of each mailbox provider that were looked up most recently.`,
     SEARCHABLE_PROVIDERS,
   ),
   since: createOptionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),

@@ -136,7 +136,9 @@ const EventDetails = Type.Object({
       description: 'The reply or the reported text of the failure, in one line. Untrusted: another server wrote it.',
     }),
   ),
-  attempt: createNullable(Type.Integer({ description: 'The index in `attempts` of the attempt of this event.' })),
+  attempt: createNullable(
+    Type.Integer({ description: 'The index in `attempts` of the attempt that caused this event.' }),
+  ),
 });
 export type EventDetails = Static<typeof EventDetails>;
 

@@ -98,7 +98,7 @@ class RecordScanner {
     const end = (index: number) => {
       if (this.#record === null) return;
       const bytes = Buffer.concat([...this.#parts, chunk.subarray(start, index + 1)]);
-      if (bytes.length > MAX_RECORD_BYTES) this.#failTooLong();
+      if (bytes.length > MAX_RECORD_BYTES) this.#throwOversizedRecord();
       const { kind, line } = this.#record;
       this.#recordCount += 1;
       const number = this.#recordCount;
@@ -124,7 +124,7 @@ class RecordScanner {
       }
       switch (byte) {
         case QUOTE:
-          if (this.#open.length === 0) this.#failNoJson();
+          if (this.#open.length === 0) this.#throwInvalidJson();
           if (this.#record === null && this.#open.length === 1 && this.#open[0] === OPEN_ARRAY) begin('element', index);
           this.#isInString = true;
           break;
@@ -138,18 +138,18 @@ class RecordScanner {
           break;
         case CLOSE_OBJECT:
         case CLOSE_ARRAY:
-          if (this.#open.pop() !== (byte === CLOSE_OBJECT ? OPEN_OBJECT : OPEN_ARRAY)) this.#failNoJson();
+          if (this.#open.pop() !== (byte === CLOSE_OBJECT ? OPEN_OBJECT : OPEN_ARRAY)) this.#throwInvalidJson();
           if (this.#record !== null && this.#record.depth === this.#open.length) end(index);
           break;
         default:
-          if (this.#open.length === 0 && !isWhiteSpace(byte)) this.#failNoJson();
+          if (this.#open.length === 0 && !isWhiteSpace(byte)) this.#throwInvalidJson();
       }
     }
     if (this.#record !== null) {
       const part = Buffer.from(chunk.subarray(start));
       this.#parts.push(part);
       this.#partBytes += part.length;
-      if (this.#partBytes > MAX_RECORD_BYTES) this.#failTooLong();
+      if (this.#partBytes > MAX_RECORD_BYTES) this.#throwOversizedRecord();
     }
     return records;
   }
@@ -185,11 +185,11 @@ class RecordScanner {
     return `line ${this.#line}, byte ${this.#lineBytes}`;
   }
 
-  #failNoJson(): never {
+  #throwInvalidJson(): never {
     throw new ListFault(`is not JSON: unexpected character at ${this.#describePosition()}; export it again`);
   }
 
-  #failTooLong(): never {
+  #throwOversizedRecord(): never {
     throw new ListFault(
       `has a record of more than ${MAX_RECORD_BYTES} bytes that ends at or after ${this.#describePosition()}; give the export of a list`,
     );

@@ -37,7 +37,10 @@ export type ListRow =
 export type RowContent = Exclude<ListRow, { kind: 'invalid' }> | { readonly kind: 'invalid'; readonly fault: string };
 
 export interface RowOptions {
-  /** The reason of rows that contain none; null: `manual`, or the reason of the export's format. */
+  /**
+   * The reason of rows that contain none. Null: `manual` or, for an export of a provider, the reason that its format
+   * defines.
+   */
   readonly reason: SuppressionReason | null;
   readonly now: number;
 }
