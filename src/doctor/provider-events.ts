@@ -152,7 +152,7 @@ export function selectRefusedReports(
 }
 
 /**
- * Returns the refused requests of the provider as a text, or null if there are none. `isLatest` is true if no event was
+ * Returns, as text, the refused requests of the provider, or null if there are none. `isLatest` is true if no event was
  * recorded after the last refusal.
  */
 function describeRefusals({
@@ -173,7 +173,7 @@ function describeRefusals({
   };
 }
 
-/** Returns the events that matched no message as a text. Null if there are none. */
+/** Returns, as text, the events that matched no message. Null if there are none. */
 function describeUnmatched({ provider, refused }: ProviderEventsParts): string | null {
   const sources = provider.name === 'ses' ? ['sns', 'sqs'] : [provider.name];
   const reasons = sources.map(formatUnmatchedReason);

@@ -504,7 +504,8 @@ export interface FeedbackReport {
   readonly isProviderEvent?: boolean;
   /**
    * True for a provider event whose signature covers the digest and not the event. The store then records the digest
-   * although the event is ignored or kept, so that another event with the same signature changes nothing.
+   * even if the event is ignored or stored for later processing, so that another event with the same signature changes
+   * nothing.
    */
   readonly recordsDigestAlways?: boolean;
 }

@@ -68,7 +68,7 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
     stepCount += isDone || !isSubmitted ? 1 : 0;
     return isDone;
   });
-  onProgress(`all messages reached their goal after ${stepCount} steps`);
+  onProgress(`all messages reached their expected states after ${stepCount} steps`);
   hasEnded = true;
   await killPromise;
   const shownMessages = await showMessages(installation, tasks);

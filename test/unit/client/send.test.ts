@@ -201,7 +201,7 @@ describe('send', () => {
     expect(error.message).toBe(`${status} ${message}${reason === null ? '' : ` (${reason})`}`);
   });
 
-  test('reports that the message may be accepted if any attempt has an unknown result', async () => {
+  test('if the result of any attempt is unknown, reports that the message may have been accepted', async () => {
     const refusedRig = createRig([refuse(429, 'x'), refuse(401, 'Invalid API key')]);
     expect(await catchSendError(refusedRig)).toMatchObject({ kind: 'unauthorized', mayBeAccepted: false, attempts: 2 });
     const unknownResultRig = createRig([reset, refuse(401, 'Invalid API key')]);

@@ -128,7 +128,7 @@ test('a million random domains cause at most ten lookups per second, and a frequ
   expect(askedAt).toBeLessThanOrEqual(33);
 });
 
-test('without a resolver no DNS query is made, and answers of the store are found', async () => {
+test('without a resolver no DNS query is made, and the stored results of earlier lookups are returned', async () => {
   const { clock, providers, storedEntries } = createRig({ withDns: false });
   storedEntries.set('example.com', { domain: 'example.com', provider: 'apple', lookedUpAt: START - HOUR_MS });
   for (const domain of ['example.com', 'example.net']) providers.find(domain, 1);

@@ -311,7 +311,7 @@ describe('the explanation', () => {
   it.each([
     [true, 'was added to the account’s suppression list'],
     [false, 'The bounce suppresses no recipient'],
-  ])('gives a bounce its reply and whether it suppresses the recipient (%s)', (suppress, expectedPart) => {
+  ])('explains a bounce with the reply of the server, and states whether the bounce suppresses the recipient (%s)', (suppress, expectedPart) => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such mailbox' } as const;
     const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
     const text = explainText({
