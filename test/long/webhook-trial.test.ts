@@ -35,7 +35,7 @@ test.each([
       onProgress: (line) => process.stderr.write(`${line}\n`),
     });
     process.stderr.write(`${JSON.stringify({ store, states, types, repetitions: repetitionCount })}\n`);
-    expect(differences).toEqual({ missing: [], extra: [], unstable: [] });
+    expect(differences).toEqual({ missingEvents: [], extraEvents: [], inconsistencies: [] });
     expect(Object.keys(types).toSorted()).toEqual([...MESSAGE_EVENT_TYPES, 'suppression.added'].toSorted());
     expect(Object.values(states).reduce((sum, count) => sum + count, 0)).toBe(MESSAGE_COUNT);
   },

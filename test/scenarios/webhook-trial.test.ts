@@ -21,7 +21,7 @@ test('a receiver that ignores repeated ids gets each event that message show lis
     seed: 17,
     maxAgeMs: 8_000,
   });
-  expect(differences).toEqual({ missing: [], extra: [], unstable: [] });
+  expect(differences).toEqual({ missingEvents: [], extraEvents: [], inconsistencies: [] });
   expect(Object.keys(states).toSorted()).toEqual(
     ['bounced', 'cancelled', 'complained', 'delivered', 'expired', 'suppressed', 'uncertain'].toSorted(),
   );

@@ -274,15 +274,15 @@ describe('a response that is larger than the buffers of the operating system', (
   );
 
   test.each([false, true])('and the next response reach a client that reads slowly (TLS: %s)', async (tls) => {
-    // The client reads at most 5 MB/s, so a response takes at least four times the timeout. On a busy machine the client can
+    // The client reads at most 2 MB/s, so a response takes at least four times the timeout. On a busy machine the client can
     // pause for much longer than it intends, so the timeout is longer than in the other tests.
-    const { port, dropReasons } = await startDownloadServer(tls, 1_000);
+    const { port, dropReasons } = await startDownloadServer(tls, 2_500);
     const socket = connectTo(port, tls);
     let readBytes = 0;
     socket.on('data', (chunk: Buffer) => {
       readBytes += chunk.length;
       socket.pause();
-      setTimeout(() => socket.resume(), chunk.length / 5_000);
+      setTimeout(() => socket.resume(), chunk.length / 2_000);
     });
     socket.write(HEALTH_REQUEST);
     await waitUntil(() => readBytes > bytes);
