@@ -462,7 +462,11 @@ export const SETTINGS_TABLE = {
   notifyTargets: createSpec(
     'POSTRIDER_NOTIFY',
     { default: null, example: 'mailto:ops@example.com,https://hooks.example.com/postrider', secrecy: 'urls' },
-    createValueKind('comma list', parseNotifyTargets, '`mailto:ADDRESS`, `https://…`; at most 10'),
+    createValueKind(
+      'comma list',
+      parseNotifyTargets,
+      '`mailto:ADDRESS`, `https://…`, and `http://…` with POSTRIDER_WEBHOOK_TARGETS=any; at most 10',
+    ),
     'Targets that receive a notification when a problem that needs attention begins and when the problem ends (docs/notifications.md). Failures of the transport are sent to HTTPS targets only. If unset, no notification is sent. Give every node the same value.',
   ),
   notifyFrom: createSpec(

@@ -301,7 +301,9 @@ function explainTimes(message: StoredMessage): readonly string[] {
 /** States that no provider has confirmed the delivery. Returns nothing for a confirmed message and for the simulator. */
 function explainMissingConfirmation(message: StoredMessage): readonly string[] {
   if (findConfirmation(message) !== null || findLastAttempt(message)?.remote === SIMULATOR) return [];
-  return ['No event of a provider has confirmed the delivery to the mail server of the recipient.'];
+  return [
+    'No event of a provider has confirmed the delivery to the mail server of the recipient. A relay without provider events confirms no delivery.',
+  ];
 }
 
 /** Describes the last attempt, or else the event that ended the message. Reports are described separately. */
