@@ -311,19 +311,22 @@ describe('the explanation', () => {
   it.each([
     [true, 'was added to the account’s suppression list'],
     [false, 'The bounce suppresses no recipient'],
-  ])('explains a bounce with the reply of the server, and states whether the bounce suppresses the recipient (%s)', (suppress, expectedPart) => {
-    const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such mailbox' } as const;
-    const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
-    const text = explainText({
-      state: 'bounced',
-      endedAt: BASE_TIME + 2000,
-      events: [createEvent('bounced', { attempt: bouncedAttempt })],
-    });
-    expect(text).toContain(
-      `bounced (recipient-unknown; class ${suppress ? 'hard' : 'block'}, category mailbox-unknown): relay.example:25 answered 550 5.1.1 no such mailbox`,
-    );
-    expect(text).toContain(expectedPart);
-  });
+  ])(
+    'explains a bounce with the reply of the server, and states whether the bounce suppresses the recipient (%s)',
+    (suppress, expectedPart) => {
+      const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such mailbox' } as const;
+      const bouncedAttempt = createAttempt({ kind: 'bounced', reason: 'recipient-unknown', suppress, reply });
+      const text = explainText({
+        state: 'bounced',
+        endedAt: BASE_TIME + 2000,
+        events: [createEvent('bounced', { attempt: bouncedAttempt })],
+      });
+      expect(text).toContain(
+        `bounced (recipient-unknown; class ${suppress ? 'hard' : 'block'}, category mailbox-unknown): relay.example:25 answered 550 5.1.1 no such mailbox`,
+      );
+      expect(text).toContain(expectedPart);
+    },
+  );
 
   it('does not state that a mailbox of the simulator does not exist', () => {
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
