@@ -186,7 +186,7 @@ test('for any sequence of checks, announced starts and ends of a problem alterna
       };
       for (const { present, waitMs } of steps) {
         now += waitMs;
-        // An account is either locked or warned.
+        // An account that exceeds a limit is either locked or gets a warning, never both.
         const items = present.filter(({ code }) => code !== 'account-warned' || !present.includes(LOCKED_ITEM));
         apply(history.check(now, items));
       }
