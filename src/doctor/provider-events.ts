@@ -26,7 +26,7 @@ export interface ProviderEventsParts {
   readonly feedbackUrl: string | null;
   /** The time of the last event about a message of this installation, or null. */
   readonly lastEventAt: number | null;
-  /** The refused requests and the events that match no message, since the start of the nodes (`sumRefusedReports`). */
+  /** The requests that the nodes have refused and the events that match no message, since the start of the nodes (`sumRefusedReports`). */
   readonly refused: readonly RefusedReports[];
   readonly now: number;
 }
@@ -116,11 +116,12 @@ export function getEventsPath({ name }: Pick<Provider, 'name'>): string {
 }
 
 /** Returns the page of the manual that shows how to set up the events of a provider. */
-function getManualPage({ name }: Pick<Provider, 'name'>): string {
+export function getManualPage({ name }: Pick<Provider, 'name'>): string {
   return `docs/providers/${name}.md`;
 }
 
-function createSetupRemedy(provider: Pick<Provider, 'name'>): string {
+/** Returns the remedy for a provider whose events are not set up. */
+export function createSetupRemedy(provider: Pick<Provider, 'name'>): string {
   return `set ${getSetupSettings(provider)} (${getManualPage(provider)})`;
 }
 

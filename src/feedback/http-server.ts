@@ -78,8 +78,8 @@ export function createEventServer(
   onBrokenRequest: () => void,
   timeLimits: RequestTimeLimits = REQUEST_TIME_LIMITS,
 ): EventServer {
-  const { bodyTimeout: _bodyTimeout, ...nodeLimits } = timeLimits;
-  const limits = { ...nodeLimits, maxHeaderSize: MAX_HEADER_BYTES };
+  const { headersTimeout, requestTimeout, connectionsCheckingInterval } = timeLimits;
+  const limits = { headersTimeout, requestTimeout, connectionsCheckingInterval, maxHeaderSize: MAX_HEADER_BYTES };
   const tls =
     certificate === null
       ? null

@@ -9,6 +9,7 @@ import { parseDuration } from '../config/units.ts';
 import { createFailure, type Finding } from '../doctor/finding.ts';
 import type { DoctorStore } from '../doctor/installation.ts';
 import { type LoopTest, runLoopTests } from '../doctor/loop.ts';
+import { createSetupRemedy } from '../doctor/provider-events.ts';
 import { getLoopRecipient } from '../message/return-path.ts';
 import type { Account } from '../model/account.ts';
 import type { NewMessage } from '../model/message.ts';
@@ -133,7 +134,7 @@ function planLoopTests({
     case 'ses': {
       const remedy =
         feedbackHttpListen === null && sesQueue === null
-          ? 'set POSTRIDER_SES_QUEUE, or POSTRIDER_FEEDBACK_HTTP_LISTEN and POSTRIDER_SES_TOPICS (docs/providers/ses.md)'
+          ? createSetupRemedy({ name: 'ses' })
           : 'check that the identity or configuration set publishes bounces and complaints to the topic, and that a service runs with the role feedback';
       return [
         { check: 'loop bounce', to: 'bounce@simulator.amazonses.com', expectedState: 'bounced', remedy },

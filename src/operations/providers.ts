@@ -4,7 +4,7 @@
  */
 import type { TransportSetting } from '../config/settings.ts';
 import { formatIsoTime, formatIsoTimeOrNull } from '../config/units.ts';
-import { getSetupSettings, selectRefusedReports, sumRefusedReports } from '../doctor/provider-events.ts';
+import { getManualPage, getSetupSettings, selectRefusedReports, sumRefusedReports } from '../doctor/provider-events.ts';
 import { findTransportProvider } from '../domains/setup.ts';
 import { Type } from '../model/schema.ts';
 import type { Provider } from '../providers/provider.ts';
@@ -50,7 +50,7 @@ export const listProviders = defineOperation({
         title: provider.title,
         isRelay: provider === relayProvider,
         events: toEvents(provider),
-        guide: `docs/providers/${provider.name}.md`,
+        guide: getManualPage(provider),
       })),
     });
   },

@@ -78,7 +78,7 @@ function getOutcome(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // Only a message that was accepted without `answerLocally` reaches this case.
+      // With `answerLocally`, a message to this address ends as suppressed when it is accepted, and is never attempted.
       return createBounce('simulated: this address is on the suppression list');
     case null:
       return createBounce(

@@ -85,8 +85,8 @@ export function parseTargetUrl(text: string, targets: WebhookTargets): CheckResu
 }
 
 /**
- * Returns the URL as it was entered, with the credentials and the query masked, for an error message. A text that is
- * not a URL is masked up to its last `@`, because its credentials cannot be distinguished.
+ * Returns the URL for an error message. The URL is unchanged, except that the credentials and the query are masked. A text
+ * that is not a URL is masked up to its last `@`, because its credentials cannot be recognized.
  */
 export function maskTargetUrl(text: string): string {
   const queryStart = text.indexOf('?');

@@ -1,4 +1,4 @@
-/** Formats the states and the causes of failure of the API as labels. */
+/** Formats the states and the failure categories of the operator API as labels. */
 import type { FoundMessage } from '../../../src/operations/messages/schemas.ts';
 
 /** Returns `Mailbox unknown` for `mailbox-unknown`. */

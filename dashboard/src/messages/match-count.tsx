@@ -2,7 +2,7 @@
  * The number of messages that match the filters, and the number of all messages in the same time range, such as `12 of
  * 340 in 24 h`. Both counts are bounded by the service. An incomplete count is shown as `10,000+`.
  *
- * The counts are loaded after the rows of the list. A failed count shows nothing. The text has a reserved width, so
+ * The counts are loaded after the rows of the list. If a count fails, no number is shown. The width of the text is reserved, so
  * that other elements do not move when the counts arrive.
  */
 import { useQuery } from '@tanstack/react-query';

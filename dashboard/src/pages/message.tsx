@@ -10,6 +10,7 @@ import { MessageContent } from '../message/content';
 import { Explanation } from '../message/explanation';
 import { Outcome } from '../message/outcome';
 import { Timeline } from '../message/timeline';
+import { isDeferred } from '../messages/message-state';
 import { Card, Entry } from '../parts/card';
 import { CopyIcon } from '../parts/copyable';
 import { formatNumber } from '../parts/number';
@@ -60,9 +61,7 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
             {id} <CopyIcon value={id} label="id" />
           </>
         }
-        badge={
-          <StateBadge state={state} deferred={state === 'queued' && message.attempts.at(-1)?.outcome === 'deferred'} />
-        }
+        badge={<StateBadge state={state} deferred={isDeferred(message)} />}
       >
         <MessageActions message={message} />
       </PageHead>

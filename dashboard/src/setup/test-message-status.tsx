@@ -6,6 +6,7 @@ import { Link } from 'wouter';
 import type { FoundMessage, MessageDetails, MessagePage } from '../../../src/operations/messages/schemas.ts';
 import { get, path } from '../api/client';
 import { usePollingInterval } from '../api/live-connection';
+import { isDeferred } from '../messages/message-state';
 import { StateBadge } from '../parts/state-badge';
 
 type StatusMessage = Pick<FoundMessage, 'id' | 'to' | 'state' | 'deferred'>;
@@ -38,8 +39,7 @@ export function SentMessageStatus({ id, captured }: StatusProps & { readonly id:
   });
   const message = sent.data;
   if (message === undefined) return <Status message={undefined} captured={captured} />;
-  const isDeferred = message.state === 'queued' && message.attempts.at(-1)?.outcome === 'deferred';
-  return <Status message={{ ...message, deferred: isDeferred }} captured={captured} />;
+  return <Status message={{ ...message, deferred: isDeferred(message) }} captured={captured} />;
 }
 
 function Status({ message, captured }: StatusProps & { readonly message: StatusMessage | undefined }) {

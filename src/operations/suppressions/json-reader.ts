@@ -1,5 +1,5 @@
 /**
- * Reads suppression lists as JSON: responses of the APIs of providers (export-formats.ts). A record is an object in
+ * Reads suppression lists in JSON, such as the responses of provider APIs (export-formats.ts). A record is an object in
  * an array, and the array is a whole document or a member of a document. If a document has no such array, the
  * document is the record (JSON Lines). A text in an array that is a whole document is an address. The file may
  * contain several documents, such as the pages of a list. The reader streams the file with limited memory and a
