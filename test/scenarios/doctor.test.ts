@@ -108,7 +108,7 @@ test('if the relay does not answer, doctor prints the remedy in plain lines and 
   };
   const { code, stdout, stderr } = await runCommand(rig.createFolder(), ['doctor'], settings);
   expect(code).toBe(1);
-  expect(stderr).toMatch(/^postrider: 1 of \d checks failed: transport\n$/);
+  expect(stderr).toMatch(/^postrider: 1 of \d+ checks failed: transport\n$/);
   expect(stdout).toMatch(/^failure {2}transport +127.0.0.1:1 refused the connection/m);
   expect(stdout).toMatch(/^ +→ check 127.0.0.1:1 in POSTRIDER_TRANSPORT/m);
   for (const forbiddenText of ['\u001b', 'secret-word']) expect(stdout + stderr).not.toContain(forbiddenText);
