@@ -46,7 +46,9 @@ const FAULTS: readonly {
         parts.port = String(pooler.port);
       });
     },
-    line: /^a connection pooler in transaction mode is in front of the server\. Add pooler=transaction to POSTRIDER_DATABASE\.$/,
+    // If the pooler gives the server connection to another client connection between two statements of the start, the
+    // service finds the statement timeout of the other connection first.
+    line: /^(?:a connection pooler in transaction mode is in front of the server\. Add|the server does not apply statement_timeout=\d+ \(its value is \d+\)\. If a connection pooler is used, add) pooler=transaction to POSTRIDER_DATABASE[.,]/,
   },
   {
     name: 'options that the pooler refuses',
