@@ -137,7 +137,7 @@ export class Connections implements HttpConnections {
   readonly #bySocket = new WeakMap<Duplex, Connection>();
   /** Connections with an incomplete TLS handshake. The key of a connection is the result of `formatConnectionId`. */
   readonly #handshakes = new Map<string, Connection>();
-  /** Paused connections, oldest pause first. */
+  /** Paused connections, in the order in which they were paused. */
   readonly #paused = new Set<Connection>();
   /** Paused unauthenticated connections that can be resumed, in order. */
   readonly #resumable = new Set<Connection>();
@@ -364,8 +364,8 @@ export class Connections implements HttpConnections {
 
   #pause(connection: Connection): void {
     if (this.#paused.size >= this.#limits.maxPaused) {
-      // The unauthenticated connection with the oldest pause is closed. If all paused connections are authenticated,
-      // the new connection is closed and not paused.
+      // The unauthenticated connection that has been paused the longest is closed. If all paused connections are
+      // authenticated, the new connection is closed and not paused.
       const droppedConnection = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
       droppedConnection.close('pipelining');
       if (droppedConnection === connection) return;

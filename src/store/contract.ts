@@ -87,7 +87,7 @@ export interface ClaimLimits {
 
 export interface ClaimedMessages {
   readonly messages: readonly LeasedMessage[];
-  /** The messages that ended as `suppressed` instead of being leased. */
+  /** The messages that were suppressed instead of leased. */
   readonly suppressed: readonly Pick<LeasedMessage, 'id' | 'accountId' | 'to'>[];
   /** True if more messages may be due. The caller should then claim again immediately. */
   readonly hasMore: boolean;
@@ -165,9 +165,9 @@ export interface RetentionStore {
    */
   resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
-   * Purges up to `limit` bodies of messages that ended at or before `endedBefore`, and up to `limit` idempotency keys
-   * stored at or before `keysBefore`. Resolves to the greater of the two counts. If it equals `limit`, more rows may
-   * remain.
+   * Purges up to `limit` bodies of messages that reached a final state at or before `endedBefore`, and up to `limit`
+   * idempotency keys stored at or before `keysBefore`. Resolves to the greater of the two counts. If it equals `limit`,
+   * more rows may remain.
    */
   purgeBodiesAndKeys(endedBefore: number, keysBefore: number, limit: number): Promise<number>;
   /**

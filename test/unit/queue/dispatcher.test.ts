@@ -842,7 +842,7 @@ describe('an unused lease is returned exactly once', () => {
   });
 });
 
-test('a message that the transport suppresses is marked for the store', async () => {
+test('if the transport suppresses a message, the committed message names the simulator as the reason', async () => {
   const { submit, committedMessages } = createIntakeRig(createAccepted('suppressed'), LEASE);
   await submit(createMessage({ to: 'suppressed@x.example' }));
   expect(committedMessages[0]?.suppressedBy).toBe('simulator');
