@@ -160,7 +160,7 @@ async function compareTables(
 
 /**
  * Returns the columns of a message that must be equal in both databases. `lane`, `due_at` and `handing_over` are
- * compared only if the message has not ended.
+ * compared only if the message is not in a terminal state.
  */
 function selectComparedColumns({ lane, handing_over, ended_at, due_at, ...message }: TransferredMessage): unknown[] {
   const isOpen = ended_at === null;

@@ -229,8 +229,8 @@ function describeKey(
 }
 
 /**
- * Compares by accepted messages, then by messages in a final state, then by accepted messages of the previous period.
- * Returns a positive number if the first counts are greater.
+ * Compares by accepted messages, then by `ended`, then by accepted messages of the previous period. Returns a positive
+ * number if the first counts are greater.
  */
 function compareTraffic({ current: a, previous: before }: ComparedCounts, other: ComparedCounts): number {
   const { current: b, previous: otherBefore } = other;

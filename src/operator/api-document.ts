@@ -208,7 +208,7 @@ function createSuccessResponses(variants: readonly Success[]): object {
   const byStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> = {};
   for (const { status = 200, type = 'application/json', schema, item } of variants) {
     byStatus[status] ??= { description: 'The operation succeeded.', content: {} };
-    // `itemSchema` exists only since OpenAPI 3.2. OpenAPI 3.1 has no equivalent.
+    // OpenAPI 3.1 has no equivalent of `itemSchema`, which OpenAPI 3.2 added.
     const media = { schema, ...(item === undefined ? {} : { 'x-item-schema': item }) };
     Object.assign(byStatus[status].content, { [type]: media });
   }

@@ -163,7 +163,7 @@ export function readRequestInput(
   return { ok: true, members: values };
 }
 
-/** Performs the operation of a route with the members of its input. */
+/** Performs the operation of a route. `members` are the members of the input of the request. */
 export type PerformRoute = (
   route: OperationRoute,
   members: Readonly<Record<string, unknown>>,

@@ -165,7 +165,7 @@ export interface RetentionStore {
    */
   resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
-   * Purges up to `limit` bodies of messages that reached a final state at or before `endedBefore`, and up to `limit`
+   * Purges up to `limit` bodies of messages that reached a terminal state at or before `endedBefore`, and up to `limit`
    * idempotency keys stored at or before `keysBefore`. Resolves to the greater of the two counts. If it equals `limit`,
    * more rows may remain.
    */

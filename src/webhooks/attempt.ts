@@ -134,7 +134,7 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
       // The name in the certificate has no trailing dot. An IP address is not sent as a server name (RFC 6066 section 3).
       ...(isTls ? { servername: literalAddress === null ? removeTrailingDot(url.hostname) : '' } : {}),
       lookup: createFixedLookup(addresses),
-      // The pool of connections has one group for each set of addresses (`getName` below).
+      // The pool of connections has one group for each set of addresses (`agent.getName` below).
       addressKey: addresses.join(','),
       agent: mayReuse ? agent : isTls ? new HttpsAgent(ca === undefined ? {} : { ca }) : new HttpAgent(),
       signal,
@@ -282,13 +282,13 @@ function removeTrailingDot(host: string): string {
  * `MAX_IDLE_CONNECTIONS` connections of all such agents stay open without a request.
  */
 function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Set<Duplex>): A {
-  const getName = agent.getName.bind(agent);
+  const getConnectionGroup = agent.getName.bind(agent);
   const keepSocketAlive = agent.keepSocketAlive.bind(agent);
   const reuseSocket = agent.reuseSocket.bind(agent);
   const knownConnections = new WeakSet<Duplex>();
   agent.getName = (options) => {
     const addressKey: unknown = options !== undefined && 'addressKey' in options ? options.addressKey : null;
-    return `${getName(options)}:${String(addressKey)}`;
+    return `${getConnectionGroup(options)}:${String(addressKey)}`;
   };
   agent.keepSocketAlive = (socket) => {
     if (idleConnections.size >= MAX_IDLE_CONNECTIONS) return false;

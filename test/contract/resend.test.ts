@@ -60,7 +60,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a message that has not ended, does not exist or has no body is refused, and nothing changes', async () => {
+  test('a message that is not in a terminal state, does not exist or has no body is refused, and nothing changes', async () => {
     const { store, message } = await createStoreWith();
     const resend = (id: string) =>
       store.resendMessage({ id, newId: createMessageIdAt(NOW) }, NOW, { name: 'page', at: NOW });

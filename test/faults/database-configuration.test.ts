@@ -47,8 +47,8 @@ const FAULTS: readonly {
       });
     },
     // If the pooler gives the server connection to another client connection between two statements of the start, the
-    // service finds the statement timeout of the other connection first.
-    line: /^(?:a connection pooler in transaction mode is in front of the server\. Add|the server does not apply statement_timeout=\d+ \(its value is \d+\)\. If a connection pooler is used, add) pooler=transaction to POSTRIDER_DATABASE[.,]/,
+    // service finds a setting of the other connection first.
+    line: /^(?:a connection pooler in transaction mode is in front of the server\. Add pooler=transaction to POSTRIDER_DATABASE\.|the server does not apply \w+=\S+ \(its value is [^)]*\)\. If a connection pooler is used, add pooler=transaction to POSTRIDER_DATABASE, or .*\.)$/,
   },
   {
     name: 'options that the pooler refuses',

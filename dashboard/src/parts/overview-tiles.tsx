@@ -86,8 +86,8 @@ const SHARES: readonly Share[] = [
 ];
 
 /**
- * Returns the share of delivered or bounced messages among the messages that reached a final state in the range. Queued
- * messages are not counted.
+ * Returns the share of delivered or bounced messages among the delivered, bounced, suppressed and expired messages of the
+ * range.
  */
 function computeShareOfEnded(figures: Figures, name: 'delivered' | 'bounced'): number | null {
   const endedCount = figures.delivered + figures.bounced + figures.suppressed + figures.expired;

@@ -235,7 +235,7 @@ export function toFoundMessage(message: StoredMatch, account: string | null): Fo
   };
 }
 
-/** Returns the time of the last change of the state of an ended message, or null if the message has not ended. */
+/** Returns the time of the last change of the state of an ended message. Returns null for another message. */
 function findEnd({ endedAt, state, events }: StoredMessage): number | null {
   if (endedAt === null) return null;
   const change = events.findLast(({ verb }) => verb === state);

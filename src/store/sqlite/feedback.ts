@@ -68,9 +68,6 @@ export function prepareFeedback(
   const insertReport = database.prepare(
     'INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES (?, ?, ?, ?, ?, ?, ?)',
   );
-  const insertDigest = database.prepare(
-    'INSERT INTO feedback (digest, at, source, mail_id) VALUES (?, ?, ?, ?) ON CONFLICT (digest) DO NOTHING',
-  );
   const selectReports = database.prepare(
     'SELECT id, at, source, mail_id, reason, summary FROM feedback WHERE reason IS NOT NULL AND id < ? ORDER BY id DESC LIMIT ?',
   );
@@ -147,13 +144,8 @@ export function prepareFeedback(
 
   function recordReport(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {
     const { digest, at, source } = report;
+    if (selectDigest.get(digest) !== undefined) return { kind: 'repeated' };
     const { decision, row } = decideOnReport(report);
-    // The usual report is recorded, and the insertion of its digest finds a repetition without a further statement.
-    const isRepeated =
-      decision.kind === 'record'
-        ? Number(insertDigest.run(digest, at, source, decision.id).changes) === 0
-        : selectDigest.get(digest) !== undefined;
-    if (isRepeated) return { kind: 'repeated' };
     switch (decision.kind) {
       case 'answer':
         return decision.answer;
@@ -175,6 +167,7 @@ export function prepareFeedback(
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
         const seq = rows.readInteger(row, 'seq');
+        insertReport.run(digest, at, source, decision.id, null, null, null);
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
         const state = decision.newState ?? decision.from;
         for (const entry of decision.entries) appendEntry(seq, entry, state, decision.suppress !== null);

@@ -94,7 +94,7 @@ describe('the wait reason', () => {
     status: Pick<RuntimeStatus, 'delivery'> | null = { delivery: CLOSED_BREAKER_DELIVERY },
   ) => describeWaitReason({ message: { ...QUEUED_MESSAGE, ...message }, account, status, now: BASE_TIME + MINUTE_MS });
 
-  it('states what a message that has not ended waits for', () => {
+  it('states what a message that is not in a terminal state waits for', () => {
     const events = [...QUEUED_MESSAGE.events, createEvent('deferred', { attempt: DEFERRED_ATTEMPT })];
     expect(getWaitReason({ dueAt: BASE_TIME + 6 * MINUTE_MS, events })).toBe(
       'the next attempt, in 5 min; the last attempt was deferred: mailbox-full, 452 4.2.2 mailbox full',

@@ -23,7 +23,7 @@ test('a retry and a cancellation are published after their commit, and only if t
   ]);
 });
 
-test('a resend is refused in one line while the message has not ended, and is published as an acceptance', async () => {
+test('a resend is refused in one line until the message is in a terminal state, and is published as an acceptance', async () => {
   const rig = await createOperationRig();
   const message = createMessage();
   await rig.store.accept([message]);
