@@ -22,7 +22,10 @@ export interface RunningService {
   readonly publicUrl: string | null;
   /** URL of the operator listener; null without the role `operator`. */
   readonly operatorUrl: string | null;
-  /** One-time sign-in link of the dashboard; null if `POSTRIDER_OPERATOR_PASSWORD` is set, and without the role `operator`. */
+  /**
+   * One-time sign-in link of the dashboard. Null if `POSTRIDER_OPERATOR_PASSWORD` is set, or if the node does not have the
+   * role `operator`.
+   */
   readonly signInUrl: string | null;
   /**
    * The raw API key that the start created because the store was empty; otherwise null. The key cannot be read again.

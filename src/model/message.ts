@@ -639,16 +639,16 @@ export function createResendOfEntry(id: string, at: number): EntryWithoutAttempt
 
 /**
  * Decides the change of a message whose lease expired without an outcome: the new state, the history entry, and whether
- * the attempt count is reduced. `isMarked` is true if the message may have been sent under the lease. Leases are marked
- * only if POSTRIDER_ON_UNCERTAIN is `hold`.
+ * the attempt count is reduced. `isMarkedTransmitting` is true if the message may have been sent under the lease. Leases
+ * are marked only if POSTRIDER_ON_UNCERTAIN is `hold`.
  */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',
-  isMarked: boolean,
+  isMarkedTransmitting: boolean,
   at: number,
   by: string,
 ): { readonly to: 'queued' | 'uncertain'; readonly entry: EntryWithoutAttempt; readonly refundAttempt: boolean } {
-  if (onUncertain === 'hold' && isMarked) {
+  if (onUncertain === 'hold' && isMarkedTransmitting) {
     const detail = 'the lease ended during the transmission of the message; no reply is recorded';
     return { to: 'uncertain', entry: createEntry('message.uncertain', at, by, detail), refundAttempt: false };
   }

@@ -31,7 +31,7 @@ export interface OperationError {
   readonly field: string | null;
 }
 
-/** Builds a message with the names by which an adapter shows the members of the input. */
+/** Builds an error message that contains the names that an adapter gives to the members of the input. */
 export type MessageTemplate = (getMemberName: (member: string) => string) => string;
 
 /** The result of an operation: a value or an error. */

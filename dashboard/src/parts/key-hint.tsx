@@ -8,9 +8,9 @@ export function KeyHint({ children }: { readonly children: string }) {
 }
 
 interface KeyHintsProps {
-  /** The verb for the key Enter, such as `open`. */
+  /** The label of the key Enter, such as `open`. */
   readonly open: string;
-  /** The verb for the key `/`; null if the page has no search. */
+  /** The label of the key `/`; null if the page has no search. */
   readonly search?: string | null;
   /** True if the key x selects a row. */
   readonly canSelect?: boolean;

@@ -76,7 +76,7 @@ function parseEntity(text: string, maxOctets: number): Entity {
     parts += 1;
     return bodyStart;
   };
-  const closeTo = (depth: number, endIndex: number): void => {
+  const closeEntitiesDeeperThan = (depth: number, endIndex: number): void => {
     while (stack.length > depth) {
       const entity = stack.pop();
       if (entity === undefined) return;
@@ -94,7 +94,7 @@ function parseEntity(text: string, maxOctets: number): Entity {
     const foundDelimiter = parseDelimiter(text, delimiterStart, lineEnd, delimiters);
     index = lineEnd + 1;
     if (foundDelimiter === null || root === undefined) continue;
-    closeTo(foundDelimiter.depth + 1, delimiterStart);
+    closeEntitiesDeeperThan(foundDelimiter.depth + 1, delimiterStart);
     if (foundDelimiter.isLast) {
       // The text up to the parent's next delimiter is ignored (RFC 2046 section 5.1.1).
       closeMultipart(stack, delimiters);
@@ -102,7 +102,7 @@ function parseEntity(text: string, maxOctets: number): Entity {
       index = openEntity(index, stack.at(-1)?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain');
     }
   }
-  closeTo(1, text.length);
+  closeEntitiesDeeperThan(1, text.length);
   return root === undefined ? EMPTY_ENTITY : closeEntity(root, text, text.length, maxOctets);
 }
 

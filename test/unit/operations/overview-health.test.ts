@@ -1,7 +1,4 @@
-/**
- * Tests the health of the components and the problems: state that only a running service has, and the state of other
- * nodes.
- */
+/** Tests the health of the components and the list of problems, with the state of a running service and of other nodes. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';
