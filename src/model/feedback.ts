@@ -26,7 +26,7 @@ interface ReportedMessage {
   /** True if an earlier attempt or report failed with the class `hard`, so that it suppressed the recipient. */
   readonly hasHardFailure: boolean;
   /**
-   * True if an earlier report ended the message as bounced, or stated that the recipient is on the provider's
+   * True if an earlier report changed the state to `bounced`, or stated that the recipient is on the provider's
    * suppression list.
    */
   readonly hasReportedBounce: boolean;

@@ -231,12 +231,12 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/store/sqlite/files.ts',
     regex: String.raw`/^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/`,
-    reason: 'anchored, fixed counts, on names of files',
+    reason: 'an anchored pattern with fixed counts, applied to names of files',
   },
   {
     file: 'src/store/sqlite/files.ts',
     regex: String.raw`/^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/`,
-    reason: 'anchored, fixed counts, on names of files',
+    reason: 'an anchored pattern with fixed counts, applied to names of files',
   },
   {
     file: 'src/store/search/query.ts',

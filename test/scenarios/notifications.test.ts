@@ -90,7 +90,7 @@ test('the lock of an account is reported by mail, without the limits of the send
   expect(doctor).not.toContain('token=abc');
 });
 
-test('while mail is broken, the failure is reported by a request, and no notification causes another notification', async () => {
+test('while no mail can be delivered, an HTTPS request reports the failure, and no notification causes another notification', async () => {
   const receiver = await startReceiver();
   const server = await startServer({
     // The relay refuses this service, so each attempt to send a notification raises an alarm.

@@ -104,7 +104,7 @@ function toStatus(text: string | null): DeliveryStatus | '' {
   return DELIVERY_STATUSES.find((status) => status === text) ?? '';
 }
 
-/** Returns the ids of the shown deliveries that the newest page covers but does not contain. */
+/** Returns the ids of the shown deliveries that are within the range of the newest page but missing from the page. */
 function findOutdatedIds(shown: readonly DeliveryEntry[], page: ListPage<DeliveryEntry>): ReadonlySet<string> {
   const currentIds = new Set(page.rows.map(({ id }) => id));
   const lastId = page.rows.at(-1)?.id ?? '';

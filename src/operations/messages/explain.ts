@@ -253,7 +253,7 @@ function describeExpiry({ message, now, maxAgeMs }: ExplainInput): string {
     : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). The age does not include time in which no service ran, so a running service may mark it as expired later.`;
 }
 
-/** Describes the reports that arrived after delivery, with the bounce or complaint that ended the message. */
+/** Describes the reports that arrived after delivery, with the bounce or complaint that changed the state. */
 function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ at, by, verb, detail, failure }) => {
     if (!by.startsWith(FEEDBACK_PREFIX)) return [];
@@ -272,7 +272,7 @@ function describeReportEffect(verb: string, failure: Failure | null): string {
     case 'delivered':
     case 'bounced':
     case 'complained':
-      return `and ended the message as ${verb}${failure === null ? '' : ` (${formatClassAndCategory(failure)})`}`;
+      return `and changed the state to ${verb}${failure === null ? '' : ` (${formatClassAndCategory(failure)})`}`;
     case 'confirmed':
       return 'and confirmed the delivery to the mail server of the recipient';
     default:

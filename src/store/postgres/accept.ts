@@ -157,7 +157,7 @@ export function prepareAccept(
       return await database.transaction(
         async (transaction) => {
           const mayBeStored = monotonic() < mayBeStoredUntil;
-          // `requireStandby` runs in the transaction that accepts, and in the same round trip.
+          // `requireStandby` runs in the transaction that accepts the messages, and needs no further round trip.
           const standbyCheck = requireStandby(transaction);
           const [, answers] = await Promise.all([standbyCheck, acceptInTransaction(transaction, batch, mayBeStored)]);
           return answers;

@@ -165,10 +165,10 @@ describe('the explanation', () => {
     expect(bouncedText).toContain(
       'is bounced: an asynchronous bounce arrived, and the last attempt has no recorded reply.',
     );
-    expect(bouncedText).toMatch(/An event of Postmark arrived at .* and ended the message as bounced: HardBounce\./);
+    expect(bouncedText).toMatch(/An event of Postmark arrived at .* and changed the state to bounced: HardBounce\./);
     const withoutAttempt = explainText({ state: 'delivered', events: [createEnd('delivered')] });
     expect(withoutAttempt.split('HardBounce')).toHaveLength(2);
-    expect(withoutAttempt).toContain('and ended the message as delivered');
+    expect(withoutAttempt).toContain('and changed the state to delivered');
   });
 
   it.each([
@@ -395,13 +395,13 @@ describe('the explanation', () => {
     });
     expect(text).toContain('relay.example:25 answered 250 2.0.0 queued');
     expect(text).toMatch(/by smtp \(soft-bounced\) and changed no state: 4\.2\.2 mailbox full\./);
-    expect(text).toMatch(/by smtp and ended the message as bounced: 550 5\.1\.1 gone\./);
+    expect(text).toMatch(/by smtp and changed the state to bounced: 550 5\.1\.1 gone\./);
     expect(explainText({ state: 'delivered', events: [deliveredEvent, softBounceReport] })).toContain(
       'changed no state: 4.2.2',
     );
     expect(
       explainText({ state: 'complained', events: [deliveredEvent, createAsynchronousBounce('complained', 'abuse')] }),
-    ).toContain('ended the message as complained: abuse');
+    ).toContain('changed the state to complained: abuse');
   });
 
   it('mentions a retry by an operator and a recovered lease', () => {
