@@ -61,12 +61,12 @@ function toJson(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
-/** Returns the members of an account that an entry records. */
+/** Returns the properties of an account that an entry of the audit log contains. */
 export function toAuditedAccount({ limits, locked, thresholds, sesConfigurationSet }: Account) {
   return { limits, locked: locked?.reason ?? null, thresholds, sesConfigurationSet };
 }
 
-/** Returns the members of a key that an entry records. The hash is not recorded. */
+/** Returns the properties of a key that an entry of the audit log contains. The hash is not one of them. */
 export function toAuditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
   return { id: `key_${id}`, name, prefix, expiresAt, revokedAt };
 }

@@ -73,7 +73,7 @@ interface WebhookAttemptMembers {
   tookMs: number;
 }
 
-/** The reasons of refusals that concern this service and not a message (`ALARMING_REASONS` of classify.ts). */
+/** The refusal reasons that concern this service and not a message (`ALARMING_REASONS` of classify.ts). */
 export type AlarmReason = Extract<Reason, 'configuration' | 'reputation'>;
 
 export type HttpListenerName = 'public' | 'operator' | 'events';

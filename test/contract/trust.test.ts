@@ -87,7 +87,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a suppression has its first reason, is listed in order and in pages, and is not listed after its removal', async () => {
+  test('a suppression that is added twice has the first reason, suppressions are listed in order and in pages, and a removed suppression is not listed', async () => {
     const store = await createStoreWith();
     const bounce = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
     expect(await store.addSuppressions('default', [bounce, createManualEntry('a@example.com')])).toEqual({

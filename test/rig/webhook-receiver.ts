@@ -153,7 +153,7 @@ function respond(behavior: ReceiverBehavior, socket: Socket, response: ServerRes
   }
 }
 
-/** Writes `first` and then `text` without an end, until the connection is closed. */
+/** Writes `first`, and then `text` again and again until the connection is closed. */
 function writeRepeatedly(socket: Socket, first: string, text: string): void {
   socket.write(first);
   const write = () => {

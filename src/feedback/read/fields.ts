@@ -4,7 +4,7 @@
  * and never throws.
  */
 
-/** Maximum number of fields. Even a message that passed many relays has fewer fields. */
+/** Maximum number of fields. Even a message that passed through many relays has fewer fields. */
 const MAX_FIELDS = 1_000;
 const MAX_VALUE_LENGTH = 16_384;
 /**

@@ -217,7 +217,7 @@ describe('the explanation', () => {
     ).toContain('Currently, the circuit breaker is open after several failures in a row');
   });
 
-  it('names the facts about deliveries of other processes that are not available', () => {
+  it('names the information about the deliveries of other processes that is not available', () => {
     for (const [status, expectedPart] of [
       [null, 'only the service can report'],
       [{ delivery: null }, 'This node does not deliver'],

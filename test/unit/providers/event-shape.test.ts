@@ -30,7 +30,7 @@ const readEvent = (event: Readonly<Record<string, unknown>>) => {
   return result;
 };
 
-describe('an event is read by the table of member names', () => {
+describe('an event is read according to the table of member names', () => {
   it('of which the first member with a valid value applies', () => {
     const data = { to: '', email: 'a@example.com', header: `<${ID}@example.com>`, metadata: {}, at: 7, text: 'x' };
     expect(readEvent({ type: null, old_type: 'sent', id: 'e1', reference: 'r1', data })).toEqual({
