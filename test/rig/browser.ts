@@ -13,7 +13,7 @@ import type {
   Request,
   Route,
 } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { afterAll, afterEach, beforeAll, expect, onTestFinished } from 'vitest';
 import { launchChromium } from './chromium.ts';
 import { type SessionHeaders, signInByLink } from './session.ts';
 
@@ -161,9 +161,20 @@ export async function replaceResponses(
   answer: (route: Route) => Promise<void>,
 ): Promise<() => void> {
   let isRestored = false;
+  let isClosing = false;
+  onTestFinished(() => {
+    isClosing = true;
+  });
   // The route forwards requests instead of being removed, because a removal would leave requests in progress without a
   // response.
-  await page.route(addresses, (route) => (isRestored ? route.continue() : answer(route)));
+  await page.route(addresses, async (route) => {
+    try {
+      await (isRestored ? route.continue() : answer(route));
+    } catch (error) {
+      // After the test, the page is closed while it waits for responses.
+      if (!isClosing) throw error;
+    }
+  });
   return () => {
     isRestored = true;
   };
