@@ -12,7 +12,8 @@ import type { DoctorStore } from '../doctor/installation.ts';
 import type { OperationContext } from '../operations/context.ts';
 import { replaceCommandName } from '../printing/command-line.ts';
 import { escapeJson, toPrintableLines } from '../printing/escape.ts';
-import type { OperatorStore } from '../store/contract.ts';
+import type { OperatorStore, Store } from '../store/contract.ts';
+import { withCommandFigures } from './command-figures.ts';
 import { readInputLine } from './input-line.ts';
 
 /** The part of the store that commands use. */
@@ -72,8 +73,8 @@ export function createProcessContext(): Context {
     writeJson: (value, onWritten) => void process.stdout.write(`${escapeJson(JSON.stringify(value))}\n`, onWritten),
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
     withOperationContext: (work, runsInCallerThread = true) =>
-      context.withStore(
-        (store, settings) =>
+      openStoreForWork(runsInCallerThread, (store, settings) =>
+        withCommandFigures({ clock: context.clock, store, onError: warnOfFigures }, (publish) =>
           work({
             actor: `cli:${getUserName()}`,
             clock: context.clock,
@@ -81,9 +82,9 @@ export function createProcessContext(): Context {
             settings,
             random: randomBytes,
             status: null,
-            publish: () => undefined,
+            publish,
           }),
-        runsInCallerThread,
+        ),
       ),
     withStore: (work, runsInCallerThread = false) => openStoreForWork(runsInCallerThread, work),
   };
@@ -93,7 +94,7 @@ export function createProcessContext(): Context {
    */
   async function openStoreForWork<T>(
     runsInCallerThread: boolean,
-    work: (store: CommandStore, settings: Settings) => Promise<T>,
+    work: (store: Store, settings: Settings) => Promise<T>,
   ): Promise<T> {
     const settings = context.getSettings();
     const { openStore } = await import('../store/open.ts');
@@ -109,6 +110,12 @@ export function createProcessContext(): Context {
       await store.close();
     }
   }
+
+  function warnOfFigures(error: unknown): void {
+    const reason = error instanceof Error ? error.message : String(error);
+    context.warn(`the change is stored, but the figures of the overview do not contain it: ${reason}`);
+  }
+
   return context;
 }
 

@@ -77,7 +77,10 @@ function addChangeCommand(group: Command, context: Context): void {
           getName,
         );
         if (json === true) context.writeJson({ count, isComplete });
-        else context.writeText(`${isComplete ? '' : 'at least '}${formatCount(count)} messages match\n`);
+        else
+          context.writeText(
+            `${isComplete ? '' : 'at least '}${count === 1 ? '1 message matches' : `${formatCount(count)} messages match`}\n`,
+          );
         return;
       }
       const total = { done: 0, refused: 0, reasons: new Set<string>() };

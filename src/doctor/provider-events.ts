@@ -26,7 +26,7 @@ export interface ProviderEventsParts {
   readonly feedbackUrl: string | null;
   /** The time of the last event about a message of this installation, or null. */
   readonly lastEventAt: number | null;
-  /** The requests that the nodes have refused and the events that match no message, since the start of the nodes (`sumRefusedReports`). */
+  /** The refused requests, and the events that match no message, since the start of each node (`sumRefusedReports`). */
   readonly refused: readonly RefusedReports[];
   readonly now: number;
 }

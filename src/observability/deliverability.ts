@@ -213,14 +213,14 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
     if (batch.length === 0) return;
     // Counts that are added during the write are written again.
     for (const span of dueSpans) span.hasUnwrittenCounts = false;
-    const rowsBeingWritten = new Set(endedRows);
+    const endedRowsBeingWritten = new Set(endedRows);
     try {
       for (const name of new Set(batch.map((nodeRow) => nodeRow.node)))
         await writeRows(
           name,
           batch.filter((nodeRow) => nodeRow.node === name).map(({ row }) => row),
         );
-      endedRows = endedRows.filter((row) => !rowsBeingWritten.has(row));
+      endedRows = endedRows.filter((row) => !endedRowsBeingWritten.has(row));
       isFailing = false;
     } catch (error) {
       for (const span of dueSpans) span.hasUnwrittenCounts = true;

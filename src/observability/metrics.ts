@@ -88,7 +88,7 @@ const REPORT_RESULTS = [
 ] as const;
 export type ReportResult = (typeof REPORT_RESULTS)[number];
 
-/** The refusal reasons that concern the whole service, and other conditions that require an operator. */
+/** The refusal reasons that concern the whole service, and other conditions that an operator must correct. */
 const ALARM_REASONS = [
   ...ALARMING_REASONS,
   SIGNING_ALARM,

@@ -78,7 +78,7 @@ function getOutcome(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // With `answerLocally`, a message to this address ends as suppressed when it is accepted, and is never attempted.
+      // With `answerLocally`, a message to this address is suppressed at its acceptance, so no attempt reaches this case.
       return createBounce('simulated: this address is on the suppression list');
     case null:
       return createBounce(

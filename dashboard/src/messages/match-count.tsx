@@ -2,8 +2,8 @@
  * The number of messages that match the filters, and the number of all messages in the same time range, such as `12 of
  * 340 in 24 h`. Both counts are bounded by the service. An incomplete count is shown as `10,000+`.
  *
- * The counts are loaded after the rows of the list. If a count fails, no number is shown. The width of the text is reserved, so
- * that other elements do not move when the counts arrive.
+ * The counts are loaded after the rows of the list. If a count fails, no number is shown. The width of the text is
+ * reserved, so that other elements do not move when the counts arrive.
  */
 import { useQuery } from '@tanstack/react-query';
 import { get } from '../api/client';

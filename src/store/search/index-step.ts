@@ -21,7 +21,7 @@ export interface IndexStep {
 }
 
 export interface IndexProgress {
-  /** True if the step changed the index. The next step may then do a different task. */
+  /** True if the step changed the index. Another step may then change the index further. */
   readonly hasChanged: boolean;
   /** The number of messages up to the horizon that are newer than the index, counted up to a limit. */
   readonly unindexedCount: number;

@@ -180,7 +180,7 @@ export const SES_RULES: readonly SesRule[] = [
     ],
   },
   {
-    description: 'a request that is not allowed is recognized by its status',
+    description: 'the request is not allowed, recognized by the status',
     status: [401, 403],
     meaning: CONFIGURATION,
     samples: ['UnknownError 403 Forbidden'],

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
+import { withCommandFigures } from '../../../src/cli/command-figures.ts';
 import type { Context } from '../../../src/cli/context.ts';
 import { CommandFailure } from '../../../src/cli/failure.ts';
 import { runCommand } from '../../../src/cli/main.ts';
@@ -68,15 +69,19 @@ export async function createCommandRig(environment: Readonly<Record<string, stri
         },
         withOperationContext: (work) =>
           context.withStore((audited, settings) =>
-            work({
-              actor: 'cli:tester',
-              clock: context.clock,
-              store: audited,
-              settings,
-              random: randomBytes,
-              status: null,
-              publish: () => undefined,
-            }),
+            withCommandFigures(
+              { clock: context.clock, store, onError: (error) => context.warn(String(error)) },
+              (publish) =>
+                work({
+                  actor: 'cli:tester',
+                  clock: context.clock,
+                  store: audited,
+                  settings,
+                  random: randomBytes,
+                  status: null,
+                  publish,
+                }),
+            ),
           ),
         withStore: (work) =>
           work(

@@ -206,7 +206,7 @@ test('an upload that consists of commas is refused when a row exceeds its limit,
   expect(count).toBeLessThanOrEqual(2 * 65_536);
 });
 
-test('if the temporary folder is full, the error states the remedy, and no address is added', async () => {
+test('if the temporary folder cannot be written, the error states the remedy, and no address is added', async () => {
   const rig = await createOperationRig();
   vi.stubEnv('TMPDIR', '/no/such/folder');
   onTestFinished(() => void vi.unstubAllEnvs());

@@ -1,0 +1,74 @@
+/**
+ * Adds the changes of a command to the figures of the overview and of the deliverability. The service counts its own
+ * changes, but a command such as `message resend` changes the store without the service.
+ */
+import { randomUUID } from 'node:crypto';
+import type { Clock } from '../clock.ts';
+import { parseAddress } from '../model/address.ts';
+import type { MailboxProvider } from '../model/mailbox-provider.ts';
+import { SIMULATOR_DOMAIN } from '../model/outcome.ts';
+import type { OperationContext } from '../operations/context.ts';
+import type { TrafficStore } from '../store/contract.ts';
+import type { DeliverabilityStore } from '../store/deliverability-store.ts';
+
+type Publish = OperationContext['publish'];
+type CommandEvent = Parameters<Publish>[0];
+
+export interface CommandFiguresParts {
+  readonly clock: Clock;
+  readonly store: Pick<TrafficStore, 'writeTraffic'> &
+    Pick<DeliverabilityStore, 'writeDeliverability' | 'findMailboxProviders'>;
+  /** Receives the error of a failed write. The changes of the command are stored nevertheless. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** Runs `work`, and then writes the figures of the events that `work` has published, also if `work` rejects. */
+export async function withCommandFigures<T>(
+  parts: CommandFiguresParts,
+  work: (publish: Publish) => Promise<T>,
+): Promise<T> {
+  const events: CommandEvent[] = [];
+  try {
+    return await work((event) => void events.push(event));
+  } finally {
+    if (events.length > 0) await writeFigures(events, parts).catch(parts.onError);
+  }
+}
+
+async function writeFigures(
+  publishedEvents: readonly CommandEvent[],
+  { clock, store, onError }: CommandFiguresParts,
+): Promise<void> {
+  // The modules are loaded only by a command that changes messages, because most commands only read.
+  const [{ createEvents }, traffic, deliverability] = await Promise.all([
+    import('../observability/events.ts'),
+    import('../observability/traffic.ts'),
+    import('../observability/deliverability.ts'),
+  ]);
+  // The name is unique, because the rows of a node replace its earlier rows.
+  const parts = { node: `command-${randomUUID()}`, clock, onWriteError: onError };
+  const trafficCounter = traffic.startTrafficCounter({ ...parts, writeRows: store.writeTraffic });
+  const providers = await readMailboxProviders(publishedEvents, store);
+  const deliverabilityCounter = deliverability.startDeliverabilityCounter({
+    ...parts,
+    writeRows: store.writeDeliverability,
+    findMailboxProvider: (domain) => providers.get(domain) ?? (domain === SIMULATOR_DOMAIN ? 'simulator' : 'unknown'),
+  });
+  const { publish, subscribe, endStartup } = createEvents(clock);
+  subscribe(traffic.createTrafficHandlers(trafficCounter));
+  subscribe(deliverability.createDeliverabilityHandlers(deliverabilityCounter));
+  endStartup();
+  for (const event of publishedEvents) publish(event);
+  await trafficCounter.stop();
+  await deliverabilityCounter.stop();
+}
+
+/** Returns the stored mailbox providers of the recipients of the events, by domain. */
+async function readMailboxProviders(
+  events: readonly CommandEvent[],
+  store: CommandFiguresParts['store'],
+): Promise<ReadonlyMap<string, MailboxProvider>> {
+  const domains = events.flatMap((event) => ('to' in event ? [parseAddress(event.to)?.domain ?? ''] : []));
+  const entries = await store.findMailboxProviders([...new Set(domains)]);
+  return new Map(entries.map(({ domain, provider }) => [domain, provider]));
+}
