@@ -16,7 +16,10 @@ export interface OnDemandThread<T extends Thread> {
    * or if `work` rejects.
    */
   use<R>(work: (thread: T) => Promise<R>): Promise<R>;
-  /** Closes the thread permanently: a thread started later would keep the process alive. */
+  /**
+   * Closes the thread permanently: a thread started later would keep the process alive. Resolves when no thread is open,
+   * not even an idle thread that was already ending.
+   */
   close(): Promise<void>;
 }
 
@@ -25,6 +28,7 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
   let activeUses = 0;
   let isClosed = false;
   let timer: NodeJS.Timeout | null = null;
+  const endingThreads = new Set<Promise<void>>();
 
   function getStartedThread(): Promise<T> {
     if (currentThread !== null) return currentThread;
@@ -38,15 +42,14 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
     return startedThread;
   }
 
-  async function endThread(): Promise<void> {
-    const endingThread = currentThread;
-    currentThread = null;
+  function endThread(): void {
     if (timer !== null) clearTimeout(timer);
     timer = null;
-    await endingThread?.then(
-      (thread) => thread.close(),
-      () => undefined,
-    );
+    if (currentThread === null) return;
+    const ending = currentThread.then((thread) => thread.close()).catch(() => undefined);
+    currentThread = null;
+    endingThreads.add(ending);
+    void ending.then(() => endingThreads.delete(ending));
   }
 
   return {
@@ -60,14 +63,15 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
       } finally {
         activeUses -= 1;
         if (activeUses === 0 && currentThread !== null) {
-          timer = setTimeout(() => void endThread(), idleMs);
+          timer = setTimeout(endThread, idleMs);
           timer.unref();
         }
       }
     },
-    close() {
+    async close() {
       isClosed = true;
-      return endThread();
+      endThread();
+      await Promise.all(endingThreads);
     },
   };
 }

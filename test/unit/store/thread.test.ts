@@ -1,8 +1,9 @@
 import { execFile } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { promisify } from 'node:util';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { acquireServeLock } from '../../../src/store/sqlite/files.ts';
 import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
@@ -49,6 +50,23 @@ test('a reader thread that could not start, or has ended, is replaced by the nex
   cancelKill();
   await store.close();
   acquireServeLock(path)();
+});
+
+test('the writer closes its connection last, so that SQLite writes the log into the database even if the log file was deleted', async () => {
+  const path = join(createTemporaryFolder(), 'postrider.db');
+  const store = await openSqliteStore({
+    path,
+    exclusive: true,
+    worker: new URL('./close-order-worker.ts', import.meta.url),
+  });
+  await store.readQueueStatistics();
+  await store.indexMessages({ horizon: 'f'.repeat(36), minSegmentMessages: 1, now: 0 });
+  rmSync(`${path}-wal`);
+  await store.close();
+  expect(readFileSync(`${path}-closed`, 'utf8')).toBe('other\nother\nwriter\n');
+  const database = new DatabaseSync(path);
+  onTestFinished(() => database.close());
+  expect(database.prepare("SELECT name FROM sqlite_schema WHERE name = 'mail_request'").get()).toBeDefined();
 });
 
 test('a store that cannot be opened releases the lock', async () => {

@@ -1,0 +1,27 @@
+/**
+ * A store thread that appends the name of its database connection to the file `DATABASE-closed` when the connection is
+ * closed. Every connection but that of the writer, which opens first, closes after a delay.
+ */
+import { appendFileSync, existsSync, writeFileSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { parentPort, workerData } from 'node:worker_threads';
+import { openDatabase } from '../../../src/store/sqlite/database.ts';
+import type { StoreThreadOptions } from '../../../src/store/sqlite/thread.ts';
+import { serveThread } from '../../../src/store/sqlite/thread.ts';
+
+const CLOSE_DELAY_MS = 200;
+
+function openDatabaseWithRecordedClose(path: string, holdsServeLock: boolean): DatabaseSync {
+  const isWriter = !existsSync(`${path}-closed`);
+  if (isWriter) writeFileSync(`${path}-closed`, '');
+  const database = openDatabase(path, holdsServeLock);
+  const close = database.close.bind(database);
+  database.close = () => {
+    if (!isWriter) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, CLOSE_DELAY_MS);
+    close();
+    appendFileSync(`${path}-closed`, isWriter ? 'writer\n' : 'other\n');
+  };
+  return database;
+}
+
+if (parentPort !== null) serveThread(parentPort, workerData as StoreThreadOptions, openDatabaseWithRecordedClose);
