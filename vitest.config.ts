@@ -43,7 +43,7 @@ export default defineConfig({
             'test/scenarios/backup-and-transfer.test.ts',
             'test/scenarios/nodes.test.ts',
             'test/scenarios/demo.test.ts',
-            // test/long/webhook-trial.test.ts runs this trial with two nodes.
+            // test/long/webhook-trial.test.ts runs the webhook trial with two nodes on PostgreSQL.
             'test/scenarios/webhook-trial.test.ts',
             // The results of these tests do not depend on the store.
             ...(process.env.TEST_EXTENT === 'long'

@@ -20,13 +20,13 @@ interface Attack {
 
 const attack = JSON.parse(process.argv[2] ?? '{}') as Attack;
 const counts = {
-  resets: 0,
-  pipelines: 0,
-  idleConnections: 0,
-  smtpIdleConnections: 0,
-  recipientLoops: 0,
-  reports: 0,
-  closedByService: 0,
+  resetCount: 0,
+  pipelineCount: 0,
+  idleConnectionCount: 0,
+  smtpIdleConnectionCount: 0,
+  recipientLoopCount: 0,
+  reportCount: 0,
+  closedByServiceCount: 0,
 };
 const RESETS_PER_SECOND = 100;
 const REPORTS_PER_SECOND = 2;
@@ -71,13 +71,13 @@ function openSocket(port: number, onConnected: (socket: Socket) => void, reopen:
   socket.on('close', () => {
     sockets.delete(socket);
     if (isEnded || reopen === null) return;
-    counts.closedByService += 1;
+    counts.closedByServiceCount += 1;
     setTimeout(reopen, REOPEN_DELAY_MS).unref();
   });
 }
 
 function resetConnection(): void {
-  counts.resets += 1;
+  counts.resetCount += 1;
   const request = REQUESTS[randomInteger(REQUESTS.length)] ?? '';
   const bytes = request.slice(0, 1 + randomInteger(request.length));
   const port = randomInteger(2) === 0 ? attack.publicPort : attack.operatorPort;
@@ -86,8 +86,8 @@ function resetConnection(): void {
 
 /** Sends requests without a key and reads no response. */
 function openPipeline(): void {
-  counts.pipelines += 1;
-  const port = counts.pipelines % 2 === 0 ? attack.publicPort : attack.operatorPort;
+  counts.pipelineCount += 1;
+  const port = counts.pipelineCount % 2 === 0 ? attack.publicPort : attack.operatorPort;
   const request = 'GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(PIPELINED_REQUEST_COUNT);
   openSocket(
     port,
@@ -104,7 +104,7 @@ function openPipeline(): void {
 }
 
 function openIdleConnection(port: number): void {
-  counts.idleConnections += 1;
+  counts.idleConnectionCount += 1;
   openSocket(
     port,
     (socket) => socket.resume(),
@@ -113,13 +113,13 @@ function openIdleConnection(port: number): void {
 }
 
 function openIdleSmtpConnection(): void {
-  counts.smtpIdleConnections += 1;
+  counts.smtpIdleConnectionCount += 1;
   openSocket(attack.smtpPort, (socket) => socket.resume(), openIdleSmtpConnection);
 }
 
 /** Opens a connection, and sends the same recipient again after each reply of the service. */
 function openRecipientLoop(): void {
-  counts.recipientLoops += 1;
+  counts.recipientLoopCount += 1;
   openSocket(
     attack.smtpPort,
     (socket) => {
@@ -159,7 +159,7 @@ function buildHostileReport(): string {
 }
 
 function sendReport(): void {
-  counts.reports += 1;
+  counts.reportCount += 1;
   openSocket(
     attack.smtpPort,
     (socket) => {

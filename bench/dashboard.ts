@@ -1,8 +1,8 @@
 /**
  * Measures the requests of the dashboard to a service with 1,000,000 messages on each store. The figures of a request
  * are the median and the maximum duration of several calls. A duration ends with the last byte of the response. A
- * search and an export return their first part in one call and continue in further calls. `BENCH_MESSAGES` sets another
- * number of messages; then only the embedded store is measured.
+ * search and an export return their first part in one call and continue in further calls. If `BENCH_MESSAGES` sets
+ * another number of messages, only the embedded store is measured.
  */
 import { join } from 'node:path';
 import pg from 'pg';

@@ -2,7 +2,7 @@
  * Sends provider events in the format of SparkPost with raw sockets, in a separate process. Each connection has one request in
  * progress.
  *
- *   node bench/event-load.ts '{"port":8443,"connections":4,"file":"events.jsonl","eventsPerBatch":1000,"eventsPerSecond":null}'
+ *   node bench/event-load.ts '{"port":8443,"connectionCount":4,"file":"events.jsonl","eventsPerBatch":1000,"eventsPerSecond":null}'
  *
  * Reads `file`, which has one JSON array per line. `eventsPerSecond` limits the rate. Prints a JSON line when the first batch has
  * been answered, and a JSON line at the end: statuses, seconds, and events per second.
@@ -12,7 +12,7 @@ import { connect, type Socket } from 'node:net';
 
 interface EventLoad {
   readonly port: number;
-  readonly connections: number;
+  readonly connectionCount: number;
   /** The path of the file with the batches. */
   readonly file: string;
   readonly eventsPerBatch: number;
@@ -72,7 +72,7 @@ function sendBatch(socket: Socket, batch: Buffer): Promise<void> {
   });
 }
 
-const sockets = await Promise.all(Array.from({ length: load.connections }, openConnection));
+const sockets = await Promise.all(Array.from({ length: load.connectionCount }, openConnection));
 const startedAt = performance.now();
 const intervalMs = load.eventsPerSecond === null ? 0 : (load.eventsPerBatch * 1_000) / load.eventsPerSecond;
 

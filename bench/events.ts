@@ -24,7 +24,7 @@ export interface EventLoadResult {
   readonly perSecond: number;
 }
 
-/** The events that are being sent. */
+/** A stream of events that the generator sends. */
 export interface EventStream {
   /** False when all events have been sent. */
   readonly isRunning: () => boolean;
@@ -52,16 +52,16 @@ export async function startEventBench(messageCount: number): Promise<EventBench>
   };
   const firstService = await startPostrider(settings, folder);
   await firstService.stop();
-  const seededMessages = seedDelivered(join(folder, 'data/postrider.db'), messageCount);
+  const seededMessages = seedDeliveredMessages(join(folder, 'data/postrider.db'), messageCount);
   const service = { ...(await startPostrider(settings, folder)), key: firstService.key };
-  let firstUnused = 0;
+  let nextMessageIndex = 0;
   return {
     service,
     async start(count, eventsPerSecond) {
-      const file = join(folder, `events-${firstUnused}.jsonl`);
-      writeFileSync(file, formatBatches(seededMessages.slice(firstUnused, firstUnused + count)));
-      firstUnused += count;
-      const load = { port, connections: CONNECTION_COUNT, file, eventsPerBatch: EVENTS_PER_BATCH, eventsPerSecond };
+      const file = join(folder, `events-${nextMessageIndex}.jsonl`);
+      writeFileSync(file, formatBatches(seededMessages.slice(nextMessageIndex, nextMessageIndex + count)));
+      nextMessageIndex += count;
+      const load = { port, connectionCount: CONNECTION_COUNT, file, eventsPerBatch: EVENTS_PER_BATCH, eventsPerSecond };
       const generator = startScript('event-load.ts', JSON.stringify(load));
       const lines = createInterface(generator.stdout ?? process.stdin)[Symbol.asyncIterator]();
       const readLine = async (): Promise<unknown> => {
@@ -86,7 +86,7 @@ export async function startEventBench(messageCount: number): Promise<EventBench>
 }
 
 /** Stores delivered messages of the account `default` and returns their ids and recipients. */
-function seedDelivered(path: string, count: number): readonly Pick<NewMessage, 'id' | 'to'>[] {
+function seedDeliveredMessages(path: string, count: number): readonly Pick<NewMessage, 'id' | 'to'>[] {
   const database = openDatabase(path);
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);

@@ -1,7 +1,7 @@
 /**
  * Compares the rates of accepting and delivering with and without hostile clients (bench/attack.ts). Time windows with
- * and without hostile clients alternate on one service. In each window with hostile clients (hostile window), the
- * service is also killed once and restarted. Afterwards the benchmark counts the acknowledged messages that are not
+ * hostile clients (hostile windows) and without them (calm windows) alternate on one service. In each hostile window,
+ * the service is also killed once and restarted. Afterwards the benchmark counts the acknowledged messages that are not
  * stored or not delivered.
  */
 import { readFileSync } from 'node:fs';
@@ -78,7 +78,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
 
     const measure = async (seconds: number): Promise<Window> => {
       const countBefore = await readReceivedCount();
-      const result = await runScript<{ accepted: number; p99Ms: number }>('steady.ts', {
+      const result = await runScript<{ acceptedCount: number; p99Ms: number }>('steady.ts', {
         port: publicPort,
         key,
         perSecond: run.perSecond,
@@ -86,10 +86,10 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
         messageBytes: MESSAGE_BYTES,
         idsFile,
       });
-      const delivered = (await readReceivedCount()) - countBefore;
+      const deliveredCount = (await readReceivedCount()) - countBefore;
       return {
-        acceptedPerSecond: result.accepted / seconds,
-        deliveredPerSecond: delivered / seconds,
+        acceptedPerSecond: result.acceptedCount / seconds,
+        deliveredPerSecond: deliveredCount / seconds,
         p99Ms: result.p99Ms,
       };
     };

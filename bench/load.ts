@@ -1,9 +1,9 @@
 /**
- * A load generator with raw sockets in a separate process. Both services of a ratio are measured with this generator.
+ * A load generator with raw sockets in a separate process. It measures both services that a benchmark compares.
  * Each connection has one request in progress. The generator sends a fixed number of requests. `requestsPerSecond`
  * limits the rate.
  *
- *   node bench/load.ts '{"port":8080,"key":"pr_…","connections":64,"requests":20000,"messageBytes":2048,"requestsPerSecond":null}'
+ *   node bench/load.ts '{"port":8080,"key":"pr_…","connectionCount":64,"requestCount":20000,"messageBytes":2048,"requestsPerSecond":null}'
  *
  * Prints one JSON line: statuses, time of the first connection (ms since the epoch), seconds, rate and latencies in ms.
  */
@@ -12,8 +12,8 @@ import { connect } from 'node:net';
 interface Load {
   readonly port: number;
   readonly key: string;
-  readonly connections: number;
-  readonly requests: number;
+  readonly connectionCount: number;
+  readonly requestCount: number;
   /** The size of the member `message` of each request. */
   readonly messageBytes: number;
   /** Null for no limit. */
@@ -30,7 +30,7 @@ const REQUEST_HEADER =
   'Content-Type: application/json\r\nContent-Length: ';
 const CREATED_STATUS_LINE = Buffer.from('HTTP/1.1 201 ');
 const statuses: Record<string, number> = {};
-const latencies = new Float64Array(load.requests);
+const latencies = new Float64Array(load.requestCount);
 let sentCount = 0;
 let answeredCount = 0;
 
@@ -61,7 +61,7 @@ function openConnection(): void {
   let bufferedBytes: Buffer | null = null;
   let usualLength = -1;
   const sendNext = () => {
-    if (sentCount >= load.requests) {
+    if (sentCount >= load.requestCount) {
       socket.end();
       return;
     }
@@ -83,7 +83,7 @@ function openConnection(): void {
     usualLength = bytes.length;
     statuses[status] = (statuses[status] ?? 0) + 1;
     latencies[answeredCount++] = performance.now() - requestStartedAt;
-    if (answeredCount === load.requests) printResult();
+    if (answeredCount === load.requestCount) printResult();
     else if (load.requestsPerSecond === null) sendNext();
     else idleConnections.push(sendNext);
   });
@@ -95,7 +95,7 @@ function openConnection(): void {
 
 const loadStartedAt = performance.now();
 const startedAt = performance.timeOrigin + loadStartedAt;
-for (let n = 0; n < load.connections; n += 1) openConnection();
+for (let n = 0; n < load.connectionCount; n += 1) openConnection();
 const paceTimer = load.requestsPerSecond === null ? null : setInterval(sendDueRequests, 1);
 
 /**
@@ -104,7 +104,7 @@ const paceTimer = load.requestsPerSecond === null ? null : setInterval(sendDueRe
  */
 function sendDueRequests(): void {
   const dueCount = Math.min(
-    load.requests,
+    load.requestCount,
     ((performance.now() - loadStartedAt) / 1000) * (load.requestsPerSecond ?? 0),
   );
   while (sentCount < dueCount) {

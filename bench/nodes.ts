@@ -57,12 +57,12 @@ export async function benchNodes({
 }: NodeBenchParts): Promise<void> {
   const server = await startServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } });
   try {
-    const embedded = await startPostrider({ POSTRIDER_ROLES: 'api' });
-    await load([embedded], 10_000);
+    const embeddedNode = await startPostrider({ POSTRIDER_ROLES: 'api' });
+    await load([embeddedNode], 10_000);
     for (const count of [1, 2, 3]) {
       const nodes = await startNodes(server, count, { POSTRIDER_ROLES: 'api' });
       await load(nodes, 5_000);
-      const { perSecond: embeddedRate } = await load([embedded], 20_000);
+      const { perSecond: embeddedRate } = await load([embeddedNode], 20_000);
       const { perSecond: nodesRate } = await load(nodes, 15_000);
       record(`durable accept on PostgreSQL, ${count} nodes`, nodesRate, '/s');
       record(
@@ -72,14 +72,16 @@ export async function benchNodes({
       );
       await stopNodes(nodes);
     }
-    await stopNodes([embedded]);
+    await stopNodes([embeddedNode]);
 
     await withSink(async (port, readReceivedCount) => {
       const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${port}` };
       const embeddedNode = await startPostrider(relaySettings);
-      const measureEndToEnd = async (nodes: readonly BenchService[], minMessages: number) => {
-        const messages = minMessages - (minMessages % nodes.length);
-        return messages / (await secondsUntilReceived(readReceivedCount, messages, () => load(nodes, messages)));
+      const measureEndToEnd = async (nodes: readonly BenchService[], minMessageCount: number) => {
+        const messageCount = minMessageCount - (minMessageCount % nodes.length);
+        return (
+          messageCount / (await secondsUntilReceived(readReceivedCount, messageCount, () => load(nodes, messageCount)))
+        );
       };
       await measureEndToEnd([embeddedNode], 3_000);
       for (const count of [1, 2, 3]) {
@@ -147,9 +149,9 @@ async function countCommits(server: Server): Promise<number> {
  */
 async function measureClaimRate(server: Server, queued: number): Promise<number> {
   const url = await server.createDatabase();
-  const setting = parseDatabaseUrl(url);
-  if (!setting.ok) throw new Error(setting.fault);
-  const store = await openStore(setting.value, { exclusive: true });
+  const databaseUrl = parseDatabaseUrl(url);
+  if (!databaseUrl.ok) throw new Error(databaseUrl.fault);
+  const store = await openStore(databaseUrl.value, { exclusive: true });
   const database = new URL(url).pathname.slice(1);
   const idExpression = `lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 1000000 + n), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0')`;
   await server.run(

@@ -33,7 +33,7 @@ postlog unix-dgram n - n - 1 postlogd
 
 export interface Postfix {
   /** Returns the number of messages per second that Postfix acknowledges to smtp-source over `sessions` connections. */
-  measureAcknowledged(messages: number, sessions: number, bytes: number): number;
+  measureAcknowledgedRate(messageCount: number, sessionCount: number, messageBytes: number): number;
   stop(): void;
 }
 
@@ -82,17 +82,17 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
   const startResult = run('start');
   if (startResult.status !== 0) throw new Error(`Postfix did not start: ${startResult.stderr}`);
   return {
-    measureAcknowledged(messages, sessions, bytes) {
+    measureAcknowledgedRate(messageCount, sessionCount, messageBytes) {
       const startedAt = performance.now();
       // The option -d sends all messages of a session over one connection.
       const args = [
         '-d',
         '-s',
-        String(sessions),
+        String(sessionCount),
         '-m',
-        String(messages),
+        String(messageCount),
         '-l',
-        String(bytes),
+        String(messageBytes),
         '-f',
         'shop@example.org',
         '-t',
@@ -101,7 +101,7 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
       ];
       const { status, stderr } = spawnSync(SMTP_SOURCE, args, { encoding: 'utf8' });
       if (status !== 0) throw new Error(`smtp-source: ${stderr}`);
-      return messages / ((performance.now() - startedAt) / 1000);
+      return messageCount / ((performance.now() - startedAt) / 1000);
     },
     stop() {
       run('stop');

@@ -100,8 +100,8 @@ async function runLoad(
     JSON.stringify({
       port,
       key,
-      connections: connectionCount,
-      requests: requestCount,
+      connectionCount,
+      requestCount,
       messageBytes: MESSAGE_BYTES,
       requestsPerSecond,
     }),
@@ -181,19 +181,19 @@ async function benchAccept(): Promise<void> {
       const postfix = startPostfix(sinkPort, POSTFIX_PORT);
       try {
         // Waits until Postfix has relayed all messages, before Postrider is measured.
-        const measureAcknowledged = async (count: number) => {
+        const measureAcknowledgedRate = async (count: number) => {
           let rate = 0;
           await measureSecondsUntilReceived(readReceivedCount, count, async () => {
             const startedAt = Date.now();
-            rate = postfix.measureAcknowledged(count, 64, MESSAGE_BYTES);
+            rate = postfix.measureAcknowledgedRate(count, 64, MESSAGE_BYTES);
             return { startedAt };
           });
           return rate;
         };
-        await measureAcknowledged(1_000);
+        await measureAcknowledgedRate(1_000);
         let rate = 0;
         const ratio = await calculateMedianRatio(3, async () => {
-          rate = await measureAcknowledged(4_000);
+          rate = await measureAcknowledgedRate(4_000);
           return (await runLoad(service.port, service.key, 256, 30_000)).perSecond / rate;
         });
         recordFigure('Postfix, acknowledged to smtp-source (last round)', rate, '/s');
@@ -220,7 +220,7 @@ async function benchRelay(): Promise<void> {
     const deliverWithPostfix = (count: number) =>
       measureSecondsUntilReceived(readReceivedCount, count, async () => {
         const startedAt = Date.now();
-        postfix.measureAcknowledged(count, 64, MESSAGE_BYTES);
+        postfix.measureAcknowledgedRate(count, 64, MESSAGE_BYTES);
         return { startedAt };
       });
     try {

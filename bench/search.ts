@@ -104,7 +104,7 @@ export async function benchSearch(record: RecordFigure): Promise<void> {
     await measureSearch('SQLite', store, now, record);
     await measureOverview('SQLite', store, now, record);
     await store.close();
-    queueAllSqlite(path);
+    queueAllMessagesInSqlite(path);
     await measureQueueFigures('SQLite', await openStore({ kind: 'sqlite', path }, { exclusive: true }), record);
   } finally {
     removeFolder(folder);
@@ -121,7 +121,7 @@ export async function benchSearch(record: RecordFigure): Promise<void> {
     const store = await openStore(setting.value, { exclusive: true });
     await measureSearch('PostgreSQL', store, now, record);
     await measureOverview('PostgreSQL', store, now, record);
-    await queueAllPostgres(client);
+    await queueAllMessagesInPostgres(client);
     await client.end();
     await measureQueueFigures('PostgreSQL', store, record);
   } finally {
@@ -220,7 +220,7 @@ async function measureQueueFigures(name: string, store: Store, record: RecordFig
   record(`${name}: queue statistics with 1,000,000 queued, median`, durations[ROUND_COUNT >> 1] ?? 0, 'ms', 'under 50');
 }
 
-function queueAllSqlite(path: string): void {
+function queueAllMessagesInSqlite(path: string): void {
   const database = openDatabase(path);
   database.exec(
     "PRAGMA synchronous = OFF; UPDATE mail_request SET state = 'queued', ended_at = NULL, due_at = accepted_at; PRAGMA wal_checkpoint(TRUNCATE)",
@@ -228,7 +228,7 @@ function queueAllSqlite(path: string): void {
   database.close();
 }
 
-async function queueAllPostgres(client: pg.Client): Promise<void> {
+async function queueAllMessagesInPostgres(client: pg.Client): Promise<void> {
   await client.query(
     `INSERT INTO queue (id, account_id, state, lane, due_at, attempts, accepted_at, bytes)
      SELECT id, account_id, 'queued', 0, accepted_at, 1, accepted_at, 100 FROM mail_request WHERE ended_at IS NOT NULL`,

@@ -1,6 +1,6 @@
 /**
- * Fills an embedded database for the benchmark with 1,000,000 stored messages: accounts with domains, stored and queued
- * messages, suppressions.
+ * Fills an embedded database for the benchmark with 1,000,000 stored messages. Writes accounts with
+ * domains, stored and queued messages, and suppressions.
  */
 import { randomUUID } from 'node:crypto';
 import type { NewMessage } from '../src/model/message.ts';

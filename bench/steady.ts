@@ -1,6 +1,7 @@
 /**
- * A client in a separate process that submits at a fixed rate for a fixed time and continues when the service restarts. A failed
- * submission is counted and not repeated. The message ids in all 201 responses are appended to a file.
+ * A client in a separate process that submits messages at a fixed rate for a fixed time and continues when the service
+ * restarts. A failed submission is counted and not repeated. The message ids in all 201 responses are appended to a
+ * file.
  *
  *   node bench/steady.ts '{"port":8080,"key":"pr_…","perSecond":2000,"seconds":20,"messageBytes":2048,"idsFile":"/tmp/ids"}'
  *
@@ -30,17 +31,17 @@ const message = 'Thank you for your order. It is on its way to you.\n'
 const headers = { Authorization: load.key, 'Content-Type': 'application/json' };
 const latencies: number[] = [];
 const ids: string[] = [];
-let [due, inProgress, failed, n] = [0, 0, 0, 0];
+let [dueCount, inProgressCount, failedCount, n] = [0, 0, 0, 0];
 
 function submitMessage(): void {
   const requestStartedAt = performance.now();
-  inProgress += 1;
+  inProgressCount += 1;
   let isFinished = false;
   const completeSubmission = (id: string | null) => {
     if (isFinished) return;
     isFinished = true;
-    inProgress -= 1;
-    if (id === null) failed += 1;
+    inProgressCount -= 1;
+    if (id === null) failedCount += 1;
     else {
       ids.push(id);
       latencies.push(performance.now() - requestStartedAt);
@@ -80,13 +81,13 @@ function submitMessage(): void {
 const loadStartedAt = performance.now();
 const timer = setInterval(() => {
   const elapsedSeconds = Math.min(load.seconds, (performance.now() - loadStartedAt) / 1000);
-  const dueCount = Math.floor(elapsedSeconds * load.perSecond);
-  for (; due < dueCount; due += 1) {
+  const targetCount = Math.floor(elapsedSeconds * load.perSecond);
+  for (; dueCount < targetCount; dueCount += 1) {
     // The load is an open loop, so a submission that cannot be sent at its due time has failed.
-    if (inProgress < MAX_IN_PROGRESS) submitMessage();
-    else failed += 1;
+    if (inProgressCount < MAX_IN_PROGRESS) submitMessage();
+    else failedCount += 1;
   }
-  if (elapsedSeconds >= load.seconds && inProgress === 0) printResult();
+  if (elapsedSeconds >= load.seconds && inProgressCount === 0) printResult();
 }, 2);
 
 function printResult(): void {
@@ -98,9 +99,9 @@ function printResult(): void {
     Number((latencies[Math.floor((latencies.length - 1) * share)] ?? 0).toFixed(2));
   console.log(
     JSON.stringify({
-      due,
-      accepted: ids.length,
-      failed,
+      dueCount,
+      acceptedCount: ids.length,
+      failedCount,
       p50Ms: findPercentile(0.5),
       p99Ms: findPercentile(0.99),
       maxMs: findPercentile(1),

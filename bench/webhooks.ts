@@ -56,7 +56,7 @@ async function benchWithReceiver(
     return service;
   };
 
-  // Measures the acceptance without webhooks. Nodes with the role `deliver` send the webhooks.
+  // Measures the accept rate without the sending of webhooks, because nodes with the role `deliver` send them.
   const apiSettings = { POSTRIDER_ROLES: 'api' };
   const acceptors = [await startService(apiSettings, false), await startService(apiSettings, true)] as const;
   const acceptMedians = await measurePairs(acceptors, 4 * MESSAGES_PER_ROUND, async (service) => {
@@ -68,15 +68,15 @@ async function benchWithReceiver(
   await withSink(async (sinkPort, readDeliveredCount) => {
     const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` };
     const services = [await startService(relaySettings, false), await startService(relaySettings, true)] as const;
-    const [, subscribed] = services;
-    let expectedWebhooks = await readReceivedCount();
+    const [, subscribedService] = services;
+    let expectedWebhookCount = await readReceivedCount();
     const deliveryMedians = await measurePairs(services, MESSAGES_PER_ROUND, async (service) => {
       const seconds = await parts.measureSecondsUntilReceived(readDeliveredCount, MESSAGES_PER_ROUND, () =>
         load(service, CONNECTION_COUNT, MESSAGES_PER_ROUND),
       );
       // The processor time of a message includes its webhooks.
-      if (service === subscribed) expectedWebhooks += MESSAGES_PER_ROUND * EVENTS_PER_MESSAGE;
-      await waitForCount(readReceivedCount, expectedWebhooks);
+      if (service === subscribedService) expectedWebhookCount += MESSAGES_PER_ROUND * EVENTS_PER_MESSAGE;
+      await waitForCount(readReceivedCount, expectedWebhookCount);
       return MESSAGES_PER_ROUND / seconds;
     });
     recordRatios(record, 'end to end', deliveryMedians);
@@ -86,24 +86,24 @@ async function benchWithReceiver(
     const rates: number[] = [];
     const cpuUs: number[] = [];
     for (let round = 0; round < ROUND_COUNT; round += 1) {
-      await runCommand(subscribed.folder, TARGET_SETTINGS, 'webhook', 'disable', 'wh_1');
+      await runCommand(subscribedService.folder, TARGET_SETTINGS, 'webhook', 'disable', 'wh_1');
       await parts.measureSecondsUntilReceived(readDeliveredCount, MESSAGES_PER_ROUND, () =>
-        load(subscribed, CONNECTION_COUNT, MESSAGES_PER_ROUND),
+        load(subscribedService, CONNECTION_COUNT, MESSAGES_PER_ROUND),
       );
       await new Promise((resolve) => setTimeout(resolve, 3_000));
       const count = MESSAGES_PER_ROUND * EVENTS_PER_MESSAGE;
-      const cpuBeforeMs = subscribed.readCpuMs();
+      const cpuBeforeMs = subscribedService.readCpuMs();
       const seconds = await parts.measureSecondsUntilReceived(readReceivedCount, count, async () => {
         const startedAt = performance.timeOrigin + performance.now();
-        await runCommand(subscribed.folder, TARGET_SETTINGS, 'webhook', 'enable', 'wh_1');
+        await runCommand(subscribedService.folder, TARGET_SETTINGS, 'webhook', 'enable', 'wh_1');
         return { startedAt };
       });
       rates.push(count / seconds);
-      cpuUs.push(((subscribed.readCpuMs() - cpuBeforeMs) * 1_000) / count);
+      cpuUs.push(((subscribedService.readCpuMs() - cpuBeforeMs) * 1_000) / count);
     }
     record('webhooks sent to one endpoint', calculateMedian(rates), '/s');
     record('processor time of one webhook, including fan-out and recording', calculateMedian(cpuUs), 'µs');
-    await stopAndRemove(subscribed);
+    await stopAndRemove(subscribedService);
   });
 }
 
@@ -135,18 +135,18 @@ async function measurePairs(
 function recordRatios(
   record: WebhookBenchParts['record'],
   measure: string,
-  [withoutEndpoint, subscribed]: readonly [Medians, Medians],
+  [withoutEndpoint, withEndpoint]: readonly [Medians, Medians],
 ): void {
   record(`${measure} without an endpoint`, withoutEndpoint.perSecond, '/s');
-  record(`${measure} with a subscription to all events`, subscribed.perSecond, '/s');
+  record(`${measure} with a subscription to all events`, withEndpoint.perSecond, '/s');
   record(
     `${measure} with a subscription to all events, relative to no endpoint`,
-    subscribed.perSecond / withoutEndpoint.perSecond,
+    withEndpoint.perSecond / withoutEndpoint.perSecond,
     'ratio',
     '0.9',
   );
   record(`processor time of one message, ${measure}, without an endpoint`, withoutEndpoint.cpuUs, 'µs');
-  record(`processor time of one message, ${measure}, with a subscription to all events`, subscribed.cpuUs, 'µs');
+  record(`processor time of one message, ${measure}, with a subscription to all events`, withEndpoint.cpuUs, 'µs');
 }
 
 async function waitForCount(readReceivedCount: ReadReceivedCount, count: number): Promise<void> {

@@ -4,7 +4,7 @@ import { defineConfig, type Plugin } from 'vite';
 
 export default defineConfig({
   root: import.meta.dirname,
-  plugins: [react(), plainNumbers()],
+  plugins: [react(), removeBrowserLanguage()],
   build: {
     outDir: 'dist',
     emptyOutDir: true,
@@ -26,14 +26,14 @@ export default defineConfig({
  * with LANG=C. Pages with a chart would then not be shown. The dashboard is in English, so it does not need the
  * language of the browser.
  */
-function plainNumbers(): Plugin {
+function removeBrowserLanguage(): Plugin {
   const originalCode = 'new Intl.NumberFormat(domEnv ? nav.language : ';
   return {
-    name: 'plain-numbers',
+    name: 'remove-browser-language',
     transform(code, id) {
       if (!id.endsWith('uPlot.esm.js')) return null;
       if (!code.includes(originalCode))
-        throw new Error('uPlot no longer reads the language of the browser: remove plainNumbers');
+        throw new Error('uPlot no longer reads the language of the browser: delete removeBrowserLanguage');
       return { code: code.replace(originalCode, 'new Intl.NumberFormat('), map: null };
     },
   };

@@ -104,7 +104,7 @@ async function createDemo(
     POSTRIDER_LOG: 'error',
     ...(now === null ? {} : { POSTRIDER_SECRET: random.generateBytes(32).toString('hex') }),
   };
-  const { settings, described } = readSettings(environment, null);
+  const { settings, describedSettings } = readSettings(environment, null);
   const clock: MonotonicClock = now === null ? systemClock : { ...systemClock, now: () => now };
   const startedAt = clock.now();
   const recipients = new Recipients(random);
@@ -128,7 +128,7 @@ async function createDemo(
     drainMs: DRAIN_MS,
     operatorApi: {
       version: readVersion(),
-      describeSettings: () => described,
+      describeSettings: () => describedSettings,
     },
   });
   disposers.push(() => service.stop());

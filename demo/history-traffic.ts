@@ -32,8 +32,8 @@ export class HistoryTraffic {
     for (const sums of this.#sumsAt(at)) sums[name] += 1;
   }
 
-  /** Counts the end of a message. `tookMs` is the time from acceptance to delivery. */
-  countEnd(
+  /** Counts a message that reaches a terminal state. `tookMs` is the time from acceptance to delivery. */
+  countTerminalState(
     state: Extract<State, 'delivered' | 'bounced' | 'suppressed' | 'expired'>,
     at: number,
     tookMs?: number,
@@ -49,7 +49,7 @@ export class HistoryTraffic {
    * Counts a delivery that the provider confirmed. `bucket` is the histogram bucket for the time from acceptance to the
    * event.
    */
-  countConfirmed(at: number, bucket: number): void {
+  countConfirmedDelivery(at: number, bucket: number): void {
     this.count('confirmed', at);
     for (const { confirmations } of this.#sumsAt(at)) confirmations.set(bucket, (confirmations.get(bucket) ?? 0) + 1);
   }

@@ -92,7 +92,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     await settleMessages(await acceptMessages(batch), until);
     for (let round = 0; round < MAX_CLAIMS_PER_SLICE && (await attemptDueMessages(until)); round += 1);
     for (const _ of await store.expire(until - policy.maxAgeMs, until, 500, NODE_NAME))
-      traffic.countEnd('expired', until);
+      traffic.countTerminalState('expired', until);
     await recordReports(until);
     await store.writeTraffic(NODE_NAME, traffic.collectChangedRows());
     await store.writeDeliverability(NODE_NAME, deliverability.collectChangedRows());
@@ -139,7 +139,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
         });
       }
       if (result?.kind === 'accepted' && result.state === 'suppressed')
-        traffic.countEnd('suppressed', message.acceptedAt);
+        traffic.countTerminalState('suppressed', message.acceptedAt);
       if (result?.kind !== 'accepted' || result.state !== 'sending' || message.lease === null) return [];
       return [{ ...message, attempts: 1, lease: message.lease }];
     });
@@ -152,7 +152,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
       { owner: NODE_NAME, until: until + LEASE_MS },
       until,
     );
-    for (const _ of suppressed) traffic.countEnd('suppressed', until);
+    for (const _ of suppressed) traffic.countTerminalState('suppressed', until);
     await settleMessages(dueMessages, until);
     return dueMessages.length > 0;
   }
@@ -166,7 +166,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     // An operator may have changed the due time to an earlier time.
     const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.pickInteger(2, 40));
     if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
-      traffic.countEnd('expired', startedAt);
+      traffic.countTerminalState('expired', startedAt);
       return {
         id,
         owner: NODE_NAME,
@@ -206,8 +206,8 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     parts.onAttempt(message, attempt);
     if (raisesAlarm(attempt.outcome)) traffic.count('alarmed', event.at);
     if (to === 'queued') traffic.count('deferred', event.at);
-    else if (to === 'delivered') traffic.countEnd(to, event.at, event.at - message.acceptedAt);
-    else if (to === 'bounced' || to === 'expired') traffic.countEnd(to, event.at);
+    else if (to === 'delivered') traffic.countTerminalState(to, event.at, event.at - message.acceptedAt);
+    else if (to === 'bounced' || to === 'expired') traffic.countTerminalState(to, event.at);
     if (to === 'bounced' && event.failure !== null) traffic.countBounce(event.failure, event.at);
     deliverability.count(message, event.at, (counts) => {
       if (to === 'queued') counts.deferred += 1;
@@ -224,7 +224,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   function countConfirmation({ message, at }: DueReport): void {
     const bucket = getLatencyBucket(at - message.acceptedAt);
-    traffic.countConfirmed(at, bucket);
+    traffic.countConfirmedDelivery(at, bucket);
     deliverability.count(message, at, (counts) => {
       counts.confirmed += 1;
       counts.confirmations.set(bucket, (counts.confirmations.get(bucket) ?? 0) + 1);

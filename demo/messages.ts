@@ -59,12 +59,12 @@ export function composeMessage(kind: MessageKind, to: Recipient, random: Random)
     case 'sold':
       return {
         subject: `Sold: ${pickItem(random).name}`,
-        message: `Hello ${to.name},\n\nyour offer has found a buyer. Please send it within two working days and enter the parcel's number:\n\nhttps://market.example/sales/${number}\n\nThe money is paid out once it has arrived.\n`,
+        message: `Hello ${to.name},\n\nyour item has been sold. Please send it within two working days and enter the number of the parcel:\n\nhttps://market.example/sales/${number}\n\nYou receive the money after the parcel has arrived.\n`,
       };
     case 'relaunch':
       return {
         subject: 'Your account moves to the new marketplace',
-        message: `Hello ${to.name},\n\nwe have taken over the accounts of the old flea market. Please confirm that you want to keep yours:\n\nhttps://market.example/keep/${number}\n\nWithout your answer it is removed in 30 days.\n`,
+        message: `Hello ${to.name},\n\nwe have taken over the accounts of the old flea market. Please confirm that you want to keep your account:\n\nhttps://market.example/keep/${number}\n\nWithout your confirmation the account is removed in 30 days.\n`,
       };
   }
 }

@@ -22,7 +22,7 @@ export interface OperatorAction {
   /** Milliseconds since the epoch. */
   readonly at: number;
   readonly actor: string;
-  /** Performs the action. `store` writes audit log entries of the actor. */
+  /** Performs the action. `store` writes audit log entries with the actor. */
   readonly run: (store: Store, at: number) => Promise<unknown>;
 }
 

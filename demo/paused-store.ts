@@ -6,7 +6,7 @@ import type { Store } from '../src/store/contract.ts';
 
 export interface PausedStore {
   readonly store: Store;
-  /** Ends the pause. Queries then return all messages. */
+  /** Ends the pause. After this call the queries return all messages. */
   resume(): void;
 }
 

@@ -20,7 +20,7 @@ export interface PlannedMessage extends MessageText {
 export const HISTORY_DAYS = 30;
 /** The fraction of the messages that are accepted on the last day. */
 const LAST_DAY_SHARE = 0.24;
-/** The fraction of the messages that are accepted on the day before. */
+/** The fraction of the messages that are accepted on the day before the last day. */
 const PREVIOUS_DAY_SHARE = 0.22;
 /** The fraction of the messages of the last day that belongs to the current traffic peak. */
 const PEAK_SHARE = 0.08;

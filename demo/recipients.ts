@@ -52,7 +52,7 @@ const LANGUAGE_WEIGHTS = { en: 74, de: 12, fr: 7, ja: 1, he: 3, ar: 3 } as const
 export class Recipients {
   readonly #random: Random;
   readonly #recipients = new Map<string, Recipient>();
-  readonly #reusable: Recipient[] = [];
+  readonly #reusableRecipients: Recipient[] = [];
   /**
    * The number of recipients with the same name and mail server. The number becomes part of an address, so that
    * addresses are unique.
@@ -64,16 +64,16 @@ export class Recipients {
   }
 
   /**
-   * Returns a recipient with this behavior. Without a domain, the domain is random, and for the behavior `accepting` the
-   * function often returns an existing recipient.
+   * Returns a recipient with this behavior. If no domain is given, the function chooses a random domain, or, for the
+   * behavior `accepting`, often returns an existing recipient.
    */
   pick(behavior: Behavior, domain?: string): Recipient {
     if (domain !== undefined) return this.#create(behavior, domain);
-    const reusableCount = this.#reusable.length;
+    const reusableCount = this.#reusableRecipients.length;
     if (behavior === 'accepting' && reusableCount > 40 && this.#random.next() < 0.5)
-      return this.#random.pick(this.#reusable);
+      return this.#random.pick(this.#reusableRecipients);
     const recipient = this.#create(behavior, this.#random.pick(RECIPIENT_DOMAINS));
-    if (behavior === 'accepting') this.#reusable.push(recipient);
+    if (behavior === 'accepting') this.#reusableRecipients.push(recipient);
     return recipient;
   }
 

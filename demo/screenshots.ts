@@ -33,9 +33,9 @@ interface Screenshot {
   /** A text that the frame in the page must show. */
   readonly frameText?: string;
   /** The text of an element that is clicked before the screenshot, such as the title of a collapsed section. */
-  readonly clickText?: string | RegExp;
+  readonly clickedText?: string | RegExp;
   /** The accessible name of a chart over which the pointer rests. */
-  readonly hoverChart?: RegExp;
+  readonly hoveredChart?: RegExp;
   /** The height in px; by default the height of `DESKTOP`. */
   readonly height?: number;
   readonly isDark?: boolean;
@@ -53,11 +53,11 @@ interface MessageDetails {
 }
 
 const SCREENSHOTS: readonly Screenshot[] = [
-  { name: 'overview', path: '/', text: 'marketplace', hoverChart: /^Outcomes: /, height: 1_240 },
+  { name: 'overview', path: '/', text: 'marketplace', hoveredChart: /^Outcomes: /, height: 1_240 },
   { name: 'overview-dark', path: '/', text: 'marketplace', isDark: true, height: 1_240 },
   { name: 'overview-phone', path: '/', text: 'marketplace', isPhone: true },
   { name: 'messages', path: '/messages?state=bounced', text: 'bounced' },
-  { name: 'message', path: findGreylistedMessage, text: 'Greylisted', clickText: /^SMTP transcript/, height: 1_150 },
+  { name: 'message', path: findGreylistedMessage, text: 'Greylisted', clickedText: /^SMTP transcript/, height: 1_150 },
   { name: 'message-dark', path: findGreylistedMessage, text: 'Greylisted', isDark: true },
   { name: 'message-phone', path: findGreylistedMessage, text: 'Greylisted', isPhone: true },
   { name: 'deliverability', path: '/deliverability', text: 'Microsoft', height: 1_100 },
@@ -102,7 +102,17 @@ async function takeScreenshot(
   screenshot: Screenshot,
   baseUrl: string,
 ): Promise<void> {
-  const { name, path, text, frameText, clickText, hoverChart, height = DESKTOP.height, isDark, isPhone } = screenshot;
+  const {
+    name,
+    path,
+    text,
+    frameText,
+    clickedText,
+    hoveredChart,
+    height = DESKTOP.height,
+    isDark,
+    isPhone,
+  } = screenshot;
   const context = await browser.newContext({
     baseURL: baseUrl,
     viewport: isPhone === true ? PHONE : { ...DESKTOP, height },
@@ -128,8 +138,8 @@ async function takeScreenshot(
     await page.goto(typeof path === 'string' ? path : await path(getJson));
     await waitForText(page, name, text);
     if (frameText !== undefined) await page.frameLocator('iframe').getByText(frameText).waitFor();
-    if (clickText !== undefined) await page.getByText(clickText).first().click();
-    if (hoverChart !== undefined) await restPointer(page, hoverChart);
+    if (clickedText !== undefined) await page.getByText(clickedText).first().click();
+    if (hoveredChart !== undefined) await movePointerOverChart(page, hoveredChart);
     const png = await page.screenshot({ animations: 'disabled', caret: 'hide' });
     writeFileSync(join(SCREENSHOTS_FOLDER, getFileName(name)), await convertToWebp(context, png));
   } finally {
@@ -137,11 +147,12 @@ async function takeScreenshot(
   }
 }
 
-/** Rests the pointer over the chart, so that its tooltip is shown. */
-async function restPointer(page: Page, chartName: RegExp): Promise<void> {
+/** Moves the pointer over the chart, so that its tooltip is shown. */
+async function movePointerOverChart(page: Page, chartName: RegExp): Promise<void> {
   const chart = page.getByRole('img', { name: chartName });
   const bounds = await chart.boundingBox();
-  if (bounds === null) throw new Error(`the page has no chart with the name ${String(chartName)}; correct hoverChart`);
+  if (bounds === null)
+    throw new Error(`the page has no chart with the name ${String(chartName)}; correct hoveredChart`);
   await page.mouse.move(bounds.x + bounds.width * HOVER_SHARE, bounds.y + bounds.height / 2);
   await page.locator('.chart-tip').waitFor();
 }

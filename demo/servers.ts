@@ -163,13 +163,13 @@ function simulateSession(
     exchangeEhlo([...ehloLines, 'SMTPUTF8']);
   }
   return createResult(
-    simulateTransaction(attempt, server, failure, { transcript, respond: addReply, fillTemplate, classifyReply }),
+    simulateTransaction(attempt, server, failure, { transcript, addReply, fillTemplate, classifyReply }),
   );
 }
 
 interface SessionParts {
   readonly transcript: Transcript;
-  readonly respond: (...lines: readonly string[]) => void;
+  readonly addReply: (...lines: readonly string[]) => void;
   readonly fillTemplate: (text: string) => string;
   readonly classifyReply: (stage: Reply['stage'], lines: readonly string[]) => Outcome;
 }
@@ -184,7 +184,7 @@ function simulateTransaction(
   failure: AttemptFailure | null,
   session: SessionParts,
 ): Outcome {
-  const { transcript, respond, fillTemplate, classifyReply } = session;
+  const { transcript, addReply, fillTemplate, classifyReply } = session;
   const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
   const replies = ['250 2.1.0 Ok', '250 2.1.5 Ok', '354 End data with <CR><LF>.<CR><LF>'];
   const refusedAt = failure?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(failure.stage) : -1;
@@ -192,12 +192,12 @@ function simulateTransaction(
   for (const [at, command] of commands.entries()) {
     if (!server.hasPipelining) transcript.addClientLine(command);
     if (failure?.kind === 'reply' && at === refusedAt) {
-      respond(...failure.lines);
+      addReply(...failure.lines);
       // The server also refuses the remaining commands of the group.
-      if (server.hasPipelining) respond(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
+      if (server.hasPipelining) addReply(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
       return classifyReply(failure.stage, failure.lines);
     }
-    respond(replies[at] ?? '');
+    addReply(replies[at] ?? '');
   }
   transcript.addClientLine(`(${attempt.sizeBytes} octets)`);
   // The outcome is unknown if the connection is lost after the message.
@@ -208,7 +208,7 @@ function simulateTransaction(
     };
   }
   const lines = failure?.kind === 'reply' ? failure.lines : [server.acceptReply];
-  respond(...lines);
+  addReply(...lines);
   return classifyReply('content', lines);
 }
 

@@ -24,7 +24,7 @@ export function pickItem(random: Random): Item {
 
 interface LocalizedTexts {
   readonly direction: 'ltr' | 'rtl';
-  readonly hello: string;
+  readonly greeting: string;
   readonly order: string;
   readonly orderText: string;
   readonly total: string;
@@ -36,7 +36,7 @@ interface LocalizedTexts {
 const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
   en: {
     direction: 'ltr',
-    hello: 'Hello',
+    greeting: 'Hello',
     order: 'Your order',
     orderText: 'Thank you. We have received your order and will write to you when it is shipped.',
     total: 'Total',
@@ -46,7 +46,7 @@ const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
   },
   de: {
     direction: 'ltr',
-    hello: 'Guten Tag',
+    greeting: 'Guten Tag',
     order: 'Ihre Bestellung',
     orderText: 'Vielen Dank für Ihre Bestellung. Wir melden uns, sobald sie unterwegs ist.',
     total: 'Summe',
@@ -56,7 +56,7 @@ const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
   },
   fr: {
     direction: 'ltr',
-    hello: 'Bonjour',
+    greeting: 'Bonjour',
     order: 'Votre commande n°',
     orderText: 'Merci ! Nous avons bien reçu votre commande et vous écrirons à son départ.',
     total: 'Total',
@@ -66,7 +66,7 @@ const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
   },
   ja: {
     direction: 'ltr',
-    hello: 'こんにちは、',
+    greeting: 'こんにちは、',
     order: 'ご注文の確認',
     orderText: 'ご注文ありがとうございます。発送いたしましたら、改めてお知らせいたします。',
     total: '合計',
@@ -76,7 +76,7 @@ const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
   },
   he: {
     direction: 'rtl',
-    hello: 'שלום',
+    greeting: 'שלום',
     order: 'אישור הזמנה',
     orderText: 'תודה רבה! ההזמנה התקבלה ונעדכן אותך ברגע שהיא תצא לדרך.',
     total: 'סך הכול',
@@ -86,7 +86,7 @@ const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
   },
   ar: {
     direction: 'rtl',
-    hello: 'مرحبًا',
+    greeting: 'مرحبًا',
     order: 'تأكيد الطلب',
     orderText: 'شكرًا لك! لقد استلمنا طلبك وسنخبرك عند شحنه.',
     total: 'المجموع',
@@ -97,11 +97,11 @@ const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
 };
 
 export function composeOrder(to: Recipient, number: number, items: readonly Item[]): MessageText {
-  const { hello, order: title, orderText } = LOCALIZED_TEXTS[to.language];
+  const { greeting, order: title, orderText } = LOCALIZED_TEXTS[to.language];
   return {
     subject: `${title} ${number}`,
     message: renderPage(to.language, `${title} ${number}`, [
-      renderParagraph(`${hello} ${to.name},`),
+      renderParagraph(`${greeting} ${to.name},`),
       renderParagraph(orderText),
       renderBill(items, LOCALIZED_TEXTS[to.language].total),
       renderButton('See your order', `https://lumen-shop.example/orders/${number}`),
@@ -143,11 +143,11 @@ export function composeReceipt(to: Recipient, number: number, cents: number): Me
 }
 
 export function composePasswordReset(to: Recipient, word: string): MessageText {
-  const { hello, reset: title, resetText, resetButton } = LOCALIZED_TEXTS[to.language];
+  const { greeting, reset: title, resetText, resetButton } = LOCALIZED_TEXTS[to.language];
   return {
     subject: title,
     message: renderPage(to.language, title, [
-      renderParagraph(`${hello} ${to.name},`),
+      renderParagraph(`${greeting} ${to.name},`),
       renderParagraph(resetText),
       renderButton(resetButton, `https://id.lumen.example/reset/${word}`),
     ]),

@@ -15,8 +15,8 @@ export interface Clock {
 /** A clock that also measures durations. */
 export interface MonotonicClock extends Clock {
   /**
-   * Milliseconds since an arbitrary origin. No clock adjustment changes it. A duration is the difference of two
-   * readings.
+   * Milliseconds since an arbitrary origin. Adjustments of the system clock have no effect. A duration is the difference
+   * of two readings.
    */
   monotonic(): number;
 }
@@ -47,8 +47,8 @@ export interface SynchronizedClock extends MonotonicClock {
   /**
    * Adjusts this clock to a reading of the other clock. `now` is the reading, in milliseconds since the Unix epoch. It
    * was taken between `requestedAt` and `answeredAt`, which are readings of `monotonic`. Half of the interval between
-   * them is the uncertainty of the reading. A smaller difference does not adjust this clock, so that its time does not
-   * jitter.
+   * them is the uncertainty of the reading. A difference within the uncertainty does not adjust this clock,
+   * so that its time does not jitter.
    */
   synchronize(now: number, requestedAt: number, answeredAt: number): void;
 }

@@ -1,6 +1,6 @@
 /**
- * The embeddable API of the package: starts the service inside another Node program. The command `postrider serve` does
- * the same in a separate process.
+ * The embeddable API of the package: starts the service inside a Node program. The command `postrider serve` does the
+ * same in a separate process.
  *
  * Guarantees: nothing is read from the environment or from `.env`, no signal handler is installed, and the process is
  * never ended. Log lines are written to standard output; `POSTRIDER_LOG: 'silent'` disables them.
@@ -23,8 +23,8 @@ export interface RunningService {
   /** URL of the operator listener; null without the role `operator`. */
   readonly operatorUrl: string | null;
   /**
-   * One-time sign-in link of the dashboard. Null if `POSTRIDER_OPERATOR_PASSWORD` is set, or if the node does not have the
-   * role `operator`.
+   * One-time sign-in link of the dashboard. Null if `POSTRIDER_OPERATOR_PASSWORD` is set, or if the node does not have
+   * the role `operator`.
    */
   readonly signInUrl: string | null;
   /**
@@ -48,8 +48,8 @@ export interface RunningService {
  * problem and the remedy. After a rejection, no component of the service runs.
  */
 export async function startService(settings: SettingValues = {}): Promise<RunningService> {
-  const { settings: loaded, described } = readSettings(settings, null);
-  const operatorApi = { version: readVersion(), describeSettings: () => described };
+  const { settings: loaded, describedSettings } = readSettings(settings, null);
+  const operatorApi = { version: readVersion(), describeSettings: () => describedSettings };
   const service = await startParts(loaded, { operatorApi });
   const { publicUrl, operatorUrl, signInUrl, firstKey, failed, stop } = service;
   return { publicUrl, operatorUrl, signInUrl, firstKey, failed, stop };

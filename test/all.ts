@@ -115,8 +115,8 @@ function listMissingResults(report: VitestReport, filters: readonly string[]): r
   }
   if (filters.length > 0) return lines;
   const reportedFiles = new Set(report.testResults.map(({ name }) => relative(ROOT, name)));
-  const expected = listFiles('test', '.test.ts').filter((file) => isLong || !file.startsWith('test/long/'));
-  const filesWithoutResult = expected.filter((file) => !reportedFiles.has(file));
+  const expectedFiles = listFiles('test', '.test.ts').filter((file) => isLong || !file.startsWith('test/long/'));
+  const filesWithoutResult = expectedFiles.filter((file) => !reportedFiles.has(file));
   return [...lines, ...filesWithoutResult.map((file) => `${file}: Vitest reported no result`)];
 }
 

@@ -46,13 +46,13 @@ function SessionGate({ link, refused }: { readonly link: string | null; readonly
 }
 
 function SignedIn({ session }: { readonly session: Session }) {
-  const live = useLiveUpdates();
+  const liveConnection = useLiveUpdates();
   // Every page is rendered again when the time zone changes, because times are formatted during rendering.
   useTimeZone();
   const [location] = useLocation();
   return (
-    <LiveConnectionContext value={live}>
-      <Frame session={session} live={live}>
+    <LiveConnectionContext value={liveConnection}>
+      <Frame session={session} live={liveConnection}>
         <ErrorBoundary resetKey={location}>
           <Suspense fallback={<Spinner />}>
             <Switch>

@@ -28,7 +28,7 @@ export function classify(reply: Reply, relayRules: readonly ReplyRule[] = []): O
 }
 
 /**
- * Returns the first matching rule, or null. The rules of the relay precede all others. Rules with a permanent result apply only to
+ * Returns the first matching rule, or null. The rules of the relay precede `RULES`. Rules with a permanent result apply only to
  * permanent replies.
  */
 export function findRule(reply: Reply, relayRules: readonly ReplyRule[] = []): ReplyRule | null {
@@ -40,7 +40,7 @@ export function findRule(reply: Reply, relayRules: readonly ReplyRule[] = []): R
   return relayRules.find(matches) ?? RULES.find(matches) ?? null;
 }
 
-/** Reasons that concern the configuration or the reputation of this service. They persist until an operator corrects them. */
+/** Reasons that concern the configuration or the reputation of this service. An operator must correct the cause. */
 export const ALARMING_REASONS = ['configuration', 'reputation'] as const satisfies readonly Reason[];
 
 type AlarmOutcome = Extract<Outcome, { reason: Reason }> & { readonly reason: (typeof ALARMING_REASONS)[number] };

@@ -1,5 +1,5 @@
 /**
- * Rules for the replies of mail servers and providers, as data. The first matching rule decides. The rules are in the
+ * Rules for the replies of mail servers and providers, as data. The first matching rule is applied. The rules are in the
  * order of their subjects: the configuration of this service; recipients and domains, if the phrases also occur in
  * other replies; the reputation of this service; temporary failures; the message; the mailbox; the sender and the
  * policy of the server; protocol errors.
@@ -490,7 +490,7 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    // The code of Microsoft 365 for a domain that does not exist. Its text contains the word DNS.
+    // The code of Microsoft 365 for a domain that does not exist. The text of the reply contains the word DNS.
     name: 'recipient’s domain does not exist, according to the code of Microsoft 365',
     stages: MAILBOX_STAGES,
     codes: [550, 554],
@@ -1031,14 +1031,14 @@ export const RULES: readonly ReplyRule[] = [
     ],
   },
   {
-    name: 'policy, according to the text',
+    name: 'refused by policy, according to the text',
     stages: MESSAGE_STAGES,
     phrases: ['policy', 'administrative prohibition', 'rejected due to', 'access denied'],
     result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: ['rcpt 550 Administrative prohibition', 'rcpt 550 Rejected by local policy', 'rcpt 554 Denied by policy'],
   },
   {
-    name: 'blocked, with the invalid code 571',
+    name: 'message refused with the invalid code 571',
     codes: [571],
     result: { kind: 'permanent', reason: 'policy', suppress: false },
     samples: ['rcpt 571 Delivery not authorized, message refused', 'content 571 Message blocked'],

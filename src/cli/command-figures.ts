@@ -1,5 +1,5 @@
 /**
- * Adds the changes of a command to the figures of the overview and of the deliverability. The service counts its own
+ * Adds the changes of a command to the overview figures and the deliverability figures. The service counts its own
  * changes, but a command such as `message resend` changes the store without the service.
  */
 import { randomUUID } from 'node:crypto';
@@ -22,7 +22,7 @@ export interface CommandFiguresParts {
   readonly onError: (error: unknown) => void;
 }
 
-/** Runs `work`, and then writes the figures of the events that `work` has published, also if `work` rejects. */
+/** Runs `work`, and then writes the figures of the events that `work` has published, even if `work` rejects. */
 export async function withCommandFigures<T>(
   parts: CommandFiguresParts,
   work: (publish: Publish) => Promise<T>,
@@ -45,7 +45,7 @@ async function writeFigures(
     import('../observability/traffic.ts'),
     import('../observability/deliverability.ts'),
   ]);
-  // The name is unique, because the rows of a node replace its earlier rows.
+  // The node name is unique, because the rows of a node replace the earlier rows of the same node.
   const parts = { node: `command-${randomUUID()}`, clock, onWriteError: onError };
   const trafficCounter = traffic.startTrafficCounter({ ...parts, writeRows: store.writeTraffic });
   const providers = await readMailboxProviders(publishedEvents, store);

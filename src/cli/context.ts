@@ -74,7 +74,7 @@ export function createProcessContext(): Context {
     warn: (message) => void process.stderr.write(`postrider: warning: ${message}\n`),
     withOperationContext: (work, runsInCallerThread = true) =>
       openStoreForWork(runsInCallerThread, (store, settings) =>
-        withCommandFigures({ clock: context.clock, store, onError: warnOfFigures }, (publish) =>
+        withCommandFigures({ clock: context.clock, store, onError: warnOfMissingFigures }, (publish) =>
           work({
             actor: `cli:${getUserName()}`,
             clock: context.clock,
@@ -111,7 +111,7 @@ export function createProcessContext(): Context {
     }
   }
 
-  function warnOfFigures(error: unknown): void {
+  function warnOfMissingFigures(error: unknown): void {
     const reason = error instanceof Error ? error.message : String(error);
     context.warn(`the change is stored, but the figures of the overview do not contain it: ${reason}`);
   }

@@ -40,10 +40,10 @@ export function formatDeliverability(deliverability: Deliverability): string {
     ...formatTimes(figures.latencyMs),
     ...(withConfirmations ? formatTimes(figures.confirmationMs) : []),
   ];
-  const hasOther = other.accepted + other.ended + other.previous.accepted > 0;
+  const hasOtherRows = other.accepted + other.ended + other.previous.accepted > 0;
   const table = formatTable(headings, [
     ...rows.map((row) => [row.name, ...toCells(row)]),
-    ...(hasOther ? [['all others', ...toCells(other)]] : []),
+    ...(hasOtherRows ? [['all others', ...toCells(other)]] : []),
     [{ text: `total ${range}`, style: 'heading' as const }, ...toCells(total)],
   ]);
   const changeLines = changes.map(

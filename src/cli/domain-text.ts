@@ -49,7 +49,7 @@ export function formatRecords(
   ].join('');
 }
 
-/** Returns the text after a change of a domain. It contains one line for each changed member. */
+/** Returns the text that a command prints after it changed a domain: one line for each changed member. */
 export function formatChangedDomain(
   details: DomainDetails,
   { subdomains, returnPath }: Readonly<Record<string, unknown>>,
@@ -66,11 +66,11 @@ export function formatChangedDomain(
 function formatChangedReturnPath({ domain, returnPath, records }: DomainDetails): string {
   if (returnPath === null)
     return `${domain} has no return path of its own; keep the MX record of an earlier return path for 45 days, because late bounces arrive there\n`;
-  const ownRecords = records.filter(({ name }) => name === returnPath.name);
-  if (ownRecords.length === 0) return `the return path of ${domain} is ${returnPath.name}\n`;
+  const returnPathRecords = records.filter(({ name }) => name === returnPath.name);
+  if (returnPathRecords.length === 0) return `the return path of ${domain} is ${returnPath.name}\n`;
   return [
     `the return path of ${domain} is ${returnPath.name}; ${returnPath.detail}\n\nRecords to publish:\n\n`,
-    formatZone(ownRecords),
+    formatZone(returnPathRecords),
     `\nAfter publishing them, run \`${formatCommandLine(['domain', 'verify', domain])}\`\n`,
   ].join('');
 }
@@ -182,19 +182,19 @@ function formatKeyCounts({ keys }: DomainDetails): string {
   return counts.map(([count, state]) => `${count} ${state}`).join(', ');
 }
 
-/** Returns the text after a rotation was cancelled. */
+/** Returns the text that a command prints after it cancelled a rotation. */
 export function formatCancelledRotation({ domain, removedRecords }: RotatedDomain): string {
   return `removed the staged keys of ${domain}; the active keys stay in use\n\nYou can remove these records from DNS:\n${indentLines(removedRecords)}`;
 }
 
-/** Returns the text after a domain was removed. */
+/** Returns the text that a command prints after it removed a domain. */
 export function formatRemovedDomain({
   domain,
   removedRecords,
   keepRecordsUntil,
   remainingIdentity,
 }: RemovedDomain): string {
-  const earliestRemoval =
+  const removalTimeText =
     keepRecordsUntil === null
       ? 'after 3 days, when no message signed with them is in transit'
       : `after ${formatTime(Date.parse(keepRecordsUntil))}`;
@@ -202,7 +202,7 @@ export function formatRemovedDomain({
     remainingIdentity === null
       ? ''
       : `\nAmazon SES still has the identity ${remainingIdentity}; delete the identity at Amazon SES if no other program uses it.\n`;
-  return `removed ${domain}; messages from this domain are now refused\n\nYou can remove these records from DNS ${earliestRemoval}:\n${indentLines(removedRecords)}${remainingIdentityText}`;
+  return `removed ${domain}; messages from this domain are now refused\n\nYou can remove these records from DNS ${removalTimeText}:\n${indentLines(removedRecords)}${remainingIdentityText}`;
 }
 
 function indentLines(names: readonly string[]): string {

@@ -83,22 +83,22 @@ function addChangeCommand(group: Command, context: Context): void {
           );
         return;
       }
-      const total = { done: 0, refused: 0, reasons: new Set<string>() };
+      const totals = { done: 0, refused: 0, reasons: new Set<string>() };
       for (let cursor: string | undefined; ; ) {
         const rawInput = { action, ...filter, ...(cursor === undefined ? {} : { cursor }) };
         const batch = unwrapResult(context, await perform(changeMessages, rawInput, operationContext), getName);
-        total.done += batch.done;
-        total.refused += batch.refused;
-        for (const reason of batch.reasons) total.reasons.add(reason);
+        totals.done += batch.done;
+        totals.refused += batch.refused;
+        for (const reason of batch.reasons) totals.reasons.add(reason);
         if (batch.next === null) break;
         cursor = batch.next;
       }
-      const reasons = [...total.reasons];
-      if (json === true) context.writeJson({ done: total.done, refused: total.refused, reasons });
+      const reasons = [...totals.reasons];
+      if (json === true) context.writeJson({ done: totals.done, refused: totals.refused, reasons });
       else {
         const refusedText =
-          total.refused === 0 ? '' : `, ${formatCount(total.refused)} refused (${reasons.join(', ')})`;
-        context.writeText(`${action}: ${formatCount(total.done)} done${refusedText}\n`);
+          totals.refused === 0 ? '' : `, ${formatCount(totals.refused)} refused (${reasons.join(', ')})`;
+        context.writeText(`${action}: ${formatCount(totals.done)} done${refusedText}\n`);
       }
     }),
   );

@@ -65,7 +65,7 @@ function runOnTermination(cleanUp: () => void): () => void {
   const handleSignal = (signal: NodeJS.Signals): void => {
     cleanUp();
     removeHandlers();
-    // If the signal has other handlers, they decide whether the process ends.
+    // If the signal has other handlers, they determine whether the process ends.
     if (process.listenerCount(signal) === 0) process.kill(process.pid, signal);
   };
   const removeHandlers = (): void => {

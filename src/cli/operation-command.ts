@@ -25,7 +25,7 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   /** Returns the result as text that ends with a line feed. */
   formatResult(result: Static<R>, input: Readonly<Record<string, unknown>>, now: number): string;
   /**
-   * Returns the value that `--json` prints. If absent, `--json` prints the result. `flags` contains the values of all
+   * Returns the value that `--json` prints. By default, `--json` prints the result. `flags` contains the values of all
    * flags.
    */
   readonly toJsonValue?: (result: Static<R>, flags: Readonly<Record<string, unknown>>) => unknown;

@@ -52,8 +52,11 @@ const DESCRIPTIONS: Readonly<Record<string, string>> = {
 };
 
 async function showOverviewFigures(context: Context, flags: Flags, json: boolean): Promise<void> {
-  const flagForBy = Object.keys(flags).find((name) => !Object.hasOwn(getInputMembers(showOverview.input), name));
-  if (flagForBy !== undefined) throw new CommandFailure(`--${toKebabCase(flagForBy)} is allowed only with --by`, 2);
+  const deliverabilityFlag = Object.keys(flags).find(
+    (name) => !Object.hasOwn(getInputMembers(showOverview.input), name),
+  );
+  if (deliverabilityFlag !== undefined)
+    throw new CommandFailure(`--${toKebabCase(deliverabilityFlag)} is allowed only with --by`, 2);
   const result = await context.withOperationContext((operationContext) =>
     perform(showOverview, flags, operationContext),
   );

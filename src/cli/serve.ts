@@ -53,7 +53,7 @@ export function addServeCommand(program: Command, context: Context): void {
     .option('--no-key', 'create no API key on an empty store, so that no key is written to a log')
     .option('--json', 'print the addresses of the service as one line of JSON');
   serve.action(async (flags: { json?: boolean; key: boolean }) => {
-    const { settings, described } = readServiceSettings(context);
+    const { settings, describedSettings } = readServiceSettings(context);
     const { startService } = await import('../main.ts');
     // The handlers are registered before the start, so that a signal during the start does not kill the process.
     const stopSignal = waitForStopSignal(context);
@@ -61,7 +61,7 @@ export function addServeCommand(program: Command, context: Context): void {
     const service = await startService(settings, {
       operatorApi: {
         version: readVersion(),
-        describeSettings: () => described,
+        describeSettings: () => describedSettings,
       },
       onWait: context.warn,
       createsFirstKey: flags.key,

@@ -11,7 +11,7 @@ import { maskUrl } from '../printing/escape.ts';
 import { isHost } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
 import type { PostgresSetting } from './settings.ts';
-import { createFault, createParsed, type Parsed, quote } from './units.ts';
+import { createFault, createParseResult, type ParseResult, quote } from './units.ts';
 
 const EXAMPLE = 'postgres://postrider:password@db.example.com/postrider';
 const DEFAULT_PORT = 5432;
@@ -49,10 +49,10 @@ export function isDatabaseUrl(text: string): boolean {
 }
 
 /**
- * Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. Without a user, the user is the name of the
- * operating system user, as in libpq.
+ * Parses `postgres://USER:PASSWORD@HOST:PORT,HOST:PORT/DATABASE?sslmode=…`. If the URL contains no user, the name of
+ * the operating system user is used, as in libpq.
  */
-export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
+export function parseDatabaseUrl(text: string): ParseResult<PostgresSetting> {
   const maskedUrl = quote(maskUrl(text));
   const createUrlFault = (problem: string) => createFault(`${maskedUrl} ${problem}; use the form ${EXAMPLE}`);
   const schemeEnd = text.indexOf('://');
@@ -115,7 +115,7 @@ export function parseDatabaseUrl(text: string): Parsed<PostgresSetting> {
   }
   const hosts = parseHosts(parameters.get('host') ?? authority.slice(atSignIndex + 1), parameters.get('port'));
   if (typeof hosts === 'string') return createFault(`${maskedUrl}: ${hosts}`);
-  return createParsed({
+  return createParseResult({
     kind: 'postgres',
     hosts,
     user: user === '' ? userInfo().username : user,

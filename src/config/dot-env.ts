@@ -1,7 +1,7 @@
 /**
  * Reads the `.env` file with parseEnv of node:util. parseEnv ignores malformed lines, so this module first checks each
  * line with the same grammar: `NAME=value`, `export NAME=value`, comments, and values in `"`, `'` or backticks, which
- * may span lines. An error contains the line number and never the line.
+ * may span lines. An error contains the line number and never the text of the line.
  */
 import { parseEnv } from 'node:util';
 import { SettingsError } from './settings.ts';

@@ -1,7 +1,7 @@
 /** Checks host names and IP addresses, and parses the addresses of listeners, networks and resolvers. */
 import { isIP, isIPv6 } from 'node:net';
 import type { HostPort, HttpListen } from '../model/listen-address.ts';
-import { createFault, createParsed, findDuplicate, type Parsed, parseCount, quote } from './units.ts';
+import { createFault, createParseResult, findDuplicate, type ParseResult, parseCount, quote } from './units.ts';
 
 /**
  * Returns true for a host name whose labels have letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are
@@ -24,7 +24,7 @@ export function isHost(text: string): boolean {
  * Parses `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address of the machine. With port 0 the system chooses a
  * free port.
  */
-export function parseListen(text: string): Parsed<HostPort> {
+export function parseListen(text: string): ParseResult<HostPort> {
   const colonIndex = text.lastIndexOf(':');
   const fault = createFault(`${quote(text)} is not an address such as 127.0.0.1:8080, [::1]:8080 or :8080`);
   if (colonIndex === -1) return fault;
@@ -35,13 +35,13 @@ export function parseListen(text: string): Parsed<HostPort> {
   const port = parseCount(text.slice(colonIndex + 1), 0, 65535);
   if (!port.ok) return createFault(`${quote(text)} has no port from 0 to 65535; give one, as in 127.0.0.1:8080`);
   const hostText = text.slice(0, colonIndex);
-  if (hostText === '') return createParsed({ host: '0.0.0.0', port: port.value });
+  if (hostText === '') return createParseResult({ host: '0.0.0.0', port: port.value });
   const isBracketed = hostText.startsWith('[') && hostText.endsWith(']');
   const host = isBracketed ? hostText.slice(1, -1) : hostText;
   if (isBracketed ? !isIPv6(host) : !isHost(host)) return fault;
   if (!isBracketed && isIPv6(host))
     return createFault(`${quote(text)} needs brackets around the IPv6 address; write [${host}]:${port.value}`);
-  return createParsed({ host, port: port.value });
+  return createParseResult({ host, port: port.value });
 }
 
 /**
@@ -51,7 +51,7 @@ export function parseListen(text: string): Parsed<HostPort> {
 const MAX_SOCKET_PATH_BYTES = 103;
 
 /** Parses `unix:/absolute/path`, or an address that `parseListen` accepts. */
-export function parseHttpListen(text: string): Parsed<HttpListen> {
+export function parseHttpListen(text: string): ParseResult<HttpListen> {
   if (!text.startsWith('unix:')) return parseListen(text);
   const socketPath = text.slice('unix:'.length);
   if (!socketPath.startsWith('/') || socketPath.endsWith('/') || socketPath.includes('\0'))
@@ -61,14 +61,14 @@ export function parseHttpListen(text: string): Parsed<HttpListen> {
     return createFault(
       `${quote(text)} has a path of ${lengthBytes} bytes, and the limit is ${MAX_SOCKET_PATH_BYTES} bytes; choose a shorter path such as unix:/run/postrider/api.sock`,
     );
-  return createParsed({ socketPath });
+  return createParseResult({ socketPath });
 }
 
 /** Parses a comma-separated list of IP addresses and CIDR networks (RFC 4632, RFC 4291 section 2.3). */
-export function parseNetworks(text: string): Parsed<readonly string[]> {
+export function parseNetworks(text: string): ParseResult<readonly string[]> {
   const networks = text.split(',').map((network) => network.trim());
   const invalidNetwork = networks.find((network) => !isNetwork(network));
-  if (invalidNetwork === undefined) return findDuplicate(networks) ?? createParsed(Object.freeze(networks));
+  if (invalidNetwork === undefined) return findDuplicate(networks) ?? createParseResult(Object.freeze(networks));
   return createFault(
     `${quote(invalidNetwork)} is not an IP address or a network such as 192.0.2.7, 10.0.0.0/8 or 2001:db8::/32; give one or more, separated by commas`,
   );
@@ -86,7 +86,7 @@ function isNetwork(text: string): boolean {
  * Parses `host:port` of a DNS server. The host is an IP address or `localhost`, because looking up any other name would
  * require a DNS server.
  */
-export function parseResolver(text: string): Parsed<HostPort> {
+export function parseResolver(text: string): ParseResult<HostPort> {
   const parsed = parseListen(text);
   const isAddress = parsed.ok && (isIP(parsed.value.host) !== 0 || parsed.value.host === 'localhost');
   if (parsed.ok && isAddress && !text.startsWith(':') && parsed.value.port > 0) return parsed;

@@ -1,7 +1,7 @@
 /**
- * Reads the settings of this process from the environment and the text of `.env`. The environment takes precedence. The
- * value of a secret setting can be in a file: `NAME_FILE` is the path of the file whose content is the value of `NAME`.
- * An invalid, unknown or unsupported setting causes a SettingsError with a one-line message.
+ * Reads the settings of this process from the environment and the text of `.env`. The environment takes precedence over
+ * `.env`. The value of a secret setting can be in a file: `NAME_FILE` is the path of the file whose content is the value
+ * of `NAME`. An invalid, unknown or unsupported setting causes a SettingsError with a one-line message.
  */
 
 import { isIPv6 } from 'node:net';
@@ -69,7 +69,7 @@ const INJECTED_PORT_PATTERN = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP
 export interface LoadedSettings {
   readonly settings: Settings;
   /** The settings as text, in the order of the table and with secrets masked. */
-  readonly described: readonly DescribedSetting[];
+  readonly describedSettings: readonly DescribedSetting[];
 }
 
 /**
@@ -132,7 +132,7 @@ export function readSettings(
   checkListeners(settings);
   checkFeedback(settings);
   checkNotify(settings);
-  return { settings: freezeSettings(settings), described: describeInputs(inputs) };
+  return { settings: freezeSettings(settings), describedSettings: describeInputs(inputs) };
 }
 
 /** Returns the settings of `readSettings`. @throws SettingsError as `readSettings` does */
@@ -146,7 +146,7 @@ export function describeSettings(
   dotEnv: string | null,
   readFile?: ReadFile,
 ): readonly DescribedSetting[] {
-  return readSettings(environment, dotEnv, readFile).described;
+  return readSettings(environment, dotEnv, readFile).describedSettings;
 }
 
 function describeInputs(inputs: ReadonlyMap<string, SettingInput>): readonly DescribedSetting[] {
@@ -222,7 +222,7 @@ function collectInputs(
 const CONTROL_CHARACTER = /\p{Cc}/u;
 const CONTROL_CHARACTER_FAULT = 'contains a line break or another control character; remove it';
 
-/** Returns the content of the file that `NAME_FILE` names, without one line end at its end. */
+/** Returns the content of the file that `NAME_FILE` names, without a final line end. */
 function readSecret(name: string, path: string, readFile: ReadFile): string {
   let content: string;
   try {
@@ -240,8 +240,8 @@ function readSecret(name: string, path: string, readFile: ReadFile): string {
 }
 
 /**
- * Reads the content of a secret file, without one line end at its end. @throws SettingsError if the file cannot be read,
- * is empty or too large, or contains a control character
+ * Reads the content of a secret file, without a final line end. @throws SettingsError if the file cannot be read, is
+ * empty or too large, or contains a control character
  */
 export function readSecretFile({ name, path }: SecretFile): string {
   return readSecret(`${name}${FILE_SUFFIX}`, path, readSecretText);

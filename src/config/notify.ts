@@ -4,7 +4,7 @@ import type { NotificationTarget } from '../model/notification.ts';
 import { MASK } from '../printing/escape.ts';
 import { isSigningSecret } from '../webhooks/signature.ts';
 import { parseTargetUrl } from '../webhooks/target.ts';
-import { createFault, createParsed, type Parsed, quote } from './units.ts';
+import { createFault, createParseResult, type ParseResult, quote } from './units.ts';
 
 const MAX_TARGETS = 10;
 /** The current secret and, during a rotation, the previous one. */
@@ -12,10 +12,10 @@ const MAX_SECRETS = 2;
 const MAIL_SCHEME = 'mailto:';
 
 /**
- * Parses POSTRIDER_NOTIFY. HTTP URLs and private addresses are accepted here; `findNotifyFault` refuses them unless
+ * Parses POSTRIDER_NOTIFY. This function accepts HTTP URLs and private addresses; `findNotifyFault` refuses them unless
  * POSTRIDER_WEBHOOK_TARGETS permits them.
  */
-export function parseNotifyTargets(text: string): Parsed<readonly NotificationTarget[]> {
+export function parseNotifyTargets(text: string): ParseResult<readonly NotificationTarget[]> {
   const targets: NotificationTarget[] = [];
   for (const element of text.split(',').map((part) => part.trim())) {
     const target = parseTarget(element);
@@ -27,7 +27,7 @@ export function parseNotifyTargets(text: string): Parsed<readonly NotificationTa
   const texts = targets.map((target) => target.text);
   const duplicate = texts.find((text, index) => texts.indexOf(text) < index);
   return duplicate === undefined
-    ? createParsed(Object.freeze(targets))
+    ? createParseResult(Object.freeze(targets))
     : createFault(`${quote(maskTargets(duplicate))} is given twice; remove one`);
 }
 
@@ -49,13 +49,13 @@ function maskTarget(text: string): string {
   return `${url.protocol}//${login}${url.host}${path === '/' ? path : `/${MASK}`}`;
 }
 
-function parseTarget(text: string): Parsed<NotificationTarget> {
+function parseTarget(text: string): ParseResult<NotificationTarget> {
   if (text === '') return createFault('the list contains an empty target; remove a comma');
   if (text.toLowerCase().startsWith(MAIL_SCHEME)) {
     const address = parseMailAddress(text.slice(MAIL_SCHEME.length));
     return address === null
       ? createFault(`${quote(text)} is not an address such as mailto:ops@example.com`)
-      : createParsed({ kind: 'mail', text: `${MAIL_SCHEME}${address}`, address });
+      : createParseResult({ kind: 'mail', text: `${MAIL_SCHEME}${address}`, address });
   }
   if (!text.includes('://'))
     return createFault(
@@ -63,16 +63,16 @@ function parseTarget(text: string): Parsed<NotificationTarget> {
     );
   const url = parseTargetUrl(text, 'any');
   return url.ok
-    ? createParsed({ kind: 'https', text: url.value.href, url: url.value.href })
+    ? createParseResult({ kind: 'https', text: url.value.href, url: url.value.href })
     : createFault(`${quote(maskTargets(text))} ${url.fault}`);
 }
 
 /** Parses POSTRIDER_NOTIFY_FROM. */
-export function parseNotifyFrom(text: string): Parsed<string> {
+export function parseNotifyFrom(text: string): ParseResult<string> {
   const address = parseMailAddress(text);
   return address === null
     ? createFault(`${quote(text)} is not an address such as postrider@example.com`)
-    : createParsed(address);
+    : createParseResult(address);
 }
 
 function parseMailAddress(text: string): string | null {
@@ -80,7 +80,7 @@ function parseMailAddress(text: string): string | null {
 }
 
 /** Parses POSTRIDER_NOTIFY_SECRET. The error contains no part of the secret. */
-export function parseNotifySecrets(text: string): Parsed<readonly string[]> {
+export function parseNotifySecrets(text: string): ParseResult<readonly string[]> {
   const secrets = text.split(',').map((secret) => secret.trim());
   if (!secrets.every(isSigningSecret))
     return createFault(
@@ -88,7 +88,7 @@ export function parseNotifySecrets(text: string): Parsed<readonly string[]> {
     );
   return secrets.length > MAX_SECRETS
     ? createFault(`the list has ${secrets.length} secrets; give the new secret and the previous one`)
-    : createParsed(Object.freeze(secrets));
+    : createParseResult(Object.freeze(secrets));
 }
 
 interface NotifySettings {

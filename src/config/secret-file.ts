@@ -8,7 +8,10 @@ import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
 export const MAX_SECRET_FILE_BYTES = 65_536;
 
-/** A file that cannot hold a secret. The message states the problem and the remedy, but not the name of the file. */
+/**
+ * The error of a file that cannot contain a secret. The message states the problem and the remedy, but not the name of
+ * the file.
+ */
 export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }

@@ -108,7 +108,7 @@ export interface Settings {
   readonly feedbackListen: HostPort | null;
   /**
    * Address of the HTTP listener for provider events, or null. The listener requires `sesTopics`, `eventSecrets`, or a
-   * relay whose provider tests the URL before its secret exists.
+   * relay whose provider tests the URL before the secret exists.
    */
   readonly feedbackHttpListen: HttpListen | null;
   /** Public URL of `feedbackHttpListen` without a slash at its end, or null. */

@@ -25,11 +25,11 @@ import type { DatabaseSetting, PostgresSetting, Role, Settings } from './setting
 import { parseTransport } from './transport-url.ts';
 import {
   createFault,
-  createParsed,
+  createParseResult,
   findDuplicate,
   formatDuration,
   formatSize,
-  type Parsed,
+  type ParseResult,
   parseDuration,
   parseSize,
   quote,
@@ -37,7 +37,7 @@ import {
 
 /** The kind of values of a setting, such as a duration within limits. */
 interface ValueKind<T> {
-  readonly parse: (text: string) => Parsed<T>;
+  readonly parse: (text: string) => ParseResult<T>;
   /** The type of the value, such as `duration`. docs/configuration.md explains the types. */
   readonly type: string;
   /** The accepted values as text. Null if every value of the type is accepted. */
@@ -94,18 +94,18 @@ function createSpec<T>(
 
 function createValueKind<T>(
   type: string,
-  parse: (text: string) => Parsed<T>,
+  parse: (text: string) => ParseResult<T>,
   range: string | null = null,
 ): ValueKind<T> {
   return { type, parse, range };
 }
 
-function parseOneOf<const T extends string>(choices: readonly T[]): (text: string) => Parsed<T> {
+function parseOneOf<const T extends string>(choices: readonly T[]): (text: string) => ParseResult<T> {
   return (text) => {
     const choice = choices.find((knownChoice) => knownChoice === text);
     return choice === undefined
       ? createFault(`${quote(text)} is not one of ${choices.join(', ')}${formatSuggestion(text, choices)}`)
-      : createParsed(choice);
+      : createParseResult(choice);
   };
 }
 
@@ -115,7 +115,7 @@ function createChoiceKind<const T extends string>(choices: readonly T[]): ValueK
 
 function createDurationKind(minMs: number, maxMs: number): ValueKind<number> {
   const [min, max] = [formatDuration(minMs), formatDuration(maxMs)];
-  const parse = (text: string): Parsed<number> => {
+  const parse = (text: string): ParseResult<number> => {
     const parsedDuration = parseDuration(text);
     if (!parsedDuration.ok || (parsedDuration.value >= minMs && parsedDuration.value <= maxMs)) return parsedDuration;
     return createFault(`${quote(text)} is not between ${min} and ${max}`);
@@ -125,7 +125,7 @@ function createDurationKind(minMs: number, maxMs: number): ValueKind<number> {
 
 function createSizeKind(minBytes: number, maxBytes: number): ValueKind<number> {
   const [min, max] = [formatSize(minBytes), formatSize(maxBytes)];
-  const parse = (text: string): Parsed<number> => {
+  const parse = (text: string): ParseResult<number> => {
     const parsedSize = parseSize(text);
     if (!parsedSize.ok || (parsedSize.value >= minBytes && parsedSize.value <= maxBytes)) return parsedSize;
     return createFault(`${quote(text)} is not between ${min} and ${max}`);
@@ -134,7 +134,7 @@ function createSizeKind(minBytes: number, maxBytes: number): ValueKind<number> {
 }
 
 /** Parses POSTRIDER_DATABASE, or another setting with the same syntax. */
-export function parseDatabase(text: string): Parsed<DatabaseSetting> {
+export function parseDatabase(text: string): ParseResult<DatabaseSetting> {
   const example = 'sqlite:./data/postrider.db';
   if (isDatabaseUrl(text)) return parseDatabaseUrl(text);
   const maskedUrl = quote(maskUrl(text));
@@ -153,11 +153,11 @@ export function parseDatabase(text: string): Parsed<DatabaseSetting> {
   }
   if (path.includes('?'))
     return createFault(`${maskedUrl} has parameters, which sqlite: does not support; give a file, such as ${example}`);
-  return createParsed({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
+  return createParseResult({ kind: 'sqlite', path: path.startsWith('///') ? path.slice(2) : path });
 }
 
 /** Parses POSTRIDER_DATABASE_DIRECT. */
-function parseDirectDatabase(text: string): Parsed<PostgresSetting> {
+function parseDirectDatabase(text: string): ParseResult<PostgresSetting> {
   if (!isDatabaseUrl(text)) return createFault(`${quote(maskUrl(text))} is not a URL such as ${EXAMPLE_DATABASE}`);
   const parsedUrl = parseDatabaseUrl(text);
   return parsedUrl.ok && parsedUrl.value.pooler !== null
@@ -165,8 +165,8 @@ function parseDirectDatabase(text: string): Parsed<PostgresSetting> {
     : parsedUrl;
 }
 
-function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
-  if (text === 'all') return createParsed(new Set(ROLES));
+function parseRoles(text: string): ParseResult<ReadonlySet<Role>> {
+  if (text === 'all') return createParseResult(new Set(ROLES));
   const names = text.split(',').map((name) => name.trim());
   const roles = new Set<Role>();
   for (const name of names) {
@@ -175,11 +175,11 @@ function parseRoles(text: string): Parsed<ReadonlySet<Role>> {
       return createFault(`${quote(name)} is not a role; give all, or a comma-separated list of ${ROLES.join(', ')}`);
     roles.add(role.value);
   }
-  return findDuplicate(names) ?? createParsed(roles);
+  return findDuplicate(names) ?? createParseResult(roles);
 }
 
 /** Accepts the path of an existing file. The content is not read. */
-function parseFilePath(text: string): Parsed<string> {
+function parseFilePath(text: string): ParseResult<string> {
   let fileStatus: Stats | undefined;
   try {
     fileStatus = statSync(text, { throwIfNoEntry: false });
@@ -189,34 +189,34 @@ function parseFilePath(text: string): Parsed<string> {
   }
   if (fileStatus === undefined) return createFault(`there is no file ${quote(text)}; give the path of a PEM file`);
   return fileStatus.isFile()
-    ? createParsed(text)
+    ? createParseResult(text)
     : createFault(`${quote(text)} is not a file; give the path of a PEM file`);
 }
 
-function parsePassword(text: string): Parsed<string> {
+function parsePassword(text: string): ParseResult<string> {
   const isValid = text.length >= 8 && text.length <= 200;
-  return isValid ? createParsed(text) : createFault('the password must have 8 to 200 characters');
+  return isValid ? createParseResult(text) : createFault('the password must have 8 to 200 characters');
 }
 
-function parseSecretText(text: string): Parsed<string> {
+function parseSecretText(text: string): ParseResult<string> {
   return /^[0-9a-fA-F]{64}$/.test(text)
-    ? createParsed(text)
+    ? createParseResult(text)
     : createFault('the secret must have 64 hexadecimal digits; `openssl rand -hex 32` prints one');
 }
 
 /** `arn:aws:sns:REGION:ACCOUNT:NAME`, also of the partitions `aws-cn` and `aws-us-gov`. */
 const TOPIC_ARN_PATTERN = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/;
 
-function parseTopics(text: string): Parsed<readonly string[]> {
+function parseTopics(text: string): ParseResult<readonly string[]> {
   const topics = text.split(',').map((topic) => topic.trim());
   const invalidTopic = topics.find((topic) => !TOPIC_ARN_PATTERN.test(topic));
-  if (invalidTopic === undefined) return findDuplicate(topics) ?? createParsed(Object.freeze(topics));
+  if (invalidTopic === undefined) return findDuplicate(topics) ?? createParseResult(Object.freeze(topics));
   return createFault(
     `${quote(invalidTopic)} is not the ARN of an SNS topic such as arn:aws:sns:eu-west-1:123456789012:ses-feedback; give one or more, separated by commas`,
   );
 }
 
-function parseQueue(text: string): Parsed<string> {
+function parseQueue(text: string): ParseResult<string> {
   const url = URL.parse(text);
   const isValid =
     url !== null &&
@@ -226,21 +226,21 @@ function parseQueue(text: string): Parsed<string> {
     url.search === '' &&
     url.hash === '' &&
     url.pathname.length > 1;
-  if (isValid) return createParsed(text);
+  if (isValid) return createParseResult(text);
   return createFault(
     `${quote(text)} is not the URL of an SQS queue such as https://sqs.eu-west-1.amazonaws.com/123456789012/ses-feedback`,
   );
 }
 
-function parseReturnPathDomain(text: string): Parsed<string> {
+function parseReturnPathDomain(text: string): ParseResult<string> {
   const address = parseAddress(`x@${text}`);
   return address === null
     ? createFault(`${quote(text)} is not a domain such as bounces.example.com`)
-    : createParsed(address.domain);
+    : createParseResult(address.domain);
 }
 
 /** Parses the public URL of a listener. The value has no slash at its end. */
-function parsePublicUrl(text: string, example: string): Parsed<string> {
+function parsePublicUrl(text: string, example: string): ParseResult<string> {
   const url = URL.parse(text);
   const isValid =
     url !== null &&
@@ -250,17 +250,17 @@ function parsePublicUrl(text: string, example: string): Parsed<string> {
     !text.includes('?') &&
     !text.includes('#');
   if (!isValid) return createFault(`${quote(maskUrl(text))} is not a URL such as ${example}`);
-  return createParsed(text.endsWith('/') ? text.slice(0, -1) : text);
+  return createParseResult(text.endsWith('/') ? text.slice(0, -1) : text);
 }
 
 /** Creates the specification of POSTRIDER_EVENTS_<PROVIDER>. */
 function createEventSecretsSpec({ name, title, events }: Provider): SettingSpec<readonly string[]> {
-  const parse = (text: string): Parsed<readonly string[]> => {
+  const parse = (text: string): ParseResult<readonly string[]> => {
     const secrets = text.split(',').map((secret) => secret.trim());
     if (events === null || secrets.includes(''))
       return createFault('the list contains an empty secret; remove a comma');
-    const parsed = events.createAuthenticate(secrets);
-    return parsed.ok ? createParsed(secrets) : createFault(parsed.fault);
+    const parsed = events.createAuthenticator(secrets);
+    return parsed.ok ? createParseResult(secrets) : createFault(parsed.fault);
   };
   const form = events?.secretForm ?? '';
   const unsetText =

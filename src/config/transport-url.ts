@@ -10,7 +10,7 @@ import { isHost, isHostName } from './host.ts';
 import { formatSuggestion } from './nearest.ts';
 import { isRelayParameterValue, RELAY_PARAMETER_FORM_TEXT } from './relay-parameter.ts';
 import type { TransportSetting } from './settings.ts';
-import { createFault, createParsed, type Parsed, parseCount, quote } from './units.ts';
+import { createFault, createParseResult, type ParseResult, parseCount, quote } from './units.ts';
 
 type Smtp = Extract<TransportSetting, { kind: 'smtp' }>;
 type Fault = { readonly ok: false; readonly fault: string };
@@ -32,7 +32,7 @@ export function getDefaultEhloName(): string {
 }
 
 /** Parses `capture:`, `smtp://…`, `smtps://…` or `ses://…`. */
-export function parseTransport(text: string): Parsed<TransportSetting> {
+export function parseTransport(text: string): ParseResult<TransportSetting> {
   const colonIndex = text.indexOf(':');
   const scheme = colonIndex === -1 ? text : text.slice(0, colonIndex);
   const afterScheme = text.slice(scheme.length + 1);
@@ -40,7 +40,7 @@ export function parseTransport(text: string): Parsed<TransportSetting> {
     case 'capture':
       if (colonIndex === -1) return createFault(`${quote(maskUrl(text))} needs a colon; write capture:`);
       return afterScheme === ''
-        ? createParsed({ kind: 'capture' })
+        ? createParseResult({ kind: 'capture' })
         : createFault(`${quote(text)} has text after the colon; write capture:`);
     case 'smtp':
     case 'smtps':
@@ -66,7 +66,7 @@ const SES_PARAMETERS = ['endpoint', 'configuration-set'];
  * Parses `ses://REGION[?configuration-set=NAME&endpoint=URL]`. The AWS SDK finds the credentials in the environment or
  * its configuration files. The URL never contains credentials.
  */
-function parseSes(afterScheme: string, maskedUrl: string): Parsed<TransportSetting> {
+function parseSes(afterScheme: string, maskedUrl: string): ParseResult<TransportSetting> {
   if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${SES_EXAMPLE}`);
   const queryIndex = afterScheme.indexOf('?');
   const region = afterScheme.slice(2, queryIndex === -1 ? undefined : queryIndex).replace(/\/$/, '');
@@ -95,7 +95,7 @@ function parseSes(afterScheme: string, maskedUrl: string): Parsed<TransportSetti
   if (configurationSet !== null && !isRelayParameterValue(configurationSet)) {
     return createFault(`${maskedUrl}: configuration-set must be ${RELAY_PARAMETER_FORM_TEXT}`);
   }
-  return createParsed({ kind: 'ses', region, endpoint, configurationSet });
+  return createParseResult({ kind: 'ses', region, endpoint, configurationSet });
 }
 
 /**
@@ -120,7 +120,7 @@ function isEndpoint(text: string): boolean {
 }
 
 /** Parses the text after the colon of the scheme. `maskedUrl` is the whole setting, in which the password is masked. */
-function parseSmtp(usesImplicitTls: boolean, afterScheme: string, maskedUrl: string): Parsed<TransportSetting> {
+function parseSmtp(usesImplicitTls: boolean, afterScheme: string, maskedUrl: string): ParseResult<TransportSetting> {
   if (!afterScheme.startsWith('//')) return createFault(`${maskedUrl} needs // after the scheme, as in ${EXAMPLE}`);
   if (hasSpaceOrControl(afterScheme))
     return createFault(`${maskedUrl} contains a space or control character; percent-encode it`);
@@ -168,8 +168,8 @@ function decodePercentEncoding(text: string): string | null {
   }
 }
 
-function parseCredentials(credentials: string | null, maskedUrl: string): Parsed<Smtp['auth']> {
-  if (credentials === null) return createParsed(null);
+function parseCredentials(credentials: string | null, maskedUrl: string): ParseResult<Smtp['auth']> {
+  if (credentials === null) return createParseResult(null);
   const colonIndex = credentials.indexOf(':');
   if (colonIndex === -1)
     return createFault(`${maskedUrl} has a user name without a password; write user:password@, percent-encoded`);
@@ -188,10 +188,14 @@ function parseCredentials(credentials: string | null, maskedUrl: string): Parsed
       return createFault(`${maskedUrl} has a NUL or line break in its user name or password; remove it`);
     }
   }
-  return createParsed({ user, pass });
+  return createParseResult({ user, pass });
 }
 
-function parseHostPort(text: string, defaultPort: number, maskedUrl: string): Parsed<{ host: string; port: number }> {
+function parseHostPort(
+  text: string,
+  defaultPort: number,
+  maskedUrl: string,
+): ParseResult<{ host: string; port: number }> {
   if (text.includes('/')) return createFault(`${maskedUrl} has a path; remove it, as in ${EXAMPLE}`);
   const bracketIndex = text.startsWith('[') ? text.indexOf(']') : -1;
   const colonIndex = text.indexOf(':', bracketIndex + 1);
@@ -199,16 +203,16 @@ function parseHostPort(text: string, defaultPort: number, maskedUrl: string): Pa
   const host = bracketIndex > 0 ? hostText.slice(1, -1) : hostText;
   if (host === '') return createFault(`${maskedUrl} has no host; add one, as in ${EXAMPLE}`);
   if (!isHost(host)) return createFault(`${maskedUrl} has no valid host; give a name or an address, as in ${EXAMPLE}`);
-  const port = colonIndex === -1 ? createParsed(defaultPort) : parseCount(text.slice(colonIndex + 1), 1, 65535);
+  const port = colonIndex === -1 ? createParseResult(defaultPort) : parseCount(text.slice(colonIndex + 1), 1, 65535);
   if (!port.ok) return createFault(`${maskedUrl} has no port from 1 to 65535; give one, as in ${EXAMPLE}`);
-  return createParsed({ host, port: port.value });
+  return createParseResult({ host, port: port.value });
 }
 
 const PARAMETERS = ['tls', 'connections', 'verify', 'name', 'provider'];
 /** The providers that `?provider=` can name. */
 const RELAY_PROVIDERS: readonly string[] = PROVIDERS.flatMap(({ name, relay }) => (relay === null ? [] : [name]));
 
-function parseParameters(query: string, maskedUrl: string, defaults: Smtp): Parsed<Smtp> {
+function parseParameters(query: string, maskedUrl: string, defaults: Smtp): ParseResult<Smtp> {
   const parameters = new Map<string, string>();
   for (const parameterText of query === '' ? [] : query.split('&')) {
     const equalsIndex = parameterText.indexOf('=');
@@ -231,7 +235,7 @@ function parseParameters(query: string, maskedUrl: string, defaults: Smtp): Pars
       `${maskedUrl} has verify=no, which is valid only with ?tls=required or smtps://; add one of them, or remove verify=no`,
     );
   }
-  return createParsed(smtp);
+  return createParseResult(smtp);
 }
 
 /**

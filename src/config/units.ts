@@ -6,7 +6,7 @@
 import { maskUrl } from '../printing/escape.ts';
 
 /** The result of a parser: a value, or an error text such as `"10x" is not a duration such as 24h or 30d`. */
-export type Parsed<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
+export type ParseResult<T> = { readonly ok: true; readonly value: T } | { readonly ok: false; readonly fault: string };
 
 const MS_PER_UNIT = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
@@ -21,7 +21,7 @@ const BYTES_PER_UNIT: Readonly<Record<string, number>> = {
   GiB: 1_073_741_824,
 };
 
-export function createParsed<T>(value: T): Parsed<T> {
+export function createParseResult<T>(value: T): ParseResult<T> {
   return { ok: true, value };
 }
 
@@ -59,7 +59,7 @@ function splitLeadingNumber(text: string): { readonly number: number; readonly s
 }
 
 /** Parses `500ms`, `10s`, `15m`, `24h` or `30d` as milliseconds. A number without a unit is invalid. */
-export function parseDuration(text: string): Parsed<number> {
+export function parseDuration(text: string): ParseResult<number> {
   const numberAndUnit = splitLeadingNumber(text);
   const unit =
     numberAndUnit && Object.hasOwn(MS_PER_UNIT, numberAndUnit.suffix)
@@ -69,7 +69,7 @@ export function parseDuration(text: string): Parsed<number> {
   // A duration is at most a tenth of the maximum date (8.64e15 ms after the epoch), so that the sum of a date and a
   // duration is a date.
   if (!(value <= 8.64e14)) return createFault(`${quote(text)} is not a duration such as 30d, 24h, 15m, 10s or 500ms`);
-  return createParsed(value);
+  return createParseResult(value);
 }
 
 /** Formats a duration in the largest unit that divides it, in the form that `parseDuration` accepts. */
@@ -81,7 +81,7 @@ export function formatDuration(durationMs: number): string {
 }
 
 /** Parses `1048576`, `512KiB`, `1MiB` or `1MB` as bytes. */
-export function parseSize(text: string): Parsed<number> {
+export function parseSize(text: string): ParseResult<number> {
   const numberAndUnit = splitLeadingNumber(text);
   const unit =
     numberAndUnit && Object.hasOwn(BYTES_PER_UNIT, numberAndUnit.suffix)
@@ -90,7 +90,7 @@ export function parseSize(text: string): Parsed<number> {
   const value = numberAndUnit && unit !== undefined ? numberAndUnit.number * unit : Number.NaN;
   if (!Number.isSafeInteger(value))
     return createFault(`${quote(text)} is not a size such as 1MiB, 512KiB, 1MB or 1048576`);
-  return createParsed(value);
+  return createParseResult(value);
 }
 
 /** Formats a size in the largest binary unit that divides it, in the form that `parseSize` accepts. */
@@ -106,32 +106,32 @@ export function formatSize(sizeBytes: number): string {
 export const MAX_INT32 = 2_147_483_647;
 
 /** Parses a whole number from `min` to `max`, written in decimal digits. */
-export function parseCount(text: string, min: number, max: number): Parsed<number> {
+export function parseCount(text: string, min: number, max: number): ParseResult<number> {
   const numberAndRest = splitLeadingNumber(text);
   if (numberAndRest?.suffix !== '' || numberAndRest.number < min || numberAndRest.number > max) {
     return createFault(`${quote(text)} is not a whole number from ${min} to ${max}`);
   }
-  return createParsed(numberAndRest.number);
+  return createParseResult(numberAndRest.number);
 }
 
 /** Parses `10%`, `0.15 %` or `10` as a fraction above 0 and up to 1. The percentage has at most four decimal places. */
-export function parsePercent(text: string): Parsed<number> {
+export function parsePercent(text: string): ParseResult<number> {
   const numberText = (text.endsWith('%') ? text.slice(0, -1) : text).trim();
   const value = /^\d{1,3}(\.\d{1,4})?$/.test(numberText) ? Number(numberText) : 0;
   if (value <= 0 || value > 100)
     return createFault(`${quote(text)} is not a percentage above 0 and up to 100, such as 10% or 0.15%`);
-  return createParsed(value / 100);
+  return createParseResult(value / 100);
 }
 
 /** Parses `1000/1h` or `1000/h` as messages per period. The minimum is 1 message, and the minimum period is one second. */
-export function parseRate(text: string): Parsed<{ readonly limit: number; readonly periodMs: number }> {
+export function parseRate(text: string): ParseResult<{ readonly limit: number; readonly periodMs: number }> {
   const fault = createFault(`${quote(text)} is not a rate such as 1000/1h or 50/10s`);
   const parts = splitLeadingNumber(text);
   if (!parts || parts.number < 1 || !parts.suffix.startsWith('/')) return fault;
   const periodText = parts.suffix.slice(1);
   const duration = parseDuration(Object.hasOwn(MS_PER_UNIT, periodText) ? `1${periodText}` : periodText);
   if (!duration.ok || duration.value < 1000) return fault;
-  return createParsed({ limit: parts.number, periodMs: duration.value });
+  return createParseResult({ limit: parts.number, periodMs: duration.value });
 }
 
 export function formatRate(rate: { readonly limit: number; readonly periodMs: number }): string {
@@ -139,7 +139,7 @@ export function formatRate(rate: { readonly limit: number; readonly periodMs: nu
 }
 
 /** Parses `50/s` (burst 50) or `50/s:200` as requests per second and burst. Both numbers are at most `MAX_INT32`. */
-export function parseThrottle(text: string): Parsed<{ readonly perSecond: number; readonly burst: number }> {
+export function parseThrottle(text: string): ParseResult<{ readonly perSecond: number; readonly burst: number }> {
   const fault = createFault(`${quote(text)} is not a throttle such as 50/s or 50/s:200`);
   const parts = splitLeadingNumber(text);
   if (!parts || parts.number < 1) return fault;
@@ -149,7 +149,7 @@ export function parseThrottle(text: string): Parsed<{ readonly perSecond: number
   if (burst?.suffix !== '' || burst.number < 1) return fault;
   if (Math.max(parts.number, burst.number) > MAX_INT32)
     return createFault(`${quote(text)} is too large for a throttle; use numbers up to ${MAX_INT32}`);
-  return createParsed({ perSecond: parts.number, burst: burst.number });
+  return createParseResult({ perSecond: parts.number, burst: burst.number });
 }
 
 export function formatThrottle(throttle: { readonly perSecond: number; readonly burst: number }): string {
@@ -164,14 +164,14 @@ const DATE_PATTERN = /^(\d{4})-(\d\d)-(\d\d)(?:T(\d\d):(\d\d)(?::(\d\d)(?:\.(\d{
  * Parses a time: an ISO 8601 date (midnight UTC), an ISO 8601 date and time with its time zone, or a duration before or
  * after `now`. Returns milliseconds since the epoch.
  */
-export function parseTimestamp(text: string, now: number, direction: 'ahead' | 'back'): Parsed<number> {
+export function parseTimestamp(text: string, now: number, direction: 'ahead' | 'back'): ParseResult<number> {
   const fault = createFault(
     `${quote(text)} is not a date such as 2030-12-31 or 2030-12-31T18:00:00Z, nor a duration such as 30d`,
   );
   const duration = parseDuration(text);
   if (duration.ok) {
     const timestampMs = direction === 'ahead' ? now + duration.value : now - duration.value;
-    return Math.abs(timestampMs) <= 8.64e15 ? createParsed(timestampMs) : fault;
+    return Math.abs(timestampMs) <= 8.64e15 ? createParseResult(timestampMs) : fault;
   }
   const match = text.length <= 32 ? DATE_PATTERN.exec(text) : null;
   if (!match) return fault;
@@ -189,7 +189,7 @@ export function parseTimestamp(text: string, now: number, direction: 'ahead' | '
     second > 59;
   const zoneOffsetMs = (match[8] === '-' ? -1 : 1) * (readField(9) * 60 + readField(10)) * MS_PER_UNIT.m;
   if (isInvalidDate || readField(1) < 1970 || readField(9) > 14 || readField(10) > 59) return fault;
-  return createParsed(localMs - zoneOffsetMs);
+  return createParseResult(localMs - zoneOffsetMs);
 }
 
 /**

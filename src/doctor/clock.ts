@@ -5,13 +5,13 @@
 import { createFailure, createOkFinding, createWarning, type Finding } from './finding.ts';
 
 /**
- * Offset from the relay that causes a warning. The time in a greeting has a resolution of one second, and the network
- * delays the greeting.
+ * The check warns at or above this offset from the time of the relay. The time in a greeting has a resolution of one
+ * second, and the network delays the greeting.
  */
 const RELAY_WARNING_MS = 30_000;
 /**
- * Offset from the relay that causes a failure. At or above this offset, other systems refuse signatures, expiry times
- * and tokens.
+ * The check fails at or above this offset from the time of the relay, because other systems refuse signatures, expiry
+ * times and tokens.
  */
 const RELAY_FAILURE_MS = 300_000;
 const MAX_AHEAD_MS = 60_000;

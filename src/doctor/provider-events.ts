@@ -75,10 +75,10 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
   }
   const endpoint = `${feedbackUrl ?? 'POSTRIDER_FEEDBACK_URL'}${getEventsPath(provider)}`;
   const refusals = describeRefusals(parts);
-  const unmatched = describeUnmatched(parts);
+  const unmatchedText = describeUnmatched(parts);
   const detail = [
     lastEventText,
-    unmatched,
+    unmatchedText,
     refusals?.text ?? null,
     describeUnknownPaths(parts),
     describeBrokenHttp(parts),
@@ -93,11 +93,11 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
       `${detail}; the URL to register is unknown`,
       `set POSTRIDER_FEEDBACK_URL to the public URL of POSTRIDER_FEEDBACK_HTTP_LISTEN, and register ${endpoint} at ${title}`,
     );
-  if (lastEventAt === null && unmatched !== null)
+  if (lastEventAt === null && unmatchedText !== null)
     return createWarning(
       check,
       detail,
-      `send a message through the account of ${title} whose events arrive here (${getManualPage(provider)}); the received events may be those of another program that uses this account`,
+      `send a message through the account of ${title} whose events reach this service (${getManualPage(provider)}); the received events may be those of another program that uses this account`,
     );
   if (lastEventAt === null)
     return createWarning(

@@ -15,10 +15,11 @@ export function createUnusedReturnPathFinding(provider: string, ownNames: readon
   const reason = `not used: ${provider} replaces the envelope sender and reports bounces and complaints by provider events`;
   if (ownNames.length === 0) return createOkFinding(CHECK_NAME, reason);
   const listedNames = ownNames.slice(0, MAX_LISTED_NAMES).join(', ');
-  const remainder = ownNames.length > MAX_LISTED_NAMES ? ` and ${ownNames.length - MAX_LISTED_NAMES} more` : '';
+  const remainingNamesText =
+    ownNames.length > MAX_LISTED_NAMES ? ` and ${ownNames.length - MAX_LISTED_NAMES} more` : '';
   return createOkFinding(
     CHECK_NAME,
-    `${reason}; the return paths of sending domains have no effect (${listedNames}${remainder})`,
+    `${reason}; the return paths of sending domains have no effect (${listedNames}${remainingNamesText})`,
   );
 }
 

@@ -24,7 +24,7 @@ export interface SuppressionListsParts {
   readonly wait: (ms: number) => Promise<void>;
 }
 
-const CHECK = 'suppression lists';
+const CHECK_NAME = 'suppression lists';
 /** The minimum time between the starts of two requests. */
 const PAGE_INTERVAL_MS = 1_000;
 const MAX_PAGES = 12;
@@ -34,7 +34,7 @@ const MAX_READ_MS = 12_000;
 const MAX_OWN_READ_MS = 5_000;
 const MAX_EXAMPLES = 3;
 
-/** The entries that only one of the two sides contains: their number and the first of them. */
+/** The number of entries that only one of the two sides contains, and the first entries as examples. */
 interface Difference {
   count: number;
   readonly examples: string[];
@@ -43,7 +43,7 @@ interface Difference {
 interface ProviderEntries {
   /** The canonical forms of all entries that were read. */
   readonly addresses: ReadonlySet<string>;
-  readonly onlyAtProvider: Difference;
+  readonly entriesOnlyAtProvider: Difference;
   readonly isComplete: boolean;
 }
 
@@ -51,34 +51,41 @@ export async function checkSuppressionLists(parts: SuppressionListsParts): Promi
   const reasons = await parts.list.readReasons();
   if (reasons.kind === 'failed') return createUnreadListFinding(reasons.failure, parts.usesSmtpInterface);
   if (reasons.value.size === 0)
-    return createOkFinding(CHECK, 'not compared: the suppression list of Amazon SES is disabled for this AWS account');
+    return createOkFinding(
+      CHECK_NAME,
+      'not compared: the suppression list of Amazon SES is disabled for this AWS account',
+    );
   const provider = await readProviderEntries(parts, reasons.value);
   if ('code' in provider) return createUnreadListFinding(provider, parts.usesSmtpInterface);
-  const ownEntries = provider.isComplete ? await findOnlyInPostrider(parts, provider.addresses, reasons.value) : null;
+  const ownEntries = provider.isComplete
+    ? await findEntriesOnlyInPostrider(parts, provider.addresses, reasons.value)
+    : null;
   const detail = [
     describeScope(provider, ownEntries),
-    describeDifference(provider.onlyAtProvider, 'only on the list of Amazon SES'),
-    describeDifference(ownEntries?.onlyInPostrider ?? createDifference(), 'only on lists of Postrider'),
+    describeDifference(provider.entriesOnlyAtProvider, 'only on the list of Amazon SES'),
+    describeDifference(ownEntries?.entriesOnlyInPostrider ?? createDifference(), 'only on lists of Postrider'),
   ]
     .filter((text) => text !== '')
     .join('; ');
   const remedies = [
-    ...(provider.onlyAtProvider.count === 0 ? [] : [ONLY_AT_PROVIDER_REMEDY]),
-    ...((ownEntries?.onlyInPostrider.count ?? 0) === 0 ? [] : [ONLY_IN_POSTRIDER_REMEDY]),
+    ...(provider.entriesOnlyAtProvider.count === 0 ? [] : [ONLY_AT_PROVIDER_REMEDY]),
+    ...((ownEntries?.entriesOnlyInPostrider.count ?? 0) === 0 ? [] : [ONLY_IN_POSTRIDER_REMEDY]),
   ];
-  return remedies.length === 0 ? createOkFinding(CHECK, detail) : createWarning(CHECK, detail, remedies.join('; '));
+  return remedies.length === 0
+    ? createOkFinding(CHECK_NAME, detail)
+    : createWarning(CHECK_NAME, detail, remedies.join('; '));
 }
 
 const ONLY_AT_PROVIDER_REMEDY =
-  'on the list of Amazon SES only: `postrider suppression add ACCOUNT ADDRESS` suppresses the address here too, and `postrider suppression remove ACCOUNT ADDRESS --provider` removes it from the list of Amazon SES';
+  'on the list of Amazon SES only: `postrider suppression add ACCOUNT ADDRESS` suppresses the address in Postrider too, and `postrider suppression remove ACCOUNT ADDRESS --provider` removes it from the list of Amazon SES';
 const ONLY_IN_POSTRIDER_REMEDY =
   'on lists of Postrider only: `postrider suppression remove ACCOUNT ADDRESS` removes the address, and `aws sesv2 put-suppressed-destination --reason BOUNCE --email-address ADDRESS` adds it to the list of Amazon SES';
 
 /** With the SMTP interface, credentials of the API are optional, so their absence is not a warning. */
 function createUnreadListFinding({ code, reason, remedy }: SesFailure, usesSmtpInterface: boolean): Finding {
   if (usesSmtpInterface && (code === 'no-credentials' || code === 'no-region'))
-    return createOkFinding(CHECK, `not compared with the list of Amazon SES: ${reason}`);
-  return createWarning(CHECK, `not compared with the list of Amazon SES: ${reason}`, remedy);
+    return createOkFinding(CHECK_NAME, `not compared with the list of Amazon SES: ${reason}`);
+  return createWarning(CHECK_NAME, `not compared with the list of Amazon SES: ${reason}`, remedy);
 }
 
 function createDifference(): Difference {
@@ -97,7 +104,7 @@ async function readProviderEntries(
 ): Promise<ProviderEntries | SesFailure> {
   const startedAt = clock.monotonic();
   const addresses = new Set<string>();
-  const onlyAtProvider = createDifference();
+  const entriesOnlyAtProvider = createDifference();
   let position: string | null = null;
   for (let pageCount = 0; pageCount < MAX_PAGES; pageCount += 1) {
     const pageStartedAt = clock.monotonic();
@@ -117,14 +124,14 @@ async function readProviderEntries(
       effectiveAddresses.size === 0 ? [] : await findSuppressed([...effectiveAddresses.keys()]),
     );
     for (const [canonical, address] of effectiveAddresses)
-      if (!suppressedAddresses.has(canonical)) addDifference(onlyAtProvider, address);
+      if (!suppressedAddresses.has(canonical)) addDifference(entriesOnlyAtProvider, address);
     position = page.value.next;
-    if (position === null) return { addresses, onlyAtProvider, isComplete: true };
+    if (position === null) return { addresses, entriesOnlyAtProvider, isComplete: true };
     const now = clock.monotonic();
     if (now - startedAt >= MAX_READ_MS) break;
     await wait(Math.max(0, pageStartedAt + PAGE_INTERVAL_MS - now));
   }
-  return { addresses, onlyAtProvider, isComplete: false };
+  return { addresses, entriesOnlyAtProvider, isComplete: false };
 }
 
 /**
@@ -136,7 +143,7 @@ function toCanonical(text: string): string {
 }
 
 interface OwnEntries {
-  readonly onlyInPostrider: Difference;
+  readonly entriesOnlyInPostrider: Difference;
   readonly comparedCount: number;
   readonly isComplete: boolean;
 }
@@ -145,23 +152,24 @@ interface OwnEntries {
  * Finds the entries of Postrider that the list of Amazon SES does not contain, although Amazon SES adds addresses for
  * the same reasons.
  */
-async function findOnlyInPostrider(
+async function findEntriesOnlyInPostrider(
   { readOwnPages, clock }: SuppressionListsParts,
   providerAddresses: ReadonlySet<string>,
   reasons: ReadonlySet<SesSuppressionReason>,
 ): Promise<OwnEntries> {
   const startedAt = clock.monotonic();
-  const onlyInPostrider = createDifference();
+  const entriesOnlyInPostrider = createDifference();
   let comparedCount = 0;
   for await (const page of readOwnPages()) {
     for (const { address, reason, list } of page) {
       if (!isExpectedAtProvider(reason, reasons)) continue;
       comparedCount += 1;
-      if (!providerAddresses.has(address)) addDifference(onlyInPostrider, `${address} (${list})`);
+      if (!providerAddresses.has(address)) addDifference(entriesOnlyInPostrider, `${address} (${list})`);
     }
-    if (clock.monotonic() - startedAt >= MAX_OWN_READ_MS) return { onlyInPostrider, comparedCount, isComplete: false };
+    if (clock.monotonic() - startedAt >= MAX_OWN_READ_MS)
+      return { entriesOnlyInPostrider, comparedCount, isComplete: false };
   }
-  return { onlyInPostrider, comparedCount, isComplete: true };
+  return { entriesOnlyInPostrider, comparedCount, isComplete: true };
 }
 
 /** Amazon SES adds addresses only after bounces and complaints. */

@@ -48,7 +48,7 @@ export async function checkTransport(parts: TransportCheckParts): Promise<readon
   }
 }
 
-/** The used share of the daily quota from which the check gives a warning. */
+/** The check gives a warning if at least this share of the daily quota is used. */
 const QUOTA_WARNING_SHARE = 0.8;
 
 async function checkSesAccount(

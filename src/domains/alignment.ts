@@ -22,7 +22,7 @@ export interface Alignment {
   readonly state: AlignmentState;
   /** What the last check found, without a full stop. */
   readonly found: string;
-  /** What is required to align, without a full stop. */
+  /** What is required for alignment, without a full stop. */
   readonly expected: string;
 }
 
@@ -56,8 +56,8 @@ interface Policy {
 
 function readPolicy(records: readonly CheckedRecord[]): Policy {
   const record = records.find(({ purpose }) => purpose === 'dmarc') ?? null;
-  const observed = record?.found === 'found' ? record.observed.find(isDmarcRecord) : undefined;
-  return { record, tags: (observed === undefined ? null : parseTags(observed)) ?? new Map() };
+  const observedRecord = record?.found === 'found' ? record.observed.find(isDmarcRecord) : undefined;
+  return { record, tags: (observedRecord === undefined ? null : parseTags(observedRecord)) ?? new Map() };
 }
 
 /** Only the key that signs every message, which is the active RSA key, is considered. */

@@ -61,8 +61,8 @@ export function checkDkim(expected: string, observedRecords: readonly string[]):
 const MAX_DECODED_CHARACTERS = 2_048;
 
 /**
- * Returns true if the published key is the expected key in the other form: RFC 6376 section 3.6.1 specifies the RSAPublicKey of PKCS#1,
- * and most records contain a SubjectPublicKeyInfo.
+ * Returns true if the published key is the RSAPublicKey (PKCS#1) of the expected key. RFC 6376 section 3.6.1 specifies
+ * this form, but most records contain a SubjectPublicKeyInfo.
  */
 function isSameRsaKey(key: string, expectedKey: string): boolean {
   if (key.length > MAX_DECODED_CHARACTERS) return false;

@@ -1,6 +1,6 @@
 /**
- * Checks DMARC policy records (RFC 7489 section 6.3). A name must have exactly one record, and the record must be valid. The
- * functions are pure.
+ * Checks DMARC policy records (RFC 7489 section 6.3). A name must have exactly one record, and the record must be
+ * valid. The functions are pure.
  */
 import type { RecordFinding } from './dkim-record.ts';
 import { parseTags } from './tag-list.ts';

@@ -38,11 +38,11 @@ export interface ResolverLimits {
    * Timeout of the first attempt. Each further attempt has twice the timeout of the previous attempt, but at most 4 s.
    */
   readonly timeoutMs: number;
-  /** The number of attempts for each server of the resolver. */
-  readonly tries: number;
+  /** The maximum number of attempts for each server of the resolver. */
+  readonly maxAttempts: number;
 }
 
-const DEFAULT_LIMITS: ResolverLimits = { timeoutMs: 2_000, tries: 3 };
+const DEFAULT_LIMITS: ResolverLimits = { timeoutMs: 2_000, maxAttempts: 3 };
 const MAX_TIMEOUT_MS = 4_000;
 const DNS_PORT = 53;
 
@@ -65,8 +65,12 @@ export function createResolver(
   server: { readonly host: string; readonly port: number } | null,
   limits: Partial<ResolverLimits> = {},
 ): Resolver {
-  const { timeoutMs, tries } = { ...DEFAULT_LIMITS, ...limits };
-  const nodeResolver = new NodeResolver({ timeout: timeoutMs, tries, maxTimeout: Math.max(timeoutMs, MAX_TIMEOUT_MS) });
+  const { timeoutMs, maxAttempts } = { ...DEFAULT_LIMITS, ...limits };
+  const nodeResolver = new NodeResolver({
+    timeout: timeoutMs,
+    tries: maxAttempts,
+    maxTimeout: Math.max(timeoutMs, MAX_TIMEOUT_MS),
+  });
   if (server !== null) nodeResolver.setServers([formatServer(server.host, server.port)]);
   return {
     lookUpTxt: (name) => lookUp(async () => (await nodeResolver.resolveTxt(name)).map((strings) => strings.join(''))),
@@ -130,8 +134,8 @@ async function lookUp<T>(query: () => Promise<readonly T[]>): Promise<Lookup<T>>
 }
 
 /**
- * Combines the lookups of both address families. The result is `found` if either family has addresses, and `none` only
- * if both lookups returned `none`.
+ * Combines the lookups of the IPv4 and the IPv6 addresses. The result is `found` if either lookup found addresses, and
+ * `none` only if both lookups returned `none`.
  */
 function combineFamilies([ipv4, ipv6]: readonly [Lookup, Lookup]): Lookup {
   const values = [ipv4, ipv6].flatMap((lookup) => (lookup.kind === 'found' ? lookup.values : []));

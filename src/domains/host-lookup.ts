@@ -6,7 +6,7 @@ import { lookup as lookUpInSystem } from 'node:dns/promises';
 import { createResolver, type Lookup } from './dns.ts';
 
 /** The limits of a lookup in DNS. Its two queries end before the attempt to send the webhook times out. */
-const LIMITS = { timeoutMs: 2_000, tries: 2 } as const;
+const LIMITS = { timeoutMs: 2_000, maxAttempts: 2 } as const;
 
 /**
  * Creates the lookup. Names with a dot are looked up in DNS, at the server of POSTRIDER_DNS or at the servers of the

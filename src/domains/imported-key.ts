@@ -1,6 +1,6 @@
 /**
- * Reads a DKIM key that was created elsewhere and whose record is already published, and the name of its selector. The functions are
- * pure. No fault contains a part of the text, because the text may be a private key.
+ * Reads a DKIM key that was created elsewhere and whose record is already published, and the name of its selector. The
+ * functions are pure. No fault contains a part of the text, because the text may be a private key.
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { parseHost } from '../model/address.ts';
@@ -9,7 +9,10 @@ import { formatPublicKey, type KeyPair } from './keys.ts';
 
 /** The maximum length of the text of a key. The PEM of an RSA-4096 key has about 3,300 characters. */
 export const MAX_KEY_CHARACTERS = 16_384;
-/** RFC 8301 section 3.2: a signer must not use a shorter key, and a verifier must support keys of these lengths. */
+/**
+ * RFC 8301 section 3.2: a signer must not use a key of less than 1024 bits, and a verifier must support keys up to 4096
+ * bits.
+ */
 const MIN_RSA_BITS = 1024;
 const MAX_RSA_BITS = 4096;
 /** RFC 8301 section 3.2 recommends this length. */
@@ -75,8 +78,8 @@ function createKeyPair(key: KeyObject, algorithm: KeyPair['algorithm'], warning:
 }
 
 /**
- * Returns the fault of a text that is not the PEM of exactly one unencrypted private key. Returns null if there is
- * none.
+ * Returns the fault of a text that is not the PEM of exactly one unencrypted private key. Returns null if the text has
+ * no such fault.
  */
 function findFormFault(text: string): string | null {
   const labels = findPemLabels(text);
@@ -116,7 +119,9 @@ export type ParsedSelector =
   | { readonly ok: true; readonly selector: string }
   | { readonly ok: false; readonly fault: string };
 
-/** Parses the name of a selector: labels of letters, digits and inner hyphens, separated by dots (RFC 6376 section 3.1). */
+/**
+ * Parses the name of a selector: labels of letters, digits and inner hyphens, separated by dots (RFC 6376 section 3.1).
+ */
 export function parseSelector(text: string, domain: string): ParsedSelector {
   const selector = text.toLowerCase();
   if (selector.includes('_domainkey')) {

@@ -1,6 +1,6 @@
 /**
- * Generates, seals and unseals DKIM keys. A private key is unencrypted only in memory: during its generation or import, in
- * the signer, and while it is sent to Amazon SES for an identity. A private key is never printed.
+ * Generates, seals and unseals DKIM keys. A private key is unencrypted only in memory: during its generation or import,
+ * in the signer, and while it is sent to Amazon SES for an identity. A private key is never printed.
  */
 import { createPublicKey, generateKeyPair, type KeyObject } from 'node:crypto';
 import { promisify } from 'node:util';

@@ -1,6 +1,6 @@
 /**
- * Finds the mailbox providers of recipient domains by their MX records, without delaying a caller: `find` answers from
- * memory and requests a lookup. A lookup first reads the store, which all nodes share, and then DNS.
+ * Finds the mailbox providers of recipient domains by their MX records, without delaying a caller: `find` returns a
+ * cached answer and requests a lookup. A lookup first reads the store, which all nodes share, and then DNS.
  *
  * Guarantees: after 24 h, a domain that is still requested is looked up again, and its old answer is used until the new
  * answer arrives. A failed lookup is repeated after ten minutes at the earliest. At most `MAX_CONCURRENT_LOOKUPS`
@@ -42,7 +42,7 @@ export interface MailboxProviders {
 
 export interface MailboxProvidersParts {
   readonly clock: Clock;
-  /** Null if no DNS query may be made. Then only answers in the store are found. */
+  /** Null if no DNS query may be made. In this case, only answers in the store are found. */
   readonly resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'> | null;
   readonly store: Pick<DeliverabilityStore, 'findMailboxProviders' | 'writeMailboxProviders'>;
   /** Receives the first error of a series of failed accesses to the store. */
@@ -60,12 +60,12 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   /** The answers by domain. The least recently used answer is the first. */
   const answers = new Map<string, CachedAnswer>();
   /** Domains that wait for the store, with the number of events that need them. */
-  const waitingForStore = new Map<string, number>();
+  const domainsWaitingForStore = new Map<string, number>();
   /**
    * Domains that wait for DNS, with the number of events that need them. The store has no answer, or only an old
    * answer, for these domains.
    */
-  const waitingForDns = new Map<string, number>();
+  const domainsWaitingForDns = new Map<string, number>();
   const domainsInProgress = new Set<string>();
   const lookups = new Set<Promise<void>>();
   let unstoredAnswers: StoredMailboxProvider[] = [];
@@ -91,14 +91,14 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
 
   function requestLookup(domain: string, eventCount: number): void {
     if (isStopped || domainsInProgress.has(domain)) return;
-    for (const waitingDomains of [waitingForStore, waitingForDns]) {
+    for (const waitingDomains of [domainsWaitingForStore, domainsWaitingForDns]) {
       const waitingEvents = waitingDomains.get(domain);
       if (waitingEvents === undefined) continue;
       if (eventCount > waitingEvents) waitingDomains.set(domain, eventCount);
       return;
     }
-    waitingForStore.set(domain, eventCount);
-    for (const waitingDomains of [waitingForStore, waitingForDns]) {
+    domainsWaitingForStore.set(domain, eventCount);
+    for (const waitingDomains of [domainsWaitingForStore, domainsWaitingForDns]) {
       if (waitingDomains.size <= MAX_WAITING_DOMAINS) continue;
       const remainingDomains = sortByEvents(waitingDomains).slice(0, MAX_WAITING_DOMAINS / 2);
       waitingDomains.clear();
@@ -115,7 +115,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   async function tick(): Promise<void> {
     try {
       tokens = Math.min(LOOKUP_BURST, tokens + (LOOKUPS_PER_SECOND * TICK_MS) / 1_000);
-      if (waitingForStore.size > 0) await readStore();
+      if (domainsWaitingForStore.size > 0) await readStore();
       startLookups();
       if (unstoredAnswers.length > 0) await writeStore();
       isFailing = false;
@@ -123,31 +123,31 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
       if (!isFailing) onError(error);
       isFailing = true;
     }
-    const hasWork = waitingForStore.size + waitingForDns.size + lookups.size + unstoredAnswers.length > 0;
+    const hasWork = domainsWaitingForStore.size + domainsWaitingForDns.size + lookups.size + unstoredAnswers.length > 0;
     if (!hasWork) tokens = LOOKUP_BURST;
     cancelTick = hasWork && !isStopped ? clock.after(TICK_MS, startTick) : null;
   }
 
   async function readStore(): Promise<void> {
-    const batch = sortByEvents(waitingForStore).slice(0, MAX_STORE_BATCH);
+    const batch = sortByEvents(domainsWaitingForStore).slice(0, MAX_STORE_BATCH);
     const storedProviders = await store.findMailboxProviders(batch.map(([domain]) => domain));
     const storedByDomain = new Map(storedProviders.map((entry) => [entry.domain, entry]));
     for (const [domain, events] of batch) {
-      waitingForStore.delete(domain);
+      domainsWaitingForStore.delete(domain);
       const entry = storedByDomain.get(domain);
       if (entry !== undefined) cacheAnswer(domain, entry.provider, entry.lookedUpAt + TTL_MS);
       if (entry !== undefined && entry.lookedUpAt + TTL_MS > clock.now()) continue;
-      if (resolver !== null) waitingForDns.set(domain, events);
+      if (resolver !== null) domainsWaitingForDns.set(domain, events);
       else if (entry === undefined) cacheAnswer(domain, 'unknown', clock.now() + RETRY_MS);
     }
   }
 
   function startLookups(): void {
-    if (isStopped || waitingForDns.size === 0) return;
-    for (const [domain] of sortByEvents(waitingForDns)) {
+    if (isStopped || domainsWaitingForDns.size === 0) return;
+    for (const [domain] of sortByEvents(domainsWaitingForDns)) {
       if (tokens < 1 || lookups.size >= MAX_CONCURRENT_LOOKUPS) return;
       tokens -= 1;
-      waitingForDns.delete(domain);
+      domainsWaitingForDns.delete(domain);
       domainsInProgress.add(domain);
       const lookup = lookUp(domain).then((provider) => {
         domainsInProgress.delete(domain);
@@ -158,7 +158,9 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
     }
   }
 
-  /** Resolves to null if the lookup failed. A domain without MX records is its own mail server (RFC 5321 section 5.1). */
+  /**
+   * Resolves to null if the lookup failed. A domain without MX records is its own mail server (RFC 5321 section 5.1).
+   */
   async function lookUp(domain: string): Promise<MailboxProvider | null> {
     if (resolver === null) return null;
     const mx = await resolver.lookUpMx(domain);
@@ -205,8 +207,8 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
       isStopped = true;
       cancelTick?.();
       await currentTick;
-      waitingForStore.clear();
-      waitingForDns.clear();
+      domainsWaitingForStore.clear();
+      domainsWaitingForDns.clear();
       if (unstoredAnswers.length > 0) await writeStore().catch(onError);
     },
   };

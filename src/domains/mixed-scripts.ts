@@ -1,6 +1,6 @@
 /**
- * Detects domain labels that mix scripts (UTS 39 section 5.2, level "highly restrictive"). The function is pure. A label in a
- * single script that looks like a label in another script is not detected.
+ * Detects domain labels that mix scripts (UTS 39 section 5.2, level "highly restrictive"). The function is pure. A
+ * label in a single script that looks like a label in another script is not detected.
  */
 
 const SCRIPT_PATTERNS: readonly (readonly [string, RegExp])[] = [
@@ -25,7 +25,7 @@ const SCRIPT_PATTERNS: readonly (readonly [string, RegExp])[] = [
 const NEUTRAL_CHARACTER = /\p{Script=Common}|\p{Script=Inherited}/u;
 const OTHER_SCRIPT = 'other';
 
-/** The allowed combinations of scripts: those of Japanese, Chinese and Korean, each with Latin. */
+/** The allowed combinations of scripts: Latin with the scripts of Japanese, of Chinese or of Korean. */
 const COMBINABLE_SCRIPTS: readonly (readonly string[])[] = [
   ['Latin', 'Han', 'Hiragana', 'Katakana'],
   ['Latin', 'Han', 'Bopomofo'],

@@ -28,7 +28,7 @@ export function parseDomainName(text: string): DomainName {
   const name = parseHost(enteredName, 0);
   if (name === null) return { ok: false, fault: describeLabelFault(enteredName) };
   if (name.length > MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH) {
-    const fault = `${quoteShortened(text)} has ${name.length} characters; the maximum is ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH}, because the names of its DKIM records are longer; give a shorter name`;
+    const fault = `${quoteShortenedText(text)} has ${name.length} characters; the maximum is ${MAX_NAME_LENGTH - DKIM_PREFIX_LENGTH}, because the names of its DKIM records are longer; give a shorter name`;
     return { ok: false, fault };
   }
   const parsedName = parse(name, { allowPrivateDomains: true });
@@ -38,7 +38,7 @@ export function parseDomainName(text: string): DomainName {
       : 'anyone can register names under it';
     return {
       ok: false,
-      fault: `${quoteShortened(text)} is a public suffix: ${suffixKind}; give a domain that you own`,
+      fault: `${quoteShortenedText(text)} is a public suffix: ${suffixKind}; give a domain that you own`,
     };
   }
   return { ok: true, name, warning: createMixedScriptWarning(name) };
@@ -54,8 +54,8 @@ export function getOrganizationalDomain(name: string): string {
 }
 
 /**
- * Returns the organizational domain of a host name if its public suffix is in the ICANN part of the list. Otherwise, such
- * as for `node.js` and for IP addresses, returns null.
+ * Returns the organizational domain of a host name if its public suffix is in the ICANN part of the list. Otherwise,
+ * such as for `node.js` and for IP addresses, returns null.
  */
 export function findOrganizationalDomain(host: string): string | null {
   const parsedName = parse(host, { allowPrivateDomains: true });
@@ -64,7 +64,7 @@ export function findOrganizationalDomain(host: string): string | null {
 
 /** Returns an error if the text is not a domain name, such as an address or a URL. Otherwise returns null. */
 function findShapeFault(enteredName: string): string | null {
-  const quotedName = quoteShortened(enteredName);
+  const quotedName = quoteShortenedText(enteredName);
   if (enteredName === '') return `a domain name is missing; ${REMEDY}`;
   if (enteredName.includes('@')) return `${quotedName} is an address; give the domain alone, such as example.com`;
   if (enteredName.includes('/')) return `${quotedName} is a URL or a path; give the domain alone, such as example.com`;
@@ -82,7 +82,7 @@ function findShapeFault(enteredName: string): string | null {
 
 /** Returns an error with the reason why `parseHost` refuses the text. */
 function describeLabelFault(enteredName: string): string {
-  const quotedName = quoteShortened(enteredName);
+  const quotedName = quoteShortenedText(enteredName);
   const labels = enteredName.split('.');
   if (labels.some((label) => label === '')) return `${quotedName} has an empty label; ${REMEDY}`;
   if (labels.length === 1) return `${quotedName} is a single label; ${REMEDY}`;
@@ -109,7 +109,7 @@ function createMixedScriptWarning(name: string): string | null {
 /**
  * Returns the text in quotes on one line. Control characters are replaced, and the text is truncated to 80 characters.
  */
-function quoteShortened(text: string): string {
+function quoteShortenedText(text: string): string {
   const shortText = text.length > 80 ? `${text.slice(0, 79)}…` : text;
   return `"${shortText.replaceAll(/\p{C}/gu, '\uFFFD')}"`;
 }

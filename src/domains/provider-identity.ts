@@ -26,7 +26,7 @@ export interface ProviderStatus {
   readonly records: readonly DnsRecord[];
   /** The checks of the status records. */
   readonly checks: readonly RecordCheck[];
-  /** The first check, which determines whether the provider accepts messages from the domain. */
+  /** The check of the identity, which determines whether the provider accepts messages from the domain. */
   readonly identityCheck: RecordCheck;
   /** True if the provider signs messages with its own keys (Easy DKIM). */
   readonly usesEasyDkim: boolean;
@@ -108,7 +108,9 @@ async function withIdentities(
   }
 }
 
-/** Returns a function that unseals a key of the domain for the provider. The function overwrites the unencrypted buffer. */
+/**
+ * Returns a function that unseals a key of the domain for the provider. The function overwrites the unencrypted buffer.
+ */
 function createKeyOpener(
   settings: ProviderSettings,
   { name }: SendingDomain,

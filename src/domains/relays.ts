@@ -1,6 +1,6 @@
 /**
- * Defines the SPF record that authorizes the messages of a relay, and the header fields that the relay replaces. Replaced
- * fields must not be signed. The functions are pure.
+ * Defines the SPF record that authorizes the messages of a relay, and the header fields that the relay replaces.
+ * Replaced fields must not be signed. The functions are pure.
  */
 import { isIP } from 'node:net';
 import type { ProviderName } from '../providers/provider.ts';
@@ -28,8 +28,8 @@ export function getProviderFacts(name: ProviderName): RelayFacts {
 }
 
 /**
- * Returns the facts about a relay without a known provider. `host` is null for a transport without a relay. The SPF record
- * authorizes the addresses of the relay, which is correct for an operator's own mail server.
+ * Returns the facts about a relay without a known provider. `host` is null for a transport without a relay. The SPF
+ * record authorizes the addresses of the relay, which is correct for an operator's own mail server.
  */
 export function getHostFacts(host: string | null): RelayFacts {
   const hostName = (host ?? '').toLowerCase();

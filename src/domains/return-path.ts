@@ -17,14 +17,15 @@ export type ParsedReturnPath =
   { readonly ok: true; readonly name: string } | { readonly ok: false; readonly fault: string };
 
 /**
- * Checks the entered return path of the sending domain `domain`. SPF aligns only if both names have the same
- * organizational domain (relaxed mode, RFC 7489 section 3.1.2). The MX record of a return path names the feedback
- * listener, which refuses messages to people. The sending domain and the domains above it are therefore refused.
+ * Checks the entered return path of the sending domain `domain`. SPF aligns only if the return path and the sending
+ * domain have the same organizational domain (relaxed mode, RFC 7489 section 3.1.2). The MX record of a return path
+ * names the feedback listener, which refuses messages to ordinary mailboxes. The sending domain and the domains above
+ * it are therefore refused.
  */
 export function parseReturnPath(domain: string, text: string): ParsedReturnPath {
-  const parsed = parseDomainName(text);
-  if (!parsed.ok) return parsed;
-  const { name } = parsed;
+  const parsedName = parseDomainName(text);
+  if (!parsedName.ok) return parsedName;
+  const { name } = parsedName;
   const example = `bounces.${domain}`;
   if (name === domain || domain.endsWith(`.${name}`)) {
     const relation = name === domain ? 'the sending domain' : 'a domain above the sending domain';
@@ -44,8 +45,9 @@ export function parseReturnPath(domain: string, text: string): ParsedReturnPath 
 }
 
 /**
- * `used`: messages use the return path. `unverified`: its records have not been found. `replaced`: the provider replaces
- * the envelope sender. `no-listener`: POSTRIDER_RETURN_PATH_DOMAIN is not set, so the listener has no public name.
+ * `used`: messages use the return path. `unverified`: its records have not been found. `replaced`: the provider
+ * replaces the envelope sender. `no-listener`: POSTRIDER_RETURN_PATH_DOMAIN is not set, so the listener has no public
+ * name.
  */
 export type ReturnPathState = 'used' | 'unverified' | 'replaced' | 'no-listener';
 

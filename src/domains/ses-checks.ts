@@ -1,6 +1,6 @@
 /**
- * Derives the records to publish, and the findings with their remedies, from the identity of a domain at Amazon SES. The
- * functions are pure. An identity that could not be read is `unknown`, never `missing`.
+ * Derives the records to publish, and the findings with their remedies, from the identity of a domain at Amazon SES.
+ * The functions are pure. An identity that could not be read is `unknown`, never `missing`.
  */
 import type { DnsRecord, RecordCheck } from '../model/domain.ts';
 import type { SesIdentity } from './ses-identity.ts';
@@ -15,8 +15,8 @@ const formatMailFromValue = (domain: string): string => `MAIL FROM ${domain}`;
 const MAIL_FROM_SPF = 'v=spf1 include:amazonses.com ~all';
 
 /**
- * Returns the DNS records that the provider requires, including MX and SPF of a custom MAIL FROM domain. The status records
- * follow the DNS records.
+ * Returns the DNS records that the provider requires, including MX and SPF of a custom MAIL FROM domain. The status
+ * records follow the DNS records.
  */
 export function createIdentityRecords(
   domain: string,
@@ -55,7 +55,7 @@ type Finding = Omit<RecordCheck, keyof DnsRecord>;
 
 /**
  * Returns the checks of the status records, of which the check of the identity is the first. `fault` is the reason why
- * the provider could not be reached, or null. With a fault, all checks are `unknown`.
+ * the provider could not be reached, or null. If there is a fault, all checks are `unknown`.
  */
 export function createIdentityChecks(
   domain: string,
@@ -97,7 +97,7 @@ function createIdentityFinding(domain: string, identity: SesIdentity | null): Fi
 function describePendingCheck(identity: SesIdentity): string {
   const reasonText = identity.fault === null ? '' : ` (${identity.fault})`;
   return identity.dkim === 'FAILED'
-    ? `Amazon SES did not find the DKIM record${reasonText}: ${getKeyRemedy(identity)}, then verify again`
+    ? `Amazon SES did not find the DKIM record${reasonText}: ${getKeyRemedy(identity)}, then verify the domain again`
     : `the search for the DKIM record${reasonText} can take hours: ${getKeyRemedy(identity)}`;
 }
 
@@ -110,9 +110,9 @@ function getKeyRemedy({ origin, tokens }: SesIdentity): string {
 function createMailFromFinding(region: string, identity: SesIdentity | null): Finding {
   const mailFrom = identity?.mailFrom ?? null;
   if (mailFrom === null) return { found: 'missing', seen: [], detail: 'no custom MAIL FROM domain is set' };
-  const { domain, status, required } = mailFrom;
+  const { domain, status, isRequired } = mailFrom;
   const seen = [status];
-  const consequence = required
+  const consequence = isRequired
     ? 'until the record is found, Amazon SES rejects the messages'
     : 'until the record is found, Amazon SES uses its own MAIL FROM domain, and SPF does not align';
   switch (status) {

@@ -39,7 +39,7 @@ export interface SesIdentity {
     /** The status of the MX record: `PENDING`, `SUCCESS`, `FAILED` or `TEMPORARY_FAILURE`. */
     readonly status: string;
     /** True if the provider rejects messages while it does not find the MX record. */
-    readonly required: boolean;
+    readonly isRequired: boolean;
   } | null;
 }
 
@@ -81,7 +81,7 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
           ? {
               domain: mailFrom.MailFromDomain.toLowerCase(),
               status: mailFrom.MailFromDomainStatus ?? 'PENDING',
-              required: mailFrom.BehaviorOnMxFailure === 'REJECT_MESSAGE',
+              isRequired: mailFrom.BehaviorOnMxFailure === 'REJECT_MESSAGE',
             }
           : null,
       };
@@ -167,7 +167,9 @@ function findSigningKey({ keys }: IdentityDomain): IdentityDomain['keys'][number
   return keys.find(({ algorithm, state }) => algorithm === 'rsa' && state === 'active');
 }
 
-/** Returns true if the identity has a previous key of Postrider and the record of the current signing key is published. */
+/**
+ * Returns true if the identity has a previous key of Postrider and the record of the current signing key is published.
+ */
 function isOutdated(
   { origin, tokens }: SesIdentity,
   { published }: Pick<SendingDomain, 'published'>,

@@ -1,7 +1,7 @@
 /**
- * Reads and changes the account-level suppression list of Amazon SES. SES accepts a message to an address on this list and
- * does not send it. The list applies to all programs that use the same AWS account in the same region, so Postrider changes it only on
- * the request of an operator.
+ * Reads and changes the account-level suppression list of Amazon SES. SES accepts a message to an address on this list
+ * and does not send it. The list applies to all programs that use the same AWS account in the same region, so Postrider
+ * changes it only on the request of an operator.
  *
  * A call never rejects because of the API: a failure is a result with a code, a reason and a remedy.
  */
@@ -99,7 +99,7 @@ export async function openSesSuppressionList({ region, endpoint }: SesApiSetting
     try {
       await client.config.region();
     } catch {
-      return { kind: 'failed', failure: NO_REGION };
+      return { kind: 'failed', failure: NO_REGION_FAILURE };
     }
     try {
       return { kind: 'done', value: await call({ abortSignal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) }) };
@@ -140,7 +140,7 @@ export async function openSesSuppressionList({ region, endpoint }: SesApiSetting
   };
 }
 
-const NO_REGION: SesFailure = {
+const NO_REGION_FAILURE: SesFailure = {
   code: 'no-region',
   reason: 'the region of Amazon SES is unknown, because POSTRIDER_TRANSPORT does not contain it',
   remedy: 'set AWS_REGION',
@@ -150,10 +150,10 @@ const CREDENTIALS_REMEDY =
   'give the service credentials of the API (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the role of the machine)';
 
 /** The names of errors for a missing permission. */
-const NOT_PERMITTED = ['AccessDeniedException', 'AccessDenied'];
+const PERMISSION_ERROR_NAMES = ['AccessDeniedException', 'AccessDenied'];
 /** The names of errors for credentials that cannot be found or read. */
-const NO_CREDENTIALS = ['CredentialsProviderError', 'TokenProviderError', 'ProviderError'];
-const THROTTLED = ['TooManyRequestsException', 'ThrottlingException', 'Throttling'];
+const CREDENTIALS_ERROR_NAMES = ['CredentialsProviderError', 'TokenProviderError', 'ProviderError'];
+const THROTTLING_ERROR_NAMES = ['TooManyRequestsException', 'ThrottlingException', 'Throttling'];
 
 function toFailure(error: unknown, permission: string): SesFailure {
   const { name, $metadata } = Object(error) as {
@@ -163,19 +163,20 @@ function toFailure(error: unknown, permission: string): SesFailure {
   const reason = formatSesError(error);
   const status = typeof $metadata?.httpStatusCode === 'number' ? $metadata.httpStatusCode : null;
   const hasName = (names: readonly string[]) => typeof name === 'string' && names.includes(name);
-  if (hasName(NO_CREDENTIALS))
+  if (hasName(CREDENTIALS_ERROR_NAMES))
     return {
       code: 'no-credentials',
       reason: 'no credentials for the API of Amazon SES were found',
       remedy: CREDENTIALS_REMEDY,
     };
-  if (hasName(NOT_PERMITTED))
+  if (hasName(PERMISSION_ERROR_NAMES))
     return {
       code: 'not-permitted',
       reason: `the credentials of the service do not have the permission ${permission}`,
       remedy: `add ${permission} to the IAM policy of the service (docs/providers/ses.md)`,
     };
-  if (hasName(THROTTLED) || status === 429) return { code: 'throttled', reason, remedy: 'try again in a minute' };
+  if (hasName(THROTTLING_ERROR_NAMES) || status === 429)
+    return { code: 'throttled', reason, remedy: 'try again in a minute' };
   if (status === null || status >= 500)
     return {
       code: 'unavailable',

@@ -67,7 +67,10 @@ export function loadSealingKey(settings: Pick<Settings, 'secret' | 'database'>):
   return deriveKey(loadInstallationSecret(settings), 'dkim');
 }
 
-/** Returns the key that seals the signing secrets of webhooks. Creates the secret if it does not exist. @throws SecretError */
+/**
+ * Returns the key that seals the signing secrets of webhooks. Creates the secret if it does not exist. @throws
+ * SecretError
+ */
 export function loadWebhookKey(settings: Pick<Settings, 'secret' | 'database'>): Buffer {
   return deriveKey(loadInstallationSecret(settings), 'webhook');
 }
@@ -85,7 +88,8 @@ export function loadOperatorKey(settings: Pick<Settings, 'secret' | 'database' |
 
 function loadInstallationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
   if (secret !== null) return parseSecretSetting(secret);
-  // The folder of the embedded database already exists. With a database server, only this call creates the folder.
+  // The folder of the embedded database already exists. With a database server, only this call creates the folder of
+  // the secret file.
   if (database.kind === 'postgres') createDataFolder(getDataFolder(database));
   return loadOrCreateSecret(getSecretPath({ database }));
 }
@@ -101,8 +105,8 @@ function createDataFolder(folder: string): void {
 
 /**
  * Returns the path of the secret file that is used without POSTRIDER_SECRET. The file is in the folder of the embedded
- * database, or with PostgreSQL in the folder `data` of the working directory. If the database path is a symbolic link, a
- * file beside the link takes precedence over a file beside the target.
+ * database, or with PostgreSQL in the folder `data` of the working directory. If the database path is a symbolic link,
+ * a file beside the link takes precedence over a file beside the target.
  */
 export function getSecretPath({ database }: Pick<Settings, 'database'>): string {
   const defaultPath = join(getDataFolder(database), 'secret');
@@ -119,15 +123,18 @@ export function getSecretPath({ database }: Pick<Settings, 'database'>): string 
 /** The remedy for the warning of `getSecretWarning`. */
 export const SECRET_REMEDY = 'set POSTRIDER_SECRET to the content of this file on every node that uses the database';
 
-/** Returns a warning if several nodes can share the database and this node uses its own secret file. Otherwise returns null. */
+/**
+ * Returns a warning if several nodes can share the database and this node uses its own secret file. Otherwise returns
+ * null.
+ */
 export function getSecretWarning({ secret, database }: Pick<Settings, 'secret' | 'database'>): string | null {
   if (secret !== null || database.kind === 'sqlite') return null;
   return `POSTRIDER_SECRET is not set, so this node uses its own file ${getSecretPath({ database })}`;
 }
 
 /**
- * Returns the folder for the files of this node: the folder of the embedded database or, with a database server, `data` in the
- * working directory.
+ * Returns the folder for the files of this node: the folder of the embedded database or, with a database server, `data`
+ * in the working directory.
  */
 export function getDataFolder(database: Settings['database']): string {
   return database.kind === 'sqlite' ? dirname(database.path) : 'data';
@@ -198,8 +205,8 @@ export function loadReturnPathKey(settings: Settings): PrepareParts['returnPath'
 }
 
 /**
- * Creates the signer that uses the sealed keys, and the return path with its key. Creates the secret if it does not exist.
- * @throws SecretError
+ * Creates the signer that uses the sealed keys, and the return path with its key. Creates the secret if it does not
+ * exist. @throws SecretError
  */
 export function createSigningParts(
   settings: Settings,

@@ -11,7 +11,7 @@ import { compose, type ExtraHeader } from '../message/compose.ts';
 import {
   createSignatureInput,
   formatSignatureField,
-  prepareSignable,
+  prepareSignableMessage,
   prependSignatures,
   type SignatureIdentity,
 } from '../message/dkim.ts';
@@ -79,8 +79,8 @@ export class DomainCache {
   }
 
   /**
-   * Returns the keys that must sign messages of the account from this domain, or null if the domain was never authenticated for
-   * the account.
+   * Returns the keys that must sign messages of the account from this domain, or null if the domain was never
+   * authenticated for the account.
    */
   findSigning(accountId: number, name: string): DomainSigning | null {
     const domain = this.#find(accountId, name);
@@ -89,8 +89,8 @@ export class DomainCache {
   }
 
   /**
-   * Returns the verified return path of the domain in lower-case A-labels. Returns null if the account has no such domain,
-   * or if the domain has no verified return path.
+   * Returns the verified return path of the domain in lower-case A-labels. Returns null if the account has no such
+   * domain, or if the domain has no verified return path.
    */
   findReturnPath(accountId: number, name: string): string | null {
     const returnPath = this.#find(accountId, name)?.returnPath ?? null;
@@ -118,7 +118,7 @@ export class DomainCache {
 // signs the message. The bytes are the same on every attempt unless the signing keys change. Rejects if a required
 // signature cannot be created. The message is then deferred and never sent unsigned.
 
-/** The last element of Feedback-ID, which identifies the sender. Gmail requires 5 to 15 characters. */
+/** The identifier of the sender, which is the last element of Feedback-ID. Gmail requires 5 to 15 characters. */
 const SENDER_ID = 'postrider';
 
 export interface PrepareParts {
@@ -133,8 +133,8 @@ export interface PrepareParts {
   /** Called for each message that is deferred because it could not be signed. An operator must correct the cause. */
   readonly onError: (error: unknown) => void;
   /**
-   * The default domain and the key of return paths. The verified return path of the sending domain takes precedence over
-   * the default. If null, the envelope sender is the From address.
+   * The default domain and the key of return paths. The verified return path of the sending domain takes precedence
+   * over the default. If null, the envelope sender is the From address.
    */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
   /**
@@ -163,7 +163,7 @@ export function createPrepare({
     const domain = parseAddress(message.from)?.domain ?? '';
     const signing = domains.findSigning(message.accountId, domain);
     const configurationSet = findConfigurationSet(message.accountId);
-    // Only signed messages have the field, because Gmail assigns a Feedback-ID to the signing domain.
+    // Only signed messages have the field Feedback-ID, because Gmail assigns its value to the signing domain.
     const feedbackIdField = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
     const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, [
       ...(signing === null ? [] : [feedbackIdField]),
@@ -291,7 +291,7 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
     sign(data, bodyAt, keys, at) {
       return new Promise((resolve, reject) => {
         if (keys.length === 0) throw new Error('There is no DKIM key to sign with');
-        const signableMessage = prepareSignable(data, bodyAt, except);
+        const signableMessage = prepareSignableMessage(data, bodyAt, except);
         const fields = new Array<string>(keys.length).fill('');
         let pendingCount = keys.length;
         for (const [index, signingKey] of keys.entries()) {
@@ -306,7 +306,7 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
             // The thread pool creates all its threads when it runs its first task.
             if (!hasLoweredPriority) {
               hasLoweredPriority = true;
-              yieldSigningThreads();
+              lowerSigningThreadPriority();
             }
             pendingCount -= 1;
             if (pendingCount === 0) resolve(prependSignatures(fields, data));
@@ -330,7 +330,7 @@ const POOL_THREAD = 'libuv-worker';
 const NICENESS = 5;
 
 /** Lowers the priority of the existing threads of libuv's pool. Never throws. */
-function yieldSigningThreads(tasksFolder = '/proc/self/task'): void {
+function lowerSigningThreadPriority(tasksFolder = '/proc/self/task'): void {
   try {
     for (const threadId of readdirSync(tasksFolder)) {
       const name = readFileSync(`${tasksFolder}/${threadId}/comm`, 'utf8').trim();

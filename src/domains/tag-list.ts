@@ -1,4 +1,6 @@
-/** Parses tag lists (RFC 6376 section 3.2), the syntax of DKIM and DMARC records, in one pass. The functions are pure. */
+/**
+ * Parses tag lists (RFC 6376 section 3.2), the syntax of DKIM and DMARC records, in one pass. The functions are pure.
+ */
 
 /**
  * Returns the values by tag name, without surrounding white space. Returns null if the text is not a tag list or has a

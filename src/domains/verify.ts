@@ -21,7 +21,7 @@ const MAX_OBSERVED_RECORDS = 20;
 
 type Finding = RecordFinding & { readonly seen: readonly string[] };
 
-/** Checks the records in DNS. Returns one check for each record, in the same order. */
+/** Checks the records in DNS. Returns one check for each record, in the order of `records`. */
 export async function checkRecords(
   records: readonly DnsRecord[],
   resolver: Resolver,
@@ -29,13 +29,13 @@ export async function checkRecords(
 ): Promise<readonly RecordCheck[]> {
   const checks: RecordCheck[] = [];
   let nextIndex = 0;
-  const checkNext = async () => {
+  const checkNextRecord = async () => {
     for (let index = nextIndex++; index < records.length; index = nextIndex++) {
       const record = records[index] as DnsRecord;
       checks[index] = { ...record, ...(await checkRecord(record, resolver)) };
     }
   };
-  await Promise.all(Array.from({ length: Math.min(concurrency, records.length) }, checkNext));
+  await Promise.all(Array.from({ length: Math.min(concurrency, records.length) }, checkNextRecord));
   return checks;
 }
 
@@ -57,9 +57,9 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
   if (lookup.kind === 'failed') return createFailedLookupFinding(lookup.reason);
   const txtRecords = lookup.kind === 'found' ? lookup.values : [];
   if (record.purpose === 'spf')
-    return { ...checkSpf(record.value, txtRecords), seen: limitObserved(txtRecords.filter(isSpfRecord)) };
+    return { ...checkSpf(record.value, txtRecords), seen: limitObservedValues(txtRecords.filter(isSpfRecord)) };
   const finding = checkDkim(record.value, txtRecords);
-  if (finding.found !== 'missing') return { ...finding, seen: limitObserved(txtRecords) };
+  if (finding.found !== 'missing') return { ...finding, seen: limitObservedValues(txtRecords) };
   return { ...(await checkDoubledName(record, '._domainkey.', resolver)), seen: [] };
 }
 
@@ -89,7 +89,7 @@ async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Findi
   if (ownLookup.kind === 'failed') return createFailedLookupFinding(ownLookup.reason);
   const ownRecords = ownLookup.kind === 'found' ? ownLookup.values : [];
   const result = checkDmarc(ownRecords);
-  if (result.found === 'found' || parent === domain) return { ...result, seen: limitObserved(ownRecords) };
+  if (result.found === 'found' || parent === domain) return { ...result, seen: limitObservedValues(ownRecords) };
   const parentLookup = await resolver.lookUpTxt(`_dmarc.${parent}`);
   if (parentLookup.kind === 'failed') return createFailedLookupFinding(parentLookup.reason);
   const parentRecords = parentLookup.kind === 'found' ? parentLookup.values : [];
@@ -98,10 +98,10 @@ async function checkPolicy(record: DnsRecord, resolver: Resolver): Promise<Findi
     return {
       found: inheritedFinding.found,
       detail: `at _dmarc.${parent}: ${inheritedFinding.detail}`,
-      seen: limitObserved(parentRecords),
+      seen: limitObservedValues(parentRecords),
     };
   }
-  return { ...result, seen: limitObserved(ownRecords) };
+  return { ...result, seen: limitObservedValues(ownRecords) };
 }
 
 async function checkCname(record: DnsRecord, resolver: Resolver): Promise<Finding> {
@@ -129,7 +129,7 @@ async function checkReturnPath(
   resolver: Pick<Resolver, 'lookUpMx' | 'lookUpAddresses'>,
 ): Promise<Finding> {
   if (lookup.kind !== 'found') return compareNames(lookup, record, formatMx, []);
-  const seen = limitObserved(lookup.values.map(formatMx));
+  const seen = limitObservedValues(lookup.values.map(formatMx));
   if (lookup.values.some(({ exchange }) => exchange === ''))
     return {
       found: 'wrong',
@@ -222,7 +222,7 @@ function compareNames<T>(
     case 'none':
       return { found: 'missing', detail: `no ${record.type} record; publish ${record.value}`, seen: [] };
     case 'found': {
-      const seen = limitObserved(lookup.values.map(toText));
+      const seen = limitObservedValues(lookup.values.map(toText));
       const isFound = seen.some((value) => expected.includes(value.slice(value.lastIndexOf(' ') + 1)));
       if (isFound) return { found: 'found', detail: 'found', seen };
       return {
@@ -239,7 +239,7 @@ function createFailedLookupFinding(reason: string): Finding {
 }
 
 /** Returns the values in the form that is stored and shown: without control characters, and with limited length. */
-function limitObserved(values: readonly string[]): readonly string[] {
+function limitObservedValues(values: readonly string[]): readonly string[] {
   return values.slice(0, MAX_OBSERVED_RECORDS).map((value) => {
     const shortValue =
       value.length > MAX_OBSERVED_CHARACTERS ? `${value.slice(0, MAX_OBSERVED_CHARACTERS - 1)}…` : value;

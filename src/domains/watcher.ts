@@ -103,7 +103,8 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
    * of the last check.
    */
   async function checkDomain(name: string): Promise<boolean> {
-    // The domain is read again, because it may have changed since the round began. An update of the old version would be stale.
+    // The domain is read again, because it may have changed since the round began. An update of the old version would
+    // be stale.
     const domain = await find(name);
     if (domain === null) return true;
     const result = await check(domain);

@@ -1,5 +1,5 @@
 /**
- * Formats DNS records as a zone file (RFC 1035 section 5), which BIND and the import of most DNS hosts read. The
+ * Formats DNS records as a zone file (RFC 1035 section 5), which BIND reads and most DNS hosts can import. The
  * functions are pure and use no module of Node, because they also run in the dashboard.
  */
 import type { DnsRecord } from '../model/domain.ts';

@@ -1,7 +1,8 @@
 /**
  * Records feedback reports from every source in the store. A report can arrive before the outcome of its message is
  * recorded. The intake retries such a report for up to `MAX_WAIT_MS`, then resolves to `not-yet`. The intake rejects
- * when the store fails. In both cases the report is not stored, and the sender must send it again.
+ * when the store fails. After `not-yet` and after a rejection, the report is not stored, and the sender must send it
+ * again.
  */
 import type { Clock } from '../clock.ts';
 import type { Publish } from '../model/events.ts';

@@ -28,14 +28,14 @@ export type ProxyHeader =
    */
   | { readonly kind: 'complete'; readonly address: string | null; readonly length: number };
 
-const INCOMPLETE: ProxyHeader = { kind: 'incomplete' };
-const MALFORMED: ProxyHeader = { kind: 'malformed' };
+const INCOMPLETE_HEADER: ProxyHeader = { kind: 'incomplete' };
+const MALFORMED_HEADER: ProxyHeader = { kind: 'malformed' };
 
 /** Parses the header at the beginning of `bytes`, which are all bytes received so far. */
 export function parseProxyHeader(bytes: Buffer): ProxyHeader {
   if (matchesBeginning(bytes, V2_SIGNATURE)) return parseV2(bytes);
   if (matchesBeginning(bytes, V1_PREFIX)) return parseV1(bytes);
-  return MALFORMED;
+  return MALFORMED_HEADER;
 }
 
 /** Returns true if the bytes begin with the prefix, or the prefix begins with the bytes. */
@@ -47,14 +47,14 @@ function matchesBeginning(bytes: Buffer, prefix: Buffer): boolean {
 /** Section 2.1: `PROXY TCP4 CLIENT SERVER PORT PORT` and CR LF. The text after `UNKNOWN` is ignored. */
 function parseV1(bytes: Buffer): ProxyHeader {
   const lineLength = bytes.subarray(0, MAX_V1_BYTES).indexOf('\r\n');
-  if (lineLength < 0) return bytes.length < MAX_V1_BYTES ? INCOMPLETE : MALFORMED;
+  if (lineLength < 0) return bytes.length < MAX_V1_BYTES ? INCOMPLETE_HEADER : MALFORMED_HEADER;
   const line = bytes.toString('latin1', 0, lineLength);
   const length = lineLength + 2;
   if (line === 'PROXY UNKNOWN' || line.startsWith('PROXY UNKNOWN ')) return { kind: 'complete', address: null, length };
   const [, family, client = '', server = '', ...ports] = line.split(' ');
   const isAddress = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : null;
-  if (isAddress === null || !isAddress(client) || !isAddress(server) || client.includes('%')) return MALFORMED;
-  if (ports.length !== 2 || !ports.every(isPort)) return MALFORMED;
+  if (isAddress === null || !isAddress(client) || !isAddress(server) || client.includes('%')) return MALFORMED_HEADER;
+  if (ports.length !== 2 || !ports.every(isPort)) return MALFORMED_HEADER;
   return { kind: 'complete', address: client, length };
 }
 
@@ -65,15 +65,15 @@ function isPort(text: string): boolean {
 /** Section 2.2. Extensions after the addresses are ignored. */
 function parseV2(bytes: Buffer): ProxyHeader {
   const versionAndCommand = bytes[12] ?? 0x20;
-  if (versionAndCommand !== 0x20 && versionAndCommand !== 0x21) return MALFORMED;
-  if (bytes.length < V2_FIXED_BYTES) return INCOMPLETE;
+  if (versionAndCommand !== 0x20 && versionAndCommand !== 0x21) return MALFORMED_HEADER;
+  if (bytes.length < V2_FIXED_BYTES) return INCOMPLETE_HEADER;
   const length = V2_FIXED_BYTES + bytes.readUInt16BE(14);
-  if (length > MAX_PROXY_HEADER_BYTES) return MALFORMED;
+  if (length > MAX_PROXY_HEADER_BYTES) return MALFORMED_HEADER;
   const isLocal = versionAndCommand === 0x20;
   const family = bytes[13] ?? 0;
   const addressBytes = isLocal ? 0 : family === TCP_OVER_IPV4 ? 12 : family === TCP_OVER_IPV6 ? 36 : 0;
-  if (length < V2_FIXED_BYTES + addressBytes) return MALFORMED;
-  if (bytes.length < length) return INCOMPLETE;
+  if (length < V2_FIXED_BYTES + addressBytes) return MALFORMED_HEADER;
+  if (bytes.length < length) return INCOMPLETE_HEADER;
   // LOCAL, UNSPEC and other families report no IP address.
   const address = addressBytes === 0 ? null : formatAddress(bytes.subarray(V2_FIXED_BYTES), family);
   return { kind: 'complete', address, length };

@@ -48,16 +48,16 @@ export function classifyRecipient(
 ): FeedbackRecipient {
   // RFC 5321 section 4.5.1: `postmaster` is the only address without a domain.
   if (address.toLowerCase() === 'postmaster') return { kind: 'role' };
-  const parsed = parseAddress(address);
-  if (parsed === null) return { kind: 'refused', reason: 'relay' };
-  const returnPath = decodeReturnPath(key, parsed.localPart);
+  const parsedAddress = parseAddress(address);
+  if (parsedAddress === null) return { kind: 'refused', reason: 'relay' };
+  const returnPath = decodeReturnPath(key, parsedAddress.localPart);
   if (returnPath !== null) {
     return isValidDay(returnPath.day, now)
       ? { kind: 'return-path', id: returnPath.id }
       : { kind: 'refused', reason: 'expired' };
   }
-  if (!isReturnPath(parsed.domain)) return { kind: 'refused', reason: 'relay' };
-  const localPart = parsed.localPart.toLowerCase();
+  if (!isReturnPath(parsedAddress.domain)) return { kind: 'refused', reason: 'relay' };
+  const localPart = parsedAddress.localPart.toLowerCase();
   return localPart === 'postmaster' || localPart === 'abuse'
     ? { kind: 'role' }
     : { kind: 'refused', reason: 'unknown' };

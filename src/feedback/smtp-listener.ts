@@ -5,7 +5,7 @@
  *
  * The reply after the final dot is 250 only after the store has committed. If the store fails, or a limit on the rate
  * or on the memory is exceeded, the reply is 451, so that the peer retries the message. A message that is too large
- * gets the reply 552. A bare CR or LF ends the session with 554. A session that exceeds another limit ends with 421.
+ * gets the reply 552. A bare CR or LF ends the session with 554. A session that exceeds any other limit ends with 421.
  * Memory, connections, size, rate, commands and time of every session are bounded. A trusted proxy must first send the
  * header of the PROXY protocol, and the limits apply to the client that the header reports. Every socket always has an
  * error listener, so that a reset never ends the process.
@@ -98,7 +98,7 @@ interface Session extends OpenSession {
   /** The IP address of the client. Behind a trusted proxy, this is the address that the proxy reports. */
   address: string;
   /** Resolves to true if the session is admitted, and to false if it is refused. */
-  admitted: Promise<boolean>;
+  admission: Promise<boolean>;
   /** The socket for replies. After STARTTLS, this is the TLS socket. */
   socket: Socket;
   /** The message to which the accepted return path belongs. Null for a role mailbox. */
@@ -109,7 +109,7 @@ interface Session extends OpenSession {
   envelopeCommandCount: number;
   commandBytes: number;
   /** True from DATA until the reply to the message. */
-  inMessage: boolean;
+  isReceivingMessage: boolean;
   messageBytes: number;
   /** Cancels the timeout of the peer's current phase. */
   cancelPhaseTimeout: () => void;
@@ -150,7 +150,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     onConnect(session, done) {
       const peerSession = findSession(session.id);
       if (peerSession === null) return done(createReplyError(421, 'the session has ended'));
-      void peerSession.admitted.then((isAdmitted) => {
+      void peerSession.admission.then((isAdmitted) => {
         if (!isAdmitted) return done(createReplyError(421, 'the session has ended'));
         sessions.set(session.id, peerSession);
         done();
@@ -246,7 +246,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   ): Promise<Error | null> {
     const { address, messageRef } = peerSession;
     const kind: RecipientKind = messageRef === null ? 'role' : 'return-path';
-    peerSession.inMessage = true;
+    peerSession.isReceivingMessage = true;
     peerSession.messageBytes = 0;
     setPhaseTimeout(peerSession, DATA_TIMEOUT_MS);
     const hasTokens = limits.consumeMessageTokens(address, kind, clock.now());
@@ -296,7 +296,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
   /** Starts the command phase: at the beginning of the session and after each message. */
   function startCommandPhase(peerSession: Session): void {
     peerSession.stage = 'new';
-    peerSession.inMessage = false;
+    peerSession.isReceivingMessage = false;
     peerSession.envelopeCommandCount = 0;
     peerSession.commandBytes = 0;
     setPhaseTimeout(peerSession, COMMANDS_TIMEOUT_MS);
@@ -364,7 +364,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       peerSession.lastActiveAt = clock.now();
       if (!lineEndCheck.accepts(chunk))
         return endSession('bare-line-end', '554 5.6.0 bare CR or LF: lines end with CR LF');
-      if (peerSession.inMessage) peerSession.messageBytes += chunk.length;
+      if (peerSession.isReceivingMessage) peerSession.messageBytes += chunk.length;
       else peerSession.commandBytes += chunk.length;
       if (peerSession.messageBytes > MAX_RECEIVED_BYTES)
         return endSession('too-large', '552 5.3.4 the message is too large');
@@ -388,7 +388,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     const peerSession: Session = {
       socket,
       address,
-      admitted: Promise.resolve(false),
+      admission: Promise.resolve(false),
       stage: 'new',
       lastActiveAt: clock.now(),
       evict: () => {
@@ -399,18 +399,18 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       refusedRecipientCount: 0,
       envelopeCommandCount: 0,
       commandBytes: 0,
-      inMessage: false,
+      isReceivingMessage: false,
       messageBytes: 0,
       cancelPhaseTimeout: ignoreCall,
       dispose: ignoreCall,
     };
     sessionBySocket.set(socket, peerSession);
     if (!isTrustedProxy(address)) {
-      peerSession.admitted = Promise.resolve(admitSession(socket, peerSession));
+      peerSession.admission = Promise.resolve(admitSession(socket, peerSession));
       return;
     }
     const { promise, resolve } = Promise.withResolvers<boolean>();
-    peerSession.admitted = promise;
+    peerSession.admission = promise;
     readProxyHeader(socket, (clientAddress) => {
       peerSession.address = clientAddress ?? address;
       resolve(admitSession(socket, peerSession));

@@ -27,8 +27,8 @@ export interface OpenSession {
 
 export interface SessionTable {
   /**
-   * Admits a session, which may evict another session. Returns false if the session is refused. The caller must remove
-   * an admitted session when it ends.
+   * Admits a session. The admission may evict another session. Returns false if the session is refused. The caller must
+   * remove an admitted session when it ends.
    */
   admit(session: OpenSession, now: number): boolean;
   remove(session: OpenSession): void;

@@ -5,7 +5,7 @@
  * thread.
  *
  * The number of waiting jobs and their bytes are bounded, because the memory limits of a thread do not cover buffers.
- * `read` rejects when the thread cannot be started or the reader is closed. The content has then not been read.
+ * `read` rejects when the thread cannot be started or the reader is closed. In this case the content was not read.
  */
 import { Worker } from 'node:worker_threads';
 import type { Clock } from '../clock.ts';
@@ -20,7 +20,7 @@ const START_TIMEOUT_MS = 30_000;
 const IDLE_TIMEOUT_MS = 60_000;
 const MAX_YOUNG_GENERATION_SIZE_MB = 16;
 
-/** A message from the thread to the reader. The thread sends `ready` once, and one other reply for each job. */
+/** A message from the thread to the reader. The thread sends `ready` once, and then one reply for each job. */
 export type ThreadReply<Value> =
   | { readonly kind: 'ready' }
   | { readonly kind: 'read'; readonly value: Value }
@@ -71,7 +71,7 @@ interface PendingJob<Job, Value> {
 
 interface ReaderThread {
   readonly worker: Worker;
-  /** Resolves when the thread can read. Rejects if the thread ends earlier. */
+  /** Resolves when the thread can read. Rejects if the thread ends before it can read. */
   readonly ready: Promise<void>;
   isEnded: boolean;
 }
@@ -99,7 +99,7 @@ export function createThreadReader<Job, Value>({
   let cancelIdleTimeout: () => void = () => undefined;
   let cancelTimeout: () => void = () => undefined;
 
-  function start(): ReaderThread {
+  function startThread(): ReaderThread {
     prepareThread();
     const worker = new Worker(module, {
       name,
@@ -150,11 +150,11 @@ export function createThreadReader<Job, Value>({
 
   /** Completes the current job and starts the next job. */
   function completeJob(outcome: ThreadResult<Value>): void {
-    releaseCurrent()?.completion.resolve(outcome);
-    void readNext();
+    releaseCurrentJob()?.completion.resolve(outcome);
+    void readNextJob();
   }
 
-  function releaseCurrent(): PendingJob<Job, Value> | null {
+  function releaseCurrentJob(): PendingJob<Job, Value> | null {
     cancelTimeout();
     const job = currentJob;
     currentJob = null;
@@ -163,7 +163,7 @@ export function createThreadReader<Job, Value>({
     return job;
   }
 
-  async function readNext(): Promise<void> {
+  async function readNextJob(): Promise<void> {
     if (currentJob !== null) return;
     const job = waitingJobs.shift();
     if (job === undefined) {
@@ -172,14 +172,14 @@ export function createThreadReader<Job, Value>({
     }
     currentJob = job;
     cancelIdleTimeout();
-    thread ??= start();
+    thread ??= startThread();
     const usedThread = thread;
     try {
       await usedThread.ready;
     } catch (error) {
       if (currentJob !== job) return;
-      releaseCurrent()?.completion.reject(error);
-      void readNext();
+      releaseCurrentJob()?.completion.reject(error);
+      void readNextJob();
       return;
     }
     if (currentJob !== job) return;
@@ -216,13 +216,13 @@ export function createThreadReader<Job, Value>({
       const completion = Promise.withResolvers<ThreadResult<Value>>();
       waitingJobs.push({ job, bytes, completion });
       waitingBytes += bytes;
-      void readNext();
+      void readNextJob();
       return completion.promise;
     },
     async close() {
       isClosed = true;
       cancelIdleTimeout();
-      const jobs = [releaseCurrent(), ...waitingJobs.splice(0)];
+      const jobs = [releaseCurrentJob(), ...waitingJobs.splice(0)];
       waitingBytes = 0;
       for (const job of jobs) job?.completion.reject(new Error(`the reader ${name} is closed`));
       await endThread();

@@ -2,10 +2,10 @@
  * Manages the capacity of a listener: connections, requests in flight, bytes of request bodies, and file descriptors.
  *
  * Guarantees of `ConnectionTable`: there are at most `maxConnections` connections. A full listener closes its oldest
- * unauthenticated connection when a new connection arrives. An unauthenticated connection has not presented a valid key,
- * session or signature. An authenticated connection is never closed for a new connection. If more than half of the capacity is
- * used, the unauthenticated connections of a peer (an IPv4 address or an IPv6 /64 network) are limited to its share.
- * Every operation takes constant time.
+ * unauthenticated connection when a new connection arrives. An unauthenticated connection has not presented a valid
+ * key, session or signature. An authenticated connection is never closed for a new connection. If more than half of the
+ * capacity is used, the unauthenticated connections of a peer (an IPv4 address or an IPv6 /64 network) are limited to
+ * its share. Every operation takes constant time.
  */
 import { readFileSync } from 'node:fs';
 import type { DropReason } from '../model/events.ts';
@@ -14,7 +14,10 @@ import type { DropReason } from '../model/events.ts';
 export interface TableConnection {
   /** Closes the connection. The method must not throw. */
   close(reason: DropReason): void;
-  /** The entry of this connection in the table. Null if the connection is not in the table. Only the table sets this member. */
+  /**
+   * The entry of this connection in the table. Null if the connection is not in the table. Only the table sets this
+   * member.
+   */
   tableEntry: TableEntry | null;
 }
 
@@ -57,8 +60,9 @@ export class ConnectionTable {
   }
 
   /**
-   * Adds a connection. If the listener is full, closes the oldest unauthenticated connection. If all connections are authenticated,
-   * closes the new connection and returns false. `peerName` is null for a peer that is exempt from the share.
+   * Adds a connection. If the listener is full, closes the oldest unauthenticated connection. If all connections are
+   * authenticated, closes the new connection and returns false. `peerName` is null for a peer that is exempt from
+   * `MAX_PEER_SHARE`.
    */
   add(connection: TableConnection, peerName: string | null): boolean {
     if (this.#open >= this.#maxConnections) {
@@ -99,8 +103,8 @@ export class ConnectionTable {
   }
 
   /**
-   * Closes at most two connections of a peer that exceeds its share. This method runs for each new connection of the peer, so
-   * the number of the peer's connections decreases to its share.
+   * Closes at most two connections of a peer that exceeds its share. This method runs for each new connection of the
+   * peer, so the number of the peer's connections decreases to its share.
    */
   #enforcePeerShare({ unauthenticated }: Peer): void {
     for (let closedCount = 0; closedCount < 2; closedCount += 1) {
@@ -207,8 +211,8 @@ export interface RequestLimits {
   /** The maximum number of requests in flight. Requests above this limit are shed. */
   readonly maxInFlight: number;
   /**
-   * The maximum number of requests of one account whose body is still arriving. Requests of the account above this limit are
-   * refused.
+   * The maximum number of requests of one account whose body is still arriving. Requests of the account above this
+   * limit are refused.
    */
   readonly maxReadingPerAccount: number;
   /**
@@ -236,7 +240,10 @@ export class RequestLimiter {
     this.#loadSignal = loadSignal;
   }
 
-  /** Returns null if the request is admitted. Otherwise returns the time after which the client should retry, in milliseconds. */
+  /**
+   * Returns null if the request is admitted. Otherwise returns the time after which the client should retry, in
+   * milliseconds.
+   */
   getRetryAfterMs(): number | null {
     if (this.#isFull() || this.#bytes >= this.#limits.maxBufferedBytes) return this.computeAdvisedWaitMs();
     const shedDecision = this.#loadSignal();
@@ -276,8 +283,8 @@ export class RequestLimiter {
   }
 
   /**
-   * Counts received bytes of the body until the request finishes. If the bytes exceed a limit, does not count them and returns
-   * the limit.
+   * Counts received bytes of the body until the request finishes. If the bytes exceed a limit, does not count them and
+   * returns the limit.
    */
   reserveBytes(request: AdmittedRequest, bytes: number): BodyRefusal | null {
     const { maxBufferedBytes } = this.#limits;
@@ -336,8 +343,8 @@ export class RequestLimiter {
 }
 
 /**
- * Decides whether the server sheds a request. `getRetryAfterMs` calls the function for each request, so the function must
- * be fast.
+ * Decides whether the server sheds a request. `getRetryAfterMs` calls the function for each request, so the function
+ * must be fast.
  */
 export type LoadSignal = () => ShedDecision;
 type ShedDecision = { readonly isOverloaded: false } | { readonly isOverloaded: true; readonly retryAfterMs: number };
@@ -366,8 +373,9 @@ const MIN_CONNECTIONS = 8;
 export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECTIONS, number>>;
 
 /**
- * Divides the file descriptors among the listeners. `limit` is the limit of the process, and `otherDescriptorCount` is the number that
- * delivery and the SMTP listener use. Each listener gets its maximum, or each gets the same fraction of its maximum.
+ * Divides the file descriptors among the listeners. `limit` is the limit of the process, and `otherDescriptorCount` is
+ * the number that delivery and the SMTP listener use. Each listener gets its maximum, or each gets the same fraction of
+ * its maximum.
  */
 export function divideDescriptors(limit: number, otherDescriptorCount: number): ConnectionLimitByListener {
   const maxTotal = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;
@@ -386,7 +394,10 @@ export function divideDescriptors(limit: number, otherDescriptorCount: number): 
   };
 }
 
-/** Returns the process's limit of open file descriptors. Returns Infinity if there is no limit or the limit cannot be read. */
+/**
+ * Returns the process's limit of open file descriptors. Returns Infinity if there is no limit or the limit cannot be
+ * read.
+ */
 export function readDescriptorLimit(): number {
   try {
     const line = readFileSync('/proc/self/limits', 'latin1')
@@ -394,7 +405,7 @@ export function readDescriptorLimit(): number {
       .find((candidate) => candidate.startsWith('Max open files'));
     if (line !== undefined) return parseLimit(line.slice('Max open files'.length).trim().split(' ')[0]);
   } catch {
-    // Systems other than Linux have no such file. On every POSIX system, the report of Node.js contains the limit.
+    // Only Linux has this file. On every POSIX system, the report of Node.js contains the limit.
   }
   // Without this option, the report would resolve the host name of each peer.
   Reflect.set(process.report, 'excludeNetwork', true);

@@ -32,11 +32,15 @@ export interface ConnectionLimits {
   readonly unauthenticatedKeepAliveTimeoutMs: number;
   /** The maximum time from a response to the complete headers of the next request on an unauthenticated connection. */
   readonly unauthenticatedHeadersTimeoutMs: number;
-  /** The maximum number of unanswered requests of one connection. A connection with more unanswered requests is paused. */
+  /**
+   * The maximum number of unanswered requests of one connection. A connection with more unanswered requests is paused.
+   */
   readonly maxUnanswered: number;
   /** The maximum number of paused connections. Above this limit, a connection is closed. */
   readonly maxPaused: number;
-  /** One paused unauthenticated connection is resumed per interval. This limits the processor time of these connections. */
+  /**
+   * One paused unauthenticated connection is resumed per interval. This limits the processor time of these connections.
+   */
   readonly unauthenticatedReadIntervalMs: number;
   /** The maximum time in which a client does not read any part of a pending response. */
   readonly unreadResponseTimeoutMs: number;
@@ -48,7 +52,7 @@ export const CONNECTION_LIMITS: ConnectionLimits = {
   maxConnections: 10_000,
   keepAliveTimeoutMs: 65_000,
   unauthenticatedKeepAliveTimeoutMs: 5_000,
-  // This maximum is the sum of the idle time between two requests, the time to receive headers, and 1 s of tolerance.
+  // The sum of the idle time between two requests, the time to receive headers, and 1 s of tolerance.
   unauthenticatedHeadersTimeoutMs: 16_000,
   maxUnanswered: 8,
   maxPaused: 256,
@@ -64,7 +68,9 @@ export interface HttpConnections {
    * must call this method before the server listens.
    */
   attach(server: Server): void;
-  /** Marks the connection of a socket that has presented a valid key or session, or a message with a valid signature. */
+  /**
+   * Marks the connection of a socket that has presented a valid key or session, or a message with a valid signature.
+   */
   markAuthenticated(socket: Duplex): void;
   /** Sends a complete HTTP response after all pending responses, then closes the connection. */
   endWithResponse(socket: Duplex, response: string | Buffer): void;
@@ -73,7 +79,10 @@ export interface HttpConnections {
    * `createResponse` if a response can be sent, and closes the connection.
    */
   handleClientError(error: NodeJS.ErrnoException, socket: Duplex, createResponse: () => string | Buffer): void;
-  /** Closes all connections, also those with an incomplete TLS handshake, which `closeAllConnections` of node:http ignores. */
+  /**
+   * Closes all connections, including those with an incomplete TLS handshake, which `closeAllConnections` of node:http
+   * ignores.
+   */
   closeAll(): void;
 }
 
@@ -112,13 +121,19 @@ interface Connection extends TableConnection {
   isPipelining: boolean;
   unansweredCount: number;
   newestResponse: ServerResponse | null;
-  /** The time at which unanswered requests paused the connection, in milliseconds since the epoch; null if it is not paused. */
+  /**
+   * The time at which unanswered requests paused the connection, in milliseconds since the epoch; null if it is not
+   * paused.
+   */
   pausedAt: number | null;
   /** The number of written bytes that the operating system had accepted at the last check. */
   sentBytes: number;
   /** The number of consecutive checks in which a response was pending and `sentBytes` did not change. */
   checksWithoutProgress: number;
-  /** The number of consecutive checks since the last response in which the connection was unauthenticated and had no request. */
+  /**
+   * The number of consecutive checks since the last response in which the connection was unauthenticated and had no
+   * request.
+   */
   checksWithoutRequest: number;
   /** The action that ends the connection. `run` is called as soon as at most `maxPending` responses are pending. */
   finalAction: { readonly maxPending: 0 | 1; readonly run: () => void } | null;
@@ -233,7 +248,8 @@ export class Connections implements HttpConnections {
       else this.#sendAndClose(socket, createResponse());
       return;
     }
-    // The invalid bytes follow a complete request, whose message may be stored. Only the response to this request is sent.
+    // The invalid bytes follow a complete request, whose message may be stored. Only the response to this request is
+    // sent.
     newestResponse.shouldKeepAlive = false;
     connection.finalAction = { maxPending: 0, run: () => connection.httpSocket.destroySoon() };
     stopReading(connection.httpSocket);
@@ -270,7 +286,7 @@ export class Connections implements HttpConnections {
         socket.destroy();
       },
     };
-    // The peers of a unix socket are proxies of this machine.
+    // The peers of a unix socket are proxies on this machine.
     const isExempt = remoteAddress === undefined || this.#isExemptFromPeerShare(remoteAddress);
     const peer = isExempt ? null : toPeerNetwork(remoteAddress);
     if (!this.#table.add(connection, peer)) return null;
@@ -281,7 +297,7 @@ export class Connections implements HttpConnections {
       this.#table.remove(connection);
       this.#connections.delete(connection);
       if (this.#handshakes.get(connectionId) === connection) this.#handshakes.delete(connectionId);
-      this.#removeFromPaused(connection);
+      this.#removePausedConnection(connection);
     });
     return connection;
   }
@@ -332,8 +348,8 @@ export class Connections implements HttpConnections {
       httpSocket.setTimeout(this.#limits.unauthenticatedKeepAliveTimeoutMs + KEEP_ALIVE_SLACK_MS);
     // Reading resumes at half of the limit, so that a client is not paused at each request.
     if (connection.pausedAt === null || unansweredCount !== this.#limits.maxUnanswered >> 1) return;
-    // Reading resumes in a later iteration of the event loop, so other connections are served between two chunks of this
-    // connection.
+    // Reading resumes in a later iteration of the event loop, so other connections are served between two chunks of
+    // this connection.
     if (isAuthenticated) setImmediate(() => this.#resume(connection));
     else {
       this.#resumable.add(connection);
@@ -358,7 +374,7 @@ export class Connections implements HttpConnections {
   #resume(connection: Connection): void {
     const { httpSocket, finalAction } = connection;
     if (httpSocket.destroyed || finalAction !== null) return;
-    this.#removeFromPaused(connection);
+    this.#removePausedConnection(connection);
     startReading(httpSocket);
   }
 
@@ -369,14 +385,14 @@ export class Connections implements HttpConnections {
       const droppedConnection = [...this.#paused].find(({ isAuthenticated }) => !isAuthenticated) ?? connection;
       droppedConnection.close('pipelining');
       if (droppedConnection === connection) return;
-      this.#removeFromPaused(droppedConnection);
+      this.#removePausedConnection(droppedConnection);
     }
     this.#paused.add(connection);
     connection.pausedAt = this.#clock.now();
     stopReading(connection.httpSocket);
   }
 
-  #removeFromPaused(connection: Connection): void {
+  #removePausedConnection(connection: Connection): void {
     if (connection.pausedAt === null) return;
     connection.pausedAt = null;
     this.#paused.delete(connection);
@@ -384,9 +400,9 @@ export class Connections implements HttpConnections {
   }
 
   /**
-   * Closes connections whose client does not read responses. Also closes unauthenticated connections that only send
-   * empty lines after a response, which the parser ignores (RFC 9112 section 2.2). The timeout of the socket is not
-   * sufficient, because each received byte restarts the timeout, and node:http ignores the timeout after a CONNECT.
+   * Closes connections whose client does not read responses. Also closes unauthenticated connections that send only
+   * empty lines after a response. The parser ignores these lines (RFC 9112 section 2.2). The timeout of the socket is
+   * not sufficient, because each received byte restarts the timeout, and node:http ignores the timeout after a CONNECT.
    */
   #closeStalledConnections(): void {
     const { unauthenticatedHeadersTimeoutMs, unreadResponseTimeoutMs, timeoutCheckMs } = this.#limits;
@@ -434,7 +450,10 @@ export class Connections implements HttpConnections {
   }
 }
 
-/** Returns a text that identifies an open connection. The text contains both addresses and the port of the client. */
+/**
+ * Returns a text that identifies an open connection. The text contains the remote address, the remote port and the
+ * local address.
+ */
 function formatConnectionId({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }

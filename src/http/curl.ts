@@ -1,6 +1,6 @@
 /**
- * Creates the command that submits a first message: one `curl` call for any POSIX shell. `serve` prints the command when it
- * creates the first key, and the dashboard shows the command. The functions are pure.
+ * Creates the command that submits a first message: one `curl` call for any POSIX shell. `serve` prints the command
+ * when it creates the first key, and the dashboard shows the command. The functions are pure.
  */
 
 export interface FirstMessage {
@@ -27,7 +27,8 @@ export function createFirstCurlCommand({ publicUrl, key, from, to }: FirstMessag
 }
 
 /**
- * Quotes an argument. Within single quotes, only a single quote is special (POSIX.1-2024, shell command language, section 2.2.2).
+ * Quotes an argument. Within single quotes, only a single quote is special (POSIX.1-2024, shell command language,
+ * section 2.2.2).
  */
 function quoteForShell(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;

@@ -3,8 +3,8 @@
  * request with a cached key needs no query. The change feed of the store and the results of lookups update the cache.
  *
  * Guarantees: the cache contains the hashes of keys and no raw key. The comparison of hashes in `lookup` takes constant
- * time. Each lookup uses the newest revision that has arrived, regardless of the order in which revisions arrive. The use
- * of a key is reported at most once per minute.
+ * time. Each lookup uses the newest revision that has arrived, regardless of the order in which revisions arrive. The
+ * use of a key is reported at most once per minute.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../clock.ts';
@@ -15,7 +15,8 @@ export type KeyLookup =
   /** The key is absent, empty, too long, revoked or expired. */
   | { readonly kind: 'invalid' }
   /**
-   * The key or its account is not in the cache and must be looked up in the store. `hash` is the SHA-256 of the key in hexadecimal.
+   * The key or its account is not in the cache and must be looked up in the store. `hash` is the SHA-256 of the key in
+   * hexadecimal.
    */
   | { readonly kind: 'missing'; readonly hash: string }
   | { readonly kind: 'locked'; readonly key: ApiKey; readonly account: Account }
@@ -25,7 +26,8 @@ interface KeyEntry {
   key: ApiKey;
   readonly digest: Buffer;
   /**
-   * The result of a lookup. The cache creates it when the key or its account changes, so that a lookup allocates no object.
+   * The result of a lookup. The cache creates it when the key or its account changes, so that a lookup allocates no
+   * object.
    */
   lookup: KeyLookup;
   useReportedAt: number;
@@ -64,9 +66,9 @@ export class ApiKeyCache {
   }
 
   /**
-   * Applies new and changed accounts and keys. Does not change entries with a later revision, so that a delayed result of
-   * the store does not overwrite newer data. Publishes `account.changed`, and `account.locked` or `account.warned` for an
-   * account whose lock or warning is new.
+   * Applies new and changed accounts and keys. Does not change entries with a later revision, so that a delayed result
+   * of the store does not overwrite newer data. Publishes `account.changed`, and `account.locked` or `account.warned`
+   * for an account whose lock or warning is new.
    */
   apply({ revision, accounts, keys }: FoundKeys): void {
     for (const account of accounts) {
@@ -179,7 +181,7 @@ function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
 // the command or request that created it returns. Therefore the store is queried before an unknown key is refused.
 //
 // Guarantees: the query for a lookup starts after the call of `find`. Lookups are batched: one query runs at a time, at
-// most one query starts per 10 ms, and a query has at most 1,000 digests. The other lookups wait. A query contains one
+// most one query starts per 10 ms, and a query has at most 1,000 digests. All other lookups wait. A query contains one
 // lookup of each peer in turn, so that a peer that guesses keys delays only its own lookups. Unknown keys are not
 // cached, because a client may use its key before an operator imports it. At most `MAX_WAITING_LOOKUPS` lookups wait.
 // The lookups of one peer use at most half of the capacity that other peers do not use. The public listener accepts

@@ -3,8 +3,8 @@
  * the listener is bound. With TLS, the client accepts exactly the certificate that the listener uses, because the
  * certificate contains the name of the service and not the bound address.
  *
- * Fails: `post` rejects with an Error whose message is one line if there is no complete response within 30 s. The message
- * may have been accepted.
+ * Fails: `post` rejects with an Error whose message is one line if there is no complete response within 30 s. The
+ * message may have been accepted.
  */
 import { readFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
@@ -40,8 +40,8 @@ export interface ListenerClient {
 }
 
 /**
- * Creates the client. `getListenerUrl` returns the URL of the listener, `unix:/PATH` for a unix socket, or null before the
- * listener is bound.
+ * Creates the client. `getListenerUrl` returns the URL of the listener, `unix:/PATH` for a unix socket, or null before
+ * the listener is bound.
  */
 export function createListenerClient(
   getListenerUrl: () => string | null,

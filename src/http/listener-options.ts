@@ -1,4 +1,7 @@
-/** Defines the options of the public listener: its limits and its dependencies. `src/wiring/api.ts` provides the dependencies. */
+/**
+ * Defines the options of the public listener: its limits and its dependencies. `src/wiring/api.ts` provides the
+ * dependencies.
+ */
 
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -13,8 +16,8 @@ import type { ThrottleLimit, ThrottleResult } from './throttle.ts';
 
 export interface ListenerLimits extends ConnectionLimits, RequestLimits {
   /**
-   * The maximum time to receive the headers of a request. For the first request of a connection, this time starts when the
-   * connection opens.
+   * The maximum time to receive the headers of a request. For the first request of a connection, this time starts when
+   * the connection opens.
    */
   readonly headersTimeoutMs: number;
   /** The maximum time to receive a complete request. */
@@ -46,8 +49,8 @@ export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes' | 'trustedProxies'>;
   readonly keyCache: ApiKeyCache;
   /**
-   * Looks up keys in the store by SHA-256 (hexadecimal). `BatchedLookups` calls it for keys that are not in the cache, and limits
-   * the number of queries.
+   * Looks up keys in the store by SHA-256 (hexadecimal). `BatchedLookups` calls it for keys that are not in the cache,
+   * and limits the number of queries.
    */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
   /** Takes one token of the account. Returns a promise if the store must be queried. */
@@ -74,8 +77,8 @@ export interface Listener {
   /** Binds the listener and starts to accept connections. Rejects with an Error whose message is one line. */
   start(): Promise<ListenAddress>;
   /**
-   * Stops accepting connections, waits until the accepted requests are answered (with `Connection: close`), then closes all
-   * connections. Waits at most `timeoutMs`.
+   * Stops accepting connections, waits until the accepted requests are answered (with `Connection: close`), then closes
+   * all connections. Waits at most `timeoutMs`.
    */
   drain(timeoutMs: number): Promise<void>;
   /** Closes all connections immediately. */

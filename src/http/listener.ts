@@ -1,8 +1,8 @@
 /**
  * Creates the public listener, which serves `POST /api/v1/send-mail`, `/healthz` and `/readyz`.
  *
- * Guarantees: every error response is an entry of the error registry. No response names the software. A drain ends within
- * its timeout. Fails: `start` rejects with an Error whose message is one line. Later errors are published as
+ * Guarantees: every error response is an entry of the error registry. No response names the software. A drain ends
+ * within its timeout. Fails: `start` rejects with an Error whose message is one line. Later errors are published as
  * `node.operation_failed`. The request that causes an error receives status 500.
  */
 

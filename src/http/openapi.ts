@@ -66,7 +66,7 @@ const STATUS_SUMMARIES: Readonly<Record<number, string>> = {
   503: 'Not ready',
 };
 
-/** Error codes of other paths and methods, which the operation never returns. */
+/** Error codes that `send-mail` never returns, because they belong to other paths or methods. */
 const OTHER_ROUTE_CODES: ReadonlySet<ErrorCode> = new Set(['not-found', 'method-not-allowed', 'not-ready']);
 
 /** Returns the document as plain JSON. */

@@ -145,7 +145,8 @@ export function getPath(target: string): string {
 }
 
 /**
- * Converts a target to origin form: `http://host/path` becomes `/path`. A server must accept both forms (RFC 9112 section 3.2.2).
+ * Converts a target to origin form: `http://host/path` becomes `/path`. A server must also accept the absolute form
+ * (RFC 9112 section 3.2.2).
  */
 export function toOriginForm(target: string): string {
   if (target.charCodeAt(0) === 0x2f) return target;
@@ -174,23 +175,23 @@ export function addRateLimitHeaders(
   rate: RemainingLimits['rate'],
 ): void {
   let policy = '';
-  let remaining = '';
+  let remainingText = '';
   if (throttle !== null && throttleResult !== null) {
     // The parameter `w` is the time in which an empty bucket fills. The parameter `t` is the time until the bucket is
     // full, or, for a refusal, until the next token.
     policy = `"throttle";q=${Math.floor(throttle.burst)};w=${toWholeSeconds((throttle.burst * 1000) / throttle.perSecond)}`;
-    remaining = throttleResult.ok
+    remainingText = throttleResult.ok
       ? `"throttle";r=${throttleResult.remaining};t=${toWholeSeconds(throttleResult.resetMs)}`
       : `"throttle";r=0;t=${toWholeSeconds(throttleResult.retryAfterMs)}`;
   }
   if (rate !== null) {
     const separator = policy === '' ? '' : ', ';
     policy += `${separator}"rate";q=${rate.limit};w=${toWholeSeconds(rate.periodMs)}`;
-    remaining += `${separator}"rate";r=${Math.max(0, rate.remaining)};t=${toWholeSeconds(rate.resetMs)}`;
+    remainingText += `${separator}"rate";r=${Math.max(0, rate.remaining)};t=${toWholeSeconds(rate.resetMs)}`;
   }
   if (policy === '') return;
   headers['RateLimit-Policy'] = policy;
-  headers.RateLimit = remaining;
+  headers.RateLimit = remainingText;
 }
 
 // Reads a request body up to a limit and decodes it strictly.
@@ -220,8 +221,8 @@ export function contentLengthExceeds(req: IncomingMessage, maxBytes: number): bo
 }
 
 /**
- * Reads a body of at most `maxBytes`. Calls `reserveBytes` for each chunk. If the body is refused, discards its remaining bytes
- * without pausing the request.
+ * Reads a body of at most `maxBytes`. Calls `reserveBytes` for each chunk. If the body is refused, discards its
+ * remaining bytes without pausing the request.
  */
 export function readBody(
   req: IncomingMessage,
@@ -258,8 +259,8 @@ export function readBody(
 }
 
 /**
- * Parses JSON (RFC 8259). Returns undefined if the bytes are not UTF-8 or not JSON. A byte order mark is an error (section 8.1).
- * The nesting depth is not limited, because the parser of V8 does not recurse.
+ * Parses JSON (RFC 8259). Returns undefined if the bytes are not UTF-8 or not JSON. A byte order mark is an error
+ * (section 8.1). The nesting depth is not limited, because the parser of V8 does not recurse.
  */
 export function parseJson(bytes: Buffer): unknown {
   if (bytes.length === 0 || !isUtf8(bytes)) return undefined;
@@ -349,8 +350,8 @@ function findStringEnd(bytes: Buffer, start: number): number {
 }
 
 /**
- * Returns the name between two quotation marks. Returns null for a field of the request and for a name that a header must not
- * contain.
+ * Returns the name between two quotation marks. Returns null for a field of the request and for a name that a header
+ * must not contain.
  */
 function parseName(bytes: Buffer, start: number, end: number): string | null {
   if (end - start > MAX_ESCAPED_LENGTH) return null;

@@ -1,7 +1,7 @@
 /**
- * Defines the TypeBox schemas of the request and response bodies. The types and the OpenAPI document are derived from them. A
- * test checks that the schemas agree with `validateSubmission`. Rules that JSON Schema cannot express are only in
- * `validateSubmission`.
+ * Defines the TypeBox schemas of the request and response bodies. The types and the OpenAPI document are derived from
+ * them. A test checks that the schemas agree with `validateSubmission`. Rules that JSON Schema cannot express are only
+ * in `validateSubmission`.
  */
 import type { Static } from 'typebox';
 import { Type } from '../model/schema.ts';

@@ -1,10 +1,10 @@
 /**
- * Implements the operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle (429);
- * content type, content encoding, Idempotency-Key, size, JSON, missing fields, types and formats (400); sender domain,
- * volume and rate limit (403); durable commit (201).
+ * Implements the operation `POST /api/v1/send-mail`. The order of its checks is fixed: key (401); load and throttle
+ * (429); content type, content encoding, Idempotency-Key, size, JSON, missing fields, types and formats (400); sender
+ * domain, volume and rate limit (403); durable commit (201).
  *
- * Guarantees: key, load, throttle and headers are checked before the body is read. Status 201 is sent only after `submit`
- * has resolved. If `submit` rejects or a check throws, the response is status 500 without details.
+ * Guarantees: key, load, throttle and headers are checked before the body is read. Status 201 is sent only after
+ * `submit` has resolved. If `submit` rejects or a check throws, the response is status 500 without details.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -55,8 +55,8 @@ const MAX_COMMIT_RETRY_MS = 60_000;
 /** Retry-After for an account with too many incomplete bodies. */
 const TOO_MANY_BODIES_RETRY_MS = 1_000;
 /**
- * Retry-After if too many key lookups wait. The queries of 32,768 waiting lookups start within 330 ms: one query per 10 ms
- * with 1,000 digests each.
+ * Retry-After if too many key lookups wait. The queries of 32,768 waiting lookups start within 330 ms: one query per 10
+ * ms with 1,000 digests each.
  */
 const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
 
@@ -88,7 +88,8 @@ export function createSendMail(
 
   function sendMail(req: IncomingMessage, res: ServerResponse): void {
     const startedAt = clock.now();
-    // If a request contains two keys, an intermediary may have checked the other key.
+    // A request with two keys is refused, because an intermediary may have checked a different key than this handler
+    // would.
     if (isHeaderRepeated(req.rawHeaders, 'authorization')) {
       refuse(req, res, 'invalid-key', null, null);
       return;
@@ -249,7 +250,9 @@ export function createSendMail(
     }
   }
 
-  /** Checks the fields and the sender domain, then submits the message. `acceptedAt` is in milliseconds since the epoch. */
+  /**
+   * Checks the fields and the sender domain, then submits the message. `acceptedAt` is in milliseconds since the epoch.
+   */
   function checkFields(exchange: Exchange, body: Buffer, acceptedAt: number): void {
     const parsedBody = parseJson(body);
     const admission = validateSubmission(parsedBody);

@@ -1,10 +1,10 @@
 /**
- * Implements the throttle: an exact token bucket per account, in memory. Each request uses one token. The bucket receives
- * `perSecond` tokens per second, up to `burst`. `Throttle` is for a single node. Several nodes share the buckets of the store
- * (`SharedThrottle`).
+ * Implements the throttle: an exact token bucket per account, in memory. Each request uses one token. The bucket
+ * receives `perSecond` tokens per second, up to `burst`. `Throttle` is for a single node. Several nodes share the
+ * buckets of the store (`SharedThrottle`).
  *
- * Guarantees: at most `burst + perSecond × t` requests pass in any t seconds. A changed limit applies from the next request. A
- * clock that is set back does not block an account. Full buckets are removed from memory.
+ * Guarantees: at most `burst + perSecond × t` requests pass in any t seconds. A changed limit applies from the next
+ * request. A clock that is set back does not block an account. Full buckets are removed from memory.
  */
 import type { TokenGrant, TokenRequest } from '../model/node.ts';
 import type { AcceptStore } from '../store/contract.ts';
@@ -29,7 +29,10 @@ interface Bucket {
 }
 
 const MILLITOKENS_PER_TOKEN = 1000;
-/** The tolerance for rates that are not integers, whose sums are rounded. The unit is a thousandth of a token. */
+/**
+ * The tolerance for rates that are not integers, because the sums of such rates are rounded. The unit is a thousandth
+ * of a token.
+ */
 const ROUNDING_TOLERANCE = 1e-6;
 const MIN_SWEEP_SIZE = 1024;
 
@@ -152,8 +155,8 @@ export class SharedThrottle {
   }
 
   /**
-   * Takes one token of the account if one is available. Returns a promise if the store must be queried. `now` is in milliseconds
-   * since the epoch.
+   * Takes one token of the account if one is available. Returns a promise if the store must be queried. `now` is in
+   * milliseconds since the epoch.
    */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
     const reserve = this.#getOrCreateReserve(accountId, now);
@@ -162,7 +165,7 @@ export class SharedThrottle {
     if (reserve.tokens > 0 && reserve.waiters.length === 0) {
       reserve.tokens -= 1;
       if (reserve.tokens < getPrefetchCount(limit) / 2 && now >= reserve.emptyUntil)
-        this.#refill(accountId, limit, reserve, now);
+        this.#refillReserve(accountId, limit, reserve, now);
       return createPassResult(reserve, limit);
     }
     if (
@@ -173,20 +176,20 @@ export class SharedThrottle {
       return createRefuseResult(reserve.emptyUntil - now, limit);
     return new Promise((resolve) => {
       reserve.waiters.push(resolve);
-      this.#refill(accountId, limit, reserve, now);
+      this.#refillReserve(accountId, limit, reserve, now);
     });
   }
 
   #getOrCreateReserve(accountId: number, now: number): TokenReserve {
     const existingReserve = this.#reserves.get(accountId);
     if (existingReserve !== undefined) return existingReserve;
-    if (this.#reserves.size >= this.#sweepSize) this.#sweep(now);
+    if (this.#reserves.size >= this.#sweepSize) this.#removeExpiredReserves(now);
     const reserve = { tokens: 0, expiresAt: 0, sharedTokens: 0, emptyUntil: 0, isQueryRunning: false, waiters: [] };
     this.#reserves.set(accountId, reserve);
     return reserve;
   }
 
-  #refill(accountId: number, limit: ThrottleLimit, reserve: TokenReserve, now: number): void {
+  #refillReserve(accountId: number, limit: ThrottleLimit, reserve: TokenReserve, now: number): void {
     if (reserve.isQueryRunning) return;
     reserve.isQueryRunning = true;
     const waitingCount = reserve.waiters.length;
@@ -211,7 +214,7 @@ export class SharedThrottle {
           }
         }
         // The remaining requests arrived during the query.
-        if (reserve.waiters.length > 0) this.#refill(accountId, limit, reserve, now);
+        if (reserve.waiters.length > 0) this.#refillReserve(accountId, limit, reserve, now);
       },
       (error: unknown) => {
         reserve.isQueryRunning = false;
@@ -221,7 +224,7 @@ export class SharedThrottle {
     );
   }
 
-  #sweep(now: number): void {
+  #removeExpiredReserves(now: number): void {
     for (const [accountId, reserve] of this.#reserves) {
       if (!reserve.isQueryRunning && now >= reserve.expiresAt && now >= reserve.emptyUntil)
         this.#reserves.delete(accountId);

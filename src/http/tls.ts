@@ -44,8 +44,8 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
 }
 
 /**
- * Checks the files every `intervalMs`. Calls `onPair` with each new valid pair, and `onFault` once for an invalid pair. The
- * returned function stops the checks.
+ * Checks the files every `intervalMs`. Calls `onPair` with each new valid pair, and `onFault` once for an invalid pair.
+ * The returned function stops the checks.
  */
 export function watchCertificate(
   paths: CertificatePaths,

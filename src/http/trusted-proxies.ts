@@ -22,8 +22,8 @@ type ForwardedRequest = Pick<IncomingMessage, 'headers'> & {
 };
 
 /**
- * Creates the set of trusted proxies from IP addresses and CIDR networks. `isUnixListener` is true for a listener on a unix socket,
- * whose connections have no remote address.
+ * Creates the set of trusted proxies from IP addresses and CIDR networks. `isUnixListener` is true for a listener on a
+ * unix socket, whose connections have no remote address.
  */
 export function createTrustedProxies(networks: readonly string[], isUnixListener = false): TrustedProxies {
   const blockList = new BlockList();
@@ -69,7 +69,10 @@ export function isForwardedHttps(request: ForwardedRequest, proxies: TrustedProx
   return protocols.at(-1)?.trim().toLowerCase() === 'https';
 }
 
-/** Parses an IP address that may have a port, such as `192.0.2.7:4711` or `[2001:db8::1]:4711`. Returns null for other text. */
+/**
+ * Parses an IP address that may have a port, such as `192.0.2.7:4711` or `[2001:db8::1]:4711`. Returns null for other
+ * text.
+ */
 function parseHop(text: string): string | null {
   let host = text;
   if (text.startsWith('[')) host = text.slice(1, Math.max(1, text.indexOf(']')));

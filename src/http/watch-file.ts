@@ -17,9 +17,9 @@ export function watchFiles(
 ): () => void {
   let reportedVersions = readVersions(paths);
   let previousVersions = reportedVersions;
-  let cancel = clock.after(intervalMs, check);
-  function check(): void {
-    cancel = clock.after(intervalMs, check);
+  let cancel = clock.after(intervalMs, checkFiles);
+  function checkFiles(): void {
+    cancel = clock.after(intervalMs, checkFiles);
     const currentVersions = readVersions(paths);
     const isUnchanged = currentVersions === previousVersions;
     previousVersions = currentVersions;

@@ -294,8 +294,8 @@ function writeLineBreak(out: Uint8Array, offset: number): number {
   return offset + 2;
 }
 
-// Encodes quoted-printable (RFC 2045 section 6.7). CRLF, bare CR and bare LF each become CRLF. All other octets decode to
-// themselves, including white space at line ends.
+// Encodes quoted-printable (RFC 2045 section 6.7). CRLF, bare CR and bare LF each become CRLF. All other octets decode
+// to themselves, including white space at line ends.
 //
 // The encoder reads UTF-8 octets and encodes 2 KB of ASCII in 4 µs. An encoder that reads the characters of the string
 // takes 6 µs.
@@ -410,8 +410,8 @@ function escapeOctet(out: Uint8Array, offset: number, octet: number): number {
 }
 
 /**
- * Returns the length of the UTF-8 character that begins with this octet (RFC 3629 section 3). Returns 1 for an octet that does
- * not begin a character.
+ * Returns the length of the UTF-8 character that begins with this octet (RFC 3629 section 3). Returns 1 for an octet
+ * that does not begin a character.
  */
 function getUtf8Length(octet: number): number {
   if (octet < 0xc0) return 1;

@@ -36,11 +36,11 @@ export interface SignableMessage {
   readonly bodyHash: string;
 }
 
-/** The beginning of a DKIM-Signature field, which is the same for all messages with the same signed fields. */
+/** The beginning of a DKIM-Signature field: the part that is equal for all messages with the same signed fields. */
 interface SignaturePrefix {
   readonly names: readonly string[];
   /** The canonical form of the field up to `s=`. */
-  readonly canonical: string;
+  readonly canonicalText: string;
   /** The folded form of the field up to `s=`, and the column at its end. */
   readonly text: string;
   readonly column: number;
@@ -58,8 +58,9 @@ interface SignatureInput {
 }
 
 /**
- * Fields that `h=` lists once more than they occur in the message. A copy with an added field therefore does not verify
- * (RFC 6376 sections 5.4.2 and 8.15). Mail programs display these fields, or use them to interpret the body.
+ * Fields that `h=` lists once more than they occur in the message. A copy of the message with an additional field of
+ * this name therefore does not verify (RFC 6376 sections 5.4.2 and 8.15). Mail programs display these fields, or use
+ * them to interpret the body.
  */
 const OVERSIGNED_FIELDS = [
   'From',
@@ -128,7 +129,7 @@ const MAX_COLUMNS = 75;
  * contains the lower-case names of fields that the next hop replaces: the replacement of a signed field would
  * invalidate the signature. From is always signed (RFC 6376 section 5.4).
  */
-export function prepareSignable(
+export function prepareSignableMessage(
   data: Buffer,
   bodyAt: number,
   excludedNames: ReadonlySet<string> = NO_FIELDS,
@@ -190,9 +191,9 @@ export function createSignatureInput(
   const bodyHashTag = `bh=${bodyHash};`;
   // RFC 6376 section 3.7: the DKIM-Signature field itself is signed last, with an empty b= and without a CRLF. The
   // field is folded only at spaces, so its relaxed form does not depend on the folds.
-  const bytes = Buffer.from(`${header.text}${prefix.canonical} ${timeTag} ${bodyHashTag} b=`, 'latin1');
+  const bytes = Buffer.from(`${header.text}${prefix.canonicalText} ${timeTag} ${bodyHashTag} b=`, 'latin1');
   return {
-    ...appendFolded(prefix.text, prefix.column, [timeTag, bodyHashTag]),
+    ...appendFoldedTokens(prefix.text, prefix.column, [timeTag, bodyHashTag]),
     bytes: key.algorithm === 'rsa' ? bytes : hash('sha256', bytes, 'buffer'),
   };
 }
@@ -203,20 +204,24 @@ function createPrefix(names: readonly string[], key: SignatureIdentity): Signatu
   const tokensBeforeNames = [algorithm, 'c=relaxed/relaxed;', `d=${key.domain};`];
   const tokens = ['v=1;', ...tokensBeforeNames, ...nameTokens, 'q=dns/txt;', `s=${key.selector};`];
   const field = 'DKIM-Signature:';
-  return { names, canonical: `dkim-signature:${tokens.join(' ')}`, ...appendFolded(field, field.length, tokens) };
+  return {
+    names,
+    canonicalText: `dkim-signature:${tokens.join(' ')}`,
+    ...appendFoldedTokens(field, field.length, tokens),
+  };
 }
 
 /** Appends `tokens` to a field that ends at `column`. A space or a fold precedes each token. */
-function appendFolded(
+function appendFoldedTokens(
   text: string,
   column: number,
   tokens: readonly string[],
 ): { readonly text: string; readonly column: number } {
   let [fieldText, lineColumn] = [text, column];
   for (const token of tokens) {
-    const fits = lineColumn + 1 + token.length <= MAX_COLUMNS;
-    fieldText += fits ? ` ${token}` : `\r\n ${token}`;
-    lineColumn = (fits ? lineColumn : 0) + 1 + token.length;
+    const fitsLine = lineColumn + 1 + token.length <= MAX_COLUMNS;
+    fieldText += fitsLine ? ` ${token}` : `\r\n ${token}`;
+    lineColumn = (fitsLine ? lineColumn : 0) + 1 + token.length;
   }
   return { text: fieldText, column: lineColumn };
 }
@@ -332,7 +337,7 @@ export function toRelaxedBody(data: Buffer, bodyAt: number): Buffer {
 
 /**
  * Returns the index of the first white space that the relaxed form changes: a run, a tab, or white space at the end of
- * a line. Returns -1 if there is none.
+ * a line. Returns -1 if there is no such white space.
  */
 function findExcessWhiteSpace(data: Buffer, start: number): number {
   for (let i = start; i < data.length; i++) {

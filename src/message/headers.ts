@@ -1,7 +1,7 @@
 /**
  * Writes header fields. A field is a name and one or more pieces, one for each physical line. Only the writer adds line
  * ends and the white space of folds, so a value cannot add another field or end the header. `HeaderWriter` throws for a
- * value with a line break or another control character except the tab. Validation refuses such values earlier.
+ * value with a line break or another control character except the tab. Validation refuses such values at submission.
  */
 
 const COLON = 0x3a;
@@ -90,8 +90,8 @@ export function formatSubject(subject: string, column: number): string | readonl
 }
 
 /**
- * Returns true if the subject is printable ASCII, has no white space at its ends (parsers remove it), and contains nothing that
- * parsers could decode as an encoded word.
+ * Returns true if the subject is printable ASCII, has no white space at its ends (parsers remove it), and contains
+ * nothing that parsers could decode as an encoded word.
  */
 function isPlain(subject: string): boolean {
   for (let i = 0; i < subject.length; i++) {

@@ -128,7 +128,7 @@ class PageReader extends MarkupReader {
     this.#text.beginSpan(href.length + 1);
   }
 
-  /** Writes the target of the current link, unless the link text is the same. */
+  /** Writes the target of the current link, unless the target is equal to the link text. */
   #endLink(): void {
     const href = this.#href;
     if (href === null) return;

@@ -1,9 +1,9 @@
 /**
- * Reads HTML in one pass and reports its text, start tags and end tags to a subclass. html-text.ts derives the text part
- * of a message with it, and the checks of captured messages (operations/inbox/checks.ts) use it too.
+ * Reads HTML in one pass and reports its text, start tags and end tags to a subclass. html-text.ts derives the text
+ * part of a message with it, and the checks of captured messages (operations/inbox/checks.ts) use it too.
  *
- * Guarantees: the reader has no recursion and builds no tree, so the time is linear for any page. It never throws. As in
- * browsers, a tag or comment that is not closed extends to the end of the page.
+ * Guarantees: the reader has no recursion and builds no tree, so the time is linear for any page. It never throws. As
+ * in browsers, a tag or comment that is not closed extends to the end of the page.
  */
 import { decodeEntities } from './html-entities.ts';
 
@@ -88,7 +88,9 @@ export abstract class MarkupReader {
     return this.html.slice(start, this.at).toLowerCase();
   }
 
-  /** Moves past the `>` of the tag. Returns the attributes with these names. A tag without its `>` has no attributes. */
+  /**
+   * Moves past the `>` of the tag. Returns the attributes with these names. A tag without its `>` has no attributes.
+   */
   #readAttributes(names: readonly string[]): Attributes {
     const html = this.html;
     let attributes: Map<string, string> | undefined;

@@ -13,7 +13,7 @@ const NO_BREAK_SPACE = 0xa0;
 
 export class TextBuilder {
   #out = '';
-  #breaks = 0;
+  #breakCount = 0;
   #space = false;
   #bullet = '';
   /** The number of the next item of each open list, or 0 for a list without numbers. */
@@ -45,8 +45,8 @@ export class TextBuilder {
   }
 
   /**
-   * Adds preformatted text. Line breaks and spaces are preserved, except for white space at the end of a line and for more
-   * than `MAX_BREAKS` consecutive line breaks.
+   * Adds preformatted text. Line breaks and spaces are preserved, except for white space at the end of a line and for
+   * more than `MAX_BREAKS` consecutive line breaks.
    */
   addPreformattedText(text: string): void {
     let start = 0;
@@ -60,16 +60,16 @@ export class TextBuilder {
     }
   }
 
-  /** Ends the line (`breaks` 1) or the paragraph (`breaks` 2). */
-  addBlockBreak(breaks: number): void {
+  /** Ends the line (`breakCount` 1) or the paragraph (`breakCount` 2). */
+  addBlockBreak(breakCount: number): void {
     this.#space = false;
     // The first paragraph of a list item begins on the line of the bullet.
-    this.#breaks = Math.max(this.#breaks, this.#bullet === '' ? breaks : 1);
+    this.#breakCount = Math.max(this.#breakCount, this.#bullet === '' ? breakCount : 1);
   }
 
   addLineBreak(): void {
     this.#space = false;
-    this.#breaks = Math.min(this.#breaks + 1, MAX_BREAKS);
+    this.#breakCount = Math.min(this.#breakCount + 1, MAX_BREAKS);
   }
 
   beginList(isNumbered: boolean): void {
@@ -113,11 +113,11 @@ export class TextBuilder {
 
   /** Adds a space and a note after the last text, before any pending line break. */
   addNote(addText: string): void {
-    const breaks = this.#breaks;
-    this.#breaks = 0;
+    const breakCount = this.#breakCount;
+    this.#breakCount = 0;
     this.#space = true;
     this.addText(addText);
-    this.#breaks = breaks;
+    this.#breakCount = breakCount;
   }
 
   /** Returns the text. A text that is not empty ends in a line break. */
@@ -128,19 +128,21 @@ export class TextBuilder {
   #write(addText: string): void {
     let separator = '';
     if (this.#out === '') separator = this.#bullet;
-    else if (this.#breaks > 0) separator = '\n'.repeat(this.#breaks) + this.#bullet;
+    else if (this.#breakCount > 0) separator = '\n'.repeat(this.#breakCount) + this.#bullet;
     else if (this.#space) separator = ' ';
     this.#out += separator + addText;
     if (this.#span !== null && this.#span.length < this.#spanLimit) {
       this.#span += this.#span === '' || separator === '' ? addText : ` ${addText}`;
     }
-    this.#breaks = 0;
+    this.#breakCount = 0;
     this.#space = false;
     this.#bullet = '';
   }
 }
 
-/** Returns true for the white space of HTML, and for the no-break space, which HTML messages use to fill table cells. */
+/**
+ * Returns true for the white space of HTML, and for the no-break space, which HTML messages use to fill table cells.
+ */
 function isWhiteSpace(codeUnit: number): boolean {
   return codeUnit === SPACE || (codeUnit >= 0x09 && codeUnit <= 0x0d) || codeUnit === NO_BREAK_SPACE;
 }

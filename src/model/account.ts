@@ -150,8 +150,8 @@ export const REPUTATION_WINDOW_HOURS = 168;
 export const REPUTATION_BUCKET_MS = 3_600_000;
 
 /**
- * If the window contains fewer messages, maximum counts apply instead of rates, because the rate of a small number of
- * messages is not significant.
+ * If the window contains fewer messages than this number, maximum counts apply instead of rates, because the rate of a
+ * small number of messages is not significant.
  */
 const MIN_MESSAGES_FOR_RATES = 100;
 /**

@@ -1,6 +1,6 @@
 /**
- * Defines the kinds of problems that need the attention of an operator. The overview lists them, and notifications
- * report their start and end. Pure.
+ * Defines the kinds of problems that need the attention of an operator. The overview lists these problems, and
+ * notifications report their start and end. Pure.
  *
  * The code and the subject identify an item: the same problem of the same object has the same key, although its text
  * changes. Codes are stable, because receivers of notifications depend on them.
@@ -180,7 +180,9 @@ export type AttentionCode = keyof typeof ATTENTION_CODES;
 // `Object.keys` returns `string[]`; the keys are exactly those of the type.
 export const ATTENTION_CODE_NAMES = Object.keys(ATTENTION_CODES) as AttentionCode[];
 
-/** The identity of an item. `subject` is the name of the object, such as a domain, or null if the item has none. */
+/**
+ * The identity of an item. `subject` is the name of the object, such as a domain, or null if the item has no subject.
+ */
 export interface AttentionRef {
   readonly code: AttentionCode;
   readonly subject: string | null;

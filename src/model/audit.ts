@@ -1,7 +1,8 @@
 /**
  * Audit log entries for changes by operators. If a change has an `Actor`, the store writes the entry in the transaction
- * of the change, so that both are stored or neither. `before` and `after` are the values before and after the change,
- * as this transaction reads and writes them. No entry contains a secret, the hash of a key or the content of a message.
+ * of the change, so that neither is stored without the other. `before` and `after` are the values before and after the
+ * change, as this transaction reads and writes them. No entry contains a secret, the hash of a key or the content of a
+ * message.
  */
 import type { Account, ApiKey } from './account.ts';
 import type { SendingDomain } from './domain.ts';
@@ -102,7 +103,7 @@ export interface ImportStep {
   /** The number of rows in this batch, including skipped rows. */
   readonly rowCount: number;
   readonly skippedCount: number;
-  /** Null if more batches follow. */
+  /** The result of the import. Null if more batches follow. */
   readonly end: 'complete' | 'stopped' | null;
 }
 
@@ -134,7 +135,7 @@ export function toAuditedImport(
   };
 }
 
-/** The action of the audit log entry of a run, which changes all messages that match a filter. */
+/** The action of the audit log entry of a run. A run changes all messages that match a filter. */
 export const BULK_AUDIT_ACTION = 'message.change';
 
 interface BulkCounts {

@@ -1,6 +1,7 @@
 /**
  * Creates API keys (`pr_`) and operator tokens (`po_`, read-only: `por_`) of 256 random bits in base64url. Only the
- * SHA-256 hash and the first characters are stored. Pure: the source of random bytes is a parameter.
+ * SHA-256 hash and the first characters are stored. The functions are pure, because the source of random bytes is a
+ * parameter.
  */
 import { hash } from 'node:crypto';
 

@@ -117,7 +117,10 @@ export function subtractKeyCounts(sums: MutableKeyCounts, subtracted: KeyCounts)
     for (const [bucket, count] of histogram) target.set(bucket, Math.max(0, (target.get(bucket) ?? 0) - count));
 }
 
-/** One key of the JSON text: the key, the counts in the order of `DELIVERABILITY_COUNTS`, and both histograms. */
+/**
+ * One key of the JSON text: the key, the counts in the order of `DELIVERABILITY_COUNTS`, and the histograms of
+ * `latencies` and `confirmations`.
+ */
 type PackedCounts = readonly [key: string, counts: readonly number[], latencies: string, confirmations: string];
 
 /** Formats the counts of a row for a column, as JSON. */

@@ -198,8 +198,8 @@ export function findPublishedSelectors(
 }
 
 /**
- * Returns true if these checks found both records of the return path. Bounces must have a destination, and SPF must
- * authenticate the domain of the return path.
+ * Returns true if these checks found the MX record and the SPF record of the return path. Bounces must have a
+ * destination, and SPF must authenticate the domain of the return path.
  */
 export function isReturnPathVerified(name: string, checks: readonly RecordCheck[]): boolean {
   const isFound = (purpose: DnsRecord['purpose'], type: DnsRecord['type']) =>
@@ -270,8 +270,8 @@ export function cancelRotation({ keys }: Pick<SendingDomain, 'keys'>): readonly 
 
 /**
  * Returns the keys after a DNS check. A staged key whose record was found becomes active, and the earlier active key of
- * the same algorithm becomes `retiring`. `maxAgeMs` is the maximum age of a message. Returns the same list if nothing
- * changes.
+ * the same algorithm becomes `retiring`. `maxAgeMs` is the maximum age of a message. Returns `domain.keys` itself if
+ * nothing changes.
  */
 export function advanceRotation(
   domain: SendingDomain,
@@ -293,7 +293,7 @@ export function advanceRotation(
 }
 
 /**
- * Returns the keys whose retirement has not ended, or the same list if no retirement has ended. The DNS records of the
+ * Returns the keys whose retirement has not ended, or `keys` itself if no retirement has ended. The DNS records of the
  * removed keys are no longer required.
  */
 export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {
@@ -321,7 +321,7 @@ export interface DomainUpdate {
 
 /**
  * Returns the sending domain with this name. If no domain has this name, returns the nearest stored parent domain.
- * Returns null if there is none, if another account owns it, or if the parent does not allow subdomains.
+ * Returns null if neither exists, if another account owns the found domain, or if the parent does not allow subdomains.
  * `name` is in lower-case A-labels. `findByName` returns the stored domain with exactly this name.
  */
 export function findSendingDomain(

@@ -1,15 +1,15 @@
 /**
  * Defines all events of messages, accounts, domains and nodes, as one union.
  *
- * Events have two kinds of effects. The transaction writes the history, the reputation and the suppressions.
- * `RECORDED_EVENTS` (message.ts) and `getReputationDelta` (account.ts) define these effects. After the commit, the
- * subscribers in src/observability receive the event: log, metrics, traces, time series, live updates and runtime
- * status. A publisher does not depend on subscribers. An event contains no secret, because subscribers write it to
- * logs.
+ * Events have two kinds of effects. The transaction of the change writes the history, the reputation and the
+ * suppressions. `RECORDED_EVENTS` (message.ts) and `getReputationDelta` (account.ts) define these effects. After the
+ * commit, the subscribers in src/observability receive the event: log, metrics, traces, time series, live updates and
+ * runtime status. A publisher does not depend on subscribers. An event contains no secret, because subscribers write it
+ * to logs.
  *
  * To add an event, add one member to `ServiceEvent`. The type checker then requires its log line
- * (observability/log-events.ts). If its name is one of `RECORDED_EVENTS`, the type checker also requires its history
- * entry.
+ * (observability/log-events.ts). If the name of the event is one of `RECORDED_EVENTS`, the type checker also requires
+ * its history entry.
  */
 import type { RecordedFailure } from './failure.ts';
 import type { FeedbackSource, ReportEntryType } from './feedback.ts';
@@ -56,8 +56,8 @@ interface StateChangeMembers {
   /** The reason on one line, as in the history. Null if the history contains no reason. */
   detail: string | null;
   /**
-   * The failure of the attempt or of the reported bounce, as in the history. Null if there is none or the publisher has
-   * no data about it.
+   * The failure of the attempt or of the reported bounce, as in the history. Null if there is no failure, or if the
+   * publisher has no data about the failure.
    */
   failure: RecordedFailure | null;
 }
@@ -179,7 +179,7 @@ export type ServiceEvent =
   | Event<'certificate.reloaded'>
   | Event<'certificate.refused', { fault: string }>
   // ── Reports of other servers and of providers ──
-  /** The same report was recorded earlier. The repetition changed nothing. */
+  /** A report that was recorded earlier arrived again. The repetition changed nothing. */
   | Event<'report.repeated'>
   /**
    * Reports were ignored, because they match no message of this installation or are of a type that Postrider ignores.
@@ -203,11 +203,11 @@ export type ServiceEvent =
   /** An operator made a change through this process. The audit log contains the details. */
   | Event<'operator.changed'>
   // ── Webhooks ──
-  /** The endpoint answered an attempt with a 2xx status, and the result was recorded. */
+  /** The endpoint answered an attempt to send the webhook with a 2xx status, and the result was recorded. */
   | Event<'webhook.attempt_succeeded', WebhookAttemptMembers>
-  /** An attempt failed, and another attempt is due at `retryAt`. */
+  /** An attempt to send the webhook failed, and the next attempt is due at `retryAt`. */
   | Event<'webhook.attempt_failed', WebhookAttemptMembers & { error: string; retryAt: number }>
-  /** The last attempt of the schedule failed. An operator can replay the delivery. */
+  /** The last scheduled attempt to send the webhook failed. An operator can replay the delivery. */
   | Event<'webhook.delivery_failed', WebhookAttemptMembers & { error: string }>
   /**
    * The service disabled an endpoint, because the response was 410, or because the endpoint had no success for five
@@ -225,7 +225,7 @@ export type ServiceEvent =
       'notification.delivered',
       { notificationId: string; target: string; messageId: string | null; tookMs: number }
     >
-  /** An attempt failed, and another attempt is due at `retryAt`. */
+  /** An attempt to deliver the notification failed, and the next attempt is due at `retryAt`. */
   | Event<'notification.attempt_failed', { notificationId: string; target: string; error: string; retryAt: number }>
   /** The last attempt to deliver the notification to the target failed. */
   | Event<'notification.failed', { notificationId: string; target: string; error: string }>

@@ -39,8 +39,8 @@ export interface Failure {
 export const MAX_DIAGNOSTIC_LENGTH = 1_000;
 
 /**
- * A failure as the history of a message records it. Both texts are untrusted, because the remote server or the provider
- * wrote them.
+ * A failure as the history of a message records it. `status` and `diagnostic` are untrusted, because the remote server
+ * or the provider wrote these texts.
  */
 export interface RecordedFailure extends Failure {
   /** The enhanced status code, such as `5.1.1` (RFC 3463), or null. */

@@ -39,7 +39,7 @@ type FeedbackChange =
       readonly to: 'bounced' | 'complained';
       readonly suppress: FeedbackSuppression | null;
       /** False if the report never counts towards the account's reputation. */
-      readonly counts: boolean;
+      readonly countsForReputation: boolean;
       readonly detail: string;
       /** The failure of a bounce, or null. */
       readonly failure: RecordedFailure | null;
@@ -58,9 +58,9 @@ type FeedbackChange =
       readonly failure: RecordedFailure | null;
       readonly suppress: FeedbackSuppression | null;
       /** False if the report never counts towards the account's reputation. */
-      readonly counts: boolean;
+      readonly countsForReputation: boolean;
     }
-  /** A provider event that is about another recipient. It changes nothing. */
+  /** A provider event about an address that is not the recipient of the message. It changes nothing. */
   | { readonly kind: 'other-recipient' }
   /** The message is in `sending`, or is queued and was never sent. The report must be applied later. */
   | { readonly kind: 'wait' }
@@ -207,12 +207,12 @@ function decideStateChange(
   const applicableSuppression = decideSuppression(message, suppress);
   // The provider's suppression list contains recipients of other programs too, so an entry is not evidence about the
   // account.
-  const counts = suppress !== 'provider';
+  const countsForReputation = suppress !== 'provider';
   if (isAllowedTransition(state, to, 'feedback'))
-    return { kind: 'change', to, suppress: applicableSuppression, counts, detail, failure };
+    return { kind: 'change', to, suppress: applicableSuppression, countsForReputation, detail, failure };
   const suppresses =
     SUPPRESSING_STATES[to].includes(state) || (to === 'bounced' && suppressesBouncedRecipient(message, suppress));
-  return createHistoryEntry(verb, detail, failure, suppresses ? applicableSuppression : null, counts);
+  return createHistoryEntry(verb, detail, failure, suppresses ? applicableSuppression : null, countsForReputation);
 }
 
 /**
@@ -249,9 +249,9 @@ function createHistoryEntry(
   detail: string,
   failure: RecordedFailure | null,
   suppress: FeedbackSuppression | null = null,
-  counts: boolean = suppress === 'bounce' || suppress === 'complaint',
+  countsForReputation: boolean = suppress === 'bounce' || suppress === 'complaint',
 ): FeedbackChange {
-  return { kind: 'history-entry', verb, detail, failure, suppress, counts };
+  return { kind: 'history-entry', verb, detail, failure, suppress, countsForReputation };
 }
 
 function decideWithoutRecipientEvent(events: readonly FeedbackEvent[]): FeedbackChange {
@@ -373,7 +373,7 @@ function formatEvidence({ status, diagnostic, reportingHost }: Evidence, extraTe
 // decides the change that an event causes.
 
 /**
- * The name of the tag with the message id, which is sent to a provider. Provider events repeat the tag, so they
+ * The name of the tag that contains the message id and is sent to a provider. Provider events repeat the tag, so they
  * identify the message.
  */
 export const MESSAGE_ID_TAG = 'postrider-id';
@@ -419,7 +419,7 @@ export type FeedbackEvent =
   | (RecipientMembers & { readonly kind: 'complaint'; readonly feedbackType: string })
   /**
    * Another server still tries to deliver the message. `failure` is the failure of its last attempt, and its class is
-   * never `hard`. An event that an earlier version kept has no `failure`.
+   * never `hard`. An event that an earlier version stored has no `failure`.
    */
   | (RecipientMembers & { readonly kind: 'delayed'; readonly failure?: Failure })
   /** Another server has delivered, relayed or expanded the message. */
@@ -435,7 +435,7 @@ export type FeedbackEvent =
   /** An automatic reply: out of office, confirmation of receipt, challenge. */
   | { readonly kind: 'auto-reply'; readonly evidence: Evidence }
   /**
-   * The report was not understood. `reason` is one line for the operator, which names the expected content that was not
+   * The report was not understood. `reason` is one line for the operator. It names the expected content that was not
    * found.
    */
   | { readonly kind: 'unknown'; readonly reason: string };
@@ -498,8 +498,8 @@ export interface FeedbackReport {
   readonly mayBeOtherProgram?: boolean;
   /**
    * True for a provider event. A provider event is ignored if its message or its recipient is unknown to this
-   * installation. If its message is not settled, the store keeps the event and applies it later
-   * (`applyPendingReports`). If the report contains no events, only its digest is recorded.
+   * installation. If its message is not settled, the event is stored and is applied later (`applyPendingReports`). If
+   * the report contains no events, only its digest is recorded.
    */
   readonly isProviderEvent?: boolean;
   /**
@@ -542,7 +542,7 @@ export type FeedbackResult =
       /** The failure of a bounce or of a delay, or null. */
       readonly failure: RecordedFailure | null;
     }
-  /** The same report was recorded earlier. */
+  /** The report was already recorded. */
   | { readonly kind: 'repeated' }
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }

@@ -1,6 +1,6 @@
 /**
- * Counts by key with bounded memory, even if the number of different keys is unlimited (the Space-Saving algorithm of
- * Metwally, Agrawal and El Abbadi, 2005, with eviction in batches). Pure.
+ * Counts events by key with bounded memory, even if the number of different keys is unlimited (the Space-Saving
+ * algorithm of Metwally, Agrawal and El Abbadi, 2005, with eviction in batches). Pure.
  *
  * Guarantees, for n events and a capacity of c keys: the sum over all keys and the remainder is exact. A key that
  * occurred in more than n / c events is present after each eviction. The remainder contains at most n / c events of a
@@ -40,7 +40,7 @@ export function createFrequentKeys(capacity: number): FrequentKeys {
 
   const listByRank = () => [...entries.values()].sort((a, b) => b.rank - a.rank);
 
-  function evict(): void {
+  function evictKeys(): void {
     const rankedEntries = listByRank();
     for (const { counts, rank } of rankedEntries.slice(capacity)) {
       addKeyCounts(remainder, counts);
@@ -53,7 +53,7 @@ export function createFrequentKeys(capacity: number): FrequentKeys {
     add(key, added, events) {
       let entry = entries.get(key);
       if (entry === undefined) {
-        if (entries.size >= 2 * capacity) evict();
+        if (entries.size >= 2 * capacity) evictKeys();
         entry = { key, counts: createKeyCounts(), rank: evictedRank };
         entries.set(key, entry);
       }

@@ -18,8 +18,8 @@ export interface InboxEntry {
 /** Reads the captured messages. */
 export interface Inbox {
   /**
-   * Lists messages, newest first, in the order of acceptance. If `before` is set, lists only messages that were
-   * accepted before the message with this id.
+   * Lists messages in the reverse order of acceptance. If `before` is set, lists only messages that were accepted
+   * before the message with this id.
    */
   list(limit: number, before?: string | null): Promise<readonly InboxEntry[]>;
   /** Returns the entry with this id, or null. */

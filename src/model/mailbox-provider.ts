@@ -6,7 +6,7 @@
 /** A mailbox provider, and the suffixes of the host names in its MX records. */
 interface MailboxProviderEntry {
   readonly name: string;
-  /** Lower-case names without leading dot. A host matches if it equals a suffix or ends with a dot and the suffix. */
+  /** Lower-case names without a leading dot. A host matches if it equals a suffix or ends with a dot and the suffix. */
   readonly mxSuffixes: readonly string[];
   /**
    * Sample host names in the form of the provider’s MX records. A test checks that each name belongs to this provider.

@@ -15,7 +15,8 @@ import {
 import type { Attempt, Reply } from './outcome.ts';
 
 /**
- * The key id of a notification to operators. API keys have positive ids, and the test message of `doctor --loop` has 0.
+ * The key id of a notification to operators. API keys have positive ids, and the test message of `doctor --loop` has
+ * the key id 0.
  */
 export const NOTIFICATION_KEY_ID = -1;
 
@@ -52,12 +53,12 @@ export interface NewMessage {
    * records this source as the cause.
    */
   readonly suppressedBy: string | null;
-  /** The ended message that this message submits again, or null. The history names it. Default: null. */
+  /** The ended message that this message submits again, or null. The history names the ended message. Default: null. */
   readonly resendOf?: string | null;
 }
 
 export interface Lease {
-  /** The name of the owning node, which is unique for each start of a process. */
+  /** The name of the owning node. Each start of a process has a unique name. */
   readonly owner: string;
   readonly until: number;
 }
@@ -112,7 +113,7 @@ export interface HistoryEntry {
   readonly detail: string | null;
   /**
    * The failure of the attempt or of the reported bounce. The entry `expired` has the last failure of the message. Null
-   * if there is no failure, or if a version without this member wrote the entry.
+   * if there is no failure, or if an earlier version wrote the entry without this member.
    */
   readonly failure: RecordedFailure | null;
   readonly attempt: Attempt | null;
@@ -315,8 +316,8 @@ export function toBulkOutcome(id: string, result: OperatorChangeResult | ResendR
 
 /**
  * The values that the transaction of an event writes: the type of the history entry and the new state of the message.
- * `message.accepted` has no entry, because the row of the message records it. Both values are stored, so their names
- * must not change.
+ * `message.accepted` has no entry, because the row of the message records it. The type and the state are stored, so
+ * their names must not change.
  */
 export const RECORDED_EVENTS = {
   'message.suppressed': { verb: 'suppressed', state: 'suppressed' },
@@ -333,7 +334,7 @@ export const RECORDED_EVENTS = {
 } as const satisfies Readonly<Record<string, { readonly verb: string; readonly state: State }>>;
 type RecordedType = keyof typeof RECORDED_EVENTS;
 
-/** The type of the first history entry, which is derived from the row of the message. */
+/** The type of the first history entry. This entry is derived from the row of the message. */
 export const ACCEPTED_VERB = 'accepted';
 
 /**
@@ -599,8 +600,8 @@ export function computeRetryDelayMs(attempts: number, random: number): number {
   return Math.round(delayMs * (1 - JITTER_FRACTION + 2 * JITTER_FRACTION * random));
 }
 
-// The functions below create the history entries of changes that a transaction of the store decides. The stores for
-// SQLite and PostgreSQL both use them.
+// The functions below create the history entries of changes that are decided in a transaction of the store. The stores
+// for SQLite and PostgreSQL both use them.
 
 /** The history entry of a change without an attempt. */
 export type EntryWithoutAttempt = HistoryEntry & { readonly attempt: null };
@@ -639,8 +640,8 @@ export function createResendOfEntry(id: string, at: number): EntryWithoutAttempt
 
 /**
  * Decides the change of a message whose lease expired without an outcome: the new state, the history entry, and whether
- * the attempt count is reduced. `isMarkedTransmitting` is true if the message may have been sent under the lease. Leases
- * are marked only if POSTRIDER_ON_UNCERTAIN is `hold`.
+ * the attempt count is reduced. `isMarkedTransmitting` is true if the message may have been sent under the lease.
+ * Leases are marked only if POSTRIDER_ON_UNCERTAIN is `hold`.
  */
 export function resolveLostLease(
   onUncertain: 'resend' | 'hold',

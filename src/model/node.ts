@@ -57,7 +57,7 @@ export interface Alarm {
   readonly lastAt: number;
 }
 
-/** An attempt that failed for a reason other than the message. */
+/** An attempt that failed for a reason that does not concern the message. */
 export interface DeliveryFailure {
   /** The reason, the next hop and its reply, or the error of the connection. The text is untrusted. */
   readonly text: string;
@@ -69,7 +69,7 @@ export interface DeliveryStatus {
   readonly breaker: { readonly state: 'closed' | 'half-open' | 'open'; readonly retryAt: number | null };
   /** The latest alarm of each reason, newest first. */
   readonly alarms: readonly Alarm[];
-  /** The last attempt that failed for a reason other than the message. */
+  /** The last attempt that failed for a reason that does not concern the message. */
   readonly lastFailure: DeliveryFailure | null;
 }
 

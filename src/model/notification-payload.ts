@@ -35,7 +35,10 @@ const NotificationItem = Type.Object({
   url: createNullable(Type.String({ description: 'The page of the dashboard. Null if the dashboard has no URL.' })),
   beganAt: Type.String({ format: 'date-time', description: 'The time when the problem was found, ISO 8601, UTC.' }),
   endedAt: createNullable(
-    Type.String({ format: 'date-time', description: 'The time of the end. Null for an item that began.' }),
+    Type.String({
+      format: 'date-time',
+      description: 'The time when the problem ended, ISO 8601, UTC. Null in `began`.',
+    }),
   ),
 });
 
@@ -63,7 +66,7 @@ type Item = Static<typeof NotificationItem>;
  */
 export function buildNotificationPayload(change: AttentionChange, operatorUrl: string | null): NotificationPayload {
   let remainingBytes = MAX_NOTIFICATION_BYTES;
-  const selectFitting = (notified: readonly NotifiedItem[]): Item[] => {
+  const selectFittingItems = (notified: readonly NotifiedItem[]): Item[] => {
     const items: Item[] = [];
     for (const item of notified) {
       const payloadItem = buildItem(item, operatorUrl);
@@ -73,8 +76,8 @@ export function buildNotificationPayload(change: AttentionChange, operatorUrl: s
     }
     return items;
   };
-  const began = selectFitting(change.began);
-  const ended = selectFitting(change.ended);
+  const began = selectFittingItems(change.began);
+  const ended = selectFittingItems(change.ended);
   return {
     type: NOTIFICATION_TYPE,
     timestamp: toIsoTime(change.at),

@@ -12,7 +12,7 @@ export interface NotificationSenderFault {
 
 /**
  * Returns the sending domain with the name, or its nearest parent domain if the parent allows subdomains. Returns null
- * if there is none.
+ * if no such domain exists.
  */
 export function findSenderDomain(name: string, find: (name: string) => SendingDomain | null): SendingDomain | null {
   for (const candidate of listDomainCandidates(name)) {

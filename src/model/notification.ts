@@ -55,7 +55,7 @@ export interface AttentionCheck {
 
 export interface NotifiedItem extends AttentionItem {
   readonly beganAt: number;
-  /** Null for an item that began. */
+  /** Null if the item has not ended. */
   readonly endedAt: number | null;
 }
 
@@ -127,7 +127,8 @@ export function planAttention(
     const isEndDue = isDue && absentState.isAnnounced && nextStage === undefined;
     if (isEndDue)
       ended.push({ ...absentState.item, beganAt: absentState.beganAt, endedAt: absentState.endedAt ?? now });
-    // The problem was announced, so the end of its last stage is announced, even if the start of this stage was not.
+    // The problem was announced, so the end of its last stage is announced, even if the start of this stage was not
+    // announced.
     if (nextStage !== undefined && absentState.isAnnounced)
       markAnnounced(newStates, nextStage, absentState.announcedAt);
     const updatedState = isEndDue || nextStage !== undefined ? { ...absentState, isAnnounced: false } : absentState;
@@ -234,7 +235,7 @@ export interface NotificationSettlement {
   readonly owner: string;
   readonly attempt: number;
   readonly at: number;
-  /** `messageId` is the accepted message of a notification by mail, or null. */
+  /** `messageId` is the id of the accepted message of a notification by mail, or null. */
   readonly result:
     | { readonly kind: 'delivered'; readonly messageId: string | null }
     | { readonly kind: 'retry'; readonly dueAt: number; readonly error: string }
@@ -252,6 +253,6 @@ export interface StoredNotification {
   readonly attemptedAt: number | null;
   /** The reason why the last attempt failed, or null. */
   readonly error: string | null;
-  /** The message of a notification by mail, or null. */
+  /** The id of the message of a notification by mail, or null. */
   readonly messageId: string | null;
 }

@@ -13,8 +13,8 @@ import type { Webhook } from './webhook.ts';
  */
 export const EXPIRY_WARNING_MS = 7 * 24 * 3_600_000;
 /**
- * A key counts as in use for this time after its last use. For this time after its arrival, the overview shows a report
- * that was not understood.
+ * A key counts as in use for this time after its last use. A report that was not understood is shown for this time
+ * after its arrival.
  */
 export const RECENT_USE_MS = 24 * 3_600_000;
 /** An account is shown if at least this fraction of its volume is used. */

@@ -9,7 +9,7 @@ export type ReplyRuleResult =
   | { readonly kind: 'permanent'; readonly reason: Reason; readonly suppress: boolean }
   | { readonly kind: 'temporary'; readonly reason: Reason; readonly scope: 'message' | 'transport' };
 
-/** A rule that gives replies of a next hop an outcome. */
+/** A rule that assigns an outcome to replies of a next hop. */
 export interface ReplyRule {
   readonly name: string;
   /** The rule matches only replies at these stages. If absent, the rule matches replies at every stage. */

@@ -37,8 +37,8 @@ export interface RunningTime {
 }
 
 /**
- * Returns the first running time of an installation. The age of messages that were accepted earlier is measured by the
- * clock.
+ * Returns the first running time of an installation. The age of messages that were accepted before `now` is measured by
+ * the clock.
  */
 export function startRunningTime(now: number): RunningTime {
   return { runningMs: now, seenAt: now, segments: [{ fromMs: 0, aheadMs: 0, leastAt: 0 }] };

@@ -20,7 +20,7 @@ type UsedTypes =
   | 'Unsafe';
 
 /** The key of the mark on the schema of an optional member. The mark does not appear in the JSON. */
-const OPTIONAL = Symbol('optional');
+const OPTIONAL_MARK = Symbol('optional');
 
 const builder = {
   Array: (items: object, options?: object) => ({ type: 'array', items, ...options }),
@@ -31,10 +31,10 @@ const builder = {
   Number: (options?: object) => ({ type: 'number', ...options }),
   Object(properties: Readonly<Record<string, object>>, options?: object) {
     const members = Object.entries(properties);
-    const required = members.filter(([, schema]) => !(OPTIONAL in schema)).map(([name]) => name);
+    const required = members.filter(([, schema]) => !(OPTIONAL_MARK in schema)).map(([name]) => name);
     return { type: 'object', ...(required.length > 0 ? { required } : {}), properties, ...options };
   },
-  Optional: (schema: object) => Object.defineProperty({ ...schema }, OPTIONAL, { value: true }),
+  Optional: (schema: object) => Object.defineProperty({ ...schema }, OPTIONAL_MARK, { value: true }),
   String: (options?: object) => ({ type: 'string', ...options }),
   Union: (anyOf: readonly object[], options?: object) => ({ anyOf, ...options }),
   Unknown: (options?: object) => ({ ...options }),

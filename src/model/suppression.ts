@@ -35,7 +35,7 @@ export type ListName = string;
 /** A search by a prefix of the address, or of its domain (the part after the last `@`). */
 export interface SuppressionSearch {
   readonly of: 'address' | 'domain';
-  /** The prefix. It must not be empty and must have the form of canonical addresses. */
+  /** The prefix, which must not be empty and must have the form of canonical addresses. */
   readonly prefix: string;
 }
 

@@ -151,7 +151,7 @@ export function addCounts<Key>(sums: Map<Key, number>, added: ReadonlyMap<Key, n
 
 /**
  * Returns a percentile of the delivery times in whole ms, interpolated within a bucket. `fraction` is from 0 to 1.
- * Returns null without deliveries.
+ * Returns null if there were no deliveries.
  */
 export function computePercentile(latencies: Latencies, fraction: number): number | null {
   const buckets = [...latencies].filter(([, count]) => count > 0).sort(([a], [b]) => a - b);

@@ -68,7 +68,7 @@ const failureMembers = {
   category: createNullable(createEnum(FAILURE_CATEGORIES, 'The cause of the failure.')),
   ...diagnosticMembers,
 };
-const Suppressed = Type.Boolean({
+const SuppressedMember = Type.Boolean({
   description:
     'True if the change suppressed the recipient for the account, or if the recipient was already suppressed.',
 });
@@ -79,8 +79,8 @@ const detailMember = {
 const BasicMessageData = Type.Object(messageMembers);
 const DeliveredData = Type.Object({ ...messageMembers, ...diagnosticMembers });
 const FailedData = Type.Object({ ...messageMembers, ...failureMembers });
-const BouncedData = Type.Object({ ...messageMembers, ...failureMembers, suppressed: Suppressed });
-const ComplainedData = Type.Object({ ...messageMembers, ...detailMember, suppressed: Suppressed });
+const BouncedData = Type.Object({ ...messageMembers, ...failureMembers, suppressed: SuppressedMember });
+const ComplainedData = Type.Object({ ...messageMembers, ...detailMember, suppressed: SuppressedMember });
 const DetailedMessageData = Type.Object({ ...messageMembers, ...detailMember });
 
 const DomainData = Type.Object({
@@ -251,7 +251,7 @@ export function buildDomainData(
   return { domain: name, account, status, records };
 }
 
-/** Returns the data of an account that got a warning, was locked or was unlocked. */
+/** Returns the data of an account that received a warning, was locked or was unlocked. */
 export function buildAccountData(
   account: string,
   reason: string | null,

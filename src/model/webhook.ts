@@ -55,7 +55,7 @@ export function getEventBit(type: WebhookEventType): number {
   return 1 << WEBHOOK_EVENT_TYPES.indexOf(type);
 }
 
-/** Returns the subscription as a sum of bits, as the store contains it. */
+/** Returns the subscription as a sum of bits, which is the form in the store. */
 export function toEventMask(types: readonly WebhookEventType[]): number {
   return types.reduce((mask, type) => mask | getEventBit(type), 0);
 }
@@ -101,7 +101,7 @@ export function formatWebhookId(id: number): string {
   return `${WEBHOOK_ID_PREFIX}${id}`;
 }
 
-/** Returns the number of an endpoint from the form of `formatWebhookId`, or null for another text. */
+/** Returns the number of the endpoint with this id, or null if the text is not an id from `formatWebhookId`. */
 export function parseWebhookId(text: string): number | null {
   const id = Number(text.slice(WEBHOOK_ID_PREFIX.length));
   return Number.isInteger(id) && id >= 1 && id <= 2_147_483_647 && formatWebhookId(id) === text ? id : null;
@@ -128,8 +128,8 @@ export interface Webhook {
    */
   readonly failingSince: number | null;
   /**
-   * The time of the last success. It can be earlier than the actual time by at most `LAST_SUCCESS_STEP_MS`. Null if
-   * there was none.
+   * The time of the last success. It can be earlier than the actual time by at most `LAST_SUCCESS_STEP_MS`. Null if no
+   * attempt has succeeded.
    */
   readonly lastSuccessAt: number | null;
 }
@@ -181,8 +181,8 @@ export interface RecordedMessageEvent {
 }
 
 /**
- * An event about another object, or a test. The transaction of the change wrote `data`, which is the member `data` of
- * the payload.
+ * An event about an object other than a message, or a test. The transaction of the change wrote `data`, which is the
+ * member `data` of the payload.
  */
 export interface RecordedResourceEvent {
   readonly kind: 'resource';
@@ -222,7 +222,7 @@ export interface WebhookDelivery {
   readonly id: string;
   readonly webhookId: number;
   readonly type: WebhookEventType | typeof WEBHOOK_TEST_TYPE;
-  /** The id of the message, or null for an event about another object. */
+  /** The id of the message, or null for an event about an object other than a message. */
   readonly messageId: string | null;
   readonly status: DeliveryStatus;
   readonly createdAt: number;
@@ -273,7 +273,7 @@ export type DeliverySettleResult =
 
 /** The deliveries that a replay makes due at once. */
 export interface ReplaySelection {
-  /** Only deliveries that were created at or after this time. */
+  /** The replay includes only deliveries that were created at or after this time. */
   readonly since: number;
   /** True if the replay includes deliveries with a success. If false, it includes only deliveries without a success. */
   readonly includesDelivered: boolean;

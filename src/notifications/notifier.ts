@@ -181,12 +181,12 @@ export function startNotifier(parts: NotifierParts): Notifier {
     cancelClaim();
     if (isStopping) return;
     cancelClaim = clock.after(DELIVERY_POLL_MS, claimDueNotifications);
-    const freeTargets = targets.map(({ text }) => text).filter((text) => !inProgress.has(text));
-    if (isClaiming || freeTargets.length === 0) return;
+    const idleTargets = targets.map(({ text }) => text).filter((text) => !inProgress.has(text));
+    if (isClaiming || idleTargets.length === 0) return;
     isClaiming = true;
     const now = clock.now();
     void store
-      .claimNotifications(freeTargets, node, now + LEASE_MS, now)
+      .claimNotifications(idleTargets, node, now + LEASE_MS, now)
       .then(
         (leased) => {
           for (const notification of leased) startAttempt(notification);

@@ -41,7 +41,7 @@ interface Outage {
   readonly startedAt: number;
   readonly startedMonotonicMs: number;
   readonly item: AttentionItem;
-  /** The payload and its id. Null before the first attempt. */
+  /** The payload and the `webhook-id` of the notification. Null before the first attempt. */
   notification: { readonly id: string; readonly payload: string } | null;
   readonly remainingAttempts: Map<NotificationTarget, number>;
   readonly inProgress: Set<NotificationTarget>;

@@ -1,15 +1,16 @@
 /**
- * Counts messages by mailbox provider, recipient domain, account and sending domain, and writes the rows of these series to the
- * store.
+ * Counts messages by mailbox provider, recipient domain, account and sending domain, and writes the rows of these
+ * series to the store.
  *
  * A group contains the counts of one combination of account, sending domain and recipient domain, and an event
  * increases the counts of one group. Once per second, the groups are added to the series of every span. A group whose
  * mailbox provider is being looked up waits for the answer for at most `MAX_WAIT_MS`.
  *
- * Guarantees: a count never waits for a write or a lookup. Memory and rows are bounded (`MAX_GROUPS`, `MAX_COUNTED_KEYS`), and the sum of a
- * row is exact for any number of keys. A write replaces the whole row, so a repeated write counts no message twice. A process that is
- * killed loses at most the counts since the last write of the span (`WRITE_INTERVALS_MS`). While the store does not answer, at most
- * `MAX_WAITING_ROWS` rows of ended spans wait; the oldest are dropped.
+ * Guarantees: a count never waits for a write or a lookup. Memory and rows are bounded (`MAX_GROUPS`,
+ * `MAX_COUNTED_KEYS`), and the sum of a row is exact for any number of keys. A write replaces the whole row, so a
+ * repeated write counts no message twice. A process that is killed loses at most the counts since the last write of the
+ * span (`WRITE_INTERVALS_MS`). While the store does not answer, at most `MAX_WAITING_ROWS` rows of ended spans wait;
+ * the oldest are dropped.
  */
 import type { Clock } from '../clock.ts';
 import { parseAddress } from '../model/address.ts';
@@ -33,14 +34,19 @@ import type { DeliverabilityStore } from '../store/deliverability-store.ts';
 import type { Handlers } from './events.ts';
 
 const TICK_MS = 1_000;
-/** The interval of the writes of each span. The rows of a longer span are written less often, because the rows are large. */
+/**
+ * The interval of the writes of each span. The rows of a longer span are written less often, because the rows are
+ * large.
+ */
 export const WRITE_INTERVALS_MS: Readonly<Record<SpanMs, number>> = {
   300000: 2_000,
   3600000: 10_000,
   21600000: 60_000,
   86400000: 60_000,
 };
-/** The maximum number of groups in memory. At this number, the groups are added to the series before the next second. */
+/**
+ * The maximum number of groups in memory. At this number, the groups are added to the series before the next second.
+ */
 const MAX_GROUPS = 500;
 /** The time for which a group waits for the lookup of its mailbox provider. */
 const MAX_WAIT_MS = 5_000;
@@ -160,8 +166,8 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   }
 
   /**
-   * Adds the groups to the series. Groups whose mailbox provider is being looked up stay in memory, unless `includeWaiting` is true
-   * or they have waited too long.
+   * Adds the groups to the series. Groups whose mailbox provider is being looked up stay in memory, unless
+   * `includeWaiting` is true or they have waited too long.
    */
   function addGroups(includeWaiting: boolean): void {
     const waitingSince = clock.now() - MAX_WAIT_MS;
@@ -276,7 +282,8 @@ export function createDeliverabilityHandlers({ count }: DeliverabilityCounter): 
         if (bucket === null) return;
         addTime(counts.latencies, bucket);
         if (reportedBy === null) return;
-        // Of all reports, only the delivery event of a provider sets `delivered`, so it also confirms the delivery.
+        // Of all reports, only the delivery event of a provider sets `delivered`, so this event also confirms the
+        // delivery.
         counts.confirmed += 1;
         addTime(counts.confirmations, bucket);
       });

@@ -184,7 +184,7 @@ export function createLogHandlers(log: Log, node: string): Handlers {
     const fields = fieldsByType[type];
     return (event) => log.write(type, fields(event));
   }
-  // The type `FieldFunctions` lists exactly these keys.
+  // The type `FieldFunctions` lists exactly the keys of `fieldsByType`.
   const types = (Object.keys(fieldsByType) as LoggedType[]).filter(log.isEnabled);
   return Object.fromEntries(types.map((type) => [type, createHandler(type)]));
 }

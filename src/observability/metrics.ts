@@ -2,8 +2,8 @@
  * Creates the metrics in the Prometheus text format, in a separate registry. docs/monitoring.md lists the metrics.
  *
  * Guarantees: the series of requests, attempts and states are created in advance, so that their increments look up no
- * labels. The values from the store are read only during a scrape, at most once per second. If the store does not answer,
- * the scrape omits only these values.
+ * labels. The values from the store are read only during a scrape, at most once per second. If the store does not
+ * answer, the scrape omits only these values.
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
@@ -74,7 +74,8 @@ export interface Exposition {
 
 /**
  * The results of feedback reports. `bounced`, `complained` and `delivered`: the report changed the state of a message.
- * `confirmed`: the report confirmed the delivery. `recorded`: the report changed only the history. A report with another result changed no message.
+ * `confirmed`: the report confirmed the delivery. `recorded`: the report changed only the history. A report with any
+ * other result changed no message.
  */
 const REPORT_RESULTS = [
   'bounced',
@@ -322,7 +323,8 @@ export function createMetrics({
   const messagesByState = new Map<State, LabeledCounter>(
     STATES.map((state) => [state, messageCounter.labels({ state })]),
   );
-  // These series start at zero, because an alert on an increase would miss a series that starts at one.
+  // The series of the following counters start at zero, because an alert on an increase would miss a series that starts
+  // at one.
   for (const reason of refusalReasons) refusedCounter.inc({ reason }, 0);
   for (const reason of ALARM_REASONS) alarmCounter.inc({ reason }, 0);
   for (const outcome of OUTCOMES) attemptCounter.inc({ outcome }, 0);
@@ -452,7 +454,8 @@ export function createMetricHandlers(metrics: Metrics): Handlers {
       metrics.countStateEntry('delivered');
       if (reportedBy === null) return;
       metrics.countReport('delivered');
-      // Of all reports, only the delivery event of a provider sets `delivered`, so it also confirms the delivery.
+      // Of all reports, only the delivery event of a provider sets `delivered`, so this event also confirms the
+      // delivery.
       if (acceptedAt !== null) metrics.recordConfirmation(at - acceptedAt);
     },
     'message.confirmed': ({ at, acceptedAt }) => {

@@ -1,6 +1,6 @@
 /**
- * Tracks the delivery status: the state of the circuit breaker, recent alarms and the last failure of the next hop. Also
- * counts refused and unmatched feedback reports. The status exists only in memory, so a restart clears it.
+ * Tracks the delivery status: the state of the circuit breaker, recent alarms and the last failure of the next hop.
+ * Also counts refused and unmatched feedback reports. The status exists only in memory, so a restart clears it.
  */
 
 import {

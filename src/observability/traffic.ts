@@ -168,7 +168,8 @@ export function createTrafficHandlers(traffic: TrafficCounter): Handlers {
     'message.delivered': ({ at, acceptedAt, reportedBy }) => {
       if (acceptedAt === null) return traffic.countStateEntry('delivered');
       traffic.countStateEntry('delivered', at - acceptedAt);
-      // Of all reports, only the delivery event of a provider sets `delivered`, so it also confirms the delivery.
+      // Of all reports, only the delivery event of a provider sets `delivered`, so this event also confirms the
+      // delivery.
       if (reportedBy !== null) traffic.countConfirmed(at - acceptedAt);
     },
     'message.confirmed': ({ at, acceptedAt }) => traffic.countConfirmed(at - acceptedAt),

@@ -217,7 +217,7 @@ function parseLimits(
 ): Result<Partial<AccountLimits>> {
   const limits: { -readonly [K in keyof AccountLimits]?: AccountLimits[K] } = {};
   if (volume === 'unlimited') {
-    // A volume without volumeExpires also removes the expiry.
+    // A new volume without `volumeExpires` also removes the expiry.
     limits.volume = null;
     limits.volumeExpiresAt = null;
   } else if (volume !== undefined) {

@@ -1,6 +1,6 @@
 /**
- * The operation of the deliverability figures: messages by mailbox provider, recipient domain, account or sending domain,
- * compared with the previous period.
+ * The operation of the deliverability figures: messages by mailbox provider, recipient domain, account or sending
+ * domain, compared with the previous period.
  */
 import { formatIsoTime } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
@@ -135,8 +135,8 @@ export const showDeliverability = defineOperation({
 interface Selection {
   readonly series: Series;
   /**
-   * Returns the key of the result for a stored key, or null for a stored key that the result does not include. For `REMAINDER_KEY`
-   * it returns `REMAINDER_KEY` or null.
+   * Returns the key of the result for a stored key, or null for a stored key that the result does not include. For
+   * `REMAINDER_KEY` it returns `REMAINDER_KEY` or null.
    */
   toKey(storedKey: string): string | null;
 }
@@ -167,14 +167,14 @@ function selectSeries(
         };
       }
       return accountId === null
-        ? { selection: selectAll('provider'), totalSelection: null }
+        ? { selection: selectAllKeys('provider'), totalSelection: null }
         : { selection: selectPairs('account/provider', accountId), totalSelection: accountSelection };
     case 'recipient-domain':
       return accountId === null
-        ? { selection: selectAll('recipient-domain'), totalSelection: null }
+        ? { selection: selectAllKeys('recipient-domain'), totalSelection: null }
         : { selection: selectPairs('account/recipient-domain', accountId), totalSelection: accountSelection };
     case 'account':
-      return { selection: accountId === null ? selectAll('account') : accountSelection, totalSelection: null };
+      return { selection: accountId === null ? selectAllKeys('account') : accountSelection, totalSelection: null };
     case 'sending-domain':
       return {
         selection: selectPairs('sending-domain', accountId),
@@ -183,7 +183,7 @@ function selectSeries(
   }
 }
 
-function selectAll(series: Series): Selection {
+function selectAllKeys(series: Series): Selection {
   return { series, toKey: (storedKey) => storedKey };
 }
 

@@ -149,13 +149,16 @@ function planLoopTests({
           'set POSTRIDER_RETURN_PATH_DOMAIN and POSTRIDER_FEEDBACK_LISTEN (docs/feedback.md)',
         );
       }
-      const remedy = `check that the relay keeps the envelope sender, that the MX of ${returnPathDomain} points to the feedback listener, and that port 25 there is open`;
+      const remedy = `check that the relay keeps the envelope sender, that the MX of ${returnPathDomain} points to the feedback listener, and that port 25 of that host is open`;
       return [{ check: 'loop bounce', to: getLoopRecipient(returnPathDomain) ?? '', expectedState: 'bounced', remedy }];
     }
   }
 }
 
-/** Selects the first account that has a sender address. A locked account is selected only if no other account has one. */
+/**
+ * Selects the first account that has a sender address. A locked account is selected only if no unlocked account has a
+ * sender address.
+ */
 async function selectSender(
   store: Pick<DoctorStore, 'listDomains'>,
   accounts: readonly Account[],

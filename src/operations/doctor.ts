@@ -1,8 +1,8 @@
 /**
  * Checks the installation from this machine with the settings of the service: database, secret, clock, transport,
- * notifications, certificate, host name, return path, message size, provider events, suppression lists, sending domains.
- * The checks send no message, change no data, and create neither a database nor a secret. A failure is a finding with a
- * remedy.
+ * notifications, certificate, host name, return path, message size, provider events, suppression lists, sending
+ * domains. The checks send no message, change no data, and create neither a database nor a secret. A failure is a
+ * finding with a remedy.
  */
 
 import { existsSync } from 'node:fs';
@@ -182,7 +182,7 @@ async function readNotificationFacts(store: DoctorStore, settings: Settings, now
   return { now, senderFault, targets };
 }
 
-/** Resolves to true if the list of the account or of the service contains the address. */
+/** Resolves to true if the suppression list of the account or of the service contains the address. */
 async function isOnList(
   store: Pick<DoctorStore, 'findSuppression'>,
   text: string,
@@ -307,7 +307,7 @@ function createOtherChecks(
 
 const SUPPRESSION_PAGE_SIZE = 10_000;
 
-/** Compares the suppression list of Amazon SES with those of Postrider. */
+/** Compares the suppression list of Amazon SES with the suppression lists of Postrider. */
 async function compareSuppressionLists({
   settings,
   machineClock: clock,
@@ -331,7 +331,7 @@ async function compareSuppressionLists({
   }
 }
 
-/** Reads the list of the whole service, then the list of each account. */
+/** Reads the suppression list of the whole service, then the suppression list of each account. */
 async function* readSuppressionPages(
   store: Pick<DoctorStore, 'listAccounts' | 'listSuppressions'>,
 ): AsyncGenerator<readonly ListedSuppression[]> {

@@ -20,8 +20,8 @@ import { formatTimeOr } from '../printing/text.ts';
 import type { DomainDetails, RemovedDomain } from './domains/schemas.ts';
 
 /**
- * Builds the details of a domain. `found` of a record is its result in `checks`, or `unknown` if `checks` does not contain the
- * record.
+ * Builds the details of a domain. `found` of a record is its result in `checks`, or `unknown` if `checks` does not
+ * contain the record.
  */
 export function toDomainDetails(
   domain: SendingDomain,

@@ -1,6 +1,6 @@
 /**
- * Creates and rotates the DKIM keys of sending domains. Private keys are encrypted before they are stored. No result contains a
- * private key.
+ * Creates and rotates the DKIM keys of sending domains. Private keys are encrypted before they are stored. No result
+ * contains a private key.
  */
 import { parsePrivateKey, parseSelector } from '../domains/imported-key.ts';
 import { createKeys, type KeyPair, sealImportedKey } from '../domains/keys.ts';
@@ -65,8 +65,8 @@ export function parseImportedKey(
 }
 
 /**
- * Creates the keys of a new domain, one of each algorithm. An imported key replaces the new key of its algorithm. The private keys are
- * encrypted.
+ * Creates the keys of a new domain, one of each algorithm. An imported key replaces the new key of its algorithm. The
+ * private keys are encrypted.
  */
 export async function createDomainKeys(
   domain: string,

@@ -1,6 +1,6 @@
 /**
- * The operation that queries the DNS records of a sending domain and updates its status. With `ses:` it also reads the identity
- * at the provider and creates it if it is missing.
+ * The operation that queries the DNS records of a sending domain and updates its status. With `ses:` it also reads the
+ * identity at the provider and creates it if it is missing.
  */
 import { createResolver } from '../domains/dns.ts';
 import { ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';

@@ -1,7 +1,7 @@
 /**
- * The operations that add, list, show, change and remove sending domains, with the DNS records to publish. domain-keys.ts
- * rotates the keys, and domain-verification.ts queries DNS. No result contains a private key. An operation that fails changes
- * nothing.
+ * The operations that add, list, show, change and remove sending domains, with the DNS records to publish.
+ * domain-keys.ts rotates the keys, and domain-verification.ts queries DNS. No result contains a private key. An
+ * operation that fails changes nothing.
  */
 
 import { MAX_KEY_CHARACTERS } from '../domains/imported-key.ts';
@@ -33,8 +33,8 @@ import { defineOperation } from './operation.ts';
 import { AccountName } from './schemas.ts';
 
 /**
- * Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. The domain is `pending`
- * until `verifyDomain` finds its records.
+ * Adds a domain with new keys, or with a key that is already published and a new key of the other algorithm. The domain
+ * is `pending` until `verifyDomain` finds its records.
  */
 export const addDomain = defineOperation({
   name: 'domain.add',

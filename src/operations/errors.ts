@@ -1,8 +1,8 @@
 /**
- * Errors of operations: a stable code that adapters map to exit codes and HTTP statuses, and one sentence for the operator. No program
- * parses the sentence.
+ * Errors of operations: a stable code that adapters map to exit codes and HTTP statuses, and one sentence for the
+ * operator. No program parses the sentence.
  */
-import { type Parsed, quote } from '../config/units.ts';
+import { type ParseResult, quote } from '../config/units.ts';
 
 /** Each error code with its meaning and its HTTP status in the operator API. */
 export const ERROR_CODES = {
@@ -25,7 +25,7 @@ export interface OperationError {
    * in the API.
    */
   readonly message: string;
-  /** Builds the message with other names of members, such as `--volume-expires` on the command line. */
+  /** Builds the message with the member names of an adapter, such as `--volume-expires` on the command line. */
   readonly template?: MessageTemplate;
   /** The invalid member of the input; null if the error does not concern a single member. */
   readonly field: string | null;
@@ -63,7 +63,7 @@ export function createInvalidTemplate(field: string | null, template: MessageTem
 }
 
 /** Converts the result of a parser of config/units.ts. A fault becomes an error of the member `field`. */
-export function toMemberResult<T>(field: string, parsed: Parsed<T>): Result<T> {
+export function toMemberResult<T>(field: string, parsed: ParseResult<T>): Result<T> {
   return parsed.ok ? ok(parsed.value) : createInvalid(field, parsed.fault);
 }
 

@@ -25,15 +25,15 @@ export function splitList(text: string | undefined): readonly string[] {
 export function parseList<const Value extends string>(
   member: string,
   text: string | undefined,
-  allowed: readonly Value[],
+  allowedValues: readonly Value[],
 ): Result<readonly Value[]> {
   const values: Value[] = [];
   for (const name of splitList(text)) {
-    const value = allowed.find((candidate) => candidate === name);
+    const value = allowedValues.find((candidate) => candidate === name);
     if (value === undefined)
       return createInvalid(
         member,
-        `${quote(name)} is not one of ${allowed.join(', ')}${formatSuggestion(name, allowed)}`,
+        `${quote(name)} is not one of ${allowedValues.join(', ')}${formatSuggestion(name, allowedValues)}`,
       );
     values.push(value);
   }

@@ -27,7 +27,7 @@ import { createRowNumber, createStringEnum } from './schemas.ts';
 const MAX_TIMES = 1_000;
 const DAY_MS = 86_400_000;
 const MAX_LIFETIME_MS = 30 * DAY_MS;
-/** The delay is shorter than the timeouts of SMTP clients (RFC 5321 section 4.5.3.2). */
+/** The maximum delay, which is shorter than the timeouts of SMTP clients (RFC 5321 section 4.5.3.2). */
 const MAX_DELAY_MS = 5 * 60_000;
 const MAX_TEXT_LENGTH = 200;
 const DEFAULT_TEXT = 'Answered by a rule';

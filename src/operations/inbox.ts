@@ -63,7 +63,10 @@ export const listInbox: Operation<typeof ListInput, typeof InboxPage, InboxConte
 
 const ShowInput = Type.Object({ id: MessageId });
 
-/** Shows one captured message. Fails with `not-found` if no captured message has this id, or if the transport is not `capture:`. */
+/**
+ * Shows one captured message. Fails with `not-found` if no captured message has this id, or if the transport is not
+ * `capture:`.
+ */
 export const showInbox: Operation<typeof ShowInput, typeof CapturedMessage, InboxContext> = {
   name: 'inbox.show',
   id: 'showInbox',

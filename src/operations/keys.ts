@@ -137,7 +137,7 @@ export const revokeKey = defineOperation({
   },
 });
 
-/** Creates a key with the name and expiry of another key, which remains valid for the grace period. */
+/** Creates a key with the name and expiry of an old key. The old key remains valid for the grace period. */
 export const rotateKey = defineOperation({
   name: 'key.rotate',
   id: 'rotateKey',

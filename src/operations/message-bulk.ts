@@ -150,7 +150,10 @@ function publishOutcome(
 
 type FilterMemberList = ReturnType<typeof listFilterMembers>;
 
-/** The cursor contains the number of the audit log entry and the cursor of the search. Its digest includes the action and the entry. */
+/**
+ * The cursor contains the number of the audit log entry and the cursor of the search. Its digest includes the action
+ * and the entry.
+ */
 function formatPosition(action: string, members: FilterMemberList, entry: number | null, searchedTo: string): string {
   const number = String(entry ?? 0);
   return `${number}.${encodeCursor([action, number, ...members.flat()], searchedTo)}`;

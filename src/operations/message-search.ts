@@ -1,4 +1,7 @@
-/** Searches messages by words, addresses, subject, account, state and time, page by page, optionally within a time limit. */
+/**
+ * Searches messages by words, addresses, subject, account, state and time, page by page, optionally within a time
+ * limit.
+ */
 
 import { formatIsoTime, parseDuration } from '../config/units.ts';
 import type { Account } from '../model/account.ts';

@@ -1,10 +1,10 @@
 /**
  * Composes the raw source of a message again: the bytes that an attempt transmits, with the current settings and keys.
  *
- * The service does not store these bytes. Composition and signatures depend only on the stored message, the settings and the keys of the
- * domain: Date is the time of acceptance, and every attempt has the same Message-ID. The source therefore equals the bytes of a past
- * attempt if the version of Postrider, the settings and the keys have not changed since then. `signature` reports a change of the keys. A
- * provider may replace header fields after the transmission.
+ * The service does not store these bytes. Composition and signatures depend only on the stored message, the settings
+ * and the keys of the domain: Date is the time of acceptance, and every attempt has the same Message-ID. The source
+ * therefore equals the bytes of a past attempt if the version of Postrider, the settings and the keys have not changed
+ * since then. `signature` reports a change of the keys. A provider may replace header fields after the transmission.
  */
 import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
 import { createPrepare, DomainCache } from '../domains/signing.ts';

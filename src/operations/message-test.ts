@@ -1,7 +1,7 @@
 /**
- * Sends a test message through the public listener of this node and returns the request and the response, as a client of
- * the account sees them. Every check of the public interface applies: lock, throttle, fields, sender domain, volume and
- * rate limit. A refused request is a result, not an error.
+ * Sends a test message through the public listener of this node and returns the request and the response, as a client
+ * of the account sees them. Every check of the public interface applies: lock, throttle, fields, sender domain, volume
+ * and rate limit. A refused request is a result, not an error.
  *
  * The operation creates a temporary key of the account and revokes the key afterwards. Both changes have an audit log
  * entry. If the revocation fails, the key expires after five minutes.
@@ -90,7 +90,9 @@ export const sendTestMessage: Operation<
   },
 };
 
-/** Returns true if each character is a printable character of ISO 8859-1, as HTTP/1.1 requires (RFC 9110 section 5.5). */
+/**
+ * Returns true if each character is a printable character of ISO 8859-1, as HTTP/1.1 requires (RFC 9110 section 5.5).
+ */
 function isHeaderValue(text: string): boolean {
   return /^[\x20-\x7e\x80-\xff]*$/.test(text);
 }

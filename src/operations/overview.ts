@@ -66,9 +66,9 @@ export const showOverview = defineOperation({
   },
 });
 
-function readQueueStatus({ queue: queued, recent, store, status, now }: OverviewInput): QueueStatus {
+function readQueueStatus({ queue: queued, recentSteps, store, status, now }: OverviewInput): QueueStatus {
   const isBreakerOpen = status?.delivery?.breaker.state === 'open';
-  return computeQueueStatus({ figures: queued, recent, nextDueAt: store.nextDueAt, isBreakerOpen }, now);
+  return computeQueueStatus({ figures: queued, recentSteps, nextDueAt: store.nextDueAt, isBreakerOpen }, now);
 }
 
 function toIsoOrNull(at: number | null): string | null {

@@ -1,6 +1,6 @@
 /**
- * The operation of the setup checklist: the steps from an empty installation to one that sends, with their states. The
- * states are computed from the settings of this node and from the store, and none is stored.
+ * The operation of the setup checklist: the steps from an empty installation to one that sends messages, with their
+ * states. The states are computed from the settings of this node and from the store, and none is stored.
  */
 import type { Settings } from '../config/settings.ts';
 import { sumRefusedReports } from '../doctor/provider-events.ts';

@@ -1,7 +1,7 @@
 /**
  * Export of suppression lists as CSV, and import of CSV and JSON files of any size. An import validates the whole file
  * before it adds an address, so an invalid file adds no address. Then it adds batches in one transaction each, at a
- * rate that leaves capacity for deliveries. An import has one audit log entry, which each batch updates. The entry
+ * limited rate, so that deliveries continue. An import has one audit log entry, which each batch updates. The entry
  * remains `unfinished` if the process is killed. It is `stopped` if the store or a shutdown ends the import early.
  * Importing the file again adds the remaining addresses.
  */
@@ -27,7 +27,12 @@ import { CSV_HEADER, formatCsvRow } from './suppressions/csv-writer.ts';
 import { EXCLUSIONS } from './suppressions/export-formats.ts';
 import type { ListHooks } from './suppressions/list-reader.ts';
 import type { ListRow } from './suppressions/list-row.ts';
-import { ContentError, makeRereadable, type RereadableContent, SpoolError } from './suppressions/rereadable-content.ts';
+import {
+  ContentError,
+  openRereadableContent,
+  type RereadableContent,
+  SpoolError,
+} from './suppressions/rereadable-content.ts';
 import { ImportProgress, ImportResult, type SkippedRow, SuppressionEntry } from './suppressions/schemas.ts';
 import { toSuppressionEntry } from './suppressions.ts';
 
@@ -67,17 +72,17 @@ async function* readPages(
 ): AsyncGenerator<SuppressionEntry[]> {
   for (let page = firstPage; ; ) {
     yield page.map(toSuppressionEntry);
-    const last = page.at(-1);
-    if (last === undefined || page.length < PAGE_SIZE) return;
-    const nextPage = await store.listSuppressions(account, last.address, PAGE_SIZE);
+    const lastEntry = page.at(-1);
+    if (lastEntry === undefined || page.length < PAGE_SIZE) return;
+    const nextPage = await store.listSuppressions(account, lastEntry.address, PAGE_SIZE);
     // The account still exists, because accounts are never removed.
     page = nextPage.kind === 'done' ? nextPage.value : [];
   }
 }
 
 /**
- * Adds the addresses of a CSV or JSON file to a list. An existing entry keeps its reason and time. With `dryRun`, the file is only read
- * and counted.
+ * Adds the addresses of a CSV or JSON file to a list. An existing entry keeps its reason and time. With `dryRun`, the
+ * file is only read and counted.
  */
 export const importSuppressions = defineUpload({
   name: 'suppression.import',
@@ -89,7 +94,7 @@ export const importSuppressions = defineUpload({
     reason: Type.Optional(
       createStringEnum(SUPPRESSION_REASONS, {
         description:
-          'The reason of rows that contain none. The default is `manual` or, for an export of a provider, the reason that its format defines.',
+          'The reason of rows that contain no reason. The default is `manual` or, for an export of a provider, the reason that its format defines.',
       }),
     ),
     dryRun: Type.Boolean({
@@ -106,17 +111,17 @@ export const importSuppressions = defineUpload({
     if ((await store.listSuppressions(account, null, 1)).kind !== 'done') return createAccountNotFound(account);
     const { name } = content;
     const options = { reason, now: clock.now() };
-    let rereadable: RereadableContent | null = null;
+    let rereadableContent: RereadableContent | null = null;
     try {
-      rereadable = await makeRereadable(content);
+      rereadableContent = await openRereadableContent(content);
       // The parser is loaded only for an import, so that other commands do not load it.
       const { readSuppressionList } = await import('./suppressions/list-reader.ts');
-      const firstPass = rereadable.bytes;
+      const firstPass = rereadableContent.bytes;
       const readRows = (hooks: ListHooks) => readSuppressionList(firstPass, name, options, hooks);
       const { total, counts, format } = await validateFile(readRows, name, observer);
       if (dryRun) return ok({ read: counts.read, added: 0, known: 0, ...counts.result(), format, dryRun });
       if (imports.isStopping()) return createUnavailable(`${SHUTDOWN_TEXT}; no address was added`);
-      const bytes = rereadable.reread(total);
+      const bytes = rereadableContent.reread(total);
       const file = {
         name,
         total,
@@ -127,7 +132,7 @@ export const importSuppressions = defineUpload({
     } catch (error) {
       return toContentError(error);
     } finally {
-      await rereadable?.close();
+      await rereadableContent?.close();
     }
   },
 });

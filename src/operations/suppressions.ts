@@ -71,8 +71,8 @@ export const addSuppression = defineOperation({
 
 /**
  * Removes an address from a list. With `provider`, the address is first removed from the account-level suppression list
- * of Amazon SES. If the operation fails after that, the address is still on the list of Postrider, and a repetition of
- * the operation removes it.
+ * of Amazon SES. If the operation fails after this removal, the address is still on the list of Postrider, and a
+ * repetition of the operation removes it.
  */
 export const removeSuppression = defineOperation({
   name: 'suppression.remove',
@@ -113,8 +113,8 @@ export const removeSuppression = defineOperation({
 });
 
 /**
- * Removes an address from the account-level suppression list of Amazon SES. The names of accounts are checked first, so that an
- * error in the request changes nothing at the provider.
+ * Removes an address from the account-level suppression list of Amazon SES. The names of accounts are checked first, so
+ * that an error in the request changes nothing at the provider.
  */
 async function removeAtProvider(
   { transport }: Settings,
@@ -135,7 +135,8 @@ async function removeAtProvider(
   const list = await openSesSuppressionList(setting);
   try {
     let removed = false;
-    // The list distinguishes upper case and lower case in the local part, so the address is also removed as it was written.
+    // The list of Amazon SES distinguishes upper case and lower case in the local part, so the address is also removed
+    // as it was written.
     for (const addressForm of new Set([toCanonicalAddress(address), `${address.localPart}@${address.domain}`])) {
       const result = await list.remove(addressForm);
       if (result.kind === 'failed') {
@@ -292,8 +293,8 @@ export function parseCanonicalAddress(addressText: string): Result<string> {
 }
 
 /**
- * Parses a search: `@exam` is a prefix of a domain, and any other text is a prefix of an address. Returns null for all
- * entries.
+ * Parses a search: `@exam` is a prefix of a domain, and any other text is a prefix of an address. Returns null if the
+ * search selects all entries.
  */
 function parseSearch(text: string): Result<SuppressionSearch | null> {
   const trimmedText = text.trim();

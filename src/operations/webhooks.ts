@@ -118,13 +118,14 @@ export const listWebhooks = defineOperation({
 });
 
 /**
- * Shows the figures of every endpoint. The figures are not part of the list, because the store counts all pending deliveries to compute
- * them.
+ * Shows the figures of every endpoint. The figures are not part of the list, because the store counts all pending
+ * deliveries to compute them.
  */
 export const showWebhookStatistics = defineOperation({
   name: 'webhook.statistics',
   id: 'showWebhookStatistics',
-  summary: 'Show the pending and failed deliveries of each endpoint, its last success, and since when it fails',
+  summary:
+    'Show the pending and failed deliveries of each endpoint, its last success, and its first failure since then',
   makesChange: false,
   input: Type.Object({}),
   result: Type.Array(WebhookFigures),

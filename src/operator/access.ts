@@ -3,14 +3,18 @@
  * authentication (RFC 7617), with any user name. If no password is set, only requests to loopback names are accepted,
  * which prevents DNS rebinding.
  *
- * Guarantees: passwords are compared in constant time. After ten wrong passwords within one minute, a peer (an IPv4 address or an
- * IPv6 /64 network) is refused, even with the correct password. The wrong passwords of all peers together delay the response to a
- * password but never refuse it. Wrong tokens are counted separately. Memory usage is limited.
+ * Guarantees: passwords are compared in constant time. After ten wrong passwords within one minute, a peer (an IPv4
+ * address or an IPv6 /64 network) is refused, even with the correct password. The wrong passwords of all peers together
+ * delay the response to a password, but never cause a refusal. Wrong tokens are counted separately. Memory usage is
+ * limited.
  */
 import { hash, timingSafeEqual } from 'node:crypto';
 import { toPeerNetwork } from '../model/address.ts';
 
-/** `delayMs` is the delay of the response, which limits guesses from many addresses. It is 0 for a request without a password. */
+/**
+ * `delayMs` is the delay of the response, which limits guesses from many addresses. It is 0 for a request without a
+ * password.
+ */
 export type AccessDecision =
   | { readonly kind: 'granted'; readonly delayMs: number }
   /** The credentials are missing or wrong. */
@@ -85,8 +89,8 @@ interface FailureWindow {
 }
 
 /**
- * Counts failures by peer, in windows that start with the first failure. If the maximum number of peers is reached, the oldest
- * window is removed.
+ * Counts failures by peer, in windows that start with the first failure. If the maximum number of peers is reached, the
+ * oldest window is removed.
  */
 class FailureCounts {
   readonly #windows = new Map<string, FailureWindow>();

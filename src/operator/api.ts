@@ -91,8 +91,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   const publishChange = () => publish({ type: 'operator.changed', at: clock.now() });
 
   app.post(`${API_PATH}/sign-in`, async (request, reply) => {
-    // This check precedes the check of the password, so a page of another site cannot use up the sign-in attempts of
-    // its visitor.
+    // The check of the origin precedes the check of the password, so a page of another site cannot use up the sign-in
+    // attempts of its visitor.
     if (isCrossOrigin(request)) return sendRefusal(reply, CROSS_ORIGIN_CHANGE);
     const refusal =
       findUnknownParameter('body', request.body, ['link', 'password']) ?? (await findSignInRefusal(request));
@@ -178,7 +178,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /**
-   * Returns true for an authenticated request without unknown query parameters. Otherwise responds with an error and returns false.
+   * Returns true for an authenticated request without unknown query parameters. Otherwise responds with an error and
+   * returns false.
    */
   async function admitOrRefuse(request: FastifyRequest, reply: FastifyReply): Promise<boolean> {
     const authentication = await authenticate(request);
@@ -282,7 +283,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /**
-   * Returns true if the session was ended. Returns false if the store does not respond, so a page can show the state of the store.
+   * Returns true if the session was ended. Returns false if the store does not respond, so a page can show the state of
+   * the store.
    */
   function isEnded(session: string): Promise<boolean> {
     return store.isSessionEnded(hashToken(session)).catch(() => false);
@@ -302,8 +304,8 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 
   /**
-   * Checks a password. Returns the refusal, or null if the password is correct. While many wrong passwords arrive, the response is
-   * delayed.
+   * Checks a password. Returns the refusal, or null if the password is correct. While many wrong passwords arrive, the
+   * response is delayed.
    */
   async function checkPassword(request: FastifyRequest, authorization: string): Promise<Refusal | null> {
     const decision = access.check(

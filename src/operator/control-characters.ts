@@ -4,8 +4,8 @@
  */
 
 /**
- * Returns an error message of one line for a value with control characters, or null. A text of several lines may contain
- * tabs, line feeds and carriage returns.
+ * Returns an error message of one line for a value with control characters, or null. A text of several lines may
+ * contain tabs, line feeds and carriage returns.
  */
 export function findControlCharacterFault(name: string, value: string, isMultiline = false): string | null {
   for (let index = 0; index < value.length; index += 1) {

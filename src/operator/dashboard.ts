@@ -48,7 +48,7 @@ const NOT_BUILT_PAGE =
 
 /**
  * Adds the routes. The files in `folder` are read for each request. Returns a function that sends the page as the
- * response to any other request.
+ * response to a request.
  */
 export function addDashboard(app: FastifyInstance, folder: string): (reply: FastifyReply) => FastifyReply {
   void app.register(staticFiles, {

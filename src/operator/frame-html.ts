@@ -49,7 +49,8 @@ export function sendFrameHtml(
  * disabled because a policy does not prevent their DNS queries and connections (`dns-prefetch`, `preconnect`).
  */
 export function prepareFrameHtml(html: string): string {
-  // An element before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, even within quotes.
+  // An element before the doctype would switch the browser to quirks mode. A doctype ends at its first `>`, even within
+  // quotes.
   const doctypeStart = html.length - html.trimStart().length;
   const hasDoctype = html.slice(doctypeStart, doctypeStart + '<!doctype'.length).toLowerCase() === '<!doctype';
   const doctypeEnd = hasDoctype ? html.indexOf('>', doctypeStart) + 1 : 0;

@@ -1,9 +1,9 @@
 /**
- * Serves the upload and download of suppression lists and the download of messages as CSV: the HTTP adapter of the operations on files. The
- * adapter reads an upload as a stream, and writes progress lines or CSV as a stream.
+ * Serves the upload and download of suppression lists and the download of messages as CSV: the HTTP adapter of the
+ * operations on files. The adapter reads an upload as a stream, and writes progress lines or CSV as a stream.
  *
- * Guarantees: a completely received upload is imported, even if the client disconnects, unless the service shuts down. The error
- * response to a refused upload is sent while the client is still sending.
+ * Guarantees: a completely received upload is imported, even if the client disconnects, unless the service shuts down.
+ * The error response to a refused upload is sent while the client is still sending.
  */
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
@@ -32,8 +32,8 @@ const MAX_IMPORTS = 4;
 const MAX_EXPORTS = 4;
 const RETRY_AFTER_MS = 10_000;
 /**
- * The time for which a refused client may continue to send. If the connection were closed immediately, the client would lose the
- * response.
+ * The time for which a refused client may continue to send. If the connection were closed immediately, the client would
+ * lose the response.
  */
 const MAX_LINGER_MS = 5_000;
 
@@ -114,7 +114,7 @@ export function addListFiles(app: FastifyInstance, parts: ListFileParts): void {
       const { params, query } = request;
       const input = readRequestInput(IMPORT_ROUTE.routeInput, { params, query, body: {} });
       if (!input.ok) return reply.code(400).send(input.body);
-      if (!isListType(request.headers['content-type'])) {
+      if (!isListMediaType(request.headers['content-type'])) {
         return sendRefusal(reply, {
           status: 415,
           message: 'Content-Type must be text/csv or application/json, and the body must be the content of a file',
@@ -261,12 +261,15 @@ async function* formatPages<R extends TArray>(
 }
 
 /** Returns true for the media types of CSV and JSON. The reader detects the format by the content. */
-function isListType(type: string | undefined): boolean {
+function isListMediaType(type: string | undefined): boolean {
   const [mediaType = ''] = (type ?? '').split(';', 1);
   return ['text/csv', 'application/json'].includes(mediaType.trim().toLowerCase());
 }
 
-/** Returns a Content-Disposition header (RFC 6266) with an ASCII file name for all browsers and a file name in UTF-8 (RFC 8187). */
+/**
+ * Returns a Content-Disposition header (RFC 6266) with an ASCII file name for all browsers and a file name in UTF-8
+ * (RFC 8187).
+ */
 function formatContentDisposition(list: string): string {
   const name = list === '*' ? 'service' : list;
   const asciiName = Array.from(name, (character) => (isFileNameCharacter(character) ? character : '_')).join('');

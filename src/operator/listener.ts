@@ -68,8 +68,8 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
     async close() {
       const closingApp = app;
       app = null;
-      // Fastify does not close the connections of a server that it did not bind. A connection with an incomplete response would
-      // never close.
+      // Fastify does not close the connections of a server that it did not bind. A connection with an incomplete
+      // response would never close.
       closingApp?.server.close();
       closingApp?.server.closeAllConnections();
       await closingApp?.close();
@@ -170,7 +170,8 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     const decision = access.check(getClientAddress(request.raw, proxies), host, authorization, clock.now());
     switch (decision.kind) {
       case 'granted':
-        // Without a password, every process of this machine has access, so the request does not authenticate its client.
+        // Without a password, every process of this machine has access, so the request does not authenticate its
+        // client.
         if (options.settings.operatorPassword !== null) connections.markAuthenticated(request.raw.socket);
         void delayResponse(request.raw, clock, decision.delayMs).then(() => done());
         return;
@@ -219,7 +220,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     isUnknownPage(request) ? sendPage(reply.code(404)) : sendStatusError(reply, 404, 'Not found'),
   );
   app.setErrorHandler((error: FastifyError, _request, reply) => {
-    // The body is not JSON, is too large, or has another media type.
+    // The body is not JSON, is too large, or has an unsupported media type.
     if (error.statusCode !== undefined && error.statusCode < 500)
       return sendStatusError(reply, error.statusCode, error.message);
     options.onError(error);

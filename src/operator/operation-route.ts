@@ -37,7 +37,9 @@ export interface RouteInput extends Pick<OperationRoute, 'path' | 'preset'> {
   readonly otherLocation: 'query' | 'body';
 }
 
-/** Members that are not in the path are in the query of a GET or DELETE request, and in the body of any other request. */
+/**
+ * Members that are not in the path are in the query of a GET or DELETE request, and in the body of any other request.
+ */
 export function createRouteInput({ method, path, preset, operation }: OperationRoute): RouteInput {
   const otherLocation = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
   return { path, preset, input: operation.input, otherLocation };
@@ -126,8 +128,8 @@ export interface RequestParts {
 }
 
 /**
- * Returns the input members of a request. Returns the body of a response with status 400 if a member is unknown, in the wrong
- * location, or contains control characters.
+ * Returns the input members of a request. Returns the body of a response with status 400 if a member is unknown, in the
+ * wrong location, or contains control characters.
  */
 export function readRequestInput(
   { path, preset, input, otherLocation }: RouteInput,

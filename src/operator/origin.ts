@@ -1,12 +1,13 @@
 /**
- * Determines the origin of a request: a page of this listener, a page of another origin, or a program, which sends no Origin
- * header.
+ * Determines the origin of a request: a page of this listener, a page of another origin, or a program, which sends no
+ * Origin header.
  */
 import type { FastifyRequest } from 'fastify';
 
 /**
- * Returns true for a request of a page of another origin, which is another site or another port of this host. A browser reports the
- * origin in the header Origin (RFC 6454), or its relation to this origin in Sec-Fetch-Site (W3C Fetch Metadata).
+ * Returns true for a request of a page of another origin, which is another site or another port of this host. A browser
+ * reports the origin in the header Origin (RFC 6454), or its relation to this origin in Sec-Fetch-Site (W3C Fetch
+ * Metadata).
  */
 export function isCrossOrigin(request: Pick<FastifyRequest, 'headers'>): boolean {
   const { origin } = request.headers;
@@ -15,7 +16,8 @@ export function isCrossOrigin(request: Pick<FastifyRequest, 'headers'>): boolean
 }
 
 /**
- * Returns true if the Origin header names this listener with the scheme https. This is the case behind a proxy that terminates TLS.
+ * Returns true if the Origin header names this listener with the scheme https. This is the case behind a proxy that
+ * terminates TLS.
  */
 export function isHttpsOrigin(request: Pick<FastifyRequest, 'headers'>): boolean {
   return isSameOrigin(request) && request.headers.origin?.startsWith('https://') === true;

@@ -59,7 +59,7 @@ export const Session = Type.Object({
   firstKey: createNullable(
     Type.String({
       description:
-        'The API key that the start of the service created in an empty store. It is returned only to a page, for one hour; else null.',
+        'The API key that the start of the service created in an empty store. It is returned only to a page, for one hour; otherwise null.',
     }),
   ),
 });

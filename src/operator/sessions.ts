@@ -123,8 +123,8 @@ export function readSessionCookie(header: string | undefined): string | null {
 }
 
 /**
- * Returns a Set-Cookie header. Scripts cannot read the cookie, and requests of other sites do not contain it. `secure` is true for
- * HTTPS.
+ * Returns a Set-Cookie header. Scripts cannot read the cookie, and requests of other sites do not contain it. `secure`
+ * is true for HTTPS.
  */
 export function formatSessionCookie(value: string, isSecure: boolean): string {
   return `${SESSION_COOKIE}=${value}; ${formatCookieAttributes(isSecure)}; Max-Age=${SESSION_LIFETIME_MS / 1000}`;

@@ -122,8 +122,8 @@ function maskLayers(text: string, layers: number): string {
 }
 
 /**
- * Masks the password before the last `@`, or the whole login if it has no colon. Without an `@`, masks an invalid port and
- * the text after the port.
+ * Masks the password before the last `@`, or the whole login if it has no colon. Without an `@`, masks an invalid port
+ * and the text after the port.
  */
 function maskLogin(text: string): string {
   const scheme = parseScheme(text);
@@ -232,8 +232,8 @@ function maskWord(word: string): string {
 
 /**
  * Returns true for an `http` or `https` link whose authority is a host without a login (RFC 3986 section 3.2). A later
- * `@` is then part of the path or the query. Other URLs are settings, in which an apparent port may be the beginning of
- * a password.
+ * `@` of such a link is part of the path or the query. Other URLs are settings, in which an apparent port may be the
+ * beginning of a password.
  */
 function isPlainLink(word: string, slashesIndex: number): boolean {
   const urlScheme = word.slice(0, slashesIndex).toLowerCase();

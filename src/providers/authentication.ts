@@ -39,7 +39,7 @@ export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret:
  * Returns the function that parses a list of secrets with `parse` and creates the authenticator for all of them. If a
  * secret is invalid, the function returns its fault.
  */
-export function createAuthenticateBy<Secret>(
+export function createAuthenticatorFactory<Secret>(
   parse: (text: string) => ParsedSecret<Secret>,
   authenticate: (request: ProviderRequest, secrets: readonly Secret[], now: number) => AuthenticationResult,
 ): (texts: readonly string[]) => ParsedSecret<Authenticate> {

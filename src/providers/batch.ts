@@ -1,4 +1,4 @@
-/** Reads the members of a batch of events. A member that is not an event does not affect the others. */
+/** Reads the members of a batch of events. A member that is not an event does not affect the other members. */
 import { NO_EVENTS, type ProviderEvent, type ReadResult } from './event.ts';
 import { type Json, toObject } from './json.ts';
 

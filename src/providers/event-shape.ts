@@ -33,7 +33,7 @@ export type Source = string | ((event: Json) => unknown);
 export interface EventSources {
   /** The type, which selects the meaning. */
   readonly type: readonly Source[];
-  /** The members that distinguish events of one type. All that have a value are appended to the type. */
+  /** The members that distinguish events of one type. All members that have a value are appended to the type. */
   readonly subtypes?: readonly Source[];
   /** The provider's id of the event. Without an id, the key of the event is a digest of the event. */
   readonly key?: readonly Source[];
@@ -68,8 +68,8 @@ export interface EventShape {
 
 /**
  * Creates the function that reads one event. The result is `broken` for an event without a type. The result is also
- * `broken` for an event without an id whose members are nested deeper than 64 levels. An event that Postrider ignores
- * is `ignored`.
+ * `broken` for an event without an id whose members are nested deeper than 64 levels. The result is `ignored` for an
+ * event that Postrider ignores.
  */
 export function createEventReader({ sources, meanings, listReason, requiredObject }: EventShape): ReadEvent {
   const readType = createReader(sources.type, toText);

@@ -32,8 +32,8 @@ export type ProviderListReason = 'bounce' | 'complaint' | 'unsubscribe' | 'manua
 
 export type ProviderFact =
   /**
-   * The provider has given up the delivery. `by-text`: the provider reports no class, and the diagnosis determines the
-   * class. If the diagnosis has no known cause, the class is `soft`.
+   * The provider makes no further attempt to deliver the message. `by-text`: the provider reports no class, and the
+   * diagnosis determines the class. If the diagnosis has no known cause, the class is `soft`.
    */
   | { readonly kind: 'bounce'; readonly failureClass: FailureClass | 'by-text'; readonly diagnosis: Diagnosis }
   /** The recipient reported the message as spam. */

@@ -126,7 +126,9 @@ export function toId(value: unknown): string | null {
   return text !== null && text.length <= MAX_ID_LENGTH && /^[!-~]+$/.test(text) ? text : null;
 }
 
-/** Returns the time of `parseUnixSeconds`, otherwise of `parseIsoTime`, otherwise null. */
+/**
+ * Parses a Unix time in seconds or an ISO 8601 time. Returns milliseconds since the epoch, or null for another value.
+ */
 export function parseTime(value: unknown): number | null {
   return parseUnixSeconds(value) ?? parseIsoTime(value);
 }

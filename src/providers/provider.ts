@@ -46,7 +46,7 @@ export interface RelayProfile {
    * list is empty, only `?provider=` selects the relay.
    */
   readonly hosts: readonly string[];
-  /** The parameters of the transport URL that only some relays accept, and that this relay accepts. */
+  /** The parameters in `RelayParameter` that this relay accepts. */
   readonly parameters: readonly RelayParameter[];
   /**
    * Returns the header fields that identify the message in the provider's events. Postrider adds the fields before it
@@ -74,7 +74,10 @@ export interface RelayProfile {
    * limit for all relays. That limit then applies.
    */
   readonly messagesPerConnection: number | null;
-  /** The documented replies of the relay. The rules precede those for all servers. Empty if no reply is documented. */
+  /**
+   * The documented replies of the relay. These rules are applied before the rules for all servers. Empty if no reply is
+   * documented.
+   */
   readonly replies: readonly RelayReply[];
   /**
    * Returns the provider's id of the message in the text of the reply to the message, or null. Null if replies contain
@@ -93,31 +96,32 @@ export interface EventFormat {
   readonly secretExample: string;
   /**
    * Returns the function that authenticates requests by the secrets in POSTRIDER_EVENTS_<PROVIDER>. `texts` contains at
-   * least one secret as written.
+   * least one secret in the form `secretForm`.
    */
-  readonly createAuthenticate: (texts: readonly string[]) => ParsedSecret<Authenticate>;
+  readonly createAuthenticator: (texts: readonly string[]) => ParsedSecret<Authenticate>;
   /** True if a request can be authenticated by its header fields, before its body is received. */
   readonly authenticatesByHeader: boolean;
   /**
    * Returns true for the request with which the provider tests the URL before its secret exists. The response is 200,
-   * whether or not a secret is set, and nothing is recorded. If absent, the provider sends no such request.
+   * whether or not a secret is set, and nothing is recorded. Absent if the provider sends no such request.
    */
   readonly isEndpointTest?: (request: ProviderRequest) => boolean;
   /**
    * True if the body is parsed before it is authenticated, because it contains the signature or the signature covers
-   * its parsed members. A large body is then parsed and authenticated on a separate thread. If absent, the signature
-   * covers the bytes of the body.
+   * its parsed members. A large body is then parsed and authenticated on a separate thread. Absent if the body is
+   * authenticated before it is parsed.
    */
   readonly parsesBodyToAuthenticate?: true;
   /**
-   * True if the signature covers the key of an event and not the event. If absent, the whole event is authenticated.
+   * True if the signature covers the key of an event and not the event. Absent if the signature covers the whole event
+   * or if the request contains no signature.
    */
   readonly signsKeyOnly?: true;
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
   /**
-   * The status of the response if the store fails or the body is late. After this status, the provider sends the events
-   * again.
+   * The status of the response if the store fails or the body is not received in time. After this status, the provider
+   * sends the events again.
    */
   readonly storeFailureStatus: 429 | 503;
   /** The documented types of events and their meanings. A test reads the sample file of each row. */

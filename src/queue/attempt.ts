@@ -99,8 +99,8 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
   /** The running attempts, in the order of their start. */
   const transmissions = new Set<Transmission>();
-  let usedSlots = 0;
-  const waitingForSlot: ((isAcquired: boolean) => void)[] = [];
+  let usedSlotCount = 0;
+  const slotWaiters: ((isAcquired: boolean) => void)[] = [];
   let isStopped = false;
 
   async function run(message: LeasedMessage): Promise<AttemptResult> {
@@ -112,8 +112,8 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     } catch (error) {
       return { kind: 'attempted', attempt: createFaultAttempt(error, startedAt, startedMonotonicMs) };
     }
-    // A message that the transport answers locally contacts no next hop, so neither the concurrency of the transport
-    // nor the circuit breaker limits its attempt.
+    // No next hop is contacted for a message that the transport answers locally, so neither the concurrency of the
+    // transport nor the circuit breaker limits its attempt.
     if (hasLocalAnswer(transport, message)) {
       return { kind: 'attempted', attempt: (await transmit(message, outgoingMessage)).attempt };
     }
@@ -142,8 +142,8 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   /** Waits for a free slot of the transport. The result is false if the runner is stopped. */
   function acquireSlot(): boolean | Promise<boolean> {
     if (isStopped) return false;
-    if (usedSlots >= transport.concurrency) return new Promise((resolve) => waitingForSlot.push(resolve));
-    usedSlots += 1;
+    if (usedSlotCount >= transport.concurrency) return new Promise((resolve) => slotWaiters.push(resolve));
+    usedSlotCount += 1;
     return true;
   }
 
@@ -151,8 +151,8 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
    * Passes the slot to the message that has waited for the longest time. If no message waits, the slot becomes free.
    */
   function releaseSlot(): void {
-    const resolveNext = waitingForSlot.shift();
-    if (resolveNext === undefined) usedSlots -= 1;
+    const resolveNext = slotWaiters.shift();
+    if (resolveNext === undefined) usedSlotCount -= 1;
     else resolveNext(true);
   }
 
@@ -225,7 +225,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     run,
     stop() {
       isStopped = true;
-      for (const resolve of waitingForSlot.splice(0)) resolve(false);
+      for (const resolve of slotWaiters.splice(0)) resolve(false);
     },
     abortOverdue() {
       const now = clock.monotonic();
@@ -334,7 +334,7 @@ export interface CircuitBreaker {
   /**
    * Returns the time when the next attempt may start (ms since the epoch), or null if the circuit breaker is closed.
    */
-  retryAt(now: number): number | null;
+  getRetryAt(now: number): number | null;
 }
 
 /** Creates a closed circuit breaker. */
@@ -343,7 +343,7 @@ export function createCircuitBreaker({
   publish,
 }: CircuitBreakerParts): CircuitBreaker & { readonly state: BreakerState } {
   let state: BreakerState = 'closed';
-  let failures = 0;
+  let failureCount = 0;
   let nextOpenMs = MIN_OPEN_MS;
   /** The time when the current state began. */
   let enteredAt = 0;
@@ -354,17 +354,17 @@ export function createCircuitBreaker({
   let waitEndsAt = 0;
 
   // If the clock is set back, the circuit breaker must not stay open for longer than the wait.
-  const retryAt = (now: number): number | null => (state === 'closed' ? null : now < enteredAt ? now : waitEndsAt);
+  const getRetryAt = (now: number): number | null => (state === 'closed' ? null : now < enteredAt ? now : waitEndsAt);
 
   function enterState(nextState: BreakerState, now: number, durationMs: number): void {
     state = nextState;
     enteredAt = now;
     waitEndsAt = now + durationMs;
-    publish({ type: BREAKER_EVENTS[state], at: now, retryAt: retryAt(now) });
+    publish({ type: BREAKER_EVENTS[state], at: now, retryAt: getRetryAt(now) });
   }
 
   function openBreaker(now: number): void {
-    failures = 0;
+    failureCount = 0;
     const durationMs = Math.round(nextOpenMs * (1 - random() * 0.25));
     nextOpenMs = Math.min(nextOpenMs * 2, MAX_OPEN_MS);
     enterState('open', now, durationMs);
@@ -374,7 +374,7 @@ export function createCircuitBreaker({
     get state() {
       return state;
     },
-    retryAt,
+    getRetryAt,
 
     allowsAttempt(now: number): boolean {
       if (state === 'closed') return true;
@@ -385,15 +385,15 @@ export function createCircuitBreaker({
 
     recordOutcome(outcome: Outcome, now: number): void {
       if (!isTransportFailure(outcome)) {
-        failures = 0;
+        failureCount = 0;
         nextOpenMs = MIN_OPEN_MS;
         if (state !== 'closed') enterState('closed', now, 0);
         return;
       }
       switch (state) {
         case 'closed':
-          failures += 1;
-          if (failures >= MIN_FAILURES_TO_OPEN) openBreaker(now);
+          failureCount += 1;
+          if (failureCount >= MIN_FAILURES_TO_OPEN) openBreaker(now);
           return;
         case 'half-open':
           openBreaker(now);

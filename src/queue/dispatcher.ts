@@ -141,9 +141,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   /** The ids of leased messages, from the start of the lease until its end is recorded. */
   const leasedIds = new Set<string>();
   /** The number of leases for messages whose acceptance is in progress. */
-  let leasesForNewMessages = 0;
-  let runningAttempts = 0;
-  let attemptsEndedSincePoll = 0;
+  let newMessageLeaseCount = 0;
+  let runningAttemptCount = 0;
+  let endedAttemptCount = 0;
   let backlog: Backlog = 'due';
   let cancelPoll: () => void = () => undefined;
   const whenEmpty = Promise.withResolvers<void>();
@@ -151,14 +151,14 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   function leaseForNewMessage(now: number, bytes: number): Lease | null {
     if (mode.current !== 'running' || backlog !== 'empty') return null;
-    if (!budget.fits(bytes) || breaker.retryAt(now) !== null) return null;
-    leasesForNewMessages += 1;
+    if (!budget.fits(bytes) || breaker.getRetryAt(now) !== null) return null;
+    newMessageLeaseCount += 1;
     budget.reserve(bytes);
     return { owner: node, until: now + LEASE_MS };
   }
 
   function offer(message: LeasedMessage): void {
-    leasesForNewMessages -= 1;
+    newMessageLeaseCount -= 1;
     leasedIds.add(message.id);
     readyQueue.enqueue(message);
     dispatch();
@@ -193,28 +193,28 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   /**
    * Returns true if an attempt may start. While the circuit breaker is open, no attempt may start until the probe is
-   * due. Then only one attempt may start.
+   * due. When the probe is due, only one attempt may start.
    */
   function canStartAttempt(): boolean {
-    if (runningAttempts >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
+    if (runningAttemptCount >= transport.concurrency + MAX_PREPARED_AHEAD) return false;
     if (recorder.isFailing || recorder.pendingCount >= MAX_UNRECORDED_LEASE_ENDS) return false;
     const now = clock.now();
-    const retryAt = breaker.retryAt(now);
-    return retryAt === null || (retryAt <= now && runningAttempts === 0);
+    const retryAt = breaker.getRetryAt(now);
+    return retryAt === null || (retryAt <= now && runningAttemptCount === 0);
   }
 
   /** Returns true if the probe is due, or if the circuit breaker is closed. */
   function isProbeDue(): boolean {
     const now = clock.now();
-    const retryAt = breaker.retryAt(now);
+    const retryAt = breaker.getRetryAt(now);
     return retryAt === null || retryAt <= now;
   }
 
   function isEmpty(): boolean {
-    return countInFlight() === 0 && readyQueue.size === 0 && leasesForNewMessages === 0 && !isClaiming();
+    return countInFlight() === 0 && readyQueue.size === 0 && newMessageLeaseCount === 0 && !isClaiming();
   }
 
-  const countInFlight = () => runningAttempts + recorder.pendingCount;
+  const countInFlight = () => runningAttemptCount + recorder.pendingCount;
   const isClaiming = () => backlog === 'claiming' || backlog === 'claiming-woken';
 
   async function claimMessages(): Promise<void> {
@@ -252,9 +252,9 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
    */
   function computeClaimLimits(now: number): ClaimLimits | null {
     const limits = budget.getClaimLimits(readyQueue.size);
-    const retryAt = breaker.retryAt(now);
+    const retryAt = breaker.getRetryAt(now);
     if (limits === null || retryAt === null) return limits;
-    return retryAt > now || runningAttempts > 0 || readyQueue.size > 0 ? null : { ...limits, maxMessages: 1 };
+    return retryAt > now || runningAttemptCount > 0 || readyQueue.size > 0 ? null : { ...limits, maxMessages: 1 };
   }
 
   function wake(): void {
@@ -263,10 +263,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   }
 
   async function deliverMessage(message: LeasedMessage): Promise<void> {
-    runningAttempts += 1;
+    runningAttemptCount += 1;
     const nextStep = await attemptOnce(message);
-    runningAttempts -= 1;
-    attemptsEndedSincePoll += 1;
+    runningAttemptCount -= 1;
+    endedAttemptCount += 1;
     switch (nextStep.kind) {
       case 'settle':
         void settleLease(message, nextStep.end);
@@ -278,7 +278,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
         readyQueue.enqueue(message);
         break;
     }
-    // The next attempt starts before this outcome is committed.
+    // The next attempt may start before the outcome of this attempt is committed.
     dispatch();
   }
 
@@ -384,8 +384,8 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
 
   function poll(): void {
     attemptRunner.abortOverdue();
-    budget.setAttemptRate(attemptsEndedSincePoll);
-    attemptsEndedSincePoll = 0;
+    budget.setAttemptRate(endedAttemptCount);
+    endedAttemptCount = 0;
     wake();
     cancelPoll = clock.after(POLL_MS, poll);
   }
@@ -408,7 +408,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     },
     leaseForNewMessage,
     returnLease(bytes) {
-      leasesForNewMessages -= 1;
+      newMessageLeaseCount -= 1;
       budget.release(bytes);
       dispatch();
     },
@@ -438,11 +438,11 @@ interface IntakeParts {
   readonly ages: Pick<AgeClock, 'getCutoff'>;
   /** The dispatcher of this node. Null on a node without the role `deliver`. */
   readonly dispatcher: Pick<Dispatcher, 'leaseForNewMessage' | 'returnLease' | 'offer' | 'wake'> | null;
-  /** The transport. An answer that it gives locally for the recipient, without a next hop, may suppress the message. */
+  /** The transport. An answer that the transport gives without a next hop may suppress the message. */
   readonly transport: Pick<Transport, 'answerLocally'>;
 }
 
-/** Creates the `submit` function of the listener. If it rejects, the message may or may not be stored. */
+/** Creates the `submit` function of the listener. If `submit` rejects, the message may or may not be stored. */
 export function createIntake({
   commit,
   ages,

@@ -71,7 +71,7 @@ export function createLeaseBudget(): LeaseBudget {
     },
     getClaimLimits(waitingCount) {
       if (leaseCount >= leaseLimit || (leaseCount > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
-      // Without these thresholds, the end of each lease would cause a claim.
+      // No claim starts until a quarter of the budget is free. Otherwise, the end of each lease would cause a claim.
       if (waitingCount > leaseLimit / 4 || (waitingCount > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4))
         return null;
       // The store counts UTF-8 bytes, at least one byte for each UTF-16 code unit, and a code unit needs two bytes of
@@ -193,20 +193,20 @@ export function createRecorder({ clock, isStopped, onError }: RecorderParts): Re
     async record(ids, write) {
       pendingCount += ids.length;
       try {
-        for (let failures = 0; ; failures += 1) {
+        for (let failureCount = 0; ; failureCount += 1) {
           try {
             const result = await write();
-            if (failures > 0) failingCount -= ids.length;
+            if (failureCount > 0) failingCount -= ids.length;
             return result;
           } catch (error) {
             onError('settle', error);
-            if (failures === 0) failingCount += ids.length;
+            if (failureCount === 0) failingCount += ids.length;
             if (isStopped()) {
               failingCount -= ids.length;
               return null;
             }
             await new Promise<void>((resolve) =>
-              clock.after(RECORD_RETRY_DELAYS_MS[failures] ?? MAX_RECORD_RETRY_DELAY_MS, resolve),
+              clock.after(RECORD_RETRY_DELAYS_MS[failureCount] ?? MAX_RECORD_RETRY_DELAY_MS, resolve),
             );
           }
         }

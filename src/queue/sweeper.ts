@@ -125,16 +125,16 @@ export function startSweeper({
     });
   }
 
-  let expireRounds = 0;
+  let expireRoundCount = 0;
   runPeriodically(EXPIRE_INTERVAL_MS, 'expire', async (now) => {
     const expiredIds = await store.expire(ages.getCutoff(policy.maxAgeMs), now, MAX_ROWS_PER_ROUND, node);
     for (const id of expiredIds) publish({ type: 'message.expired', at: clock.now(), id, ...UNKNOWN_FIELDS });
     const { onUncertain } = policy;
-    expireRounds += 1;
+    expireRoundCount += 1;
     // The option `ownLeasesUntil` recovers the leases of a claim whose commit succeeded but whose answer was lost. Such
     // leases are not in the memory of this node.
     const ownLeases =
-      expireRounds % ROUNDS_PER_OWN_LEASE_RECOVERY === 0
+      expireRoundCount % ROUNDS_PER_OWN_LEASE_RECOVERY === 0
         ? { ownLeasesUntil: now + LEASE_MS - MAX_CLAIM_RESPONSE_MS }
         : {};
     if (ages.isClockStable()) {

@@ -3,8 +3,8 @@
  *
  * Group commit: items that arrive during a commit are stored by the next commit. There is no timer: a single item is
  * committed at the end of the current turn of the event loop. At most two batches run at a time, so that the store's
- * thread commits one batch while the process handles the results of the other. A batch that fails is committed again in
- * parts, so that an item that cannot be stored does not fail the others.
+ * thread commits one batch while the process handles the results of the other batch. A batch that fails is committed
+ * again in parts, so that an item that cannot be stored does not fail the other items.
  *
  * Health: a failed commit makes the store unhealthy at once. After a failure, and when no commit has run for one
  * second, a small synced write probes the store.
@@ -54,21 +54,21 @@ export function createGroupCommit<Item, Answer>(
   },
 ): GroupCommit<Item, Answer> {
   let pendingItems: PendingItem<Item, Answer>[] = [];
-  let runningBatches = 0;
-  let isScheduled = false;
+  let runningBatchCount = 0;
+  let isFlushScheduled = false;
 
   function scheduleFlush(): void {
-    if (isScheduled || runningBatches >= MAX_CONCURRENT_BATCHES || pendingItems.length === 0) return;
-    isScheduled = true;
+    if (isFlushScheduled || runningBatchCount >= MAX_CONCURRENT_BATCHES || pendingItems.length === 0) return;
+    isFlushScheduled = true;
     setImmediate(flush);
   }
 
   function flush(): void {
-    isScheduled = false;
-    if (runningBatches >= MAX_CONCURRENT_BATCHES || pendingItems.length === 0) return;
+    isFlushScheduled = false;
+    if (runningBatchCount >= MAX_CONCURRENT_BATCHES || pendingItems.length === 0) return;
     const batch = pendingItems.length <= options.maxBatch ? pendingItems : pendingItems.slice(0, options.maxBatch);
     pendingItems = batch === pendingItems ? [] : pendingItems.slice(options.maxBatch);
-    runningBatches += 1;
+    runningBatchCount += 1;
     const startedAt = options.now();
     commit(batch.map(({ item }) => item)).then(
       (answers) => {
@@ -103,26 +103,26 @@ export function createGroupCommit<Item, Answer>(
    */
   async function commitInParts(batch: readonly PendingItem<Item, Answer>[], fault: unknown): Promise<void> {
     const deadline = options.now() + MAX_SPLIT_COMMIT_MS;
-    const maxFailures = Math.ceil(Math.log2(batch.length)) + MAX_CONSECUTIVE_FAILURES;
-    let consecutiveFailures = 0;
+    const maxFailureCount = Math.ceil(Math.log2(batch.length)) + MAX_CONSECUTIVE_FAILURES;
+    let failureCount = 0;
     const parts: (readonly PendingItem<Item, Answer>[])[] = [];
     const pushHalves = (part: readonly PendingItem<Item, Answer>[]): void => {
-      const middle = Math.ceil(part.length / 2);
-      parts.push(part.slice(middle), part.slice(0, middle));
+      const middleIndex = Math.ceil(part.length / 2);
+      parts.push(part.slice(middleIndex), part.slice(0, middleIndex));
     };
     let lastError = fault;
     pushHalves(batch);
     for (let part = parts.pop(); part !== undefined; part = parts.pop()) {
-      if (consecutiveFailures >= maxFailures || options.now() > deadline) {
+      if (failureCount >= maxFailureCount || options.now() > deadline) {
         rejectAll(part, lastError);
         continue;
       }
       try {
         resolveAll(part, await commit(part.map(({ item }) => item)));
-        consecutiveFailures = 0;
+        failureCount = 0;
       } catch (error) {
         lastError = error;
-        consecutiveFailures += 1;
+        failureCount += 1;
         if (part.length === 1) rejectAll(part, error);
         else pushHalves(part);
       }
@@ -130,7 +130,7 @@ export function createGroupCommit<Item, Answer>(
   }
 
   function finishBatch(): void {
-    runningBatches -= 1;
+    runningBatchCount -= 1;
     scheduleFlush();
   }
 

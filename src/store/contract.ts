@@ -96,12 +96,12 @@ export interface ClaimedMessages {
 /** The operations that accept messages. */
 export interface AcceptStore {
   accept(batch: readonly NewMessage[]): Promise<readonly AcceptResult[]>;
-  /** Resolves to the greatest stored id, or to null. New ids are greater. */
+  /** Resolves to the greatest stored id, or to null. Every new id is greater than this id. */
   findNewestId(): Promise<string | null>;
   /**
    * Takes tokens from the buckets that all nodes share. The time of the store determines the refill. A new bucket is
-   * full. After a change of the limit, a full bucket is full under the new limit, and any other bucket keeps its tokens
-   * up to the new burst.
+   * full. After a change of the limit, a full bucket remains full under the new limit, and any other bucket keeps its
+   * tokens up to the new burst.
    */
   takeTokens(batch: readonly TokenRequest[], now: number): Promise<readonly TokenGrant[]>;
 }
@@ -155,13 +155,13 @@ export interface QueueStore {
 /** The operations that expire messages, purge old data and repair due times. */
 export interface RetentionStore {
   /**
-   * Ends up to `limit` queued messages accepted at or before `acceptedBefore` as `expired`. Resolves to the ids of
+   * Expires up to `limit` queued messages that were accepted at or before `acceptedBefore`. Resolves to the ids of
    * these messages.
    */
   expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
   /**
    * Sets the due time of up to `limit` queued messages to `now`, if it is after `latestDueAt`. No retry is scheduled
-   * that late, so such a due time was stored before the clock was set back. Resolves to the number of messages.
+   * that late, so such a due time was stored before the clock was set back. Resolves to the number of changed messages.
    */
   resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
@@ -255,7 +255,7 @@ export interface NodeStore {
     refused?: readonly RefusedReports[],
     delivery?: NodeDelivery | null,
   ): Promise<number>;
-  /** Removes the node. Other nodes may then recover the leases of this node immediately. */
+  /** Removes the node. After the removal, other nodes may recover the leases of this node immediately. */
   removeNode(name: string): Promise<void>;
   /**
    * Lists the nodes that are alive, and those whose liveness timeout expired within the last hour, in order of name.
@@ -279,7 +279,7 @@ export interface TrafficStore {
 
 /** The operations that maintain the search index. */
 export interface IndexStore {
-  /** Resolves to the greatest stored id, or to null. New ids are greater. */
+  /** Resolves to the greatest stored id, or to null. Every new id is greater than this id. */
   findNewestId(): Promise<string | null>;
   /**
    * Indexes up to a few thousand messages, so that a search does not read each row. The index does not change the
@@ -408,8 +408,8 @@ export interface SuppressionStore {
   /** Lists the entries after the address `after`, in order of address. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
   /**
-   * Returns the matching entries after the address `after`, in order of address, or of domain and then address. The
-   * search uses an index.
+   * Returns the entries after the address `after` that match `search`, in order of address, or of domain and then
+   * address. The search uses an index.
    */
   searchSuppressions(
     list: ListName,
@@ -435,15 +435,15 @@ export interface MessageStore {
   retryMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
   cancelMessage(id: string, now: number, actor?: Actor): Promise<OperatorChangeResult>;
   /**
-   * Submits an ended message again as a new message, which is accepted like every message: suppression list, volume and
-   * rate limit apply. The history of each message names the other message. The acceptance, both history entries and the
-   * audit log entry are written in one transaction.
+   * Submits an ended message again as a new message, which is accepted like any other message: the suppression lists,
+   * the volume and the rate limit apply. The histories of the ended message and of the new message refer to each other.
+   * The acceptance, both history entries and the audit log entry are written in one transaction.
    */
   resendMessage(request: ResendRequest, now: number, actor?: Actor): Promise<ResendResult>;
   /**
-   * Performs one batch of an action on many messages in one transaction. A message whose state does not allow the action is refused, and
-   * a message that was resent before is not resent again. The run has one audit log entry: the first batch writes it, and each later
-   * batch of the same actor and filter updates its counts.
+   * Performs one batch of an action on many messages in one transaction. A message whose state does not allow the
+   * action is refused, and a message that was resent before is not resent again. All batches of the action share one
+   * audit log entry: the first batch writes it, and each later batch of the same actor and filter updates its counts.
    */
   changeMessages(step: BulkStep, now: number, actor?: Actor): Promise<BulkResult>;
   /** Lists stored reports with ids less than `before`, newest first. */
@@ -532,8 +532,9 @@ export interface StoreLifecycle {
 export type Store = StoreMethods & StoreLifecycle;
 
 /**
- * The kind of access of a method to the database. In the embedded store, the kind determines the thread on which
- * the method runs, and whether the method fails when database files are missing. The PostgreSQL store does not use it.
+ * The kind of access of a method to the database. In the embedded store, the kind determines the thread on which the
+ * method runs, and whether the method fails when database files are missing. The PostgreSQL store does not use the
+ * kind.
  */
 export type MethodKind =
   /** A change. A successful result guarantees that the change is stored. */

@@ -3,7 +3,7 @@
  * most 2 s. After this time, the stale result of a slow query (`SLOW_QUERY_MS`) is served during a refresh.
  *
  * With 1,000,000 queued messages the queue statistics take 40 ms on SQLite and 50 to 75 ms on PostgreSQL. A page with
- * live updates requests them twice per second.
+ * live updates requests the statistics twice per second.
  */
 
 /** The TTL is a multiple of the duration of the query. With this factor the query runs for at most 5 % of the time. */

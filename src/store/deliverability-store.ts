@@ -17,8 +17,8 @@ export interface DeliverabilityStore {
     until: number,
   ): Promise<readonly StoredDeliverabilityRow[]>;
   /**
-   * Stores the mailbox providers of domains. A newer stored answer is not replaced. Each domain occurs at most once in
-   * a batch.
+   * Stores the mailbox providers of domains. A stored mailbox provider is not replaced if it was looked up later. Each
+   * domain occurs at most once in a batch.
    */
   writeMailboxProviders(batch: readonly StoredMailboxProvider[]): Promise<void>;
   /** Returns the stored mailbox providers of these domains. Domains without an entry are omitted. */

@@ -1,6 +1,6 @@
 /** Defines the error with which every store operation rejects. */
 
-/** A failure of the store. The message is one line and names the remedy where an operator can correct the cause. */
+/** A failure of the store. The message is one line and names the remedy if an operator can correct the cause. */
 export class StoreError extends Error {
   override readonly name = 'StoreError';
 }

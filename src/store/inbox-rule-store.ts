@@ -7,15 +7,15 @@ import type { InboxRule, InboxRuleRequest, NewInboxRule } from '../model/inbox-r
 
 export interface InboxRuleStore {
   /**
-   * Adds a rule. Resolves to `full` if `MAX_ACTIVE_INBOX_RULES` rules are active. Of the ended rules, the newest
-   * `MAX_ENDED_INBOX_RULES` are kept.
+   * Adds a rule. Resolves to `full` if `MAX_ACTIVE_INBOX_RULES` rules are active. Of the ended rules, only the newest
+   * `MAX_ENDED_INBOX_RULES` rules remain stored.
    */
   addInboxRule(
     rule: NewInboxRule,
     now: number,
     actor?: Actor,
   ): Promise<{ readonly kind: 'added'; readonly rule: InboxRule } | { readonly kind: 'full' }>;
-  /** Lists the active rules and the kept ended rules, newest first. */
+  /** Lists the active rules and the stored ended rules, newest first. */
   listInboxRules(): Promise<readonly InboxRule[]>;
   removeInboxRule(
     id: number,

@@ -50,6 +50,9 @@ export interface NotificationStore {
   settleNotification(settlement: NotificationSettlement): Promise<'settled' | 'lost'>;
   /** Lists the newest notifications of a target, newest first. */
   listNotifications(target: string, limit: number): Promise<readonly StoredNotification[]>;
-  /** Purges up to `limit` notifications that were created at or before `createdBefore`. Resolves to their number. */
+  /**
+   * Purges up to `limit` notifications that were created at or before `createdBefore`. Resolves to the number of purged
+   * notifications.
+   */
   purgeNotifications(createdBefore: number, limit: number): Promise<number>;
 }

@@ -25,7 +25,7 @@ export interface OnDemandThread<T extends Thread> {
 
 export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, idleMs: number): OnDemandThread<T> {
   let currentThread: Promise<T> | null = null;
-  let activeUses = 0;
+  let activeUseCount = 0;
   let isClosed = false;
   let timer: NodeJS.Timeout | null = null;
   const endingThreads = new Set<Promise<void>>();
@@ -46,10 +46,10 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
     if (timer !== null) clearTimeout(timer);
     timer = null;
     if (currentThread === null) return;
-    const ending = currentThread.then((thread) => thread.close()).catch(() => undefined);
+    const endPromise = currentThread.then((thread) => thread.close()).catch(() => undefined);
     currentThread = null;
-    endingThreads.add(ending);
-    void ending.then(() => endingThreads.delete(ending));
+    endingThreads.add(endPromise);
+    void endPromise.then(() => endingThreads.delete(endPromise));
   }
 
   return {
@@ -57,12 +57,12 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
       if (isClosed) throw new StoreError('the store is closed.');
       if (timer !== null) clearTimeout(timer);
       timer = null;
-      activeUses += 1;
+      activeUseCount += 1;
       try {
         return await work(await getStartedThread());
       } finally {
-        activeUses -= 1;
-        if (activeUses === 0 && currentThread !== null) {
+        activeUseCount -= 1;
+        if (activeUseCount === 0 && currentThread !== null) {
           timer = setTimeout(endThread, idleMs);
           timer.unref();
         }

@@ -41,7 +41,10 @@ export interface WebhookStore {
   disableWebhook(id: number, now: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /** Replaces the secret. Attempts are also signed with the previous secret until `previousUntil`. */
   rotateWebhookSecret(id: number, sealed: string, previousUntil: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
-  /** Deletes the endpoint. No claim returns its deliveries any more; `purgeDeliveries` removes them. */
+  /**
+   * Deletes the endpoint. After this, no claim returns deliveries of the endpoint; `purgeDeliveries` removes the
+   * deliveries.
+   */
   deleteWebhook(id: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /**
    * Adds a delivery of type `webhook.test` with the id `deliveryId` (a UUIDv7), due at `now`. Resolves to `exists` if the
@@ -90,7 +93,8 @@ export interface WebhookStore {
   countReplayable(id: number, selection: ReplaySelection, now: number): Promise<ChangeResult<number>>;
   /**
    * Makes pending deliveries of the endpoint due at `now`: up to `limit` deliveries that are due later and have no
-   * attempt in progress. Resolves to their number. If it equals `limit`, more may remain.
+   * attempt in progress. Resolves to the number of changed deliveries. If this number equals `limit`, more such
+   * deliveries may remain.
    */
   releaseDeliveries(id: number, now: number, limit: number): Promise<number>;
   /** Returns the statistics of every endpoint that has a pending or failed delivery, by id. */
@@ -122,7 +126,7 @@ export interface DeliveryRecovery {
   readonly until: number;
   /** The calling node. Without `ownLeasesExcept`, the leases of this node stay unchanged. */
   readonly node: string;
-  /** True if no other node can be alive. False: leases of live nodes stay unchanged. */
+  /** True if no other node can be alive. If false, leases of live nodes stay unchanged. */
   readonly includeAllLeases: boolean;
   /**
    * If this list is given, only leases of `node` end, except the leases of the listed deliveries. The ended leases belong
@@ -163,8 +167,8 @@ export interface WebhookWorkerStore {
    */
   settleDeliveries(batch: readonly DeliverySettlement[], now: number): Promise<readonly DeliverySettleResult[]>;
   /**
-   * Disables up to `limit` enabled endpoints that had a failed attempt at or before `failedBefore` and no success since, with
-   * the reason `failing`. Resolves to their ids.
+   * Disables up to `limit` enabled endpoints that had a failed attempt at or before `failedBefore` and no success
+   * since, with the reason `failing`. Resolves to the ids of the disabled endpoints.
    */
   disableFailingWebhooks(failedBefore: number, now: number, limit: number): Promise<readonly number[]>;
   /**

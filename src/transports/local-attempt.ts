@@ -1,4 +1,4 @@
-/** Creates the attempts that this process answers without a next hop: the simulator and the rules of the inbox. */
+/** Creates the attempts that the simulator or the rules of the inbox answer without a next hop. */
 import type { Attempt, Outcome } from '../model/outcome.ts';
 
 /**

@@ -18,7 +18,7 @@ export function createReplaceableTransport(initialTransport: Transport): Replace
   let currentTransport = initialTransport;
   const closePromises = new Set<Promise<void>>();
   return {
-    // The value is read each time, because some transports adapt to the provider's rate limit.
+    // The concurrency is read at each access, because some transports adapt to the provider's rate limit.
     get concurrency() {
       return currentTransport.concurrency;
     },

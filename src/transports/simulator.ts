@@ -14,7 +14,7 @@ import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 /** Wraps `transport` with the simulator. */
 export function withSimulator(transport: Transport, clock: Clock): Transport {
   return {
-    // The value is read each time, because some transports adapt to the provider's rate limit.
+    // The concurrency is read at each access, because some transports adapt to the provider's rate limit.
     get concurrency() {
       return transport.concurrency;
     },

@@ -10,7 +10,7 @@ export interface OutgoingMessage {
   readonly envelope: { readonly from: string; readonly to: string; readonly smtputf8: boolean };
   /** The complete RFC 5322 message with CRLF line ends, not dot-stuffed. */
   readonly data: Buffer;
-  /** The configuration set of the account at Amazon SES. If absent, the set of the transport applies. */
+  /** The configuration set of the account at Amazon SES. If it is absent, the set of the transport applies. */
   readonly configurationSet?: string;
 }
 

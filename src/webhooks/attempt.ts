@@ -73,7 +73,7 @@ export interface WebhookClientParts {
 export interface WebhookClient {
   /** Makes one attempt. Never rejects. */
   attempt(request: WebhookRequest): Promise<WebhookAttemptResult>;
-  /** Closes idle connections. A running attempt ends by itself. */
+  /** Closes idle connections. Does not abort running attempts. */
   close(): void;
 }
 

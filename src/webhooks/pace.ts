@@ -16,7 +16,7 @@ const MIN_SATURATED_UTILIZATION = 0.8;
 const MIN_MESSAGES_PER_SECOND = 200;
 const FIRST_PAUSE_MS = 10;
 export const MAX_PAUSE_MS = 40;
-/** The duration of a saturation after which the pause is at most `MAX_LATER_PAUSE_MS`. */
+/** The duration of saturation after which the pause is at most `MAX_LATER_PAUSE_MS`. */
 export const MAX_YIELD_MS = 30_000;
 export const MAX_LATER_PAUSE_MS = 5;
 /**
@@ -37,7 +37,7 @@ export interface WebhookPace {
 }
 
 /**
- * Creates the control of the pauses between runs. `monotonic` returns milliseconds. `readUtilization` returns the part
+ * Creates the controller of the pauses between runs. `monotonic` returns milliseconds. `readUtilization` returns the part
  * of the time since the last call in which the main thread was busy, from 0 to 1.
  */
 export function createWebhookPace(monotonic: () => number, readUtilization: () => number): WebhookPace {

@@ -1,5 +1,5 @@
 /**
- * Signs webhooks as version 1 of the specification Standard Webhooks requires. Pure.
+ * Signs webhooks according to version 1 of the Standard Webhooks specification. Pure.
  *
  * The signature is the HMAC-SHA256 of `ID.TIMESTAMP.BODY`. The key is the decoded secret. During a rotation an endpoint
  * has several secrets, and the header has one signature for each secret.

@@ -7,8 +7,8 @@
  * one. Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the other endpoints use at
  * least half of the remaining slots, the limit of each of them is one attempt. Therefore, if many endpoints stop
  * responding at the same time, each of them occupies only one slot. The time between the attempts to an endpoint
- * increases with each consecutive failure, up to one second. Therefore, the backlog of an endpoint that refuses
- * connections at once does not overload the store.
+ * increases with each consecutive failure, up to one second. Therefore, the backlog of an endpoint that
+ * immediately refuses connections does not overload the store.
  */
 import type { DeliveryClaimLimits } from '../store/webhook-store.ts';
 
@@ -25,7 +25,10 @@ const PAUSE_PER_FAILURE_MS = 10;
 const MAX_PAUSE_MS = 1_000;
 /** If endpoints that are not failing use at least this number of slots, each of them has at most one attempt. */
 const BUSY_SLOT_COUNT = (MAX_CONCURRENT_ATTEMPTS - MAX_FAILING_SLOTS) / 2;
-/** The maximum number of deliveries of one claim. The limits of the next claim take the results of this claim into account. */
+/**
+ * The maximum number of deliveries of one claim. The limits of the next claim take the results of this claim into
+ * account.
+ */
 const MAX_CLAIMED_DELIVERIES = 64;
 
 /** The state of an endpoint in the memory of this node. */
@@ -57,7 +60,7 @@ export interface Slots {
   reportResult(webhookId: number, isSuccess: boolean): void;
   /**
    * Frees a slot. Returns the time after which a claim may find a delivery of the endpoint, in milliseconds, or null if
-   * the last claim left none.
+   * the last claim left no due delivery.
    */
   free(webhookId: number): number | null;
   /** Returns the limits of the next claim. `maxDeliveries` is 0 if every slot is used. */

@@ -6,8 +6,8 @@
  * than the attempt. After a claim or a release that failed, the node ends its leases of deliveries that it does not
  * have in memory, so that these deliveries do not wait for the end of their leases. A delivery occupies a slot
  * (slots.ts) until its result is recorded, so a store that fails stops further attempts. A delivery may be sent more
- * than once: a node may end after the response and before the record. No delivery is lost: after any failure its lease
- * expires, and the delivery is due again.
+ * than once: a node may stop after the response and before the result is recorded. No delivery is lost: after any
+ * failure its lease expires, and the delivery is due again.
  *
  * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
  */
@@ -52,7 +52,7 @@ const RECORD_RETRY_DELAYS_MS = [100, 500, 1_000, 5_000] as const;
 const RECOVERY_INTERVAL_MS = 1_000;
 const STATUS_GONE = 410;
 /** The error of an attempt that sent no request, by the operation that failed. */
-const OWN_FAULTS = {
+const INSTALLATION_FAULTS = {
   'build a webhook': 'the body cannot be built from the stored event; report the cause shown in the log as a bug',
   'sign a webhook':
     'the webhook cannot be signed; restore POSTRIDER_SECRET, or rotate the signing secret of the endpoint',
@@ -109,7 +109,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   const { node, clock, random, createSeed, store, settle, attempt, pace, openSecret, publish, getRetentionStart } =
     parts;
   /** The leased deliveries of this node, from the claim until the result is recorded. */
-  const inProgress = new Map<string, LeasedDelivery>();
+  const deliveriesInProgress = new Map<string, LeasedDelivery>();
   const slots = createSlots(clock.monotonic);
   /** The endpoint after which the next claim continues, or 0. */
   let position = 0;
@@ -117,7 +117,9 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   let pausedUntil = 0;
   /** The monotonic time at which the last run started. */
   let runStartedAt = 0;
-  /** The monotonic time until which the store may have leases of a failed claim that are not in the memory of the node. */
+  /**
+   * The monotonic time until which the store may have leases of a failed claim that are not in the memory of the node.
+   */
   let recoverUntil = 0;
   /** The monotonic time of the last recovery of leases. */
   let recoveredAt = 0;
@@ -194,7 +196,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     if (isStopping || startedAt >= recoverUntil || startedAt < recoveredAt + RECOVERY_INTERVAL_MS) return;
     recoveredAt = startedAt;
     const now = clock.now();
-    const ownLeasesExcept = [...inProgress.keys()];
+    const ownLeasesExcept = [...deliveriesInProgress.keys()];
     const until = now + 2 * DELIVERY_LEASE_MS;
     await store.recoverDeliveries({ now, until, node, includeAllLeases: false, ownLeasesExcept });
   }
@@ -264,7 +266,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     limits: SlotLimits,
     claimedAt: number,
   ): Promise<void> {
-    for (const delivery of deliveries) inProgress.set(delivery.id, delivery);
+    for (const delivery of deliveries) deliveriesInProgress.set(delivery.id, delivery);
     slots.occupy(
       deliveries.map(({ webhookId }) => webhookId),
       limits,
@@ -282,10 +284,10 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
 
   /** Frees the slot of a delivery, and schedules a run if the run may find another delivery. */
   function endDelivery({ id, webhookId }: LeasedDelivery): void {
-    // A shutdown removes all deliveries from `inProgress`.
-    if (!inProgress.delete(id)) return;
+    // A shutdown removes all deliveries from `deliveriesInProgress`.
+    if (!deliveriesInProgress.delete(id)) return;
     const delayMs = slots.free(webhookId);
-    if (inProgress.size === 0) notifyEmpty();
+    if (deliveriesInProgress.size === 0) notifyEmpty();
     if (hasBacklog) requestRun(0);
     else if (delayMs !== null) requestRun(delayMs);
   }
@@ -308,9 +310,9 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
    */
   function openSecrets([current, ...previous]: readonly string[]): readonly KeyObject[] {
     const openedKeys = current === undefined ? [] : [openSecret(current)];
-    for (const sealed of previous) {
+    for (const sealedSecret of previous) {
       try {
-        openedKeys.push(openSecret(sealed));
+        openedKeys.push(openSecret(sealedSecret));
       } catch {
         // The receiver verifies the signature with the current secret.
       }
@@ -319,17 +321,17 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   }
 
   async function attemptOnce({ id, url, sealed, event }: LeasedDelivery, at: number): Promise<AttemptOutcome> {
-    if (event.kind === 'missing') return createOwnFault('the message of the event is no longer stored');
-    let step: keyof typeof OWN_FAULTS = 'build a webhook';
+    if (event.kind === 'missing') return createInstallationFault('the message of the event is no longer stored');
+    let operation: keyof typeof INSTALLATION_FAULTS = 'build a webhook';
     try {
       const body = Buffer.from(buildBody(event));
-      step = 'sign a webhook';
+      operation = 'sign a webhook';
       const headers = { ...signWebhook(id, at, body, openSecrets(sealed)) };
-      step = 'send a webhook';
+      operation = 'send a webhook';
       return { ...(await attempt({ url, headers, body })), isInstallationFault: false };
     } catch (error) {
-      onError(step, error);
-      return createOwnFault(OWN_FAULTS[step]);
+      onError(operation, error);
+      return createInstallationFault(INSTALLATION_FAULTS[operation]);
     }
   }
 
@@ -355,7 +357,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     { error, retryAfterMs }: WebhookAttemptResult,
   ): DeliverySettlement['result'] {
     if (error === null) return { kind: 'delivered' };
-    // A test is sent once. An event that is no longer stored can never be sent.
+    // A test webhook is sent only once. An event that is no longer stored can never be sent.
     if (event.type === WEBHOOK_TEST_TYPE || event.kind === 'missing') return { kind: 'failed' };
     const delayMs = computeRetryDelayMs(attemptNumber, retryAfterMs, random());
     return delayMs === null ? { kind: 'failed' } : { kind: 'retry', dueAt: clock.now() + delayMs };
@@ -366,7 +368,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
    * recorded.
    */
   async function record(settlement: DeliverySettlement): Promise<DeliverySettleResult | null> {
-    for (let failureCount = 0; inProgress.has(settlement.id); failureCount += 1) {
+    for (let failureCount = 0; deliveriesInProgress.has(settlement.id); failureCount += 1) {
       try {
         return await settle(settlement);
       } catch (error) {
@@ -404,7 +406,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     isStopping = true;
     cancelTimer();
     await currentRun;
-    if (inProgress.size > 0) {
+    if (deliveriesInProgress.size > 0) {
       await new Promise<void>((resolve) => {
         const cancel = clock.after(timeoutMs, resolve);
         notifyEmpty = () => {
@@ -413,8 +415,8 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
         };
       });
     }
-    const leases = [...inProgress.values()];
-    inProgress.clear();
+    const leases = [...deliveriesInProgress.values()];
+    deliveriesInProgress.clear();
     if (leases.length === 0) return;
     await store
       .releaseDeliveryLeases(leases, clock.now())
@@ -435,13 +437,13 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     wake,
     drain,
     get inProgressCount() {
-      return inProgress.size;
+      return deliveriesInProgress.size;
     },
   };
 }
 
 /** Returns the result of an attempt that failed because of a fault of the installation, before a request was sent. */
-function createOwnFault(error: string): AttemptOutcome {
+function createInstallationFault(error: string): AttemptOutcome {
   return { durationMs: 0, status: null, error, body: null, retryAfterMs: null, isInstallationFault: true };
 }
 

@@ -22,7 +22,7 @@ export function createEventAuthenticators(secrets: Settings['eventSecrets']): Ev
   const replaceSecrets = (name: EventProviderName, texts: readonly string[]): string | null => {
     const format = PROVIDERS.find((provider) => provider.name === name)?.events ?? null;
     if (format === null) return `the provider ${name} has no events`;
-    const createdAuthenticator = format.createAuthenticate(texts);
+    const createdAuthenticator = format.createAuthenticator(texts);
     if (!createdAuthenticator.ok) return createdAuthenticator.fault;
     authenticators.set(name, { texts, authenticate: createdAuthenticator.secret });
     return null;

@@ -33,7 +33,7 @@ const MAX_CONCURRENT_PARTS = { sqlite: 4, postgres: 2 } as const;
 const CERTIFICATE_CHECK_INTERVAL_MS = 1_000;
 
 export interface FeedbackParts {
-  /** Authenticates the events of providers by the current secrets. */
+  /** Authenticates the events of providers with the current secrets. */
   readonly authenticators: EventAuthenticators;
   readonly settings: Settings;
   readonly clock: Clock;

@@ -20,7 +20,7 @@ import type { Store } from '../store/contract.ts';
 import { createWebhookClient } from '../webhooks/attempt.ts';
 import type { ClusterNode } from './node.ts';
 
-/** Maximum wait for running attempts during a shutdown. After a restart, their leases expire. */
+/** Maximum wait for running attempts during a shutdown. The leases of unfinished attempts expire later. */
 const MAX_DRAIN_MS = 5_000;
 /** The time from the start of a node until the state of its circuit breaker and its alarms are known. */
 const RUNTIME_STATUS_DELAY_MS = 5 * 60_000;

@@ -73,7 +73,7 @@ export function startObservability(parts: ObservabilityParts): Observability {
   stack.defer(() => traffic.stop());
   const mailboxProviders = createMailboxProviders({
     clock,
-    resolver: mayQueryDns(settings) ? createResolver(settings.dns, { tries: 2 }) : null,
+    resolver: mayQueryDns(settings) ? createResolver(settings.dns, { maxAttempts: 2 }) : null,
     store,
     onError: (error) => reportFailure('look up mailbox providers', error),
   });

@@ -31,7 +31,7 @@ async function openAccounts(account: string) {
 
 const findHeading = (page: Page, name: string) => page.getByRole('heading', { level: 1, name });
 
-test('while the service does not answer, a page states this after its time limit, and loads when the service answers again', async () => {
+test('a page states that the service has not answered within the time limit, and loads when the service answers again', async () => {
   const { page, allowFaults } = await openAccounts('silent');
   allowFaults(/ERR_ABORTED|Failed to load/);
   service.child.kill('SIGSTOP');
@@ -47,8 +47,8 @@ test('while the service does not answer, a page states this after its time limit
   } finally {
     service.child.kill('SIGCONT');
   }
-  const retry = page.getByRole('button', { name: 'Try again' });
-  if ((await retry.count()) > 0) await retry.first().click();
+  const retryButton = page.getByRole('button', { name: 'Try again' });
+  if ((await retryButton.count()) > 0) await retryButton.first().click();
   await findHeading(page, 'silent').waitFor();
   await page.clock.fastForward(10_000);
   await page.getByRole('status').getByText('Live', { exact: true }).waitFor();

@@ -31,7 +31,7 @@ test('the reference shows the fields, the example programs and the errors of the
   await error.getByText('Let the operator set a new volume for the account.').waitFor();
 });
 
-test('the console sends a message through the public listener, and explains a refused request as the client receives it', async () => {
+test('the console sends a message through the public listener, and shows the response to a refused request with its remedy', async () => {
   const { page } = await browsers.openSignedIn(service, '/api-reference');
   const field = (name: string) => page.getByRole('textbox', { name, exact: true });
   await field('to').fill('ada@example.com');

@@ -89,7 +89,7 @@ test('a category of bounces links to the bounced messages of this category in th
 });
 
 test('on a phone the top bar shows the status of live updates and the color scheme, and the menu contains the sign-out', async () => {
-  // The sign-out ends the session of this service, which the other tests do not use.
+  // The other tests do not use this service, because the sign-out ends its session.
   const ownService = await rig.serve(rig.createFolder());
   const { page, allowFaults } = await browsers.openSignedIn(ownService, '/messages', { width: 360 });
   await page.getByRole('status').filter({ hasText: 'live' }).waitFor();

@@ -51,7 +51,7 @@ beforeAll(async () => {
   const store = await rig.openStore(folder);
   const accountId = (await store.listAccounts()).find(({ name }) => name === 'default')?.id ?? 0;
   const now = Date.now();
-  const keys = (series: Series): readonly (readonly [string, KeyMessages])[] => {
+  const listKeys = (series: Series): readonly (readonly [string, KeyMessages])[] => {
     switch (series) {
       case 'provider':
         return [
@@ -76,7 +76,7 @@ beforeAll(async () => {
           at: at - (at % spanMs),
           series,
           counts: formatKeyCounts([
-            ...keys(series).map(([key, messages]) => [key, toCounts(adapt(messages))] as const),
+            ...listKeys(series).map(([key, messages]) => [key, toCounts(adapt(messages))] as const),
             [REMAINDER_KEY, createKeyCounts()],
           ]),
         }),
@@ -135,11 +135,11 @@ test('the page states which mailbox provider became slower, and shows the figure
   await page.getByText('Time to deliver', { exact: true }).click();
   await page.getByRole('img', { name: /^Microsoft: p50: maximum 1 min \d+ s/ }).waitFor();
 
-  const names = () => page.locator('.row-name').allTextContents();
+  const readNames = () => page.locator('.row-name').allTextContents();
   await page.getByRole('button', { name: 'Delivered' }).click();
-  await expect.poll(names).toEqual(['Google', 'Microsoft']);
+  await expect.poll(readNames).toEqual(['Google', 'Microsoft']);
   await page.getByRole('button', { name: 'Bounced' }).click();
-  await expect.poll(names).toEqual(['Microsoft', 'Google']);
+  await expect.poll(readNames).toEqual(['Microsoft', 'Google']);
   await emulateDarkPhone(page);
   expect(await findSeriousFaults(page)).toEqual([]);
   expect(await findHorizontalOverflow(page)).toEqual([]);

@@ -62,7 +62,7 @@ test('the page shows the missing record, the alignment and the records found in 
   expect(await findHorizontalOverflow(page)).toEqual([]);
 });
 
-test('on a phone the lists of domains and accounts show the reason of a state, and a row can be opened with the keyboard', async () => {
+test('on a phone the lists of domains and accounts show the reason for a state, and a row can be opened with the keyboard', async () => {
   const service = await rig.serve(rig.createFolder());
   await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: DOMAIN });
   await browsers.callApi(service, 'POST', '/accounts', { name: 'late' });

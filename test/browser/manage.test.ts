@@ -23,7 +23,7 @@ async function createAccountWithKey(name: string): Promise<string> {
   return key;
 }
 
-/** Waits until a submission with the key returns this status. Every node applies a change within one second. */
+/** Waits until a submission with the key returns `status`. Every node applies a change within one second. */
 async function waitForStatus(key: string, status: number): Promise<void> {
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(status);
 }
@@ -139,7 +139,7 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await page.getByRole('heading', { name: 'address29999@example.com is suppressed' }).waitFor();
 });
 
-test('a return path is set and removed on the domain page, which shows its records and the reason of a refusal', async () => {
+test('a return path is set and removed on the domain page, which shows its records and the reason for a refusal', async () => {
   await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: 'shop.example' });
   const { page, allowFaults } = await browsers.openSignedIn(service, '/domains/shop.example');
   allowFaults(/status of 400/);

@@ -162,7 +162,7 @@ test('the dialog that cancels an uncertain message states that the message may h
   expect(await dialog.getByText('will not be sent').count()).toBe(0);
 });
 
-test('an ended message is sent again from its page, and the page of each message names the other message', async () => {
+test('an ended message is sent again from its page, and the pages of the old and the new message name each other', async () => {
   const id = await submitMessage('again@example.com', 'Sent a second time');
   await waitForState(id, 'delivered');
   const { page } = await browsers.openSignedIn(service, `/messages/${id}`);

@@ -102,9 +102,9 @@ test('the number of matches is loaded after the rows and does not move them, and
   await submitMessage('counted@example.com', 'Counted two');
   for (const width of [1280, 360]) {
     const { page, visit } = await browsers.openSignedIn(service, '/audit', { width });
-    const release = Promise.withResolvers<void>();
+    const releaseRows = Promise.withResolvers<void>();
     await page.route(/\/api\/v1\/messages\/count/, async (route) => {
-      await release.promise;
+      await releaseRows.promise;
       await route.continue();
     });
     await visit('/messages?q=counted&since=24h');
@@ -113,7 +113,7 @@ test('the number of matches is loaded after the rows and does not move them, and
     const matchCount = page.getByRole('status').filter({ hasText: /^2 of [0-9,]+ in 24 h$/ });
     expect(await matchCount.count()).toBe(0);
     const positionBefore = await rows.first().boundingBox();
-    release.resolve();
+    releaseRows.resolve();
     await matchCount.waitFor();
     expect(await rows.first().boundingBox(), `${width} px`).toEqual(positionBefore);
     expect(await findHorizontalOverflow(page)).toEqual([]);
@@ -137,31 +137,31 @@ test('an id in the search field opens the message with this id', async () => {
 
 test('a search that exceeds its time limit continues and shows its progress until it is stopped', async () => {
   const { page } = await browsers.openSignedIn(service, '/audit');
-  const formatHoursBack = (hoursBack: number) =>
-    new Date(Date.UTC(2026, 10, 21, 12) - hoursBack * 3_600_000).toISOString();
+  const formatTimeBefore = (hourCount: number) =>
+    new Date(Date.UTC(2026, 10, 21, 12) - hourCount * 3_600_000).toISOString();
   let isHeld = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
-    const hoursBack = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
+    const hourCount = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
     // The second response waits until the test has checked the first.
-    if (hoursBack > 1) await expect.poll(() => isHeld).toBe(false);
+    if (hourCount > 1) await expect.poll(() => isHeld).toBe(false);
     const foundMessage = {
-      id: `01990000-0000-7000-8000-00000000000${9 - hoursBack}`,
+      id: `01990000-0000-7000-8000-00000000000${9 - hourCount}`,
       state: 'bounced',
       to: 'rare@example.com',
     };
     const message = {
       ...foundMessage,
       from: 'shop@example.org',
-      subject: `Rare ${hoursBack}`,
-      at: formatHoursBack(hoursBack),
+      subject: `Rare ${hourCount}`,
+      at: formatTimeBefore(hourCount),
       account: 'default',
-      ...{ deferred: false, attempts: 1, updated: formatHoursBack(hoursBack), reason: null },
+      ...{ deferred: false, attempts: 1, updated: formatTimeBefore(hourCount), reason: null },
     };
     await route.fulfill({
       json: {
         messages: [message],
-        next: hoursBack < 4 ? String(hoursBack) : null,
-        searchedSince: hoursBack < 4 ? formatHoursBack(hoursBack) : null,
+        next: hourCount < 4 ? String(hourCount) : null,
+        searchedSince: hourCount < 4 ? formatTimeBefore(hourCount) : null,
       },
     });
   });

@@ -83,7 +83,7 @@ test('every page of the menu is in the list of pages', async () => {
 });
 
 /**
- * Returns a path that shows the page: for `/accounts/:name`, the target of the first such link on the page `/accounts`.
+ * Returns a path that shows the page: for `/accounts/:name`, the target of the first link to an account on `/accounts`.
  */
 async function findPath(page: Page, pagePath: string): Promise<string> {
   const parentPath = pagePath.replace(/\/:\w+\??$/, '');

@@ -80,14 +80,14 @@ test('live updates show a change, and downloads send the header of the session a
   await submitAccepted(service.publicUrl, service.key, { subject: 'Shown by live updates', message: html });
   await page.getByRole('link', { name: 'Shown by live updates' }).click();
   await page.frameLocator('iframe').getByText('A green word').waitFor();
-  const source = page.waitForEvent('download');
+  const sourceDownload = page.waitForEvent('download');
   await page.getByRole('button', { name: 'Download' }).click();
-  expect(readFileSync(await (await source).path(), 'utf8')).toContain('Subject: Shown by live updates\r\n');
+  expect(readFileSync(await (await sourceDownload).path(), 'utf8')).toContain('Subject: Shown by live updates\r\n');
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
   await visit('/suppressions?list=default');
-  const list = page.waitForEvent('download');
+  const listDownload = page.waitForEvent('download');
   await page.getByRole('button', { name: /^Export the suppression list/ }).click();
-  const file = await list;
+  const file = await listDownload;
   expect(file.suggestedFilename()).toBe('suppressions-default.csv');
   expect(readFileSync(await file.path(), 'utf8')).toMatch(/^address,reason,at,source\nada@example\.com,manual,/);
   expect(fileRequests.map((request) => new URL(request.url()).search)).toEqual(['', '']);

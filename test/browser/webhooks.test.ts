@@ -35,7 +35,7 @@ function createEndpoint(path: string, members: object = {}): Promise<Endpoint> {
 
 const listDeliveries = (id: string) =>
   browsers.callApi<readonly Delivery[]>(service, 'GET', `/webhooks/${id}/deliveries`);
-const findReceived = (path: string) => receiver.receivedWebhooks.filter((webhook) => webhook.path === path);
+const findReceivedWebhooks = (path: string) => receiver.receivedWebhooks.filter((webhook) => webhook.path === path);
 
 /** Presses Tab until an element whose accessible text begins with `text` has the focus. */
 async function tabTo(page: Page, text: string): Promise<void> {
@@ -78,7 +78,7 @@ test('an endpoint is created with the keyboard alone, its secret is shown once, 
     events: expect.arrayContaining(['message.accepted', 'message.deferred']),
   });
   await submitAccepted(service.publicUrl, service.key, { to: 'ada@example.com' });
-  // The page shows the first deliveries without a reload, and announces later ones.
+  // The page shows the first deliveries without a reload, and announces later deliveries.
   const deliveredEvent = page.getByRole('cell').getByText('message.delivered');
   const newDeliveriesButton = page.getByRole('button', { name: /^Show \d+ new deliver(y|ies)$/ });
   await deliveredEvent.or(newDeliveriesButton).first().waitFor();
@@ -86,12 +86,14 @@ test('an endpoint is created with the keyboard alone, its secret is shown once, 
   await deliveredEvent.waitFor();
   await expect.poll(() => page.getByText('delivered', { exact: true }).count()).toBeGreaterThanOrEqual(2);
   const [newest] = await listDeliveries(id);
-  const countBefore = findReceived('/keyboard').length;
+  const countBefore = findReceivedWebhooks('/keyboard').length;
   await tabTo(page, `Replay ${newest?.id}`);
   await page.keyboard.press('Enter');
   await page.getByText('The delivery is due now, with the same id and body.').waitFor();
-  await expect.poll(() => findReceived('/keyboard').length).toBe(countBefore + 1);
-  const receivedWebhooks = findReceived('/keyboard').filter(({ headers }) => headers['webhook-id'] === newest?.id);
+  await expect.poll(() => findReceivedWebhooks('/keyboard').length).toBe(countBefore + 1);
+  const receivedWebhooks = findReceivedWebhooks('/keyboard').filter(
+    ({ headers }) => headers['webhook-id'] === newest?.id,
+  );
   expect(new Set(receivedWebhooks.map(({ body }) => body)).size).toBe(1);
   for (const { body, headers } of receivedWebhooks) new Webhook(secret).verify(body, headers);
   await tabTo(page, `Attempts of ${newest?.id}`);
@@ -142,7 +144,7 @@ test('a test shows the response of the endpoint literally and without effect', a
   await browsers.callApi(service, 'DELETE', `/webhooks/${id}`);
 });
 
-test('a replay states the number of deliveries and sends exactly these, and their rows stay in the filtered list', async () => {
+test('a replay states the number of deliveries and sends exactly these deliveries, whose rows stay in the filtered list', async () => {
   const { id } = await createEndpoint('/replayed', { events: 'message.bounced' });
   // Without `Retry-After`, the service might retry the deliveries after 5 s, before the test replays them.
   const refusal = { status: 503, headers: { 'retry-after': '3600' } };

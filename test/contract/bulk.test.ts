@@ -32,8 +32,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('each batch reports the outcome of every message, and the run has one audit log entry with its counts', async () => {
     const { store, ids } = await createStoreWith(3);
     const unknownId = createMessageIdAt(NOW);
-    const first = await store.changeMessages(createStep('cancel', [...ids.slice(0, 2), unknownId]), NOW, PAGE);
-    expect(first.outcomes).toEqual([
+    const firstResult = await store.changeMessages(createStep('cancel', [...ids.slice(0, 2), unknownId]), NOW, PAGE);
+    expect(firstResult.outcomes).toEqual([
       { kind: 'done', id: ids[0], resent: null },
       { kind: 'done', id: ids[1], resent: null },
       { kind: 'refused', id: unknownId, reason: 'missing' },
@@ -44,12 +44,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
         after: JSON.stringify({ action: 'cancel', done: 2, refused: 1, unfinished: true }),
       },
     ]);
-    const second = await store.changeMessages(
-      createStep('cancel', ids.slice(1), { entry: first.entry, isLast: true, refused: 4 }),
+    const secondResult = await store.changeMessages(
+      createStep('cancel', ids.slice(1), { entry: firstResult.entry, isLast: true, refused: 4 }),
       NOW,
       PAGE,
     );
-    expect(second.outcomes).toEqual([
+    expect(secondResult.outcomes).toEqual([
       { kind: 'refused', id: ids[1], reason: 'wrong-state' },
       { kind: 'done', id: ids[2], resent: null },
     ]);
@@ -57,8 +57,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(entries.map(({ after }) => after)).toEqual([JSON.stringify({ action: 'cancel', done: 3, refused: 6 })]);
     for (const id of ids) expect(await store.findMessage(id)).toMatchObject({ state: 'cancelled' });
     // A step with another actor or another filter cannot change the entry.
-    await store.changeMessages(createStep('retry', [], { entry: first.entry }), NOW, { name: 'cli:x', at: NOW });
-    await store.changeMessages(createStep('retry', [], { entry: first.entry, filter: 'state=other' }), NOW, PAGE);
+    await store.changeMessages(createStep('retry', [], { entry: firstResult.entry }), NOW, { name: 'cli:x', at: NOW });
+    await store.changeMessages(createStep('retry', [], { entry: firstResult.entry, filter: 'state=other' }), NOW, PAGE);
     expect((await store.listAudit(null, 9)).at(-1)).toEqual(entries[0]);
     expect(await store.listAudit(null, 9)).toHaveLength(3);
   });

@@ -20,14 +20,14 @@ const createSetting = {
 
 async function openNodes(kind: keyof typeof createSetting): Promise<readonly [Store, Store]> {
   const setting = await createSetting[kind]();
-  const first = await openStore(setting, { exclusive: false });
-  const second = await openStore(setting, { exclusive: false });
+  const firstNode = await openStore(setting, { exclusive: false });
+  const secondNode = await openStore(setting, { exclusive: false });
   onTestFinished(async () => {
-    await first.close();
-    await second.close();
+    await firstNode.close();
+    await secondNode.close();
   });
-  await first.createAccount('default', NO_LIMITS, Date.now());
-  return [first, second];
+  await firstNode.createAccount('default', NO_LIMITS, Date.now());
+  return [firstNode, secondNode];
 }
 
 function createBounce(id: string): FeedbackReport {

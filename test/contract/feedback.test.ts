@@ -56,7 +56,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** Stores a message that the next hop has accepted with this id. */
+  /** Stores a delivered message. `reference` is the id that the next hop has assigned to the message. */
   async function storeDeliveredMessage(store: Store, to = 'rita@example.com', reference?: string): Promise<NewMessage> {
     const message = createMessage({ lease: LEASE, to });
     await store.accept([message]);
@@ -461,8 +461,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('reports that were not understood are listed newest first, in pages, and can be read completely', async () => {
     const store = await createStoreWith();
     const message = await storeDeliveredMessage(store);
-    const about = [{ id: message.id }, null, { id: message.id }] as const;
-    for (const reportedReference of about) {
+    const references = [{ id: message.id }, null, { id: message.id }] as const;
+    for (const reportedReference of references) {
       expect(
         await recordReport(store, createReport(reportedReference, UNKNOWN_EVENT, { source: 'sqs' })),
       ).toMatchObject({
@@ -522,7 +522,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       (await store.findMessage(id))?.events.map(({ verb }) => verb);
 
     /** Stores a message that waits for a retry after an attempt with this outcome. */
-    async function storeDeferred(store: Store, kind: 'unanswered' | 'deferred'): Promise<NewMessage> {
+    async function storeDeferredMessage(store: Store, kind: 'unanswered' | 'deferred'): Promise<NewMessage> {
       const message = createMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);
       const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
@@ -555,8 +555,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ])('the digest of an event that %s is recorded', async (_name, createEvent) => {
         const store = await createStoreWith();
         const message = await storeDeliveredMessage(store);
-        const first = createOneTimeReport(...createEvent(message), 'token');
-        expect(await recordReport(store, first)).toEqual({ kind: 'unrelated' });
+        const firstReport = createOneTimeReport(...createEvent(message), 'token');
+        expect(await recordReport(store, firstReport)).toEqual({ kind: 'unrelated' });
         expect(await recordReport(store, createOneTimeReport({ id: message.id }, HARD_BOUNCE, 'token'))).toEqual({
           kind: 'repeated',
         });
@@ -601,15 +601,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readState(store, message)).toBe('delivered');
     });
 
-    test('lists for each source only the last report that concerns a stored message', async () => {
+    test('for each source only the last report that concerns a stored message is listed', async () => {
       const store = await createStoreWith();
       expect(await store.listLastFeedback()).toEqual([]);
       const message = await storeDeliveredMessage(store);
-      const about = { id: message.id };
-      await recordReport(store, createEventReport(about, CONFIRMATION, 5_000));
-      await recordReport(store, createEventReport(about, CONFIRMATION, 7_000));
-      await recordReport(store, createEventReport(about, CONFIRMATION, 6_000));
-      await recordReport(store, createReport(about, SOFT_BOUNCE, { at: 3_000 }));
+      const reference = { id: message.id };
+      await recordReport(store, createEventReport(reference, CONFIRMATION, 5_000));
+      await recordReport(store, createEventReport(reference, CONFIRMATION, 7_000));
+      await recordReport(store, createEventReport(reference, CONFIRMATION, 6_000));
+      await recordReport(store, createReport(reference, SOFT_BOUNCE, { at: 3_000 }));
       await recordReport(store, createReport(null, UNKNOWN_EVENT, { at: 9_000 }));
       await recordReport(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMATION, 9_000));
       await store.recordFeedback([{ ...createEventReport(null, CONFIRMATION, 9_000), events: [] }]);
@@ -623,8 +623,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     test('after an unanswered attempt, a delivery event ends the queued message as delivered, and no node claims it', async () => {
       const store = await createStoreWith();
       const [message, otherMessage] = [
-        await storeDeferred(store, 'unanswered'),
-        await storeDeferred(store, 'deferred'),
+        await storeDeferredMessage(store, 'unanswered'),
+        await storeDeferredMessage(store, 'deferred'),
       ];
       expect(await recordReport(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         to: 'delivered',
@@ -645,7 +645,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
     test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
       const store = await createStoreWith();
-      const message = await storeDeferred(store, 'unanswered');
+      const message = await storeDeferredMessage(store, 'unanswered');
       expect(await recordReport(store, createEventReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
         to: 'bounced',
         suppressed: true,
@@ -685,10 +685,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
         { kind: 'pending' },
       ]);
       const message = await storeDeliveredMessage(store, 'rita@example.com', 'mailersend:1');
-      const first = await store.applyPendingReports(now + 1_000, 10);
-      expect(first.reports).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
-      const second = await store.applyPendingReports(now + 120_000, 10);
-      expect(second).toMatchObject({ reports: [{ result: { kind: 'unrelated' } }], nextDueAt: null });
+      const firstResult = await store.applyPendingReports(now + 1_000, 10);
+      expect(firstResult.reports).toMatchObject([{ result: { kind: 'applied', id: message.id } }]);
+      const secondResult = await store.applyPendingReports(now + 120_000, 10);
+      expect(secondResult).toMatchObject({ reports: [{ result: { kind: 'unrelated' } }], nextDueAt: null });
     });
 
     test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {
@@ -733,12 +733,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
         { class: 'block', category: 'policy' } as const,
       ].entries()) {
         const message = await storeDeliveredMessage(store, `user${at}@example.com`);
-        const about = { id: message.id };
-        expect(await recordReport(store, createEventReport(about, { ...HARD_BOUNCE, failure }))).toMatchObject({
+        const reference = { id: message.id };
+        expect(await recordReport(store, createEventReport(reference, { ...HARD_BOUNCE, failure }))).toMatchObject({
           kind: 'applied',
           suppressed: false,
         });
-        expect(await recordReport(store, createEventReport(about, HARD_BOUNCE))).toMatchObject({
+        expect(await recordReport(store, createEventReport(reference, HARD_BOUNCE))).toMatchObject({
           kind: 'recorded',
           verb: 'bounce-reported',
           suppressed: true,
@@ -746,13 +746,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
         expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'bounce', source: message.id }]);
         await store.removeSuppression('default', message.to);
         for (const event of [HARD_BOUNCE, { ...HARD_BOUNCE, kind: 'provider-suppressed' } as const])
-          expect(await recordReport(store, createEventReport(about, event))).toMatchObject({ suppressed: false });
+          expect(await recordReport(store, createEventReport(reference, event))).toMatchObject({ suppressed: false });
         expect(await readState(store, message)).toBe('bounced');
       }
       expect(await readCounts(store)).toEqual({ emails: 2, bounces: 2, complaints: 0 });
     });
 
-    test('after a refusal of the relay, the provider’s suppression list suppresses the recipient once', async () => {
+    test('after a refusal by the relay, the provider’s suppression list suppresses the recipient once', async () => {
       const store = await createStoreWith();
       const message = createMessage({ lease: LEASE, to: 'dora@example.com' });
       await store.accept([message]);
@@ -762,13 +762,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const event = { at: Date.now(), verb: 'bounced', by: 'node-a', detail: reply.text, failure, attempt };
       await store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE }, { event, to: 'bounced' })]);
       expect(await readSuppressions(store)).toEqual([]);
-      const list: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
-      expect(await recordReport(store, createEventReport({ id: message.id }, list))).toMatchObject({
+      const suppressionEvent: FeedbackEvent = { ...HARD_BOUNCE, kind: 'provider-suppressed' };
+      expect(await recordReport(store, createEventReport({ id: message.id }, suppressionEvent))).toMatchObject({
         suppressed: true,
       });
       expect(await readSuppressions(store)).toEqual([{ address: message.to, reason: 'provider', source: message.id }]);
       await store.removeSuppression('default', message.to);
-      expect(await recordReport(store, createEventReport({ id: message.id }, list))).toMatchObject({
+      expect(await recordReport(store, createEventReport({ id: message.id }, suppressionEvent))).toMatchObject({
         suppressed: false,
       });
       expect((await readCounts(store))?.bounces).toBe(0);

@@ -46,12 +46,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('a rule for the address precedes a rule for the domain, and an older rule precedes a newer one', async () => {
     const store = await openStore();
     const domain = await addRule(store, 'example.com');
-    const [first, second] = [await addRule(store, ADA_ADDRESS, { times: 2 }), await addRule(store, ADA_ADDRESS)];
+    const [firstRule, secondRule] = [
+      await addRule(store, ADA_ADDRESS, { times: 2 }),
+      await addRule(store, ADA_ADDRESS),
+    ];
     const requests = Array.from({ length: 5 }, () => createRequest());
-    expect(await applyRules(store, requests)).toEqual([first, first, second, domain, null]);
+    expect(await applyRules(store, requests)).toEqual([firstRule, firstRule, secondRule, domain, null]);
     await addRule(store, 'example.com');
-    const others = ['ada@sub.example.com', 'ada@example.org', 'bob@example.com'].map(createRequest);
-    expect(await applyRules(store, others)).toEqual([null, null, expect.any(Number)]);
+    const otherRequests = ['ada@sub.example.com', 'ada@example.org', 'bob@example.com'].map(createRequest);
+    expect(await applyRules(store, otherRequests)).toEqual([null, null, expect.any(Number)]);
   });
 
   test('a rule answers no attempt after its expiry', async () => {
@@ -79,18 +82,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('the list contains each rule with its uses, newest first, and the audit log contains each change of a rule', async () => {
     const store = await openStore();
     await addRule(store, ADA_ADDRESS);
-    const second = await addRule(store, 'example.com', { answer: { kind: 'delay', delayMs: 5 }, times: 3 });
+    const secondRule = await addRule(store, 'example.com', { answer: { kind: 'delay', delayMs: 5 }, times: 3 });
     const request = createRequest('bob@example.com');
     await applyRules(store, [request], NOW + 7);
     expect(await store.listInboxRules()).toMatchObject([
       {
-        ...{ id: second, match: 'example.com', answer: { kind: 'delay', delayMs: 5 }, times: 3, used: 1 },
+        ...{ id: secondRule, match: 'example.com', answer: { kind: 'delay', delayMs: 5 }, times: 3, used: 1 },
         lastUse: { messageId: request.messageId, recipient: 'bob@example.com', at: NOW + 7 },
       },
       { match: ADA_ADDRESS, answer: REPLY, times: 1, used: 0, createdAt: NOW, expiresAt: NOW + HOUR_MS, lastUse: null },
     ]);
-    expect(await store.removeInboxRule(second, ACTOR)).toMatchObject({ kind: 'done', value: { match: 'example.com' } });
-    expect(await store.removeInboxRule(second, ACTOR)).toEqual({ kind: 'missing' });
+    expect(await store.removeInboxRule(secondRule, ACTOR)).toMatchObject({
+      kind: 'done',
+      value: { match: 'example.com' },
+    });
+    expect(await store.removeInboxRule(secondRule, ACTOR)).toEqual({ kind: 'missing' });
     expect((await store.listAudit(null, 10)).map(({ action, target }) => [action, target])).toEqual([
       ['inbox.remove-rule', 'example.com'],
       ['inbox.add-rule', 'example.com'],

@@ -26,9 +26,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(secondTime.runningMs - firstTime.runningMs).toBe(secondTime.seenAt - firstTime.seenAt);
     // A store that uses the time of the database server does not detect a step of the caller's clock.
     const thirdTime = await store.updateRunningTime(10, secondTime.seenAt + 3_600_000);
-    const steps = thirdTime.seenAt - secondTime.seenAt > MINUTE_MS ? 1 : 0;
-    expect(thirdTime.segments).toHaveLength(1 + steps);
-    if (steps === 1) expect(thirdTime.runningMs).toBe(secondTime.runningMs);
+    const stepCount = thirdTime.seenAt - secondTime.seenAt > MINUTE_MS ? 1 : 0;
+    expect(thirdTime.segments).toHaveLength(1 + stepCount);
+    if (stepCount === 1) expect(thirdTime.runningMs).toBe(secondTime.runningMs);
     expect(await store.updateRunningTime(MINUTE_MS, thirdTime.seenAt)).toMatchObject({ segments: thirdTime.segments });
   });
 

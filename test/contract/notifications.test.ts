@@ -51,17 +51,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('the states of a check are those that the earlier checks have recorded', async () => {
     const store = await openStore();
-    const first = await readCheck(store, NOW);
-    expect(first).toMatchObject({ sequence: 0, notifiedAt: null, states: [] });
+    const firstCheck = await readCheck(store, NOW);
+    expect(firstCheck).toMatchObject({ sequence: 0, notifiedAt: null, states: [] });
     const changedStates = [createState('a'), createState('b')];
     const notification = createNotification('n1');
-    const record = { round: first.round, now: NOW, changedStates, removedKeys: [], notification };
+    const record = { round: firstCheck.round, now: NOW, changedStates, removedKeys: [], notification };
     expect(await store.recordAttention(record)).toBe('recorded');
-    const second = await readCheck(store, NOW + INTERVAL_MS);
-    expect(second).toMatchObject({ sequence: 1, notifiedAt: NOW, states: changedStates });
+    const secondCheck = await readCheck(store, NOW + INTERVAL_MS);
+    expect(secondCheck).toMatchObject({ sequence: 1, notifiedAt: NOW, states: changedStates });
     const endedState = createState('b', { isPresent: false, endedAt: NOW + 1, isAnnounced: false });
     const laterCheck = {
-      round: second.round,
+      round: secondCheck.round,
       now: NOW + INTERVAL_MS,
       changedStates: [endedState],
       removedKeys: ['account-locked:a'],
@@ -141,10 +141,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await settleNotification(https, 'retry')).toBe('settled');
     expect(await settleNotification(https, 'delivered')).toBe('lost');
     expect(await claimNotifications(store, NOW + 999)).toEqual([]);
-    const [second] = await claimNotifications(store, NOW + 1_000, 'node-b');
-    if (second === undefined) throw new Error('the retry was not leased');
+    const [retriedNotification] = await claimNotifications(store, NOW + 1_000, 'node-b');
+    if (retriedNotification === undefined) throw new Error('the retry was not leased');
     expect(await settleNotification(https, 'delivered')).toBe('lost');
-    expect(await settleNotification(second, 'failed')).toBe('settled');
+    expect(await settleNotification(retriedNotification, 'failed')).toBe('settled');
     expect(await claimNotifications(store, NOW + 10 * LEASE_MS)).toEqual([]);
     expect(await store.listNotifications(MAIL_URL, 10)).toMatchObject([
       { id: 'n1', status: 'delivered', attempts: 1, attemptedAt: NOW + 5, error: null, messageId: MESSAGE_ID },

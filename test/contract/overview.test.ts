@@ -244,8 +244,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
     await store.settleDeliveries(settlements, NOW + 1);
     await store.disableWebhook(healthy.id, NOW + 2);
-    const listDisabled = async () => (await store.readOverviewData(NOW)).disabledWebhooks;
-    expect(await listDisabled()).toMatchObject([
+    const listDisabledWebhooks = async () => (await store.readOverviewData(NOW)).disabledWebhooks;
+    expect(await listDisabledWebhooks()).toMatchObject([
       { id: gone.id, url: gone.url, account: 'acme', disabled: { reason: 'gone', at: NOW + 1 } },
       { id: removed.id },
       { id: stopped.id },
@@ -254,9 +254,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.disableWebhook(stopped.id, NOW + 3)).toMatchObject({
       value: { disabled: { reason: 'operator', at: NOW + 3 } },
     });
-    expect((await listDisabled()).map(({ id }) => id)).toEqual([gone.id]);
+    expect((await listDisabledWebhooks()).map(({ id }) => id)).toEqual([gone.id]);
     await store.enableWebhook(gone.id);
-    expect(await listDisabled()).toEqual([]);
+    expect(await listDisabledWebhooks()).toEqual([]);
   });
 
   test('the next due time excludes the messages of locked accounts, and every change advances the change feed', async () => {

@@ -1,4 +1,6 @@
-/** Tests the resend of an ended message on every store: the new message, both histories, the limits and the refusals. */
+/**
+ * Tests the resend of an ended message on every store: the new message, both histories, the limits and the refusals.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { NewMessage } from '../../src/model/message.ts';
 import { toSeq } from '../../src/store/rules/messages.ts';
@@ -18,7 +20,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return { store, message, accountId };
   }
 
-  test('a resent message is queued with the content of the old message, and both histories name the other', async () => {
+  test('a resent message is queued with the content of the old message, and the history of each message names the other message', async () => {
     const { store, message } = await createStoreWith();
     await store.cancelMessage(message.id, NOW + 1);
     const newId = createMessageIdAt(NOW + 2);
@@ -79,7 +81,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     );
   });
 
-  test('the lock and the volume of the account apply to a resend, which counts like every message', async () => {
+  test('the lock and the volume of the account apply to a resend, which counts like any other message', async () => {
     const { store, message } = await createStoreWith({ ...NO_LIMITS, volume: 2 });
     await store.cancelMessage(message.id, NOW);
     const resend = (id: string) => store.resendMessage({ id, newId: createMessageIdAt(NOW) }, NOW);
@@ -121,16 +123,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test('two resends of one message at the same time create two messages, even if the ids differ only in their last digits', async () => {
     const { store, message } = await createStoreWith();
     await store.cancelMessage(message.id, NOW);
-    const first = createMessageIdAt(NOW + 50);
-    const second = `${first.slice(0, -4)}${first.endsWith('0000') ? '1111' : '0000'}`;
+    const firstId = createMessageIdAt(NOW + 50);
+    const secondId = `${firstId.slice(0, -4)}${firstId.endsWith('0000') ? '1111' : '0000'}`;
     const results = await Promise.all(
-      [first, second].map((newId) => store.resendMessage({ id: message.id, newId }, NOW + 50)),
+      [firstId, secondId].map((newId) => store.resendMessage({ id: message.id, newId }, NOW + 50)),
     );
     const ids = results.map((result) => (result.kind === 'done' ? result.message.id : ''));
     expect(new Set(ids).size).toBe(2);
     const resentEvents = (await store.findMessage(message.id))?.events.filter(({ verb }) => verb === 'resent') ?? [];
     expect(new Set(resentEvents.map(({ detail }) => detail))).toEqual(new Set(ids));
     for (const id of ids) expect(await store.findMessage(id)).toMatchObject({ id, state: 'queued' });
-    for (const id of ids) expect(toSeq(id)).toBeLessThanOrEqual(toSeq(first));
+    for (const id of ids) expect(toSeq(id)).toBeLessThanOrEqual(toSeq(firstId));
   });
 });

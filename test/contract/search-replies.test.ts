@@ -1,4 +1,6 @@
-/** Tests on every store the search by several states, by `deferred`, and by the words and the code of the last reply. */
+/**
+ * Tests on every store the search by several states, by `deferred`, and by the words and the code of the last reply.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RecordedFailure } from '../../src/model/failure.ts';
 import type { StateChange } from '../../src/model/message.ts';
@@ -93,7 +95,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     throw new Error('the search does not end');
   }
 
-  const reply = (text: string, code: string | null = null) => ({ words: parseReplyWords(text) ?? [], code });
+  const createReplySearch = (text: string, code: string | null = null) => ({
+    words: parseReplyWords(text) ?? [],
+    code,
+  });
 
   test.each([false, true])('messages are found by several states and by deferred (indexed: %s)', async (indexed) => {
     const preparedStore = await createStoreWith();
@@ -141,21 +146,21 @@ describe.each(STORES)('the $name store', ({ open }) => {
           ).hasChanged
         );
       const cases: readonly (readonly [Partial<MessageSearch>, readonly string[]])[] = [
-        [{ reply: reply('try again') }, ['busy']],
-        [{ reply: reply('ACCOUNT') }, ['unknown']],
-        [{ reply: reply('acc') }, ['unknown']],
-        [{ reply: reply('"acc"') }, []],
-        [{ reply: reply('', '550') }, ['hostile', 'unknown']],
-        [{ reply: reply('', '5.1.1') }, ['unknown']],
-        [{ reply: reply('', '451') }, ['busy']],
-        [{ reply: reply('', '4.7.500') }, ['busy']],
-        [{ reply: reply('script alert') }, ['hostile']],
+        [{ reply: createReplySearch('try again') }, ['busy']],
+        [{ reply: createReplySearch('ACCOUNT') }, ['unknown']],
+        [{ reply: createReplySearch('acc') }, ['unknown']],
+        [{ reply: createReplySearch('"acc"') }, []],
+        [{ reply: createReplySearch('', '550') }, ['hostile', 'unknown']],
+        [{ reply: createReplySearch('', '5.1.1') }, ['unknown']],
+        [{ reply: createReplySearch('', '451') }, ['busy']],
+        [{ reply: createReplySearch('', '4.7.500') }, ['busy']],
+        [{ reply: createReplySearch('script alert') }, ['hostile']],
         // The reply to a delivered message is searched only if the search names the state `delivered`.
-        [{ reply: reply('4XyzR12Kz2') }, []],
-        [{ reply: reply('4XyzR12Kz2'), states: ['delivered'] }, ['fine']],
-        [{ reply: reply('', '550'), failureClasses: ['block'] }, ['hostile']],
-        [{ reply: reply('', '550'), criteria: parseSearchText('unknown', ALL_FIELDS) ?? [] }, ['unknown']],
-        [{ reply: reply('nothing') }, []],
+        [{ reply: createReplySearch('4XyzR12Kz2') }, []],
+        [{ reply: createReplySearch('4XyzR12Kz2'), states: ['delivered'] }, ['fine']],
+        [{ reply: createReplySearch('', '550'), failureClasses: ['block'] }, ['hostile']],
+        [{ reply: createReplySearch('', '550'), criteria: parseSearchText('unknown', ALL_FIELDS) ?? [] }, ['unknown']],
+        [{ reply: createReplySearch('nothing') }, []],
       ];
       for (const [search, names] of cases) {
         for (const budgetMs of [0, 5_000])

@@ -74,7 +74,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     throw new Error('the search does not end');
   }
 
-  const find = (store: Store, text: string, changes: Partial<MessageSearch> = {}) =>
+  const findMessages = (store: Store, text: string, changes: Partial<MessageSearch> = {}) =>
     readAllPages(store, { criteria: parseCriteria(text), ...changes });
 
   test.each([false, true])(
@@ -140,10 +140,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
           found.map(({ id }) => id),
         ]);
       }
-      expect(await find(store, 'rita', { accountIds: [2] })).toEqual([otherMessage.id]);
-      expect(await find(store, '', { accountIds: [2] })).toEqual([otherMessage.id]);
-      expect(await find(store, '', { since: START + 2, until: START + 4 })).toEqual([hanMessage.id, koelnMessage.id]);
-      expect(await find(store, ritaMessage.id, { accountIds: [2] })).toEqual([]);
+      expect(await findMessages(store, 'rita', { accountIds: [2] })).toEqual([otherMessage.id]);
+      expect(await findMessages(store, '', { accountIds: [2] })).toEqual([otherMessage.id]);
+      expect(await findMessages(store, '', { since: START + 2, until: START + 4 })).toEqual([
+        hanMessage.id,
+        koelnMessage.id,
+      ]);
+      expect(await findMessages(store, ritaMessage.id, { accountIds: [2] })).toEqual([]);
     },
   );
 
@@ -164,14 +167,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     if (state === 'uncertain') {
       await store.markTransmitting([{ id: message.id, owner: LEASE.owner, attempts: 1 }]);
-      const recover = {
+      const recoverOptions = {
         now: START,
         includeAllLeases: true,
         includeDeadNodes: false,
         onUncertain: 'hold',
         node: 'node-a',
       } as const;
-      await store.recover(recover);
+      await store.recover(recoverOptions);
     }
   }
 
@@ -189,9 +192,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       if (indexed) await indexUntil(store, START + 1_000);
       for (const [state, { id }] of messages) {
         for (const text of ['', 'receipt', `"${state}@example.com"`, id])
-          expect([state, text, await find(store, text, { states: [state] })]).toEqual([state, text, [id]]);
-        expect(await find(store, 'nothing', { states: [state] })).toEqual([]);
-        expect(await find(store, '', { states: [state], accountIds: [2] })).toEqual([]);
+          expect([state, text, await findMessages(store, text, { states: [state] })]).toEqual([state, text, [id]]);
+        expect(await findMessages(store, 'nothing', { states: [state] })).toEqual([]);
+        expect(await findMessages(store, '', { states: [state], accountIds: [2] })).toEqual([]);
         expect((await store.searchMessages({ ...ANY_MESSAGE, states: [state] }, 1_000)).messages).toMatchObject([
           { id, state },
         ]);
@@ -280,7 +283,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
             };
             const ids = expected.map(({ id }) => id);
             for (const text of ['', 'receipt'])
-              expect([filter, text, await find(store, text, { ...searchFilter, limit: 2 })]).toEqual([
+              expect([filter, text, await findMessages(store, text, { ...searchFilter, limit: 2 })]).toEqual([
                 filter,
                 text,
                 ids,
@@ -296,10 +299,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
           }
         }
       }
-      expect(await find(store, '', { failureClasses: ['soft'], accountIds: [2] })).toEqual([]);
+      expect(await findMessages(store, '', { failureClasses: ['soft'], accountIds: [2] })).toEqual([]);
       const [first] = storedMessages.filter(({ failure }) => failure?.class === 'hard');
-      expect(await find(store, first?.id ?? '', { failureClasses: ['hard'] })).toEqual([first?.id]);
-      expect(await find(store, first?.id ?? '', { failureClasses: ['soft'] })).toEqual([]);
+      expect(await findMessages(store, first?.id ?? '', { failureClasses: ['hard'] })).toEqual([first?.id]);
+      expect(await findMessages(store, first?.id ?? '', { failureClasses: ['soft'] })).toEqual([]);
     },
   );
 
@@ -430,12 +433,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([lateMessage]);
     expect(await indexUntil(store, START + 100, START + MINUTE_MS)).toBe(0);
     expect(await indexUntil(store, START + 100, START + 10 * MINUTE_MS)).toBe(1);
-    expect(await find(store, 'late@example.com')).toEqual([lateMessage.id]);
-    expect(await find(store, 'receipt')).toHaveLength(21);
+    expect(await findMessages(store, 'late@example.com')).toEqual([lateMessage.id]);
+    expect(await findMessages(store, 'receipt')).toHaveLength(21);
     // The segment is verified, the pages of the replaced segment are purged, and then no step remains.
     expect(await indexUntil(store, START + 100, START + 20 * MINUTE_MS)).toBe(2);
     expect(await indexUntil(store, START + 100, START + 30 * MINUTE_MS)).toBe(0);
-    expect(await find(store, 'late@example.com')).toEqual([lateMessage.id]);
+    expect(await findMessages(store, 'late@example.com')).toEqual([lateMessage.id]);
   });
 
   test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {
@@ -459,6 +462,6 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ).toMatchObject({
       hasChanged: true,
     });
-    expect(await find(store, 'receipt')).toHaveLength(3);
+    expect(await findMessages(store, 'receipt')).toHaveLength(3);
   });
 });

@@ -21,7 +21,7 @@ function createSeededRandom(seed: number): () => number {
 }
 
 describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => {
-  /** Calls random operations: accept, claim, settle and reads. Resolves to all results of the store. */
+  /** Calls random operations: accept, claim, settle and read. Resolves to all results of the store. */
   async function runSeed(seed: number): Promise<readonly unknown[]> {
     const clock = createVirtualClock(START);
     const random = createSeededRandom(seed);

@@ -299,10 +299,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   /** The number of concurrent calls is limited, because a call waits at most 10 s for a connection. */
   async function createAccounts(store: Store, count: number): Promise<void> {
-    for (let start = 0; start < count; start += 100)
+    for (let startIndex = 0; startIndex < count; startIndex += 100)
       await Promise.all(
-        Array.from({ length: Math.min(100, count - start) }, (_, index) =>
-          store.createAccount(`a${start + index}`, NO_LIMITS, Date.now()),
+        Array.from({ length: Math.min(100, count - startIndex) }, (_, index) =>
+          store.createAccount(`a${startIndex + index}`, NO_LIMITS, Date.now()),
         ),
       );
   }
@@ -311,11 +311,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     'claims over thousands of accounts with one message each reach their limit, and `hasMore` is true until no message is due',
     async () => {
       const store = await createStoreWith();
-      const accounts = 3_000;
-      await createAccounts(store, accounts);
-      await store.accept(Array.from({ length: accounts }, (_, index) => createMessage({ accountId: index + 2 })));
+      const accountCount = 3_000;
+      await createAccounts(store, accountCount);
+      await store.accept(Array.from({ length: accountCount }, (_, index) => createMessage({ accountId: index + 2 })));
       const claims = await claimAll(store, 512);
-      expect(new Set(claims.flat()).size).toBe(accounts);
+      expect(new Set(claims.flat()).size).toBe(accountCount);
       expect(claims.slice(0, 5).map((ids) => ids.length)).toEqual([512, 512, 512, 512, 512]);
     },
     MANY_ACCOUNTS_TIMEOUT_MS,
@@ -325,9 +325,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     'a due message of one account is found among thousands of accounts whose messages are due later',
     async () => {
       const store = await createStoreWith();
-      const accounts = 4_500;
-      await createAccounts(store, accounts);
-      const messages = Array.from({ length: accounts }, (_, index) =>
+      const accountCount = 4_500;
+      await createAccounts(store, accountCount);
+      const messages = Array.from({ length: accountCount }, (_, index) =>
         createMessage({ accountId: index + 2, lease: LEASE }),
       );
       await store.accept(messages);
@@ -687,15 +687,15 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
-    const due = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
-    const messages = due.map((_, index) => createMessage({ lease: LEASE, accountId: (index % 2) + 1 }));
+    const dueTimes = [now + 100, now + 90_000_000, now + 80_000_000, now + 99];
+    const messages = dueTimes.map((_, index) => createMessage({ lease: LEASE, accountId: (index % 2) + 1 }));
     await store.accept(messages);
     const createEvent = (verb: string) => ({ at: 1, verb, by: 'node-a', detail: null, failure: null, attempt: null });
     await store.settle(
       messages.map((message, n) =>
         createSettlement(
           { ...message, attempts: 1, lease: LEASE },
-          { to: 'queued', dueAt: due[n] ?? null, event: createEvent(n < 2 ? 'deferred' : 'x') },
+          { to: 'queued', dueAt: dueTimes[n] ?? null, event: createEvent(n < 2 ? 'deferred' : 'x') },
         ),
       ),
     );

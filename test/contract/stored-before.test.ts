@@ -41,8 +41,8 @@ function listMigrations(kind: 'sqlite' | 'postgres'): readonly string[] {
 }
 
 /**
- * The current names of methods, by their recorded names. A member that was not renamed has the same recorded name, so
- * these methods are not in `CURRENT_NAMES`.
+ * The current names of methods, by their recorded names. These names are not in `CURRENT_NAMES`, because members with
+ * the same recorded names were not renamed.
  */
 const CURRENT_METHOD_NAMES: Readonly<Record<string, string>> = {
   lastFeedbackAt: 'findLastFeedbackAt',
@@ -154,11 +154,13 @@ test.each(STORES)(
     const methods = store as unknown as Readonly<Record<string, (...args: readonly unknown[]) => Promise<unknown>>>;
     for (const [method, args, answer] of recordedStore.reads) {
       const values = args.map(reviveValue);
-      const found =
+      const foundResult =
         method === 'searchMail'
           ? await searchAsBefore(store, values)
           : await methods[CURRENT_METHOD_NAMES[method] ?? CURRENT_NAMES[method] ?? method]?.(...values);
-      expect(toPlainValue(found), `${method}(${JSON.stringify(args)})`).toEqual(toPlainValue(reviveValue(answer)));
+      expect(toPlainValue(foundResult), `${method}(${JSON.stringify(args)})`).toEqual(
+        toPlainValue(reviveValue(answer)),
+      );
     }
   },
 );

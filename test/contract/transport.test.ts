@@ -17,7 +17,7 @@ interface TransportCase {
   /** A transport that cannot deliver, because no server accepts its connections. */
   readonly unavailableTransport: Transport;
   /** Returns the delivered copy of this message, or null. */
-  findDelivered(message: OutgoingMessage): Promise<Buffer | null>;
+  findDeliveredMessage(message: OutgoingMessage): Promise<Buffer | null>;
 }
 
 async function openSmtp(): Promise<TransportCase> {
@@ -28,9 +28,9 @@ async function openSmtp(): Promise<TransportCase> {
   return {
     transport,
     unavailableTransport: createLoopbackTransport(1),
-    findDelivered: (message) => {
-      const matching = server.receivedMessages.filter(({ data }) => data.equals(message.data));
-      return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
+    findDeliveredMessage: (message) => {
+      const matchingMessages = server.receivedMessages.filter(({ data }) => data.equals(message.data));
+      return Promise.resolve(matchingMessages.length === 1 ? (matchingMessages[0]?.data ?? null) : null);
     },
   };
 }
@@ -40,7 +40,7 @@ function openCapture(): Promise<TransportCase> {
   return Promise.resolve({
     transport: createCaptureTransport(folder, systemClock),
     unavailableTransport: createCaptureTransport('/dev/null/nowhere', systemClock),
-    findDelivered: async (message) => {
+    findDeliveredMessage: async (message) => {
       const file = await readFile(join(folder, 'new', `${message.id}.eml`)).catch(() => null);
       if (file === null) return null;
       const { from, to } = message.envelope;
@@ -63,8 +63,8 @@ async function openSimulator(): Promise<TransportCase> {
 async function openSes(): Promise<TransportCase> {
   for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
   onTestFinished(() => void vi.unstubAllEnvs());
-  const fake = await startSesFake();
-  onTestFinished(() => fake.close());
+  const sesFake = await startSesFake();
+  onTestFinished(() => sesFake.close());
   const createTransportAt = (endpoint: string) => {
     const transport = createSesTransport(
       { region: 'eu-west-1', endpoint, configurationSet: null },
@@ -74,11 +74,11 @@ async function openSes(): Promise<TransportCase> {
     return transport;
   };
   return {
-    transport: createTransportAt(fake.endpoint),
+    transport: createTransportAt(sesFake.endpoint),
     unavailableTransport: createTransportAt('http://127.0.0.1:1'),
-    findDelivered: (message) => {
-      const matching = fake.receivedMessages.filter(({ data }) => data.equals(message.data));
-      return Promise.resolve(matching.length === 1 ? (matching[0]?.data ?? null) : null);
+    findDeliveredMessage: (message) => {
+      const matchingMessages = sesFake.receivedMessages.filter(({ data }) => data.equals(message.data));
+      return Promise.resolve(matchingMessages.length === 1 ? (matchingMessages[0]?.data ?? null) : null);
     },
   };
 }
@@ -92,47 +92,47 @@ describe.each([
   ['simulator around smtp', openSimulator],
 ] as const)('the transport %s', (_name, openCase) => {
   test('delivers the exact bytes', async () => {
-    const { transport, findDelivered } = await openCase();
+    const { transport, findDeliveredMessage } = await openCase();
     const message = createOutgoingMessage(BODY);
     const attempt = await transport.attempt(message, null);
     expect(attempt.outcome.kind).toBe('delivered');
     expect(attempt.transcript.length).toBeGreaterThan(0);
-    expect((await findDelivered(message))?.equals(message.data)).toBe(true);
+    expect((await findDeliveredMessage(message))?.equals(message.data)).toBe(true);
   });
 
   test('delivers concurrent messages, each exactly once', async () => {
-    const { transport, findDelivered } = await openCase();
+    const { transport, findDeliveredMessage } = await openCase();
     const messages = Array.from({ length: 30 }, (_, index) =>
       createOutgoingMessage(`Subject: ${index}\r\n\r\nnumber ${index}\r\n`),
     );
     const attempts = await Promise.all(messages.map((message) => transport.attempt(message, null)));
     expect(attempts.map(({ outcome }) => outcome.kind)).toEqual(messages.map(() => 'delivered'));
-    for (const message of messages) expect(await findDelivered(message)).not.toBeNull();
+    for (const message of messages) expect(await findDeliveredMessage(message)).not.toBeNull();
   });
 
   test('calls beforeCompletion exactly once, before the message is complete', async () => {
-    const { transport, findDelivered } = await openCase();
+    const { transport, findDeliveredMessage } = await openCase();
     const message = createOutgoingMessage(BODY);
     let callCount = 0;
     const attempt = await transport.attempt(message, async () => {
       callCount += 1;
-      expect(await findDelivered(message)).toBeNull();
+      expect(await findDeliveredMessage(message)).toBeNull();
     });
     expect(attempt.outcome.kind).toBe('delivered');
     expect(callCount).toBe(1);
-    expect(await findDelivered(message)).not.toBeNull();
+    expect(await findDeliveredMessage(message)).not.toBeNull();
   });
 
   test('does not complete a message if beforeCompletion rejects, and delivers the next message', async () => {
-    const { transport, findDelivered } = await openCase();
+    const { transport, findDeliveredMessage } = await openCase();
     const refusedMessage = createOutgoingMessage(BODY);
     const attempt = await transport.attempt(refusedMessage, () => Promise.reject(new Error('the lease was lost')));
     expect(attempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
     expect(attempt.outcome.reply.text).toContain('the lease was lost');
     const nextMessage = createOutgoingMessage('Subject: next\r\n\r\nnext\r\n');
     expect((await transport.attempt(nextMessage, null)).outcome.kind).toBe('delivered');
-    expect(await findDelivered(refusedMessage)).toBeNull();
-    expect(await findDelivered(nextMessage)).not.toBeNull();
+    expect(await findDeliveredMessage(refusedMessage)).toBeNull();
+    expect(await findDeliveredMessage(nextMessage)).not.toBeNull();
   });
 
   test('defers a message that cannot be delivered, with the scope `transport`, and never rejects', async () => {
@@ -143,12 +143,12 @@ describe.each([
   });
 
   test('does not complete a message whose envelope has a line break, and never rejects', async () => {
-    const { transport, findDelivered } = await openCase();
+    const { transport, findDeliveredMessage } = await openCase();
     for (const envelope of [{ to: 'b@b.example>\r\nRCPT TO:<c@c.example' }, { from: 'a@a.example\r\nX: y' }]) {
       const message = createOutgoingMessage('Subject: injected\r\n\r\n', envelope);
       const attempt = await transport.attempt(message, null);
       expect(attempt.outcome).toMatchObject({ kind: 'deferred', reason: 'unknown', scope: 'message' });
-      expect(await findDelivered(message)).toBeNull();
+      expect(await findDeliveredMessage(message)).toBeNull();
     }
   });
 

@@ -89,8 +89,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a suppression that is added twice has the first reason, suppressions are listed in order and in pages, and a removed suppression is not listed', async () => {
     const store = await createStoreWith();
-    const bounce = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
-    expect(await store.addSuppressions('default', [bounce, createManualEntry('a@example.com')])).toEqual({
+    const bounceEntry = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
+    expect(await store.addSuppressions('default', [bounceEntry, createManualEntry('a@example.com')])).toEqual({
       kind: 'done',
       value: 2,
     });
@@ -101,7 +101,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       value: 1,
     });
     const page = await store.listSuppressions('default', null, 2);
-    expect(page).toEqual({ kind: 'done', value: [createManualEntry('a@example.com'), bounce] });
+    expect(page).toEqual({ kind: 'done', value: [createManualEntry('a@example.com'), bounceEntry] });
     expect(await store.listSuppressions('default', 'b@example.com', 2)).toEqual({
       kind: 'done',
       value: [createManualEntry('c@example.com')],
@@ -277,16 +277,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith('other');
     const seenChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seenChanges.push(changes));
-    const readSeenPath = () =>
-      seenChanges.flatMap(({ domains }) => domains).findLast(({ id }) => id === first.id)?.returnPath;
+    const readReturnPath = () =>
+      seenChanges.flatMap(({ domains }) => domains).findLast(({ id }) => id === firstDomain.id)?.returnPath;
     const addDomain = async (account: string, name: string) => {
       const addResult = await store.addDomain(account, { name, subdomains: false, keys: [createDkimKey('s1')] }, 7);
       if (addResult.kind !== 'done') throw new Error(addResult.kind);
       return addResult.value;
     };
-    const first = await addDomain('default', 'example.org');
+    const firstDomain = await addDomain('default', 'example.org');
     await addDomain('other', 'shop.example.org');
-    expect(first.returnPath).toBeNull();
+    expect(firstDomain.returnPath).toBeNull();
     const name = 'bounces.example.org';
     const setResult = await store.setDomain('example.org', { returnPath: name });
     if (setResult.kind !== 'done') throw new Error(setResult.kind);
@@ -309,14 +309,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id, revision, status, checkedAt, authenticatedAt, failingSince, keys } = setResult.value;
     const update = { id, revision, status, checkedAt, authenticatedAt, failingSince, keys, checks };
     expect(await store.updateDomain(update)).toMatchObject({ value: { returnPath: { name, isVerified: true } } });
-    await expect.poll(readSeenPath).toEqual({ name, isVerified: true });
+    await expect.poll(readReturnPath).toEqual({ name, isVerified: true });
     // Setting the same return path again changes nothing. After the removal of a return path, its earlier checks are no
     // longer valid.
     expect(await store.setDomain('example.org', { returnPath: name, subdomains: true })).toMatchObject({
       value: { returnPath: { name, isVerified: true }, subdomains: true },
     });
     await store.setDomain('example.org', { returnPath: null });
-    await expect.poll(readSeenPath).toBeNull();
+    await expect.poll(readReturnPath).toBeNull();
     expect(await store.setDomain('example.org', { returnPath: name })).toMatchObject({
       value: { returnPath: { name, isVerified: false }, subdomains: true },
     });
@@ -360,7 +360,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([missingResult.published, missingResult.revision > firstWrite.revision]).toEqual([[], true]);
   });
 
-  test('many bounces lock only their account, with the reason', async () => {
+  test('many bounces lock only their account, and the reason for the lock contains their number', async () => {
     const store = await createStoreWith('other');
     await settleMessages(store, 1, 95, 'delivered');
     await settleMessages(store, 2, 100, 'delivered');

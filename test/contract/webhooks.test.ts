@@ -1,4 +1,4 @@
-/** Tests the endpoints of webhooks, the outbox and the deliveries of every store. */
+/** Tests the endpoints of webhooks, the outbox and the deliveries on every store. */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { FeedbackEvent, FeedbackReport } from '../../src/model/feedback.ts';
@@ -51,12 +51,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     now = Date.now(),
     keptSince = 0,
   ): Promise<{ events: number; deliveries: number }> {
-    const total = { events: 0, deliveries: 0 };
+    const totalCounts = { events: 0, deliveries: 0 };
     for (;;) {
       const { events, deliveries, hasMore } = await store.fanOutEvents(now, createSeed(), 100, keptSince);
-      total.events += events;
-      total.deliveries += deliveries;
-      if (!hasMore) return total;
+      totalCounts.events += events;
+      totalCounts.deliveries += deliveries;
+      if (!hasMore) return totalCounts;
     }
   }
 
@@ -113,7 +113,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     failure: { class: 'hard', category: 'mailbox-unknown' },
   } as const;
 
-  const settleDelivered = (store: Store, message: NewMessage) =>
+  const settleDeliveredMessage = (store: Store, message: NewMessage) =>
     store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
 
   /** Creates messages with every kind of change and every cause of a change. */
@@ -136,17 +136,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([oldMessage, ...createdMessages, suppressed, claimed, cancelled]);
     if (bounced === undefined || deferred === undefined || complained === undefined) throw new Error('not created');
     if (confirmed === undefined || uncertain === undefined || reported === undefined) throw new Error('not created');
-    await settleDelivered(store, delivered);
+    await settleDeliveredMessage(store, delivered);
     const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
     const attempt = createAttempt({ kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true });
     const createEntry = (verb: string) => ({ at: now, verb, by: 'node-a', detail: 'a reply', failure: null, attempt });
-    const toLeased = (message: NewMessage) => ({ ...message, attempts: 1, lease: LEASE });
+    const toLeasedMessage = (message: NewMessage) => ({ ...message, attempts: 1, lease: LEASE });
     await store.settle([
-      createSettlement(toLeased(bounced), { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
-      createSettlement(toLeased(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
-      createSettlement(toLeased(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
+      createSettlement(toLeasedMessage(bounced), { to: 'bounced', event: createEntry('bounced'), suppress: 'bounce' }),
+      createSettlement(toLeasedMessage(deferred), { to: 'queued', dueAt: now + 1, event: createEntry('deferred') }),
+      createSettlement(toLeasedMessage(uncertain), { to: 'uncertain', event: createEntry('uncertain') }),
     ]);
-    for (const message of [complained, confirmed, reported]) await settleDelivered(store, message);
+    for (const message of [complained, confirmed, reported]) await settleDeliveredMessage(store, message);
     await store.recordFeedback([
       createReport(complained, { kind: 'complaint', feedbackType: 'abuse' }),
       createReport(reported, HARD_BOUNCE),
@@ -244,11 +244,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       found: 'found',
     } as const;
     const checks = [{ ...check, seen: ['v'], detail: 'found' }];
-    const first = await store.updateDomain({
+    const firstUpdate = await store.updateDomain({
       ...{ ...update, checks, status: 'authenticated', checkedAt: now, authenticatedAt: now },
       revision: domain?.revision ?? 0,
     });
-    const revision = 'value' in first ? first.value.revision : 0;
+    const revision = 'value' in firstUpdate ? firstUpdate.value.revision : 0;
     await store.updateDomain({
       ...{ ...update, checks, status: 'failing', checkedAt: now + 1, authenticatedAt: now, failingSince: now + 1 },
       revision,
@@ -523,17 +523,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
       claimResult.deliveries.filter(({ webhookId }) => webhookId === id).length;
     expect([countDeliveries(slowWebhook), countDeliveries(otherWebhook), claimResult.next]).toEqual([2, 2, null]);
     // If one endpoint uses the whole limit of a claim, the next claim of the pass begins with the next endpoint.
-    const first = await claimWithLimits({ maxDeliveries: 1 });
-    expect(first.deliveries.map(({ webhookId }) => webhookId)).toEqual([slowWebhook.id]);
-    const second = await claimWithLimits({ maxDeliveries: 1, after: first.next ?? 0 });
-    expect(second.deliveries.map(({ webhookId }) => webhookId)).toEqual([otherWebhook.id]);
+    const firstClaim = await claimWithLimits({ maxDeliveries: 1 });
+    expect(firstClaim.deliveries.map(({ webhookId }) => webhookId)).toEqual([slowWebhook.id]);
+    const secondClaim = await claimWithLimits({ maxDeliveries: 1, after: firstClaim.next ?? 0 });
+    expect(secondClaim.deliveries.map(({ webhookId }) => webhookId)).toEqual([otherWebhook.id]);
     expect(await store.readWebhookStatistics()).toEqual([
       { webhookId: slowWebhook.id, pendingCount: 33, oldestPendingAt: now, failedCount: 0 },
       { webhookId: otherWebhook.id, pendingCount: 3, oldestPendingAt: now, failedCount: 0 },
     ]);
   });
 
-  test('a disabled endpoint keeps its events and sends none, and enabling makes all of them due', async () => {
+  test('the events of a disabled endpoint are stored and not sent, and all of them are due after it is enabled', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
@@ -687,7 +687,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     if (again === undefined) throw new Error('not leased');
     await settleDelivery(store, again, { kind: 'failed' }, now);
     expect(await store.listDeliveries(id, 'failed', null, 10)).toMatchObject({ value: [{ id: one.id }] });
-    const replayAll = async (since: number, includesDelivered: boolean) => {
+    const replayMatchingDeliveries = async (since: number, includesDelivered: boolean) => {
       let replayedCount = 0;
       for (let cursor: string | null = null; ; ) {
         const step = await store.replayDeliveries(id, { since, includesDelivered }, cursor, now, 2);
@@ -707,13 +707,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
       { kind: 'done', value: 2 },
       { kind: 'done', value: 3 },
     ]);
-    expect(await replayAll(now + 1, true)).toBe(0);
+    expect(await replayMatchingDeliveries(now + 1, true)).toBe(0);
     // The delivery in progress (`four`) stays unchanged.
-    expect(await replayAll(now, false)).toBe(2);
+    expect(await replayMatchingDeliveries(now, false)).toBe(2);
     expect((await claimDeliveries(store, now)).map((delivery) => delivery.id).toSorted()).toEqual(
       [one.id, three.id].toSorted(),
     );
-    expect(await replayAll(now, true)).toBe(1);
+    expect(await replayMatchingDeliveries(now, true)).toBe(1);
     expect((await claimDeliveries(store, now)).map((delivery) => delivery.id)).toEqual([two.id]);
   });
 

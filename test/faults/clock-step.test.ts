@@ -23,7 +23,7 @@ interface AdjustableClock {
   setAhead(ms: number): Promise<void>;
 }
 
-/** Sets the clock of the machine ahead, which the embedded store uses. */
+/** Sets ahead the clock of the machine, which the embedded store uses. */
 async function openMachineClock(): Promise<AdjustableClock> {
   let aheadMs = 0;
   return {
@@ -35,7 +35,9 @@ async function openMachineClock(): Promise<AdjustableClock> {
   };
 }
 
-/** Sets the time of the server ahead: the search path contains a function that replaces `clock_timestamp` of PostgreSQL. */
+/**
+ * Sets the time of the server ahead: the search path contains a function that replaces `clock_timestamp` of PostgreSQL.
+ */
 async function openServerClock(): Promise<AdjustableClock> {
   const database = await createTemporaryDatabase();
   const name = new URL(database).pathname.slice(1);
@@ -105,10 +107,10 @@ describe.each(CLOCKS)('$name', ({ open }) => {
     }
     const hasAttempts = (attemptCount: number) => ids.every((id) => (attempts.get(id) ?? 0) >= attemptCount);
     await expect.poll(() => hasAttempts(1)).toBe(true);
-    for (const times of [2, 3]) {
+    for (const expectedCount of [2, 3]) {
       // The messages are due immediately at the new time. They are refused again and deferred.
       await adjustableClock.setAhead(2 * DAY_MS);
-      await expect.poll(() => hasAttempts(times)).toBe(true);
+      await expect.poll(() => hasAttempts(expectedCount)).toBe(true);
       await expect.poll(readStates).toEqual(['queued']);
     }
     isRefusing = false;

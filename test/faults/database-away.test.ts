@@ -1,6 +1,7 @@
 /**
- * Tests a database that becomes unavailable and later available again. Every acknowledged message is stored. Other
- * calls fail with one line within a time limit. The same store continues without intervention.
+ * Tests a database that becomes unavailable and later available again. Every acknowledged message is stored. A
+ * call that fails does so with one line and within a time limit. After each fault the same store continues without
+ * intervention.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -65,7 +66,7 @@ function startAccepting(accept: Store['accept']) {
 }
 
 /** Returns the acknowledged ids that are not in the queue or have no body. */
-async function findMissing(acceptLoad: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
+async function findMissingIds(acceptLoad: ReturnType<typeof startAccepting>, url: string): Promise<readonly string[]> {
   const store = await openStore(parsePostgresUrl(url), { exclusive: false });
   try {
     const foundMessages = await Promise.all(acceptLoad.acknowledgedIds.map((id) => store.findMessage(id)));
@@ -77,7 +78,7 @@ async function findMissing(acceptLoad: ReturnType<typeof startAccepting>, url: s
   }
 }
 
-function expectClear(faults: readonly unknown[]): void {
+function expectNoFaults(faults: readonly unknown[]): void {
   for (const fault of faults) {
     expect(fault).toBeInstanceOf(StoreError);
     expect(String(fault)).not.toMatch(/[\r\n]/);
@@ -95,8 +96,8 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
   }
   await acceptLoad.waitForAcknowledgements(60);
   await acceptLoad.end();
-  expect(await findMissing(acceptLoad, url)).toEqual([]);
-  expectClear(acceptLoad.faults);
+  expect(await findMissingIds(acceptLoad, url)).toEqual([]);
+  expectNoFaults(acceptLoad.faults);
 }, 120_000);
 
 test('while the server is down, each call fails within about two seconds with the remedy, and calls succeed as soon as the server is available again', async () => {
@@ -148,8 +149,8 @@ test('no message is lost or stored twice when random connections are terminated 
   }
   await acceptLoad.waitForAcknowledgements(30);
   await acceptLoad.end();
-  expect(await findMissing(acceptLoad, url)).toEqual([]);
-  expectClear(acceptLoad.faults);
+  expect(await findMissingIds(acceptLoad, url)).toEqual([]);
+  expectNoFaults(acceptLoad.faults);
   const [account] = await store.listAccounts();
   const storedCount = await countRows(server, url);
   // The counts equal the stored rows. After each fault, one batch may be stored but not acknowledged.
@@ -171,17 +172,17 @@ test('a network path that drops packets blocks no call for longer than its time 
   proxy.resume();
   await acceptLoad.waitForAcknowledgements(40);
   await acceptLoad.end();
-  expectClear(acceptLoad.faults);
-  expect(await findMissing(acceptLoad, url.href)).toEqual([]);
+  expectNoFaults(acceptLoad.faults);
+  expect(await findMissingIds(acceptLoad, url.href)).toEqual([]);
 }, 120_000);
 
 test('after a failover the same store continues on the promoted standby with every acknowledged message', async () => {
   const primary = await startPostgres();
   const url = await primary.createDatabase();
   const { pathname } = new URL(url);
-  const store0 = await openStore(parsePostgresUrl(url), { exclusive: true });
-  await store0.createAccount('default', NO_LIMITS, 1);
-  await store0.close();
+  const initialStore = await openStore(parsePostgresUrl(url), { exclusive: true });
+  await initialStore.createAccount('default', NO_LIMITS, 1);
+  await initialStore.close();
   const standby = await startStandby(primary);
   const bothHostsUrl = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}${pathname}?sslmode=disable`;
   const store = await openStore(parsePostgresUrl(bothHostsUrl), { exclusive: true });
@@ -194,8 +195,8 @@ test('after a failover the same store continues on the promoted standby with eve
   await acceptLoad.waitForAcknowledgements(100);
   await acceptLoad.end();
   expect(countBefore).toBeGreaterThanOrEqual(100);
-  expectClear(acceptLoad.faults);
-  expect(await findMissing(acceptLoad, standby.url(pathname.slice(1)))).toEqual([]);
+  expectNoFaults(acceptLoad.faults);
+  expect(await findMissingIds(acceptLoad, standby.url(pathname.slice(1)))).toEqual([]);
 }, 120_000);
 
 test('no message is acknowledged while a required standby is down', async () => {

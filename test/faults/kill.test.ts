@@ -59,8 +59,8 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
     repeatableCount += unrecordedCount;
   }
   const lastService = await startProcess(folder, settings);
-  const listMissing = () => [...acknowledgedIds].filter((id) => !sink.acceptCounts.has(id));
-  await expect.poll(listMissing, { interval: 50 }).toEqual([]);
+  const listMissingIds = () => [...acknowledgedIds].filter((id) => !sink.acceptCounts.has(id));
+  await expect.poll(listMissingIds, { interval: 50 }).toEqual([]);
   await expect
     .poll(async () => (await runJsonCommand<unknown[]>(folder, ['message', 'list', '--state', 'sending'])).length)
     .toBe(0);
@@ -73,8 +73,8 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   expect(storedMessages.filter(({ state }) => state !== 'delivered')).toEqual([]);
   const ids = new Set(storedMessages.map(({ id }) => id));
   expect([...acknowledgedIds].filter((id) => !ids.has(id))).toEqual([]);
-  const duplicates = [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
-  expect(duplicates).toBeLessThanOrEqual(repeatableCount);
+  const duplicateCount = [...sink.acceptCounts.values()].reduce((sum, times) => sum + times - 1, 0);
+  expect(duplicateCount).toBeLessThanOrEqual(repeatableCount);
   lastService.kill('SIGTERM');
   expect(await lastService.exitPromise).toBe(0);
   const { entryCount, differences } =

@@ -146,8 +146,8 @@ test('when nodes are killed under load, other nodes recover their leases, and ev
     if (index !== 1) await start(index);
   }
   // The last killed node is not restarted. The other nodes recover its leases.
-  const duplicates = await waitUntilSettled();
-  expect(duplicates).toBeLessThanOrEqual(killCount * MAX_IN_FLIGHT_COUNT);
+  const duplicateCount = await waitUntilSettled();
+  expect(duplicateCount).toBeLessThanOrEqual(killCount * MAX_IN_FLIGHT_COUNT);
 }, 180_000);
 
 test('a node that was suspended for longer than the liveness timeout starts no attempt with an earlier lease', async () => {
@@ -161,15 +161,15 @@ test('a node that was suspended for longer than the liveness timeout starts no a
   const stoppedAt = performance.now();
   await waitForAcknowledgements(150);
   // While the node is suspended, the other nodes recover and send all messages that it had leased.
-  const duplicatesBefore = await waitUntilSettled();
-  expect(duplicatesBefore).toBeLessThanOrEqual(MAX_IN_FLIGHT_COUNT);
+  const duplicateCountBefore = await waitUntilSettled();
+  expect(duplicateCountBefore).toBeLessThanOrEqual(MAX_IN_FLIGHT_COUNT);
   await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);
   suspendedNode.kill('SIGCONT');
   const submitOnce = async () => (await submit(suspendedNode.publicUrl, key)).status;
   await expect.poll(submitOnce).toBe(201);
   for (let n = 0; n < 20; n += 1) await submit(suspendedNode.publicUrl, key);
   // The node completes the transmissions in progress and sends no other message that it had leased.
-  expect((await waitUntilSettled()) - duplicatesBefore).toBeLessThanOrEqual(CONNECTION_COUNT);
+  expect((await waitUntilSettled()) - duplicateCountBefore).toBeLessThanOrEqual(CONNECTION_COUNT);
 }, 180_000);
 
 test('while nodes are disconnected, connections are terminated and the server restarts, requests fail with 500; every message answered with 201 is delivered, and nodes continue without intervention', async () => {
@@ -184,7 +184,7 @@ test('while nodes are disconnected, connections are terminated and the server re
   }
   await server.restart();
   await waitForAcknowledgements(150);
-  const duplicates = await waitUntilSettled();
-  expect(duplicates).toBeLessThanOrEqual(NODE_COUNT * MAX_IN_FLIGHT_COUNT);
+  const duplicateCount = await waitUntilSettled();
+  expect(duplicateCount).toBeLessThanOrEqual(NODE_COUNT * MAX_IN_FLIGHT_COUNT);
   for (const node of nodes) expect(node?.child.exitCode).toBeNull();
 }, 180_000);

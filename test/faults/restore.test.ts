@@ -111,12 +111,12 @@ const CASES = [
   ['that is damaged', 'links', null],
   ['on a new machine', 'links', []],
 ] as const;
-const MORE_CASES = [
+const LONG_RUN_CASES = [
   ['whose log is only in the -wal file', 'no-links', OLD_ACCOUNTS],
   ['whose file is missing', 'links', null],
 ] as const;
 
-describe.each(IS_LONG_RUN ? [...CASES, ...MORE_CASES] : CASES)(
+describe.each(IS_LONG_RUN ? [...CASES, ...LONG_RUN_CASES] : CASES)(
   'a restore of a database %s (%s), killed at every step',
   (databaseState, links, expectedAccounts) => {
     // A kill before a step has the same effect as a kill after the previous step.
@@ -239,9 +239,9 @@ test('a restore is refused and changes nothing if the backup is the database its
   const path = join(createTemporaryFolder(), 'postrider.db');
   createDatabase(path, ['old']);
   expect(() => restoreDatabase(path, path, new Date())).toThrow(/is the database itself/);
-  const unlock = acquireServeLock(path);
+  const releaseLock = acquireServeLock(path);
   expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another service, a restore or a transfer uses .*/);
-  unlock();
+  releaseLock();
   const command = openDatabase(path);
   expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another process has .* open.*restore again/i);
   command.close();
@@ -268,7 +268,7 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
     for (const failingCall of ['write', 'sync', 'link', 'rename'] as const) {
       const path = join(createTemporaryFolder(), 'postrider.db');
       createCrashedDatabase(path);
-      const fail = () => {
+      const failCall = () => {
         throw Object.assign(new Error('no'), { code });
       };
       const steps = {
@@ -281,7 +281,7 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
       const realFunction =
         failingCall === 'write' ? {} : { write: (file: number, bytes: Uint8Array) => writeFileSync(file, bytes) };
       expect(() =>
-        restoreDatabase(backup, path, new Date(), { ...steps, ...realFunction, [failingCall]: fail }),
+        restoreDatabase(backup, path, new Date(), { ...steps, ...realFunction, [failingCall]: failCall }),
       ).toThrow(code === 'ENOSPC' ? /^the disk of .* is full/ : /^cannot restore .*restore again\.$/);
       expect(await readAccounts(path)).toEqual(OLD_ACCOUNTS);
     }

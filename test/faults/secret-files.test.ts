@@ -25,9 +25,9 @@ test('GET /config shows the settings read at the start, with secrets masked, aft
     const response = await fetch(`${service.operatorUrl}/api/v1/config`, { headers });
     return { status: response.status, settings: (await response.json()) as EffectiveSettings };
   };
-  const first = await readConfig();
-  expect(first.status).toBe(200);
-  expect(first.settings).toEqual(
+  const initialConfig = await readConfig();
+  expect(initialConfig.status).toBe(200);
+  expect(initialConfig.settings).toEqual(
     expect.arrayContaining([
       expect.objectContaining({ name: 'POSTRIDER_OPERATOR_PASSWORD', value: '********', source: 'file' }),
       expect.objectContaining({
@@ -42,5 +42,5 @@ test('GET /config shows the settings read at the start, with secrets masked, aft
   writeFileSync(getPath('secret'), 'not a secret');
   writeFileSync(getPath('.env'), 'POSTRIDER_UNKNOWN=1\n');
   writeFileSync(getPath('transport'), 'smtp://me:second-word@other.example:25');
-  expect(await readConfig()).toEqual(first);
+  expect(await readConfig()).toEqual(initialConfig);
 });

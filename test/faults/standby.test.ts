@@ -87,21 +87,21 @@ async function startPair(): Promise<ServerPair> {
 }
 
 /** Returns the result of a call while all waits for the standby are cancelled repeatedly. */
-async function readEnd(
+async function readResultDuringCancels(
   call: Promise<unknown>,
   { cancelWaits }: ServerPair,
   backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend',
 ): Promise<{ readonly acknowledged: unknown } | { readonly refused: string }> {
   let hasEnded = false;
-  const settleCall = call.then(
+  const resultPromise = call.then(
     (acknowledged) => ({ acknowledged }),
     (error: unknown) => ({ refused: String(error) }),
   );
-  void settleCall.then(() => {
+  void resultPromise.then(() => {
     hasEnded = true;
   });
   while (!hasEnded) await cancelWaits(backendFunction);
-  return settleCall;
+  return resultPromise;
 }
 
 interface Operation {
@@ -276,7 +276,7 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
   await standby.crash();
   for (const { name, run, acknowledgesOnce } of cases) {
     for (const time of acknowledgesOnce === true ? ['first'] : ['first', 'second', 'third']) {
-      expect([name, time, await readEnd(run(store), serverPair)]).toEqual([
+      expect([name, time, await readResultDuringCancels(run(store), serverPair)]).toEqual([
         name,
         time,
         { refused: expect.stringContaining('the wait for the synchronous standby was cancelled') },
@@ -330,7 +330,7 @@ test('after repeated cancelled waits and a failover, the standby has every messa
       return true;
     }),
   );
-  // Creates deliveries from the recorded events during the faults.
+  // During the faults, creates deliveries from the recorded events.
   const deliveryLoop = repeatAttempts(async (attemptIndex) => {
     await store.fanOutEvents(Date.now() + attemptIndex, randomBytes(8).toString('hex'), 50, 0).catch(() => null);
     return true;
@@ -372,14 +372,16 @@ test('a commit whose connection is ended while it waits for the standby is not a
   const serverPair = await startPair();
   const { store, standby, primary, database } = serverPair;
   const proxy = await startCommitProxy(primary.port);
-  const lossyUrl = new URL(primary.url(database));
-  lossyUrl.port = String(proxy.port);
-  const storeBehindProxy = await openStore(parsePostgresUrl(lossyUrl.href), { exclusive: true });
+  const proxyUrl = new URL(primary.url(database));
+  proxyUrl.port = String(proxy.port);
+  const storeBehindProxy = await openStore(parsePostgresUrl(proxyUrl.href), { exclusive: true });
   onTestFinished(() => storeBehindProxy.close());
   await standby.crash();
   proxy.dropCommitResponse();
   const calls = [store.accept([createMessage()]), storeBehindProxy.accept([createMessage()])];
-  for (const end of await Promise.all(calls.map((call) => readEnd(call, serverPair, 'pg_terminate_backend')))) {
+  for (const end of await Promise.all(
+    calls.map((call) => readResultDuringCancels(call, serverPair, 'pg_terminate_backend')),
+  )) {
     expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
   expect(proxy.getFaultCount()).toBe(1);

@@ -83,7 +83,7 @@ test('a shutdown continues if one part cannot be stopped, and reports the fault'
   const service = await startService(createSettings(path), {
     openStore: async () => ({
       ...store,
-      // The last writes before the store is closed.
+      // These are the last writes before the store is closed.
       updateKeysLastUsed: () => Promise.reject(new Error('no keys')),
       release: () => Promise.reject(new Error('no release')),
       close: async () => {

@@ -1,6 +1,6 @@
 /**
- * Finds import cycles: groups of files in which each file reaches every other by its imports (Tarjan's strongly
- * connected components). With `withTypeImports`, type-only imports are included.
+ * Finds import cycles: groups of files in which each file reaches every other file through imports (Tarjan's
+ * strongly connected components). With `withTypeImports`, type-only imports are included.
  */
 import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';

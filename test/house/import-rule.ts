@@ -26,19 +26,19 @@ const EFFECT_LAYERS = [
 const WIRING_LAYERS = ['main.ts', 'index.ts', 'version.ts', 'wiring', 'cli'];
 /** Layers that a layer may load in addition to itself and the pure layers. */
 const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
-  // The checks of URLs and signing secrets.
+  // For the checks of URLs and signing secrets.
   config: ['webhooks'],
-  // The pure parts of the store: search queries, and the time steps of the traffic figures. The checks and signatures
-  // of webhooks.
+  // For the pure parts of the store (search queries, time steps of the traffic figures), and for the checks and
+  // signatures of webhooks.
   operations: ['config', 'domains', 'doctor', 'store', 'webhooks'],
-  // Shared with the public listener: batched lookups of unknown credentials.
+  // For batched lookups of unknown credentials, as in the public listener.
   operator: ['operations', 'http'],
   // A clock cannot be passed to a thread of the store.
   store: ['clock.ts', 'folder.ts'],
   domains: ['folder.ts'],
-  // Attempts, signatures and the schedule of webhooks.
+  // For attempts, signatures and the schedule of webhooks.
   notifications: ['webhooks'],
-  // The encryption of secrets.
+  // For the encryption of secrets.
   webhooks: ['domains'],
   transports: ['folder.ts'],
 };
@@ -71,8 +71,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The modules of Node that a pure layer may import, and the allowed names of each. None of these names has side effects.
- * `null` allows every name.
+ * The modules of Node that a pure layer may import, and the allowed names of each module. None of these names has side
+ * effects. `null` allows every name.
  */
 const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
   'node:buffer': null,
@@ -100,7 +100,7 @@ const NODE_MODULE_OWNERS: Readonly<Record<string, readonly string[]>> = {
 };
 
 const CLOCK_FILE = 'clock.ts';
-/** The file of the function that creates folders. The file loads no other file of src. */
+/** The file with the function that creates folders. The file loads no other file of src. */
 const FOLDER_FILE = 'folder.ts';
 const LOG_FILE = 'src/observability/log.ts';
 

@@ -191,12 +191,12 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/feedback/proxy-protocol.ts',
     regex: '/^(0|[1-9][0-9]{0,4})$/',
-    reason: 'anchored, one class of bounded length',
+    reason: 'anchored, one character class with a bounded count',
   },
   {
     file: 'src/model/credentials.ts',
     regex: '/^pr_[A-Za-z0-9_-]{43}$/',
-    reason: 'anchored, one class of fixed length',
+    reason: 'anchored, one character class with a fixed count',
   },
   {
     file: 'src/operator/token-authenticator.ts',

@@ -47,8 +47,8 @@ const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'to
 const ENTRY_FILES = /(^|[-/])worker\.ts$/;
 
 /**
- * Returns the files and functions in docs/flow.md that do not exist. A path with a folder is a file of src. A name that
- * follows it, in backticks and of letters only, must be in that file.
+ * Returns the files and functions in docs/flow.md that do not exist. A path with a folder is a file of src. A name
+ * in backticks that follows the path and has only letters must be in that file.
  */
 function listUnknownNames(page: string, src: readonly SourceFile[]): readonly string[] {
   const sourcesByPath = new Map(src.map((file) => [file.path, file.code]));
@@ -229,8 +229,8 @@ export const RULES: readonly Rule[] = [
     check: ({ src, clients }) => {
       const files = [...src, ...clients].map((file) => file.path).filter((path) => !ENTRY_FILES.test(path));
       const script = `for (const file of ${JSON.stringify(files)}) await import('./' + file);
-        const open = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap' && kind !== 'TTYWrap');
-        if (open.length > 0) { process.stderr.write('open resources: ' + open.join(', ')); process.exitCode = 1; }`;
+        const openResources = process.getActiveResourcesInfo().filter((kind) => kind !== 'PipeWrap' && kind !== 'TTYWrap');
+        if (openResources.length > 0) { process.stderr.write('open resources: ' + openResources.join(', ')); process.exitCode = 1; }`;
       const processRun = spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
         cwd: ROOT,
         encoding: 'utf8',

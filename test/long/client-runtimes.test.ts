@@ -14,7 +14,7 @@ import { createTemporaryFolder } from '../rig/folder.ts';
 import { installClient, runNpm } from '../rig/installed-client.ts';
 import { startProcess } from '../rig/service.ts';
 
-const run = promisify(execFile);
+const runFile = promisify(execFile);
 
 /** Prints one JSON object with the results of every part of the library. */
 const PROGRAM = `
@@ -24,18 +24,18 @@ const message = { to: 'ada@example.com', from: 'shop@example.org', subject: 's',
 const client = createClient({ baseUrl, apiKey });
 const first = await client.send(message);
 const second = await client.send({ ...message, cc: 'x' });
-const kindOf = (sending) => sending.then(() => 'accepted', (error) => [error.name, error.kind, error.status, error.attempts]);
+const describeOutcome = (sending) => sending.then(() => 'accepted', (error) => [error.name, error.kind, error.status, error.attempts]);
 const bytes = new TextEncoder().encode(body);
 console.log(JSON.stringify({
   isReplayed: second.replayed && first.id === second.id,
   ignoredFields: second.ignoredFields,
-  invalid: await kindOf(client.send({ ...message, to: 'x', idempotencyKey: undefined })),
-  wrongKey: await kindOf(createClient({ baseUrl, apiKey: 'pr_x' }).send(message)),
-  timeout: await kindOf(createClient({ baseUrl: silentUrl, apiKey, timeoutMs: 200, maxAttempts: 2 }).send(message)),
-  aborted: await kindOf(createClient({ baseUrl: silentUrl, apiKey }).send(message, { signal: AbortSignal.timeout(100) })),
-  refused: await kindOf(createClient({ baseUrl: 'http://127.0.0.1:1', apiKey, maxAttempts: 2 }).send(message)),
+  invalid: await describeOutcome(client.send({ ...message, to: 'x', idempotencyKey: undefined })),
+  wrongKey: await describeOutcome(createClient({ baseUrl, apiKey: 'pr_x' }).send(message)),
+  timeout: await describeOutcome(createClient({ baseUrl: silentUrl, apiKey, timeoutMs: 200, maxAttempts: 2 }).send(message)),
+  aborted: await describeOutcome(createClient({ baseUrl: silentUrl, apiKey }).send(message, { signal: AbortSignal.timeout(100) })),
+  refused: await describeOutcome(createClient({ baseUrl: 'http://127.0.0.1:1', apiKey, maxAttempts: 2 }).send(message)),
   event: await verifyWebhook(bytes, new Headers(headers), secret),
-  forged: await kindOf(verifyWebhook(body + ' ', headers, secret)),
+  forged: await describeOutcome(verifyWebhook(body + ' ', headers, secret)),
 }));
 `;
 
@@ -65,7 +65,7 @@ test('on Deno and Bun, every part of the client library returns the same results
       'webhook-signature': new Webhook(secret).sign('a', now, body),
     };
     const argument = { baseUrl: service.publicUrl, apiKey: service.key, silentUrl, secret, headers, body };
-    const { stdout } = await run(command, [...args, JSON.stringify(argument)], { cwd: installation.folder });
+    const { stdout } = await runFile(command, [...args, JSON.stringify(argument)], { cwd: installation.folder });
     expect([runtime, JSON.parse(stdout)]).toEqual([
       runtime,
       {

@@ -108,9 +108,9 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
   const store = await openStore(parsePostgresUrl(pooledUrl.href), { exclusive: false });
   onTestFinished(() => store.close());
   const readMessages = async () => Promise.all([...acknowledgedIds].map((id) => store.findMessage(id)));
-  const countUnfinished = async () =>
+  const countUnfinishedMessages = async () =>
     (await readMessages()).filter((message) => message === null || !TERMINAL_STATES.has(message.state)).length;
-  await expect.poll(countUnfinished, { timeout: 120_000, interval: 1_000 }).toBe(0);
+  await expect.poll(countUnfinishedMessages, { timeout: 120_000, interval: 1_000 }).toBe(0);
   const finalMessages = await readMessages();
   expect(finalMessages.filter((message) => message?.state !== 'delivered')).toEqual([]);
   expect([...acknowledgedIds].filter((id) => !sink.acceptCounts.has(id))).toEqual([]);

@@ -1,6 +1,6 @@
 /**
  * Tests two nodes behind PgBouncer in transaction mode, on the oldest supported PostgreSQL, with synchronous_commit=off
- * by default. The environment variable PGBOUNCER contains the path of another PgBouncer executable. A version that
+ * by default. The environment variable PGBOUNCER selects the PgBouncer executable. A version that
  * tracks prepared statements is also tested with `prepared=yes`.
  */
 import { expect, test } from 'vitest';

@@ -24,7 +24,7 @@ import { ROOT } from '../house/source.ts';
 import { type InstalledClient, installClient } from '../rig/installed-client.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
-const run = promisify(execFile);
+const runFile = promisify(execFile);
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 const MAX_MINIFIED_BYTES = 5_000;
 const MESSAGE = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Grüße', message: 'Thank you.' };
@@ -232,7 +232,7 @@ describe('the examples of the README', () => {
     expect(readFileSync(join(ROOT, 'docs/sending.md'), 'utf8')).toContain(`\`\`\`ts\n${sendExample}\`\`\``);
     const program = sendExample.replace('https://mail.example.org', baseUrl);
     writeFileSync(join(installation.folder, 'send.ts'), program);
-    const { stdout, stderr } = await run(process.execPath, ['send.ts'], {
+    const { stdout, stderr } = await runFile(process.execPath, ['send.ts'], {
       cwd: installation.folder,
       env: { ...process.env, NODE_NO_WARNINGS: '1', POSTRIDER_API_KEY: service.firstKey ?? '' },
     });

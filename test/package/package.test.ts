@@ -12,7 +12,7 @@ import { createTemporaryFolder } from '../rig/folder.ts';
 import { installPackage, type PackResult } from '../rig/installed-package.ts';
 import { buildEnvironment, startProcess, submitAccepted } from '../rig/service.ts';
 
-const run = promisify(execFile);
+const runFile = promisify(execFile);
 
 /** Size limits of the package. */
 const MAX_PACKED_BYTES = 3_200_000;
@@ -53,7 +53,7 @@ describe('the npm package', () => {
 
   test('prints its version with --version', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string };
-    const { stdout } = await run(join(folder, 'node_modules', '.bin', 'postrider'), ['--version'], {
+    const { stdout } = await runFile(join(folder, 'node_modules', '.bin', 'postrider'), ['--version'], {
       env: { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ''}` },
     });
     expect(stdout).toBe(`${version}\n`);
@@ -64,7 +64,7 @@ describe('the npm package', () => {
     const service = await startProcess(dataFolder, {}, undefined, command);
     const id = await submitAccepted(service.publicUrl, service.key ?? '', {});
     const runCommand = async (...args: string[]) =>
-      (await run(process.execPath, [command, ...args, '--json'], { cwd: dataFolder, env: buildEnvironment({}) }))
+      (await runFile(process.execPath, [command, ...args, '--json'], { cwd: dataFolder, env: buildEnvironment({}) }))
         .stdout;
     const readState = async () => (JSON.parse(await runCommand('message', 'show', id)) as { state: string }).state;
     await expect.poll(readState).toBe('delivered');
@@ -96,7 +96,7 @@ describe('the npm package', () => {
     `;
     writeFileSync(join(folder, 'embedded.mjs'), program);
     const dataFolder = createTemporaryFolder();
-    const { stdout } = await run(process.execPath, ['embedded.mjs', dataFolder], {
+    const { stdout } = await runFile(process.execPath, ['embedded.mjs', dataFolder], {
       cwd: folder,
       env: buildEnvironment({}),
     });

@@ -45,10 +45,10 @@ const MAX_BIND_ATTEMPTS = 20;
 export async function startDns(zone: Zone = {}): Promise<FakeDns> {
   const queries: string[] = [];
   const sockets = new Set<TcpSocket>();
-  const answer = (protocol: 'udp' | 'tcp', query: Buffer) => createResponse(protocol, query, zone, queries);
+  const answerQuery = (protocol: 'udp' | 'tcp', query: Buffer) => createResponse(protocol, query, zone, queries);
   const { udp, tcp, port } = await bindBothSockets();
   udp.on('message', (query, { address, port: to }) => {
-    const reply = answer('udp', query);
+    const reply = answerQuery('udp', query);
     if (reply !== null) udp.send(reply, to, address);
   });
   tcp.on('connection', (socket) => {
@@ -60,7 +60,7 @@ export async function startDns(zone: Zone = {}): Promise<FakeDns> {
       pendingBytes = Buffer.concat([pendingBytes, chunk]);
       while (pendingBytes.length >= 2 && pendingBytes.length >= 2 + pendingBytes.readUInt16BE(0)) {
         const end = 2 + pendingBytes.readUInt16BE(0);
-        const reply = answer('tcp', pendingBytes.subarray(2, end));
+        const reply = answerQuery('tcp', pendingBytes.subarray(2, end));
         pendingBytes = pendingBytes.subarray(end);
         if (reply !== null) socket.write(Buffer.concat([encodeUint16(reply.length), reply]));
       }
@@ -79,7 +79,7 @@ export async function startDns(zone: Zone = {}): Promise<FakeDns> {
 }
 
 async function bindBothSockets(): Promise<{ udp: UdpSocket; tcp: Server; port: number }> {
-  for (let attempts = 1; ; attempts += 1) {
+  for (let attemptCount = 1; ; attemptCount += 1) {
     const udp = createSocket('udp4');
     udp.bind(0, '127.0.0.1');
     await once(udp, 'listening');
@@ -91,7 +91,7 @@ async function bindBothSockets(): Promise<{ udp: UdpSocket; tcp: Server; port: n
       return { udp, tcp, port };
     } catch (error) {
       await new Promise<void>((done) => udp.close(done));
-      if (attempts === MAX_BIND_ATTEMPTS) throw error;
+      if (attemptCount === MAX_BIND_ATTEMPTS) throw error;
     }
   }
 }

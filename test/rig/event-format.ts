@@ -41,7 +41,7 @@ export function createFormatReader(provider: ProviderName, format: EventFormat):
       return event;
     },
     authenticate: (secrets, authorization) => {
-      const parseResult = format.createAuthenticate(secrets);
+      const parseResult = format.createAuthenticator(secrets);
       if (!parseResult.ok) throw new Error(parseResult.fault);
       const headers = authorization === undefined ? {} : { authorization };
       return parseResult.secret({ method: 'POST', headers, body: Buffer.from('[]'), url: null }, 0).kind;
@@ -49,7 +49,7 @@ export function createFormatReader(provider: ProviderName, format: EventFormat):
   };
 }
 
-/** Returns a sample whose members are replaced. */
+/** Returns a copy of a sample in which the given members are replaced. */
 export function replaceMembers(sample: unknown, members: Json): Json {
   if (typeof sample !== 'object' || sample === null) throw new Error('the sample is not an object');
   return { ...sample, ...members };

@@ -1,4 +1,7 @@
-/** Writes the generated pages (`npm run docs`): settings, log events, the OpenAPI document. Tests check that each is up to date. */
+/**
+ * Writes the generated pages (`npm run docs`): settings, log events, the OpenAPI document. Tests check that each page
+ * is up to date.
+ */
 import { writeFileSync } from 'node:fs';
 import { createOpenApiDocument } from '../../src/http/openapi.ts';
 import { formatLogEventsPage } from '../../src/observability/log-events.ts';

@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { ROOT } from '../house/source.ts';
 import type { PackResult } from './installed-package.ts';
 
-const run = promisify(execFile);
+const runFile = promisify(execFile);
 /** The files of the checkout that the build reads. */
 const SOURCES = ['bin/build-client.js', 'LICENSE', 'tsconfig.json', 'package.json'];
 const CLIENT = 'clients/typescript';
@@ -39,5 +39,5 @@ export async function installClient(parent: string): Promise<InstalledClient> {
 /** Runs npm with the Node of this test, so that the result does not depend on the Node of the machine. */
 export function runNpm(folder: string, args: readonly string[]) {
   const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
-  return run('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });
+  return runFile('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });
 }

@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { ROOT } from '../house/source.ts';
 
-const run = promisify(execFile);
+const runFile = promisify(execFile);
 
 /** Files and folders of a checkout that a copy must not contain. */
 const EXCLUDED_PATHS: ReadonlySet<string> = new Set([
@@ -50,5 +50,5 @@ export async function installPackage(parent: string): Promise<InstalledPackage> 
 /** Runs npm with the Node of this test, so that the result does not depend on the Node of the machine. */
 function runNpm(folder: string, args: readonly string[]) {
   const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
-  return run('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });
+  return runFile('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });
 }

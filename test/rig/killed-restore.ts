@@ -8,12 +8,12 @@ import { syncPath } from '../../src/store/sqlite/files.ts';
 import { type RestoreSteps, restoreDatabase } from '../../src/store/sqlite/restore.ts';
 
 const [backup = '', database = '', step = '', linkMode = ''] = process.argv.slice(2);
-let remainingSteps = Number(step);
+let remainingStepCount = Number(step);
 
 function countStep<Args extends readonly unknown[]>(runStep: (...args: Args) => void): (...args: Args) => void {
   return (...args) => {
-    remainingSteps -= 1;
-    if (remainingSteps === 0) process.kill(process.pid, 'SIGKILL');
+    remainingStepCount -= 1;
+    if (remainingStepCount === 0) process.kill(process.pid, 'SIGKILL');
     runStep(...args);
   };
 }

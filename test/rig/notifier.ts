@@ -16,7 +16,7 @@ export const HTTPS_TARGET: NotificationTarget = {
 export const MAIL_TARGET: NotificationTarget = {
   ...{ kind: 'mail', text: 'mailto:ops@example.com', address: 'ops@example.com' },
 };
-/** The number of turns of the event loop without a running call after which the notifiers are idle. */
+/** The notifiers are idle after this number of turns of the event loop without a running call. */
 const IDLE_TURN_COUNT = 5;
 
 export function createAttention(code: AttentionCode, subject: string | null = null): AttentionItem {

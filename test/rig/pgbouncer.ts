@@ -7,7 +7,7 @@ import { onTestFinished } from 'vitest';
 import { createTemporaryFolder } from './folder.ts';
 import type { Pem } from './postgres-tls.ts';
 
-/** The environment variable PGBOUNCER contains the path of another PgBouncer executable. */
+/** The path of the PgBouncer executable. The environment variable PGBOUNCER overrides the default. */
 const PROGRAM = process.env.PGBOUNCER ?? '/usr/sbin/pgbouncer';
 /** The first version that tracks prepared statements of the protocol. */
 const FIRST_TRACKING_MINOR_VERSION = 21;

@@ -78,7 +78,7 @@ export interface ServerOptions {
   readonly settings?: Readonly<Record<string, string>>;
   /** True if the data may be in memory (memory-folder.ts). By default it is on the disk, as benchmarks require. */
   readonly inMemory?: boolean;
-  /** Copies the data of this server and replicates it as a standby. */
+  /** The primary server. If it is given, the new server is a standby of it. */
   readonly standbyOf?: Server;
 }
 
@@ -132,14 +132,14 @@ export async function startServer({
       cwd: folder,
       stdio: ['pipe', 'ignore', 'ignore'],
     });
-    for (let connectAttempts = 0; ; connectAttempts += 1) {
+    for (let connectAttemptCount = 0; ; connectAttemptCount += 1) {
       const client = connectClient(port, 'postgres');
       try {
         await client.connect();
         await client.end();
         return;
       } catch (error) {
-        if (connectAttempts > 300) throw error;
+        if (connectAttemptCount > 300) throw error;
         await new Promise((resolve) => setTimeout(resolve, 50));
       }
     }

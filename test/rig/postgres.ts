@@ -11,7 +11,7 @@ export type DatabaseContent = 'none' | 'empty-store';
 
 interface DatabaseOptions {
   readonly version?: ServerVersion;
-  /** The default is `none`. */
+  /** The content of the database; the default is `none`. */
   readonly content?: DatabaseContent;
 }
 

@@ -1,4 +1,4 @@
-/** Measures processor time, which other load on the machine hardly changes, unlike the duration. */
+/** Measures processor time, which depends less on other load of the machine than the duration does. */
 
 /** Runs `work` and returns the processor time of this process meanwhile, in milliseconds. */
 export function measureProcessorMs(work: () => void): number {

@@ -130,13 +130,13 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
 export function createEventBody(
   { name, eventIds }: Pick<EventSenderRow, 'name' | 'eventIds'>,
   sample: string,
-  about: { readonly id: string; readonly recipient: string },
+  message: { readonly id: string; readonly recipient: string },
 ): Buffer {
   const replacements: [string, string][] = [
-    [SAMPLE_ID, about.id],
-    [SAMPLE_RECIPIENT, about.recipient],
-    [encodeURIComponent(SAMPLE_RECIPIENT), encodeURIComponent(about.recipient)],
-    [SAMPLE_REFERENCE, createReference(about.id)],
+    [SAMPLE_ID, message.id],
+    [SAMPLE_RECIPIENT, message.recipient],
+    [encodeURIComponent(SAMPLE_RECIPIENT), encodeURIComponent(message.recipient)],
+    [SAMPLE_REFERENCE, createReference(message.id)],
     ...eventIds.map((eventId): [string, string] => [eventId, replaceDigits(eventId)]),
   ];
   const text = readFileSync(join(SAMPLES, name, 'samples', sample), 'utf8');
@@ -196,7 +196,9 @@ function createMailgunSender(): EventSender {
   };
 }
 
-/** Creates a sender that signs the body with a hexadecimal HMAC-SHA256. `field` is the header field of the signature. */
+/**
+ * Creates a sender that signs the body with a hexadecimal HMAC-SHA256. `field` is the header field of the signature.
+ */
 function createHexSender(field: string): EventSender {
   const secret = randomBytes(16).toString('hex');
   const createRequest = (body: Buffer): EventRequest => {

@@ -1,4 +1,7 @@
-/** Runs the receivers of provider events on loopback, with the store and the intake of the service, and sends requests to them. */
+/**
+ * Runs the receivers of provider events on loopback, with the store and the intake of the service, and sends requests
+ * to them.
+ */
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
@@ -58,7 +61,7 @@ export async function startReceiver(
   const definition = PROVIDERS.find((provider) => provider.name === name);
   if (definition === undefined || definition.events === null) throw new Error(`${name} has no events`);
   const format = { ...definition.events, ...overrides };
-  const authentication = format.createAuthenticate([secret]);
+  const authentication = format.createAuthenticator([secret]);
   if (!authentication.ok) throw new Error(authentication.fault);
   const events: ServiceEvent[] = [];
   const faults: string[] = [];
@@ -136,7 +139,7 @@ const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const ACCEPTED_REPLY = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
 
 /** Stores a message of the account `default` that the relay has accepted. Resolves to its id. */
-export async function storeDelivered(store: Store, to: string): Promise<string> {
+export async function storeDeliveredMessage(store: Store, to: string): Promise<string> {
   const message = createMessage({ lease: LEASE, to });
   await store.accept([message]);
   const reference = `mailersend:${createReference(message.id)}`;

@@ -24,7 +24,7 @@ export const START = Date.UTC(2026, 0, 5);
 /** A circuit breaker that is always closed and allows every attempt. */
 export const CLOSED_BREAKER: CircuitBreaker = {
   allowsAttempt: () => true,
-  retryAt: () => null,
+  getRetryAt: () => null,
   recordOutcome: () => undefined,
   releaseProbe: () => undefined,
 };
@@ -98,9 +98,9 @@ export function createQueueRig(
     ...options.parts,
   });
   onTestFinished(async () => {
-    const drain = dispatcher.drain(1);
+    const drainPromise = dispatcher.drain(1);
     await clock.advance(10);
-    await drain;
+    await drainPromise;
   });
   return {
     clock,

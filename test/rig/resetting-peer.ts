@@ -8,7 +8,7 @@ import { Worker } from 'node:worker_threads';
 export interface ResettingPeer {
   /** Connects to the port. Resolves when the connection is closed, so `resetNow` must be called before that. */
   connect(port: number): Promise<void>;
-  /** Resets the connection. When the function returns, the reset has arrived. */
+  /** Resets the connection. When the function returns, the reset has arrived at the server. */
   resetNow(): void;
   close(): Promise<void>;
 }

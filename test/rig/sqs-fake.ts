@@ -30,15 +30,15 @@ export interface SqsFake {
   /** The number of requests so far, with or without a response. */
   readonly requestCount: number;
   /** Responds to the next requests with this status. */
-  failNext(count: number, status?: number): void;
+  failNextRequests(count: number, status?: number): void;
   /** Closes the connections of the next requests without a response. */
-  dropNext(count: number): void;
+  disconnectNextRequests(count: number): void;
   /** Sends no response to the next requests. */
-  stallNext(count: number): void;
+  stallNextRequests(count: number): void;
   /** Confirms the next deletions but does not perform them. */
-  loseDeletions(count: number): void;
+  ignoreNextDeletions(count: number): void;
   /** Ends the visibility timeout of every message. */
-  makeVisible(): void;
+  endVisibilityTimeouts(): void;
   close(): Promise<void>;
 }
 
@@ -181,13 +181,13 @@ export async function startSqsFake(): Promise<SqsFake> {
     get requestCount() {
       return requests;
     },
-    dropNext(count) {
+    disconnectNextRequests(count) {
       remainingDrops = count;
     },
-    stallNext(count) {
+    stallNextRequests(count) {
       remainingStalls = count;
     },
-    loseDeletions(count) {
+    ignoreNextDeletions(count) {
       remainingLostDeletions = count;
     },
     send(body, sentAt = Date.now()) {
@@ -195,10 +195,10 @@ export async function startSqsFake(): Promise<SqsFake> {
       nextId += 1;
       endPendingReceives();
     },
-    failNext(count, status = 500) {
+    failNextRequests(count, status = 500) {
       failure = { count, status };
     },
-    makeVisible() {
+    endVisibilityTimeouts() {
       for (const message of messages.values()) message.visibleAt = 0;
       endPendingReceives();
     },

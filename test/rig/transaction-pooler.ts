@@ -1,10 +1,10 @@
 /**
- * A fake of a PostgreSQL pooler in transaction mode (without TLS). The pooler assigns another server connection to each
- * transaction. The pooler refuses requests that such a pooler does not support: startup parameters that PgBouncer does
- * not accept, named statements, LISTEN and session settings. With `unsupportedRequest: 'forward'` the pooler forwards
- * such statements to the server, like PgBouncer. With `prepared: 'track'` the pooler supports named statements, like
- * PgBouncer 1.21. The server authenticates the client. After the sign-in, the server connection is added to the pool of
- * its user and database.
+ * A fake of a PostgreSQL pooler in transaction mode (without TLS). The pooler assigns a different server connection to
+ * each transaction. The pooler refuses requests that such a pooler does not support: startup parameters that PgBouncer
+ * does not accept, named statements, LISTEN and session settings. With `unsupportedRequest: 'forward'` the pooler
+ * forwards such statements to the server, like PgBouncer. With `prepared: 'track'` the pooler supports named
+ * statements, like PgBouncer 1.21. The server authenticates the client. After the sign-in, the server connection is
+ * added to the pool of its user and database.
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';

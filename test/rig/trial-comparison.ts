@@ -48,7 +48,7 @@ interface Payload {
 const LISTED_TYPES: ReadonlySet<string> = new Set(MESSAGE_EVENT_TYPES);
 
 /** Compares all received requests. Requests with the same id count once. */
-export function compareWithShown(
+export function compareReceivedWebhooks(
   received: readonly ReceivedWebhook[],
   shown: ReadonlyMap<string, ShownMessage>,
   suppressions: readonly ShownSuppression[],
@@ -56,28 +56,28 @@ export function compareWithShown(
   const bodies = new Map<string, string>();
   const inconsistencies: string[] = [];
   for (const { id, body } of received) {
-    const first = bodies.get(id) ?? body;
-    if (first !== body) inconsistencies.push(`${id}: ${first} / ${body}`);
-    bodies.set(id, first);
+    const firstBody = bodies.get(id) ?? body;
+    if (firstBody !== body) inconsistencies.push(`${id}: ${firstBody} / ${body}`);
+    bodies.set(id, firstBody);
   }
   const descriptions = [...bodies.values()].map((body) => describePayload(JSON.parse(body) as Payload));
   const counts = new Map<string, number>();
   for (const description of descriptions) counts.set(description, (counts.get(description) ?? 0) + 1);
   for (const [description, count] of counts) if (count > 1) inconsistencies.push(`${count} ids: ${description}`);
-  const expected = new Set([
-    ...[...shown.values()].flatMap(describeShown),
+  const expectedEvents = new Set([
+    ...[...shown.values()].flatMap(describeShownMessage),
     // The trial adds the first entry of the list before it creates the endpoint.
     ...suppressions.filter(({ source }) => source !== null).map(describeSuppression),
   ]);
   return {
-    missingEvents: [...expected].filter((description) => !counts.has(description)),
-    extraEvents: [...counts.keys()].filter((description) => !expected.has(description)),
+    missingEvents: [...expectedEvents].filter((description) => !counts.has(description)),
+    extraEvents: [...counts.keys()].filter((description) => !expectedEvents.has(description)),
     inconsistencies,
   };
 }
 
 /** Returns the events that the history of a message announces, each as one text. */
-function describeShown({ id, account, to, state, events }: ShownMessage): string[] {
+function describeShownMessage({ id, account, to, state, events }: ShownMessage): string[] {
   return events
     .filter(({ type }) => LISTED_TYPES.has(`message.${type}`))
     .map(({ sequence, at, type, class: failureClass, category, status, diagnostic, detail }) => {

@@ -45,7 +45,7 @@ export interface TrialInstallation {
   call<T>(method: 'GET' | 'POST', path: string, statuses?: readonly number[]): Promise<T>;
   runJson<T>(...args: readonly string[]): Promise<T>;
   /** Sends an event of the provider from a sample file, until it is answered with 200. */
-  sendEvent(sample: string, about: { readonly id: string; readonly recipient: string }): Promise<void>;
+  sendEvent(sample: string, message: { readonly id: string; readonly recipient: string }): Promise<void>;
   /** Sends a delivery status notification about the last message to the recipient, until it is accepted. */
   sendReport(recipient: string): Promise<void>;
 }
@@ -174,8 +174,8 @@ export async function startTrialInstallation(
         throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
       return answer.body;
     },
-    async sendEvent(sample, about) {
-      const { headers, body } = sender.createRequest(createEventBody(provider, sample, about), '');
+    async sendEvent(sample, message) {
+      const { headers, body } = sender.createRequest(createEventBody(provider, sample, message), '');
       await withNode(async ({ feedback }) => {
         const response = await fetch(`${new URL(feedback.http?.split(', ')[0] ?? '').origin}/events/postmark`, {
           method: 'POST',

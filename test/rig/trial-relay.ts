@@ -33,9 +33,9 @@ export async function startTrialRelay(
 
   /** Counts an attempt. Returns the action and the reply to RCPT. */
   function chooseAction(recipient: string): { readonly action: RelayAction; readonly reply: string } {
-    const attempt = (attempts.get(recipient) ?? 0) + 1;
-    attempts.set(recipient, attempt);
-    const action = decide(recipient, attempt);
+    const attemptNumber = (attempts.get(recipient) ?? 0) + 1;
+    attempts.set(recipient, attemptNumber);
+    const action = decide(recipient, attemptNumber);
     switch (action) {
       case 'accept':
       case 'drop':

@@ -5,7 +5,7 @@
  */
 import { expect } from 'vitest';
 import {
-  compareWithShown,
+  compareReceivedWebhooks,
   type ShownMessage,
   type ShownSuppression,
   type TrialDifferences,
@@ -77,7 +77,7 @@ export async function runWebhookTrial(options: TrialOptions): Promise<TrialResul
   const receivedWebhooks = installation.readReceived();
   const webhooksById = new Map(receivedWebhooks.map((webhook) => [webhook.id, webhook]));
   return {
-    ...compareWithShown(receivedWebhooks, shownMessages, suppressions),
+    ...compareReceivedWebhooks(receivedWebhooks, shownMessages, suppressions),
     states: countBy([...shownMessages.values()].map(({ state }) => state)),
     types: countBy([...webhooksById.values()].map(({ body }) => (JSON.parse(body) as { type: string }).type)),
     repetitionCount: receivedWebhooks.length - webhooksById.size,
@@ -106,7 +106,10 @@ async function runTasks(
   await Promise.all(Array.from({ length: CONCURRENCY }, runWorker));
 }
 
-/** Submits the message of a task, or takes its next step. Resolves to true if the message has reached its goal. */
+/**
+ * Submits the message of a task, or performs the next step of the message. Resolves to true if the message has reached
+ * its goal.
+ */
 async function executeStep(installation: TrialInstallation, task: TrialTask, maxAgeMs: number): Promise<boolean> {
   const { kind, recipient, index } = task;
   if (task.id === null) {
@@ -205,14 +208,14 @@ async function waitForWebhooks(
   suppressions: readonly ShownSuppression[],
   onProgress: (line: string) => void,
 ): Promise<void> {
-  const describeOpen = async () => {
-    const { missingEvents } = compareWithShown(installation.readReceived(), shown, suppressions);
+  const describeOpenWebhooks = async () => {
+    const { missingEvents } = compareReceivedWebhooks(installation.readReceived(), shown, suppressions);
     const undeliveredIds = missingEvents.length > 0 ? [] : await listUndelivered(installation);
     onProgress(`${missingEvents.length} events are missing, ${undeliveredIds.length} deliveries are open`);
     if (missingEvents.length > 0) await installation.call('POST', `${ENDPOINT}/replay`);
     return [...missingEvents, ...undeliveredIds].slice(0, 10);
   };
-  await expect.poll(describeOpen, { timeout: 120_000, interval: 1_000 }).toEqual([]);
+  await expect.poll(describeOpenWebhooks, { timeout: 120_000, interval: 1_000 }).toEqual([]);
 }
 
 /** Resolves to the ids of the deliveries without a success. */

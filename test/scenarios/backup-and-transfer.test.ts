@@ -44,7 +44,7 @@ test('a backup under load is complete: the restored store contains every message
   const key = service.key ?? '';
   const acceptedIds = await Promise.all(Array.from({ length: 40 }, () => submitAccepted(service.publicUrl, key)));
   let isBackupDone = false;
-  const load = (async () => {
+  const loadPromise = (async () => {
     while (!isBackupDone) await submit(service.publicUrl, key);
   })();
   const backup = await runJsonCommand<{ bytes: number; secret: string | null }>(
@@ -53,7 +53,7 @@ test('a backup under load is complete: the restored store contains every message
     EMBEDDED_SETTINGS,
   );
   isBackupDone = true;
-  await load;
+  await loadPromise;
   expect(backup.bytes).toBe(statSync(join(folder, 'saved.db')).size);
   expect(backup.secret).toBe('data/secret');
   expect(statSync(join(folder, 'saved.db')).mode & 0o077).toBe(0);

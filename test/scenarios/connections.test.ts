@@ -113,17 +113,17 @@ test('the public and the operator listener stop reading from clients that pipeli
     )),
   ];
   let maxResidentBytes = 0;
-  const countClosed = async () => {
+  const countClosedSockets = async () => {
     maxResidentBytes = Math.max(maxResidentBytes, readResidentBytes(pid));
     await submitAccepted(service.publicUrl, service.key ?? '');
     return readDroppedCount(service, 'reason="unread-answers"');
   };
-  await expect.poll(countClosed, { timeout: 110_000, interval: 200 }).toBe(allSockets.length);
+  await expect.poll(countClosedSockets, { timeout: 110_000, interval: 200 }).toBe(allSockets.length);
   // Without the limit on unanswered requests, the buffered requests used 9 MB per connection.
   expect(maxResidentBytes - residentBytesBefore).toBeLessThan(allSockets.length * 2_000_000 + 100_000_000);
 }, 120_000);
 
-test('the listener for provider events also stops reading when responses are not read', async () => {
+test('the listener for provider events stops reading from a client that does not read its responses', async () => {
   const rig = await createSnsRig(await createAuthorities());
   const sockets = await openUnreadConnections(rig.port, 3, createGetRequests('/ses'));
   const countSentBytes = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);

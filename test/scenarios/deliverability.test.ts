@@ -1,4 +1,7 @@
-/** Tests the deliverability figures of a service with a real relay and a DNS server: counts, mailbox providers and the filter. */
+/**
+ * Tests the deliverability figures of a service with a real relay and a DNS server: counts, mailbox providers and the
+ * filter.
+ */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Deliverability } from '../../src/operations/deliverability/schemas.ts';
 import { type FakeDns, startDns } from '../rig/dns.ts';
@@ -86,7 +89,7 @@ test('`overview --by` prints the figures by recipient domain and by account', as
   expect(refusedResult.stderr).toContain('--account is allowed only with --by');
 });
 
-test('the filter by mailbox provider finds the messages to its domains', async () => {
+test('the filter by mailbox provider finds the messages to the domains of the provider', async () => {
   const messages = await runJsonCommand<{ to: string }[]>(folder, ['message', 'list', '--mailbox-provider', 'google']);
   expect(messages.map(({ to }) => to).sort()).toEqual(['a@mail.example', 'b@company.example', 'gone@mail.example']);
 });

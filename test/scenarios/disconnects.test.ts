@@ -15,7 +15,7 @@ import { getCertificate } from '../rig/smtp-certificate.ts';
 import { TOPIC } from '../rig/sns.ts';
 
 const SAMPLE_COUNT = 6;
-const MAX_CONCURRENT = 24;
+const MAX_CONCURRENT_TASKS = 24;
 
 /** Returns a random generator with a seed (mulberry32). */
 function createSeededRandom(seed: number): () => number {
@@ -79,7 +79,7 @@ function createRequests(authorization: string, path: string): Readonly<Record<st
   };
 }
 
-const SMTP =
+const SMTP_SESSION =
   'EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<postmaster@bounces.example.org>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n';
 
 /** Returns the first bytes that a TLS client sends, for a listener without TLS. */
@@ -122,7 +122,7 @@ async function disconnectEverywhere(
   const runTasks = async (): Promise<void> => {
     for (let task = tasks.pop(); task !== undefined; task = tasks.pop()) await task();
   };
-  await Promise.all(Array.from({ length: MAX_CONCURRENT }, runTasks));
+  await Promise.all(Array.from({ length: MAX_CONCURRENT_TASKS }, runTasks));
 }
 
 const getPort = (url: string): number => Number(new URL(url).port);
@@ -216,7 +216,7 @@ test.each([
   await disconnectEverywhere({ port: events, tls: secure }, createRequests('X: y', '/ses'));
   await disconnectEverywhere(
     { port: smtp, tls: false },
-    { smtp: SMTP, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: firstBytesByProtocol.hello },
+    { smtp: SMTP_SESSION, starttls: 'EHLO a\r\nSTARTTLS\r\n', hello: firstBytesByProtocol.hello },
   );
   await checkListeners(service, smtp, secure);
 

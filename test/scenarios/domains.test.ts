@@ -45,8 +45,8 @@ test.each([
 
 test('a domain is added only once, even if the name is given with a trailing dot, in upper case and in Unicode', async () => {
   await addDomain('Bücher.Example.');
-  const secondAdd = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
-  expect([secondAdd.code, secondAdd.stderr]).toEqual([
+  const secondAddResult = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
+  expect([secondAddResult.code, secondAddResult.stderr]).toEqual([
     1,
     expect.stringMatching(/xn--bcher-kva.example has already been added/),
   ]);
@@ -59,8 +59,8 @@ test('records that are split into several strings are found, several SPF records
   for (const { type, name, value } of addedDomain.records) {
     if (type === 'TXT') dns.zone[name] = { TXT: [[value.slice(0, 20), value.slice(20, 200), value.slice(200)]] };
   }
-  const successfulVerify = await verifyDomain('example.org');
-  expect([successfulVerify.code, successfulVerify.answer.status]).toEqual([0, 'authenticated']);
+  const successfulVerification = await verifyDomain('example.org');
+  expect([successfulVerification.code, successfulVerification.answer.status]).toEqual([0, 'authenticated']);
 
   const spfRecord = addedDomain.records.find(({ purpose }) => purpose === 'spf');
   dns.zone[spfRecord?.name ?? ''] = { TXT: [spfRecord?.value ?? '', 'v=spf1 -all'] };
@@ -78,9 +78,9 @@ test('records that are split into several strings are found, several SPF records
   }
 
   for (const { name } of addedDomain.records) delete dns.zone[name];
-  const failedVerify = await verifyDomain('example.org');
-  expect([failedVerify.code, failedVerify.answer.status]).toEqual([1, 'failing']);
-  expect(failedVerify.stderr).toMatch(
+  const failedVerification = await verifyDomain('example.org');
+  expect([failedVerification.code, failedVerification.answer.status]).toEqual([1, 'failing']);
+  expect(failedVerification.stderr).toMatch(
     /^postrider: example.org is not authenticated \(failing\): 4 missing of 4 records; [^\n]+\n$/,
   );
 });
@@ -99,16 +99,16 @@ test('with a DNS host that accepts no Ed25519 records, the RSA key authenticates
     ['found', 'missing'],
   ]);
 
-  const rsaOnly = await runJsonCommand<DomainAnswer>(
+  const domainWithRsaKey = await runJsonCommand<DomainAnswer>(
     folder,
     ['domain', 'add', 'default', 'alone.example', '--no-ed25519'],
     settings,
   );
-  expect(listDkimRecords(rsaOnly).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
+  expect(listDkimRecords(domainWithRsaKey).map(({ value }) => value.includes('k=rsa'))).toEqual([true]);
   const rotatedDomain = await runJsonCommand<DomainAnswer>(folder, ['domain', 'rotate', 'alone.example'], settings);
   expect(listDkimRecords(rotatedDomain)).toHaveLength(2);
-  const secondAdd = await runPostrider('domain', 'rotate', 'alone.example');
-  expect([secondAdd.code, secondAdd.stderr]).toEqual([
+  const rotateResult = await runPostrider('domain', 'rotate', 'alone.example');
+  expect([rotateResult.code, rotateResult.stderr]).toEqual([
     1,
     expect.stringContaining('domain rotate alone.example --cancel'),
   ]);
@@ -116,7 +116,7 @@ test('with a DNS host that accepts no Ed25519 records, the RSA key authenticates
   expect(cancelResult.stdout).toContain(listDkimRecords(rotatedDomain)[1]?.name ?? '-');
   const remainingRecords = await runJsonCommand<DomainAnswer>(folder, ['domain', 'records', 'alone.example'], settings);
   expect(listDkimRecords(remainingRecords).map(({ name }) => name)).toEqual(
-    listDkimRecords(rsaOnly).map(({ name }) => name),
+    listDkimRecords(domainWithRsaKey).map(({ name }) => name),
   );
   expect((await runPostrider('domain', 'rotate', 'alone.example', '--cancel')).stderr).toMatch(
     /there is nothing to cancel/,

@@ -25,8 +25,8 @@ beforeAll(async () => {
   session = await signInToService(service);
 });
 
-const run = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, SETTINGS);
-const submit = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
+const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, SETTINGS);
+const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 
 /** Calls the operator API and returns the value of its response, without a check of the status. */
 async function callApi<T>(method: string, path: string, body?: object): Promise<T> {
@@ -39,20 +39,20 @@ async function callApi<T>(method: string, path: string, body?: object): Promise<
 }
 const addRule = (rule: object) => callApi('POST', '/inbox/rules', rule);
 const listRules = () => callApi<readonly object[]>('GET', '/inbox/rules');
-const show = (id: string) => callApi<ShownMessage>('GET', `/messages/${id}`);
+const showMessage = (id: string) => callApi<ShownMessage>('GET', `/messages/${id}`);
 /** Makes a deferred message due. The request is refused if the service has already retried the message. */
-const retry = (id: string) => callApi('POST', `/messages/${id}/retry`, {});
-const listTypes = async (id: string) => (await show(id)).events.map(({ type }) => type);
+const retryMessage = (id: string) => callApi('POST', `/messages/${id}/retry`, {});
+const listTypes = async (id: string) => (await showMessage(id)).events.map(({ type }) => type);
 
 test('a rule with a temporary failure defers the next message to the domain, and its retry is delivered', async () => {
-  await run('inbox', 'rule', 'add', 'later.example', '--code', '451', '--enhanced', '4.3.0');
-  const id = await submit('ada@later.example');
+  await runJson('inbox', 'rule', 'add', 'later.example', '--code', '451', '--enhanced', '4.3.0');
+  const id = await submitTo('ada@later.example');
   await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
-  const otherId = await submit('bob@later.example');
-  await expect.poll(async () => (await show(otherId)).state).toBe('delivered');
-  await retry(id);
-  await expect.poll(async () => (await show(id)).state).toBe('delivered');
-  expect(await run('inbox', 'show', id)).toMatchObject({ id, to: 'ada@later.example' });
+  const otherId = await submitTo('bob@later.example');
+  await expect.poll(async () => (await showMessage(otherId)).state).toBe('delivered');
+  await retryMessage(id);
+  await expect.poll(async () => (await showMessage(id)).state).toBe('delivered');
+  expect(await runJson('inbox', 'show', id)).toMatchObject({ id, to: 'ada@later.example' });
   expect(await listRules()).toMatchObject([
     { match: 'later.example', status: 'used', used: 1, lastUse: { message: id } },
   ]);
@@ -63,21 +63,21 @@ test('a rule for an unknown mailbox bounces the message and suppresses the recip
   try {
     await callApi('POST', '/webhooks', { url: receiver.url, events: 'message.bounced' });
     await addRule({ match: 'Gone@gone.example', code: 550, enhanced: '5.1.1', text: 'No such user' });
-    const id = await submit('gone@gone.example');
+    const id = await submitTo('gone@gone.example');
     await expect.poll(() => receiver.receivedWebhooks.length).toBe(1);
     expect(JSON.parse(receiver.receivedWebhooks[0]?.body ?? '')).toMatchObject({
       type: 'message.bounced',
       data: { id, state: 'bounced', class: 'hard', category: 'mailbox-unknown', diagnostic: '550 5.1.1 No such user' },
     });
-    expect((await show(id)).state).toBe('bounced');
-    const nextId = await submit('gone@gone.example');
-    await expect.poll(async () => (await show(nextId)).state).toBe('suppressed');
+    expect((await showMessage(id)).state).toBe('bounced');
+    const nextId = await submitTo('gone@gone.example');
+    await expect.poll(async () => (await showMessage(nextId)).state).toBe('suppressed');
     expect((await listRules())[0]).toMatchObject({
       lastUse: { message: id, recipient: 'gone@gone.example', suppressed: ['default'] },
     });
     await callApi('DELETE', '/accounts/default/suppressions/gone@gone.example');
-    const lastId = await submit('gone@gone.example');
-    await expect.poll(async () => (await show(lastId)).state).toBe('delivered');
+    const lastId = await submitTo('gone@gone.example');
+    await expect.poll(async () => (await showMessage(lastId)).state).toBe('delivered');
   } finally {
     await receiver.close();
   }
@@ -86,10 +86,10 @@ test('a rule for an unknown mailbox bounces the message and suppresses the recip
 test('a message whose connection was lost after the final dot is sent again, and a rule with a delay delays its message', async () => {
   await addRule({ match: 'lost.example', answer: 'unanswered' });
   await addRule({ match: 'lost.example', answer: 'delay', delay: '50ms' });
-  const id = await submit('ada@lost.example');
+  const id = await submitTo('ada@lost.example');
   await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
-  await retry(id);
-  await expect.poll(async () => (await show(id)).state).toBe('delivered');
-  expect(JSON.stringify(await show(id))).toContain('connection lost after the final dot');
-  expect(JSON.stringify(await show(id))).toContain('250 after 50 ms');
+  await retryMessage(id);
+  await expect.poll(async () => (await showMessage(id)).state).toBe('delivered');
+  expect(JSON.stringify(await showMessage(id))).toContain('connection lost after the final dot');
+  expect(JSON.stringify(await showMessage(id))).toContain('250 after 50 ms');
 });

@@ -74,7 +74,7 @@ type Row = readonly [what: string, request: Request, status: number, message: st
 const INVALID_KEY = 'Invalid API key';
 const INVALID_JSON = 'Invalid JSON payload';
 const CONTENT_TYPE_ERROR = 'Content-Type must be application/json';
-const ALL_MISSING = 'Missing required fields: to, from, subject, message';
+const ALL_FIELDS_MISSING = 'Missing required fields: to, from, subject, message';
 const LONG_LOCAL_PART_ADDRESS = `${'l'.repeat(65)}@example.com`;
 const LONG_ADDRESS = `${'l'.repeat(64)}@${`${'d'.repeat(60)}.`.repeat(3)}example.com`;
 
@@ -111,7 +111,7 @@ const REFUSED_REQUESTS: readonly Row[] = [
   ['a string', { body: '"to"' }, 400, INVALID_JSON],
   ['null', { body: 'null' }, 400, INVALID_JSON],
   ['bytes that are not UTF-8', { body: Buffer.from('7b22746f223a22ff227d', 'hex') }, 400, INVALID_JSON],
-  ['no fields', { body: {} }, 400, ALL_MISSING],
+  ['no fields', { body: {} }, 400, ALL_FIELDS_MISSING],
   [
     'null and empty fields',
     { body: { to: null, from: '', subject: 'x' } },
@@ -124,7 +124,7 @@ const REFUSED_REQUESTS: readonly Row[] = [
     400,
     'Missing required fields: subject',
   ],
-  ['fields that exist only in a prototype', { body: '{"__proto__":{"to":"a@b.example"}}' }, 400, ALL_MISSING],
+  ['fields that exist only in a prototype', { body: '{"__proto__":{"to":"a@b.example"}}' }, 400, ALL_FIELDS_MISSING],
   [
     'fields that are not strings',
     { body: { ...VALID_REQUEST, to: ['rita@example.com'], subject: 5 } },
@@ -345,7 +345,7 @@ describe('idempotency', () => {
 });
 
 describe('simulator addresses', () => {
-  const EXPECTED_ENDS = {
+  const EXPECTED_OUTCOMES = {
     success: ['delivered', ['accepted', 'delivered']],
     bounce: ['bounced', ['accepted', 'bounced']],
     defer: ['queued', ['accepted', 'deferred']],
@@ -359,7 +359,7 @@ describe('simulator addresses', () => {
       `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,
     ];
     const submittedMessages = await Promise.all(
-      Object.entries(EXPECTED_ENDS).flatMap(([kind, [state]]) =>
+      Object.entries(EXPECTED_OUTCOMES).flatMap(([kind, [state]]) =>
         listAddressSpellings(kind).map(async (to) => ({
           to,
           state,
@@ -372,7 +372,7 @@ describe('simulator addresses', () => {
       return messages.map((message) => `${message?.to} ${message?.state}`);
     };
     await expect.poll(readStates).toEqual(submittedMessages.map(({ to, state }) => `${to} ${state}`));
-    for (const [kind, [, verbs]] of Object.entries(EXPECTED_ENDS)) {
+    for (const [kind, [, verbs]] of Object.entries(EXPECTED_OUTCOMES)) {
       const id = submittedMessages.find(({ to }) => to.startsWith(kind))?.id ?? '';
       expect((await store.findMessage(id))?.events.map(({ verb }) => verb)).toEqual(verbs);
     }

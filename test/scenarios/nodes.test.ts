@@ -55,17 +55,17 @@ async function measureChangeDelayMs(
   nodes: readonly ServiceProcess[],
   runJson: <T>(...args: string[]) => Promise<T>,
 ): Promise<number> {
-  const onEveryNode = (status: number) => nodes.map(() => status);
+  const repeatForNodes = (status: number) => nodes.map(() => status);
   const fetchAnswers = (key: string) =>
     Promise.all(nodes.map(async ({ publicUrl }) => (await submit(publicUrl, key)).status));
   const measureDelayMs = async (key: string, status: number, ...args: string[]) => {
     await runJson(...args);
     const startedAt = performance.now();
-    await expect.poll(() => fetchAnswers(key), { interval: 20 }).toEqual(onEveryNode(status));
+    await expect.poll(() => fetchAnswers(key), { interval: 20 }).toEqual(repeatForNodes(status));
     return performance.now() - startedAt;
   };
   const { id, key } = await runJson<{ id: string; key: string }>('key', 'create', 'default');
-  expect(await fetchAnswers(key)).toEqual(onEveryNode(201));
+  expect(await fetchAnswers(key)).toEqual(repeatForNodes(201));
   return Math.max(
     await measureDelayMs(key, 401, 'account', 'lock', 'default', '--reason', 'abuse'),
     await measureDelayMs(key, 201, 'account', 'unlock', 'default'),
@@ -100,7 +100,7 @@ test('three nodes together accept exactly the number of messages that a volume o
   }
 });
 
-test('three nodes together accept the burst of a throttle, and no more', async () => {
+test('three nodes together accept no more than the burst of a throttle and the added tokens', async () => {
   const { nodes, runJson } = await startNodes(3);
   await runJson('account', 'create', 'slow', '--throttle', '1/s:12');
   const { key } = await runJson<{ key: string }>('key', 'create', 'slow');
@@ -153,7 +153,7 @@ test('behind a pooler without a direct connection, a lock, an unlock and a revoc
   await expect.poll(() => measureChangeDelayMs(nodes, runJson)).toBeLessThan(2_000);
 });
 
-test('behind a pooler without a direct connection, a message that another node accepts is sent within two seconds', async () => {
+test('behind a pooler without a direct connection, a message that one node accepts is sent by the other node within two seconds', async () => {
   const sink = await startCountingSink();
   const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
   const { nodes, key, shared } = await startNodes(1, {
@@ -162,7 +162,7 @@ test('behind a pooler without a direct connection, a message that another node a
     POSTRIDER_ROLES: 'api',
   });
   await startProcess(createTemporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
-  /** Returns the milliseconds from a 201 until the other node has sent the message. */
+  /** Returns the milliseconds from a 201 of the first node until the second node has sent the message. */
   const measureDeliveryMs = async () => {
     const id = await submitAccepted(nodes[0]?.publicUrl ?? '', key);
     const startedAt = performance.now();

@@ -80,7 +80,7 @@ describe('signing in', () => {
     expect([answer.status, answer.body]).toEqual([401, createErrorBody(/^The token is unknown/)]);
   });
 
-  test('the sign-in link is valid once, and only pages of the listener can make changes with the session that it creates', async () => {
+  test('the sign-in link is valid once, and only pages of the listener can make changes with the session of the link', async () => {
     const newService = await rig.serve(rig.createFolder());
     const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
@@ -169,7 +169,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('a ticket in the URL of one frame is accepted with the cookie and without the secret of the page, and no other request accepts it', async () => {
+  test('a ticket in the URL of one frame is accepted with the cookie and without the secret of the page, and is refused in any other request', async () => {
     const newService = await rig.serve(rig.createFolder());
     const session = await signInToService(newService);
     const get = (path: string, headers: Record<string, string>) =>
@@ -511,7 +511,7 @@ test('the OpenAPI document contains every route, and the reference page shows ev
   expect(page.body).not.toContain('`');
 });
 
-test('the longest possible address can be removed from its list', async () => {
+test('the longest possible address can be removed from a suppression list', async () => {
   const address = `${'l'.repeat(64)}@${'d'.repeat(61)}.${'d'.repeat(61)}.${'d'.repeat(61)}.com`;
   expect((await callApi('POST', '/accounts/default/suppressions', { address })).status).toBe(200);
   const path = `/accounts/default/suppressions/${encodeURIComponent(address)}`;

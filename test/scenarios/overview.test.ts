@@ -112,7 +112,7 @@ test('accepted messages and changes by the command line are published as live up
   await expect.poll(listTopics).toContain('suppressions');
 });
 
-test('the figures count a message that an operator cancels as a departure from the queue', async () => {
+test('a message that an operator cancels is counted as a departure from the queue', async () => {
   const store = await rig.openStore(folder);
   const hourMs = 3_600_000;
   const countEnded = async () => {
@@ -149,7 +149,7 @@ test('the figures count a message that an operator cancels as a departure from t
   expect(metrics).toContain('postrider_messages_total{state="cancelled"} 1');
 });
 
-test('a problem is listed with its page until its cause is removed', async () => {
+test('a problem is listed with the path of its page until the cause of the problem is removed', async () => {
   await runCommand(folder, ['account', 'create', 'a b']);
   await runCommand(folder, ['account', 'lock', 'a b', '--reason', 'unpaid']);
   expect((await fetchOverview()).attention).toContainEqual(

@@ -65,7 +65,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   });
 
   const submitTo = (to: string) => submitAccepted(service.publicUrl, key, { to });
-  async function sendDelivered(to: string): Promise<string> {
+  async function sendDeliveredMessage(to: string): Promise<string> {
     const id = await submitTo(to);
     await waitForState(id, 'delivered');
     return id;
@@ -97,7 +97,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
 
   test('a hard bounce ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
     const to = `gone@${name}.example.com`;
-    const id = await sendDelivered(to);
+    const id = await sendDeliveredMessage(to);
     const answer = await send(createBody(hardBounce, id, to));
     expect([answer.status, JSON.parse(answer.text)]).toEqual([200, { result: 'ok', message: '1 event recorded' }]);
     const shownMessage = await runJsonCommand<{
@@ -118,7 +118,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
 
   test('the same event with another secret is refused with 401, is counted and changes nothing', async () => {
     const to = `forged@${name}.example.com`;
-    const id = await sendDelivered(to);
+    const id = await sendDeliveredMessage(to);
     const dataBefore = await readAll(id);
     const metric = `postrider_feedback_refused_total{reason="${name}-unauthenticated"}`;
     const refusedCount = await readMetric(metric);
@@ -131,7 +131,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
 
   test('a delivery confirms the message', async () => {
     const to = `here@${name}.example.com`;
-    const id = await sendDelivered(to);
+    const id = await sendDeliveredMessage(to);
     expect(await post(createBody(delivery, id, to))).toBe(200);
     const details = await runJsonCommand<{ confirmedAt: string | null }>(folder, ['message', 'show', id]);
     expect(details.confirmedAt).toMatch(/^\d{4}-/);
@@ -143,7 +143,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
 
   test('a repeated event changes nothing, even after the suppression that it caused was removed', async () => {
     const to = `twice@${name}.example.com`;
-    const id = await sendDelivered(to);
+    const id = await sendDeliveredMessage(to);
     const body = createBody(hardBounce, id, to);
     expect(await post(body)).toBe(200);
     await runJsonCommand(folder, ['suppression', 'remove', name, to]);
@@ -154,7 +154,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
 
   test('an event about another recipient or an unknown message is answered with 200, is counted and changes nothing', async () => {
     const to = `victim@${name}.example.com`;
-    const id = await sendDelivered(to);
+    const id = await sendDeliveredMessage(to);
     const dataBefore = await readAll(id);
     const metric = 'postrider_feedback_reports_total{result="unrelated"}';
     const unrelatedCount = await readMetric(metric);

@@ -45,12 +45,12 @@ test.each(SENDERS.map((row) => [row.name, row] as const))(
     const id = await submit();
     await expect.poll(async () => (await store.findMessage(id))?.state).toBe('delivered');
     const header = relay.receivedMessages[0]?.data.toString('latin1') ?? '';
-    const bounce = (messageId: string) =>
+    const createBounce = (messageId: string) =>
       createEventBody(row, row.samples.hardBounce, { id: messageId, recipient: to });
     const body =
       row.metadata === null
-        ? Buffer.from(bounce(OTHER_MESSAGE).toString().replaceAll(createReference(OTHER_MESSAGE), reference))
-        : bounce(row.metadata.exec(header)?.[1] ?? 'no metadata');
+        ? Buffer.from(createBounce(OTHER_MESSAGE).toString().replaceAll(createReference(OTHER_MESSAGE), reference))
+        : createBounce(row.metadata.exec(header)?.[1] ?? 'no metadata');
 
     expect(await post(body, row.createSender())).toBe(401);
     expect((await store.findMessage(id))?.events.map(({ verb }) => verb)).toEqual(['accepted', 'delivered']);

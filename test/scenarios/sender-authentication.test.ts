@@ -1,6 +1,6 @@
 /**
  * Tests authentication and reputation: a domain published in DNS, messages signed with both keys, bounces that suppress
- * and lock.
+ * recipients and lock accounts.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
@@ -76,8 +76,11 @@ test('a sender is accepted only after the records of its domain were found in DN
   expect(new Set(addedDomain.records.map(({ purpose }) => purpose))).toEqual(
     new Set(['dkim', 'spf', 'dmarc', 'return-path']),
   );
-  const failedVerify = await runCommand(folder, ['domain', 'verify', 'example.org', '--json'], settings);
-  expect([failedVerify.code, (JSON.parse(failedVerify.stdout) as DomainAnswer).status]).toEqual([1, 'pending']);
+  const failedVerification = await runCommand(folder, ['domain', 'verify', 'example.org', '--json'], settings);
+  expect([failedVerification.code, (JSON.parse(failedVerification.stdout) as DomainAnswer).status]).toEqual([
+    1,
+    'pending',
+  ]);
   expect((await submit(service.publicUrl, service.key, { from })).status).toBe(403);
   publishRecords(addedDomain);
   const verifiedDomain = await runJson<DomainAnswer>('domain', 'verify', 'example.org');
@@ -149,7 +152,7 @@ test('after a rotation, messages are signed with the new keys only after their r
     .toEqual(newRecords.map(({ name }) => name).sort());
 });
 
-test('many bounces lock only their account, with the reason, until an operator unlocks the account', async () => {
+test('many bounces lock only their account until an operator unlocks it, and the account shows the reason', async () => {
   await runJson('account', 'create', 'storm');
   const { key } = await runJson<{ key: string }>('key', 'create', 'storm');
   const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');

@@ -65,9 +65,9 @@ test('`domain add` creates the identity with the RSA key of Postrider, and `doma
   ]);
   expect(addedDomain.records.find(({ purpose }) => purpose === 'spf')?.value).toContain('include:amazonses.com');
   publishRecords(addedDomain);
-  const earlyVerify = await verifyDomain('own.example');
-  expect([earlyVerify.code, earlyVerify.answer.status]).toEqual([1, 'authenticated']);
-  expect(earlyVerify.stderr).toMatch(/own\.example: Amazon SES has not verified this domain yet/);
+  const earlyVerifyResult = await verifyDomain('own.example');
+  expect([earlyVerifyResult.code, earlyVerifyResult.answer.status]).toEqual([1, 'authenticated']);
+  expect(earlyVerifyResult.stderr).toMatch(/own\.example: Amazon SES has not verified this domain yet/);
   if (identity !== undefined) Object.assign(identity, { verified: true, dkim: 'SUCCESS' });
   const verifyResult = await verifyDomain('own.example');
   expect([verifyResult.code, verifyResult.stderr, listProviderRecords(verifyResult.answer)[0]?.found]).toEqual([
@@ -137,10 +137,10 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
     records
       .filter(({ name, value }) => `${name} ${value}`.includes('bounce.from'))
       .map((record) => [record.type, record.found]);
-  const earlyVerify = await verifyDomain('from.example');
+  const earlyVerifyResult = await verifyDomain('from.example');
   // The output does not state that messages are accepted.
-  expect(earlyVerify.code).toBe(0);
-  expect(formatLines(earlyVerify.answer)).toEqual([
+  expect(earlyVerifyResult.code).toBe(0);
+  expect(formatLines(earlyVerifyResult.answer)).toEqual([
     ['MX', 'missing'],
     ['TXT', 'missing'],
     ['SES', 'wrong'],

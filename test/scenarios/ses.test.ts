@@ -83,13 +83,13 @@ test('a bounce event from SNS ends the message as bounced and suppresses its rec
   expect(await listSuppressed()).toEqual(['gone@example.net bounce']);
   expect(await readState(await submitTo('gone@example.net'))).toBe('suppressed');
   expect(await readState(otherSubmission.id)).toBe('delivered');
-  const events = (await store.findMessage(id))?.events.length;
+  const eventCount = (await store.findMessage(id))?.events.length;
   expect((await postNotification(message)).status).toBe(200);
   const repeatedNotification = createSnsMessage(sns.signer.key, {
     Message: createSesEvent('Bounce', reference, 'gone@example.net'),
   });
   expect((await postNotification(repeatedNotification)).status).toBe(200);
-  expect((await store.findMessage(id))?.events.length).toBe(events);
+  expect((await store.findMessage(id))?.events.length).toBe(eventCount);
 });
 
 test('a complaint event from the SQS queue ends the message as complained, and a delivery is in its history', async () => {

@@ -81,10 +81,10 @@ test('a refused test message has the response that a client receives', async () 
 
 test('the same idempotency key returns the id of the first test message', async () => {
   const input = { ...FIELDS, idempotencyKey: 'test-1' };
-  const first = await sendTest(input);
-  expect(first.body.response.status).toBe(201);
+  const firstOutcome = await sendTest(input);
+  expect(firstOutcome.body.response.status).toBe(201);
   expect((await sendTest(input)).body).toMatchObject({
-    id: first.body.id,
+    id: firstOutcome.body.id,
     response: { headers: expect.arrayContaining([{ name: 'Idempotency-Replayed', value: 'true' }]) },
   });
 });

@@ -42,7 +42,8 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-const run = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
+const runJson = <T>(...args: readonly string[]) =>
+  runJsonCommand<T>(folder, args, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
 
 async function startReceiver(): Promise<WebhookReceiver> {
   const receiver = await startWebhookReceiver();
@@ -52,12 +53,12 @@ async function startReceiver(): Promise<WebhookReceiver> {
 
 /** Creates an endpoint. The endpoint is deleted after the test. */
 async function createEndpoint(url: string, ...flags: readonly string[]) {
-  const endpoint = await run<{ id: string; secret: string }>('webhook', 'create', url, ...flags);
-  cleanups.push(() => run('webhook', 'delete', endpoint.id));
+  const endpoint = await runJson<{ id: string; secret: string }>('webhook', 'create', url, ...flags);
+  cleanups.push(() => runJson('webhook', 'delete', endpoint.id));
   return endpoint;
 }
 
-const verify = (secret: string, { body, headers }: ReceivedWebhook) =>
+const verifyWebhook = (secret: string, { body, headers }: ReceivedWebhook) =>
   new Webhook(secret).verify(body, { ...headers }) as Payload;
 
 describe('webhooks', () => {
@@ -66,14 +67,14 @@ describe('webhooks', () => {
     const { secret } = await createEndpoint(receiver.url, '--events', 'all');
     const id = await submitAccepted(service.publicUrl, service.key, { to: HARD_BOUNCE });
     const listPayloads = () =>
-      receiver.receivedWebhooks.map((webhook) => verify(secret, webhook)).filter(({ data }) => data.id === id);
+      receiver.receivedWebhooks.map((webhook) => verifyWebhook(secret, webhook)).filter(({ data }) => data.id === id);
     await expect.poll(() => listPayloads().length).toBe(2);
     const payloads = listPayloads().sort((a, b) => Number(a.data.sequence) - Number(b.data.sequence));
     expect(payloads).toMatchObject([
       { type: 'message.accepted', data: { account: 'default', sequence: 0 } },
       { type: 'message.bounced', data: { state: 'bounced', sequence: 1, category: 'mailbox-unknown' } },
     ]);
-    const { events } = await run<{ events: { type: string }[] }>('message', 'show', id);
+    const { events } = await runJson<{ events: { type: string }[] }>('message', 'show', id);
     expect(payloads.map(({ type }) => type)).toEqual(events.map(({ type }) => `message.${type}`));
     expect(new Set(receiver.receivedWebhooks.map(({ headers }) => headers['webhook-id'])).size).toBe(
       receiver.receivedWebhooks.length,
@@ -85,29 +86,29 @@ describe('webhooks', () => {
     receiver.behave = () => ({ status: 500, body: 'out of order' });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'message.delivered');
     await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
-    const list = () => run<Delivery[]>('webhook', 'deliveries', id);
+    const list = () => runJson<Delivery[]>('webhook', 'deliveries', id);
     await expect.poll(async () => (await list())[0]?.attempts.length).toBeGreaterThanOrEqual(1);
     const [delivery] = await list();
     expect(delivery).toMatchObject({ type: 'message.delivered', status: 'pending' });
     expect(delivery?.attempts[0]).toMatchObject({ status: 500, body: 'out of order' });
-    const { secret: nextSecret } = await run<{ secret: string }>('webhook', 'rotate', id);
+    const { secret: nextSecret } = await runJson<{ secret: string }>('webhook', 'rotate', id);
     // A retry that is due before the rotation fails too, so the delivery that succeeds has both signatures.
     receiver.behave = () => ({ status: 200 });
-    await run('webhook', 'replay', id, '--since', '1h');
+    await runJson('webhook', 'replay', id, '--since', '1h');
     await expect.poll(async () => (await list())[0]?.status).toBe('delivered');
     const [first, last] = [receiver.receivedWebhooks[0], receiver.receivedWebhooks.at(-1)];
     if (first === undefined || last === undefined) throw new Error('no webhook was received');
     expect([last.headers['webhook-id'], last.body]).toEqual([first.headers['webhook-id'], first.body]);
-    for (const signingSecret of [secret, nextSecret]) expect(verify(signingSecret, last)).toBeTruthy();
+    for (const signingSecret of [secret, nextSecret]) expect(verifyWebhook(signingSecret, last)).toBeTruthy();
   });
 
-  test('test an endpoint once, regardless of its subscription', async () => {
+  test('that test an endpoint are sent once, regardless of its subscription', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => ({ status: 404 });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'domain.failing');
-    await run('webhook', 'test', id);
-    await expect.poll(async () => (await run<Delivery[]>('webhook', 'deliveries', id, '--failed')).length).toBe(1);
-    expect(receiver.receivedWebhooks.map((webhook) => verify(secret, webhook).type)).toEqual(['webhook.test']);
+    await runJson('webhook', 'test', id);
+    await expect.poll(async () => (await runJson<Delivery[]>('webhook', 'deliveries', id, '--failed')).length).toBe(1);
+    expect(receiver.receivedWebhooks.map((webhook) => verifyWebhook(secret, webhook).type)).toEqual(['webhook.test']);
   });
 });
 
@@ -120,13 +121,13 @@ test('the output of commands names the time until which the old secret signs, th
     return { code, text: stdout + stderr };
   };
   const rotateOutput = await runText('webhook', 'rotate', id, '--grace', '2h');
-  const until = /The old secret also signs until (.*)\./.exec(rotateOutput.text)?.[1];
-  expect(until).toBeDefined();
-  expect((await runText('webhook', 'show', id)).text).toContain(`signs until ${until}`);
-  expect(Object.keys(await run<object>('webhook', 'show', id))).toEqual([
+  const graceEnd = /The old secret also signs until (.*)\./.exec(rotateOutput.text)?.[1];
+  expect(graceEnd).toBeDefined();
+  expect((await runText('webhook', 'show', id)).text).toContain(`signs until ${graceEnd}`);
+  expect(Object.keys(await runJson<object>('webhook', 'show', id))).toEqual([
     ...['id', 'url', 'account', 'name', 'events', 'status', 'disabledReason', 'disabledAt', 'createdAt'],
   ]);
-  expect(Object.keys(await run<object>('webhook', 'rotate', id, '--grace', '0s'))).toEqual(['id', 'secret']);
+  expect(Object.keys(await runJson<object>('webhook', 'rotate', id, '--grace', '0s'))).toEqual(['id', 'secret']);
   expect((await runText('webhook', 'show', id)).text).not.toContain('signs until');
   expect(await runText('webhook', 'update', id, '--events', 'message.bouncd')).toMatchObject({
     code: 2,
@@ -138,7 +139,7 @@ test('the output of commands names the time until which the old secret signs, th
     expect(text).toContain(url.split('?')[0]);
     expect(text).not.toContain('secret-word');
   }
-  await run('webhook', 'disable', id);
+  await runJson('webhook', 'disable', id);
   for (const args of [['test'], ['replay'], ['replay', '--all']]) {
     const [name = '', ...flags] = args;
     const { code, text } = await runText('webhook', name, id, ...flags);
@@ -180,7 +181,7 @@ test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with 
   await runInLostFolder('webhook', 'replay', id);
   await expect.poll(() => receiver.receivedWebhooks.length).toBe(1);
   const [received] = receiver.receivedWebhooks;
-  expect(received === undefined ? null : verify(secret, received).type).toBe('webhook.test');
+  expect(received === undefined ? null : verifyWebhook(secret, received).type).toBe('webhook.test');
   await serviceWithoutSecret.stop();
 });
 

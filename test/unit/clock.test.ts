@@ -10,7 +10,7 @@ function createMachine() {
   return {
     realClock,
     clock: createSynchronizedClock(base, () => realClock.now() - 1_000_000),
-    setBy: (ms: number) => {
+    shiftSystemClock: (ms: number) => {
       clockOffsetMs = ms;
     },
   };
@@ -22,9 +22,9 @@ test('before the first reading the time is the time of the system clock', () => 
 });
 
 test('a change of the system clock has no effect', async () => {
-  const { clock, realClock, setBy } = createMachine();
+  const { clock, realClock, shiftSystemClock } = createMachine();
   clock.synchronize(5_000_000, 0, 0);
-  setBy(-86_400_000);
+  shiftSystemClock(-86_400_000);
   await realClock.advance(250);
   expect(clock.now()).toBe(5_000_250);
 });

@@ -97,7 +97,7 @@ export interface Client {
   send(message: Message, options?: SendOptions): Promise<SendResult>;
 }
 
-type Accepted = Pick<SendResult, 'id' | 'replayed' | 'ignoredFields'>;
+type AcceptedResult = Pick<SendResult, 'id' | 'replayed' | 'ignoredFields'>;
 
 /** The result of a failed attempt. */
 interface Failure extends Pick<SendErrorDetails, 'kind' | 'status' | 'reason' | 'retryAfterMs'> {
@@ -148,14 +148,14 @@ export function createClient(options: ClientOptions): Client {
       let attempts = 0;
       let mayBeAccepted = false;
       requireVisibleAscii('idempotencyKey', idempotencyKey);
-      const attempt = async (ended: AbortSignal): Promise<Accepted | Failure> => {
+      const attempt = async (attemptSignal: AbortSignal): Promise<AcceptedResult | Failure> => {
         try {
           const response = await (options.fetch ?? fetch)(url, {
             method: 'POST',
             headers: { Authorization: apiKey, 'Content-Type': 'application/json', 'Idempotency-Key': idempotencyKey },
             body,
             redirect: 'manual',
-            signal: ended,
+            signal: attemptSignal,
           });
           return readResponse(response, parseJson(await readText(response)));
         } catch (cause) {
@@ -200,12 +200,12 @@ function limitTime(
   clock: Clock,
   limitMs: number,
   signal: AbortSignal | undefined,
-  start: (signal: AbortSignal) => Promise<Accepted | Failure>,
-): Promise<Accepted | Failure> {
+  start: (signal: AbortSignal) => Promise<AcceptedResult | Failure>,
+): Promise<AcceptedResult | Failure> {
   return new Promise((resolve) => {
     const operation = new AbortController();
     const onAbort = () => settle(ABORTED_FAILURE);
-    const settle = (outcome: Accepted | Failure) => {
+    const settle = (outcome: AcceptedResult | Failure) => {
       cancel();
       signal?.removeEventListener('abort', onAbort);
       resolve(outcome);
@@ -235,7 +235,7 @@ async function readText({ body }: Response): Promise<string> {
  * Converts a response to a result by its status and body. A status below 500 with a body that is not in the format of
  * the service is an `unexpected-response`, neither a success nor a refusal.
  */
-function readResponse({ status, headers }: Response, body: JsonMembers | null): Accepted | Failure {
+function readResponse({ status, headers }: Response, body: JsonMembers | null): AcceptedResult | Failure {
   const result = body?.result;
   const id = (result as JsonMembers | null | undefined)?.id;
   if (status === 201 && typeof id === 'string' && /^[0-9a-f-]{36}$/.test(id))

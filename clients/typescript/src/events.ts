@@ -29,7 +29,7 @@ export interface MessageData {
   readonly subject: string;
   /** The state after the event. */
   readonly state: MessageState;
-  /** The position of the event in the history of the message, from 0. Events may arrive in another order. */
+  /** The position of the event in the history of the message, from 0. Events may arrive out of order. */
   readonly sequence: number;
 }
 

@@ -50,8 +50,8 @@ function LockDialog({ account: { name, version }, onClose }: DialogProps) {
     >
       <Stack>
         <Text>
-          Within one second every node refuses its keys with 401. Its queued messages wait until the account is
-          unlocked. Delivery attempts in progress continue.
+          Within one second every node refuses the keys of the account with 401. Queued messages of the account wait
+          until it is unlocked. Delivery attempts in progress continue.
         </Text>
         <TextInput
           label="Reason"
@@ -87,12 +87,12 @@ function UnlockDialog({ account: { name, version, reason, reputation }, onClose 
       <Stack>
         <Text className="wrap">Reason of the lock: {reason}</Text>
         <List>
-          <List.Item>Within one second its keys work again and its queued messages are sent.</List.Item>
+          <List.Item>Within one second the keys work again and queued messages are sent.</List.Item>
           <List.Item>
             The counts of the last 7 days are reset: {formatCount(emails, 'message')},{' '}
             {formatCount(bounces, 'hard bounce')}, {formatCount(complaints, 'complaint')}.
           </List.Item>
-          <List.Item>Its suppression list does not change.</List.Item>
+          <List.Item>The suppression list does not change.</List.Item>
         </List>
       </Stack>
     </ConfirmDialog>

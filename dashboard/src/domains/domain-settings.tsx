@@ -81,8 +81,8 @@ export function DomainSettings({ domain, transport }: { readonly domain: DomainD
       >
         <Stack>
           <Text>
-            Its keys are deleted, and messages from it are refused with 403 from now on. If you add the domain again, it
-            gets new keys, and their records must be published.
+            The keys of the domain are deleted, and messages from it are refused with 403 from now on. If you add the
+            domain again, it gets new keys, and their records must be published.
           </Text>
           {transport === 'ses' ? <Text>Amazon SES keeps the identity of this name. Delete it there.</Text> : null}
         </Stack>

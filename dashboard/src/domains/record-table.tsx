@@ -85,7 +85,7 @@ function Row({ record, domain }: { readonly record: DomainRecord; readonly domai
   );
 }
 
-/** Returns the purpose as a sentence, without the name of the record, which stands above. */
+/** Returns the purpose as a sentence, without the name of the record, which the page shows above it. */
 function describePurpose(about: string): string {
   const text = about.replace(/^[\w ]{2,20}: /, '');
   return text.slice(0, 1).toUpperCase() + text.slice(1);

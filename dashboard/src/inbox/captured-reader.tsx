@@ -26,7 +26,7 @@ const TITLES: Readonly<Record<View, string>> = {
 
 export function CapturedReader({ id }: { readonly id: string }) {
   // A captured message does not change, so it has no topic of live updates.
-  const captured = useQuery({
+  const messageQuery = useQuery({
     queryKey: ['captured', id],
     queryFn: () => get<CapturedMessage>(path`/inbox/${id}`),
     staleTime: Number.POSITIVE_INFINITY,
@@ -36,9 +36,9 @@ export function CapturedReader({ id }: { readonly id: string }) {
       <Anchor component={Link} href="/inbox" hiddenFrom="md" display="inline-block" mb="sm">
         Back to the inbox
       </Anchor>
-      {captured.isPending ? <Loading /> : null}
-      {captured.isError ? <ErrorAlert error={captured.error} retry={() => captured.refetch()} /> : null}
-      {captured.data === undefined ? null : <CapturedContent message={captured.data} />}
+      {messageQuery.isPending ? <Loading /> : null}
+      {messageQuery.isError ? <ErrorAlert error={messageQuery.error} retry={() => messageQuery.refetch()} /> : null}
+      {messageQuery.data === undefined ? null : <CapturedContent message={messageQuery.data} />}
     </>
   );
 }

@@ -15,7 +15,7 @@ interface HtmlViewProps {
 }
 
 export function HtmlView({ message: { id, subject, html }, width, onWidth }: HtmlViewProps) {
-  if (!html) return <EmptyState title="This message has no HTML">Its text is under “Text”.</EmptyState>;
+  if (!html) return <EmptyState title="This message has no HTML">Its plain text is under “Text”.</EmptyState>;
   const isPhoneWidth = width === 'phone';
   return (
     <>

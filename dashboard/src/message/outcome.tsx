@@ -12,16 +12,16 @@ import { formatDuration, formatTime } from '../parts/time';
 import { buildSuppressionUrl } from './suppression-links';
 
 export function Outcome({ message }: { readonly message: MessageDetails }) {
-  const { end, follow } = describeOutcome(message);
+  const { summary, details } = describeOutcome(message);
   const [tone, Icon] = findStateStyle(message.state, message.attempts.at(-1)?.outcome === 'deferred');
   const suppression = message.suppressions.find(({ source }) => source === message.id) ?? message.suppressions[0];
   return (
     <section className={`attention-row tone-${tone}`} aria-label="Result">
       <Icon size={20} stroke={1.8} aria-hidden />
       <div className="attention-text sentence">
-        <b>{end}</b>
+        <b>{summary}</b>
         <div>
-          {follow}{' '}
+          {details}{' '}
           {suppression === undefined ? null : (
             <Anchor component={Link} href={buildSuppressionUrl(suppression.list, message.to)} inherit>
               Show the suppression entry
@@ -34,8 +34,8 @@ export function Outcome({ message }: { readonly message: MessageDetails }) {
 }
 
 interface OutcomeText {
-  readonly end: string;
-  readonly follow: string;
+  readonly summary: string;
+  readonly details: string;
 }
 
 function describeOutcome(message: MessageDetails): OutcomeText {
@@ -51,47 +51,50 @@ function describeOutcome(message: MessageDetails): OutcomeText {
   switch (state) {
     case 'delivered':
       return {
-        end: `Delivered${durationText}.`,
-        follow:
+        summary: `Delivered${durationText}.`,
+        details:
           confirmationMs === null
             ? 'The next hop accepted the message. No provider event has confirmed that it reached the mailbox.'
             : `The provider confirmed the delivery ${formatDuration(confirmationMs)} after acceptance.`,
       };
     case 'bounced':
       return {
-        end: deliveryMs === null ? `Bounced${cause}.` : `Delivered${durationText}, then bounced${cause}.`,
-        follow: `It is not sent again. ${suppressionText}`,
+        summary: deliveryMs === null ? `Bounced${cause}.` : `Delivered${durationText}, then bounced${cause}.`,
+        details: `The message is not sent again. ${suppressionText}`,
       };
     case 'complained':
-      return { end: `Delivered${durationText}, then reported as spam by the recipient.`, follow: suppressionText };
+      return { summary: `Delivered${durationText}, then reported as spam by the recipient.`, details: suppressionText };
     case 'suppressed':
       return {
-        end:
+        summary:
           attempts.length === 0
             ? 'Not sent, because the recipient was on a suppression list.'
             : `Ended after ${attemptCountText}, because the recipient was on a suppression list.`,
-        follow: suppressionText,
+        details: suppressionText,
       };
     case 'expired':
       return {
-        end: `Expired after ${attemptCountText}${cause}.`,
-        follow: 'It is not sent again, unless an operator resends it.',
+        summary: `Expired after ${attemptCountText}${cause}.`,
+        details: 'The message is not sent again, unless an operator resends it.',
       };
     case 'cancelled':
-      return { end: 'Cancelled by an operator.', follow: 'It is not sent, unless an operator resends it.' };
+      return {
+        summary: 'Cancelled by an operator.',
+        details: 'The message is not sent, unless an operator resends it.',
+      };
     case 'uncertain':
       return {
-        end: 'It is not known whether the next hop accepted the message.',
-        follow: 'It waits for an operator: a retry may send it twice, a cancellation may lose it.',
+        summary: 'It is not known whether the next hop accepted the message.',
+        details: 'The message waits for an operator: a retry may send it twice, and a cancellation may lose it.',
       };
     case 'sending':
-      return { end: 'The message is being sent now.', follow: 'The result appears here.' };
+      return { summary: 'The message is being sent now.', details: 'The result appears here.' };
     case 'queued': {
       const nextAttemptText =
         due === null ? 'The next attempt is not scheduled yet.' : `The next attempt is due at ${formatTime(due)}.`;
       return attempts.length === 0
-        ? { end: 'The message waits for its first attempt.', follow: nextAttemptText }
-        : { end: `Deferred after ${formatCount(attempts.length, 'attempt')}${cause}.`, follow: nextAttemptText };
+        ? { summary: 'The message waits for its first attempt.', details: nextAttemptText }
+        : { summary: `Deferred after ${formatCount(attempts.length, 'attempt')}${cause}.`, details: nextAttemptText };
     }
   }
 }

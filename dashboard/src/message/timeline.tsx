@@ -26,18 +26,18 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
       aside={<TimeZoneSwitch />}
     >
       <ol className="plain timeline">
-        {entries.map(({ event, earlier }) => (
+        {entries.map(({ event, earlierDeferrals }) => (
           <li key={event.sequence}>
             <EventIcon type={event.type} />
-            {earlier.length === 0 ? null : (
+            {earlierDeferrals.length === 0 ? null : (
               <details className="earlier">
                 <summary>
                   <Text span size="sm">
-                    {earlier.length} earlier deferrals since {formatTime(earlier[0]?.at ?? event.at)}
+                    {earlierDeferrals.length} earlier deferrals since {formatTime(earlierDeferrals[0]?.at ?? event.at)}
                   </Text>
                 </summary>
                 <ol className="plain">
-                  {earlier.map((deferral) => (
+                  {earlierDeferrals.map((deferral) => (
                     <li key={deferral.sequence}>
                       <Event event={deferral} message={message} />
                     </li>
@@ -89,7 +89,7 @@ const MIN_COLLAPSED_COUNT = 3;
 interface TimelineEntry {
   readonly event: EventDetails;
   /** The deferrals before `event`, oldest first, if they are collapsed. */
-  readonly earlier: readonly EventDetails[];
+  readonly earlierDeferrals: readonly EventDetails[];
 }
 
 /** Collapses successive deferrals: the last deferral is shown, and the earlier deferrals are shown on request. */
@@ -100,12 +100,12 @@ function groupDeferrals(events: readonly EventDetails[]): readonly TimelineEntry
     while (events[index]?.type === 'deferred' && events[end + 1]?.type === 'deferred') end += 1;
     if (end - index + 1 >= MIN_COLLAPSED_COUNT) {
       const [last] = events.slice(end, end + 1);
-      if (last !== undefined) entries.push({ event: last, earlier: events.slice(index, end) });
+      if (last !== undefined) entries.push({ event: last, earlierDeferrals: events.slice(index, end) });
       index = end;
       continue;
     }
     const event = events[index];
-    if (event !== undefined) entries.push({ event, earlier: [] });
+    if (event !== undefined) entries.push({ event, earlierDeferrals: [] });
   }
   return entries;
 }

@@ -1,4 +1,7 @@
-/** The list of messages with two lines per row. Each row contains the reason. On a narrow screen a row is a card. */
+/**
+ * The list of messages with two lines per row. Each row contains the reason for the state. On a narrow screen a row is
+ * a card.
+ */
 import { Checkbox } from '@mantine/core';
 import { Link, useLocation } from 'wouter';
 import { ListRow } from '../parts/list-row';

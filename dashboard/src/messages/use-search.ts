@@ -33,7 +33,7 @@ export interface MessageSearch {
   readonly messages: readonly ShownMessage[];
   readonly phase: 'loading' | 'searching' | 'stopped' | 'more' | 'all' | 'failed';
   readonly error: unknown;
-  /** The time since which all accepted messages were searched; null if all messages were searched. */
+  /** All messages accepted since this time were searched; null if all messages were searched. */
   readonly searchedSince: string | null;
   /** The number of new messages; `hasMore` is true if there are more than `count`. */
   readonly newMessages: { readonly count: number; readonly hasMore: boolean };

@@ -72,7 +72,7 @@ export function AuditPage() {
             </tbody>
           </table>
           <OlderPages
-            older={olderPageStart}
+            olderPageStart={olderPageStart}
             note={isFiltered ? 'Matches among the newest 20,000 entries, newest first' : 'Newest first'}
             isLoading={log.isPlaceholderData}
           />

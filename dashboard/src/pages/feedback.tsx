@@ -63,7 +63,7 @@ export function FeedbackPage() {
               ))}
             </tbody>
           </table>
-          <OlderPages older={olderPageStart} isLoading={page.isPlaceholderData} />
+          <OlderPages olderPageStart={olderPageStart} isLoading={page.isPlaceholderData} />
         </div>
       )}
     </>

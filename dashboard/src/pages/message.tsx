@@ -61,7 +61,7 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
             {id} <CopyIcon value={id} label="id" />
           </>
         }
-        badge={<StateBadge state={state} deferred={isDeferred(message)} />}
+        badge={<StateBadge state={state} isDeferred={isDeferred(message)} />}
       >
         <MessageActions message={message} />
       </PageHead>

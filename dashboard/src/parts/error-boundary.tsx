@@ -4,7 +4,7 @@ import { PageHead } from './page-head';
 import { ErrorAlert } from './page-states';
 
 interface ErrorBoundaryProps {
-  /** If this value changes, such as the path, the children are rendered again. */
+  /** If this value, such as the path, changes, the children are rendered again. */
   readonly resetKey: string;
   readonly children: ReactNode;
   /** Renders the error in place of the default page. */

@@ -1,6 +1,6 @@
 /**
- * A row of a list with two lines per row (`table.list`). The keys of the list move to the row (use-row-keys.ts), and a
- * click opens it. A click on a control or a selection of text does not open the row.
+ * A row of a list with two lines per row (`table.list`). Keyboard shortcuts move the focus to the row
+ * (use-row-keys.ts), and a click opens the row. A click on a control or a selection of text does not open it.
  */
 import type { MouseEvent, ReactNode } from 'react';
 

@@ -41,8 +41,8 @@ export function OverviewHealth({ health }: { readonly health: Overview['health']
 
 export function OverviewAttention({ attention }: { readonly attention: Overview['attention'] }) {
   const [showAll, setShowAll] = useState(false);
-  const collapsible = attention.length > MAX_INITIAL_ITEMS;
-  const shownItems = collapsible && !showAll ? attention.slice(0, MAX_INITIAL_ITEMS) : attention;
+  const isCollapsible = attention.length > MAX_INITIAL_ITEMS;
+  const shownItems = isCollapsible && !showAll ? attention.slice(0, MAX_INITIAL_ITEMS) : attention;
   return (
     <section aria-labelledby="attention">
       <Stack gap="xs" align="flex-start">
@@ -54,7 +54,7 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
         ) : (
           <AttentionList attention={shownItems} id="attention-list" />
         )}
-        {collapsible ? (
+        {isCollapsible ? (
           <Button
             variant="default"
             size="compact-sm"

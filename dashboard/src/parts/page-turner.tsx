@@ -37,13 +37,13 @@ export function PageTurner({ note, first, next, isLoading = false }: PageTurnerP
 }
 
 /**
- * One page of a list. The request asks for one row more than the page shows, so that the response indicates whether
+ * One page of a list. The request is for one row more than the page shows, so that the response indicates whether
  * older rows exist.
  */
 export interface ListPage<Row> {
   readonly rows: readonly Row[];
   /** The id of the last row if there are older rows; otherwise null. */
-  readonly older: string | null;
+  readonly olderPageStart: string | null;
 }
 
 /** Removes the additional row, which indicates that there are older rows. */
@@ -55,7 +55,7 @@ export function toListPage<Row extends { readonly id: string | number }>(
   const lastRow = shownRows.at(-1);
   return {
     rows: shownRows,
-    older: (rows?.length ?? 0) > pageSize && lastRow !== undefined ? String(lastRow.id) : null,
+    olderPageStart: (rows?.length ?? 0) > pageSize && lastRow !== undefined ? String(lastRow.id) : null,
   };
 }
 
@@ -68,25 +68,25 @@ export function findOlderPageStart<Row extends { readonly id: string | number }>
   shownRows: readonly Row[],
 ): string | null {
   const lastRow = shownRows.at(-1);
-  if (lastRow === undefined || lastRow.id === page.rows.at(-1)?.id) return page.older;
+  if (lastRow === undefined || lastRow.id === page.rows.at(-1)?.id) return page.olderPageStart;
   return String(lastRow.id);
 }
 
 interface OlderPagesProps {
   /** The id after which the next page begins; null on the last page. */
-  readonly older: string | null;
+  readonly olderPageStart: string | null;
   readonly note?: string;
   readonly isLoading?: boolean;
 }
 
 /** The footer of a list sorted by time. The query parameter `before` contains the position in the list. */
-export function OlderPages({ older, note = 'Newest first', isLoading = false }: OlderPagesProps) {
+export function OlderPages({ olderPageStart, note = 'Newest first', isLoading = false }: OlderPagesProps) {
   const [urlState, setUrlState] = useUrlState();
   return (
     <PageTurner
       note={note}
       first={urlState.has('before') ? { label: 'Newest', onTurn: () => setUrlState({ before: null }) } : null}
-      next={older === null ? null : { label: 'Older', onTurn: () => setUrlState({ before: older }) }}
+      next={olderPageStart === null ? null : { label: 'Older', onTurn: () => setUrlState({ before: olderPageStart }) }}
       isLoading={isLoading}
     />
   );

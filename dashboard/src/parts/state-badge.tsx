@@ -36,15 +36,18 @@ export function findStateStyle(state: State, isDeferred: boolean): readonly [ton
 interface StateBadgeProps {
   readonly state: State;
   /** True for a queued message whose last attempt was deferred. */
-  readonly deferred: boolean;
+  readonly isDeferred: boolean;
 }
 
-export function StateBadge({ state, deferred }: StateBadgeProps) {
-  const [tone, Icon] = findStateStyle(state, deferred);
+export function StateBadge({ state, isDeferred }: StateBadgeProps) {
+  const [tone, Icon] = findStateStyle(state, isDeferred);
   return (
-    <span className={`badge tone-${tone}`} {...(deferred ? { title: `${state}; the last attempt was deferred` } : {})}>
+    <span
+      className={`badge tone-${tone}`}
+      {...(isDeferred ? { title: `${state}; the last attempt was deferred` } : {})}
+    >
       <Icon size={14} stroke={2} aria-hidden />
-      <span className="badge-word">{deferred ? 'deferred' : state}</span>
+      <span className="badge-word">{isDeferred ? 'deferred' : state}</span>
     </span>
   );
 }

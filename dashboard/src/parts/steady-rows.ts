@@ -67,7 +67,7 @@ export function useSteadyRows<R extends Row>(
     ...mergedRows,
     showNew: () => {
       shownList.current = null;
-      // The rows are in a ref, whose change causes no rendering. This change of the state renders the list again.
+      // The rows are in a ref, whose change causes no rendering. Setting the state renders the list again.
       setShownCount((count) => count + 1);
     },
   };

@@ -61,7 +61,7 @@ export function TextFilter(props: TextFilterProps) {
         if (event.key !== 'Enter') return;
         appliedText.current = draft.trim();
         latestOnApply.current(draft.trim());
-        // When this field loses the focus, the keys of the list move between the rows.
+        // When this field loses the focus, the keyboard shortcuts of the list have an effect again.
         if (isInline) event.currentTarget.blur();
       }}
     />

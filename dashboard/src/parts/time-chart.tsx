@@ -72,11 +72,11 @@ export function TimeChart(props: TimeChartProps) {
   const height = Math.max(minHeight, Math.floor(frameHeight));
   const canvas = useRef<HTMLDivElement>(null);
   const chart = useRef<uPlot | null>(null);
-  const [hovered, setHovered] = useState<Hovered | null>(null);
+  const [hovered, setHovered] = useState<HoveredInterval | null>(null);
   const data = useMemo(() => toChartData(times, lines, logarithmic, stacked), [times, lines, logarithmic, stacked]);
-  const latest = useRef({ data, format: formatAxis });
+  const latestChart = useRef({ data, format: formatAxis });
   useEffect(() => {
-    latest.current = { data, format: formatAxis };
+    latestChart.current = { data, format: formatAxis };
   });
 
   // A change of the lines creates a new chart. New values are set in the existing chart.
@@ -95,9 +95,9 @@ export function TimeChart(props: TimeChartProps) {
         logarithmic,
         stacked,
         onHover: setHovered,
-        format: (value) => latest.current.format(value),
+        format: (value) => latestChart.current.format(value),
       }),
-      latest.current.data,
+      latestChart.current.data,
       canvas.current,
     );
     chart.current = newChart;
@@ -153,7 +153,7 @@ export function TimeChart(props: TimeChartProps) {
   );
 }
 
-interface Hovered {
+interface HoveredInterval {
   readonly index: number;
   /** The distance of the interval from the left side of the chart in px. */
   readonly left: number;
@@ -219,7 +219,7 @@ interface ChartShape {
   readonly zone: TimeZone;
   readonly logarithmic: boolean;
   readonly stacked: boolean;
-  readonly onHover: (hovered: Hovered | null) => void;
+  readonly onHover: (hovered: HoveredInterval | null) => void;
   readonly format: (value: number) => string;
 }
 

@@ -33,7 +33,7 @@ export function observeTimeZone(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Returns the difference of local time to UTC at `ms` in minutes; 0 if the dashboard shows UTC. */
+/** Returns the offset of local time from UTC at `ms` in minutes; 0 if the dashboard shows UTC. */
 export function getOffsetMinutes(ms: number): number {
   return readTimeZone() === 'utc' ? 0 : -new Date(ms).getTimezoneOffset();
 }

@@ -12,11 +12,11 @@ import { StateBadge } from '../parts/state-badge';
 type StatusMessage = Pick<FoundMessage, 'id' | 'to' | 'state' | 'deferred'>;
 
 interface StatusProps {
-  readonly captured: boolean;
+  readonly isCaptured: boolean;
 }
 
 /** Waits until a new message is accepted, and then shows its state. */
-export function FirstMessageStatus({ captured }: StatusProps) {
+export function FirstMessageStatus({ isCaptured }: StatusProps) {
   const initialId = useRef<string | null | undefined>(undefined);
   const refetchInterval = usePollingInterval();
   const newest = useQuery({
@@ -26,11 +26,11 @@ export function FirstMessageStatus({ captured }: StatusProps) {
   });
   if (newest.isSuccess && initialId.current === undefined) initialId.current = newest.data?.id ?? null;
   const message = newest.data !== null && newest.data?.id !== initialId.current ? newest.data : undefined;
-  return <Status message={message} captured={captured} />;
+  return <Status message={message} isCaptured={isCaptured} />;
 }
 
 /** Shows the state of the message with this id. */
-export function SentMessageStatus({ id, captured }: StatusProps & { readonly id: string }) {
+export function SentMessageStatus({ id, isCaptured }: StatusProps & { readonly id: string }) {
   const refetchInterval = usePollingInterval();
   const sent = useQuery({
     queryKey: ['messages', id, 'test'],
@@ -38,11 +38,11 @@ export function SentMessageStatus({ id, captured }: StatusProps & { readonly id:
     refetchInterval,
   });
   const message = sent.data;
-  if (message === undefined) return <Status message={undefined} captured={captured} />;
-  return <Status message={{ ...message, deferred: isDeferred(message) }} captured={captured} />;
+  if (message === undefined) return <Status message={undefined} isCaptured={isCaptured} />;
+  return <Status message={{ ...message, deferred: isDeferred(message) }} isCaptured={isCaptured} />;
 }
 
-function Status({ message, captured }: StatusProps & { readonly message: StatusMessage | undefined }) {
+function Status({ message, isCaptured }: StatusProps & { readonly message: StatusMessage | undefined }) {
   return (
     <Group gap="xs" role="status" aria-live="polite">
       {message === undefined ? (
@@ -55,8 +55,8 @@ function Status({ message, captured }: StatusProps & { readonly message: StatusM
           <Text className="wrap">
             Your message to <b>{message.to}</b> has arrived:
           </Text>
-          <StateBadge state={message.state} deferred={message.deferred} />
-          {captured && message.state === 'delivered' ? (
+          <StateBadge state={message.state} isDeferred={message.deferred} />
+          {isCaptured && message.state === 'delivered' ? (
             <Anchor component={Link} href={`/inbox/${message.id}`}>
               Show in the inbox
             </Anchor>

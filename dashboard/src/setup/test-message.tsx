@@ -77,8 +77,8 @@ export function TestMessage({ session, isFirst }: TestMessageProps) {
         withCommand={isFirst}
         onAccepted={setSentId}
       />
-      {sentId !== null ? <SentMessageStatus key={sentId} id={sentId} captured={transport === 'capture'} /> : null}
-      {sentId === null && isFirst ? <FirstMessageStatus captured={transport === 'capture'} /> : null}
+      {sentId !== null ? <SentMessageStatus key={sentId} id={sentId} isCaptured={transport === 'capture'} /> : null}
+      {sentId === null && isFirst ? <FirstMessageStatus isCaptured={transport === 'capture'} /> : null}
     </div>
   );
 }
@@ -138,7 +138,7 @@ function Submission({ session, publicUrl, account, withCommand, onAccepted }: Su
       <Copyable value={command} label="the command" block />
       <Text size="sm" c="dimmed">
         {isFirstKey
-          ? `The command contains the first key of the account “${account}”. It is shown until the first message, for at most one hour after the start. Store it in a safe place.`
+          ? `The command contains the first key of the account “${account}”. It is shown until the first message, for at most one hour after the service started. Store it in a safe place.`
           : `The command contains the new key of the account “${account}”. The key is shown only once. Store it in a safe place.`}
       </Text>
     </>

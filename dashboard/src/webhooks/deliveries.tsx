@@ -92,7 +92,7 @@ export function Deliveries({ webhook }: { readonly webhook: WebhookEntry }) {
               ))}
             </tbody>
           </table>
-          <OlderPages older={olderPageStart} isLoading={page.isPlaceholderData} />
+          <OlderPages olderPageStart={olderPageStart} isLoading={page.isPlaceholderData} />
         </div>
       )}
       {isReplayOpen ? <ReplayDialog webhook={webhook} onClose={() => setIsReplayOpen(false)} /> : null}
@@ -108,6 +108,8 @@ function toStatus(text: string | null): DeliveryStatus | '' {
 function findOutdatedIds(shown: readonly DeliveryEntry[], page: ListPage<DeliveryEntry>): ReadonlySet<string> {
   const currentIds = new Set(page.rows.map(({ id }) => id));
   const lastId = page.rows.at(-1)?.id ?? '';
-  const outdatedDeliveries = shown.filter(({ id }) => !currentIds.has(id) && (page.older === null || id > lastId));
+  const outdatedDeliveries = shown.filter(
+    ({ id }) => !currentIds.has(id) && (page.olderPageStart === null || id > lastId),
+  );
   return new Set(outdatedDeliveries.map(({ id }) => id));
 }

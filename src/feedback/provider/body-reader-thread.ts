@@ -9,7 +9,7 @@ import type { ThreadReply } from '../thread-reader.ts';
 import { type PackedBody, readBody } from './body.ts';
 import type { BodyJob } from './body-reader.ts';
 
-/** The number of reports in one part, which is recorded in one transaction. */
+/** The number of reports in one part. A part is recorded in one transaction. */
 const MAX_PART_REPORTS = 64;
 
 function readJob({ request, context, secrets }: BodyJob): PackedBody {
@@ -19,9 +19,9 @@ function readJob({ request, context, secrets }: BodyJob): PackedBody {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
   const complete = { ...request, body: bytes };
   if (secrets !== null) {
-    const parsed = format.createAuthenticate(secrets);
-    if (!parsed.ok) throw new Error(parsed.fault);
-    const authentication = parsed.secret(complete, context.now);
+    const parsedSecrets = format.createAuthenticator(secrets);
+    if (!parsedSecrets.ok) throw new Error(parsedSecrets.fault);
+    const authentication = parsedSecrets.secret(complete, context.now);
     if (authentication.kind === 'refused') return { kind: 'unauthenticated', reason: authentication.reason };
   }
   const result = readBody(format, complete, context);

@@ -1,8 +1,8 @@
 /**
- * Reads bodies of provider events on separate threads (../thread-reader.ts), so that they do not delay the acceptance
- * of messages. Bodies larger than `MAX_BATCH_BYTES` have a thread of their own, so that other bodies do not wait for
- * them. Requests that are not authenticated yet have a thread of their own, so that authenticated requests do not wait
- * for them.
+ * Reads bodies of provider events on separate threads (../thread-reader.ts), so that the reading does not delay the
+ * acceptance of messages. Bodies larger than `MAX_BATCH_BYTES` have a thread of their own, so that other bodies do not
+ * wait for them. Requests that are not authenticated yet have a thread of their own, so that authenticated requests do
+ * not wait for them.
  *
  * The thread returns the reports of a body in packed parts, which the embedded store unpacks on its own thread.
  */

@@ -24,11 +24,11 @@ export interface PackedIntakeParts {
   readonly maxConcurrentParts: number;
 }
 
-/** The number of reports by result. */
+/** The numbers of reports by result. */
 export interface RecordCounts {
-  readonly recorded: number;
-  /** The reports that match no message of this installation. */
-  readonly unmatched: number;
+  readonly recordedCount: number;
+  /** The number of reports that match no message of this installation. */
+  readonly unmatchedCount: number;
   /** The errors of the reports that were not recorded. */
   readonly failures: readonly unknown[];
 }
@@ -54,7 +54,7 @@ export function createPackedIntake({
     try {
       return countResults(await store.recordPackedFeedback(part), origin);
     } catch {
-      return await recordSeparately(part);
+      return await recordReportsSeparately(part);
     } finally {
       const startNextPart = waitingParts.shift();
       if (startNextPart === undefined) recordingPartCount -= 1;
@@ -71,16 +71,16 @@ export function createPackedIntake({
       if (result.kind === 'pending') onPending();
       if (result.kind === 'unrelated') unmatchedCount += 1;
     }
-    return { recorded: results.length - unmatchedCount, unmatched: unmatchedCount, failures: [] };
+    return { recordedCount: results.length - unmatchedCount, unmatchedCount, failures: [] };
   }
 
-  async function recordSeparately(part: PackedReports): Promise<RecordCounts> {
+  async function recordReportsSeparately(part: PackedReports): Promise<RecordCounts> {
     const results = await Promise.allSettled(unpackReports(part).map(recordReport));
     const getCount = (expected: RecordResult) =>
       results.filter((result) => result.status === 'fulfilled' && result.value === expected).length;
     return {
-      recorded: getCount('recorded'),
-      unmatched: getCount('unmatched'),
+      recordedCount: getCount('recorded'),
+      unmatchedCount: getCount('unmatched'),
       failures: results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : [])),
     };
   }
@@ -89,8 +89,8 @@ export function createPackedIntake({
     async recordParts(parts, { source, at }) {
       const counts = await Promise.all(parts.map((part) => recordPart(part, { source, at, summary: source })));
       return {
-        recorded: sumCounts(counts.map(({ recorded }) => recorded)),
-        unmatched: sumCounts(counts.map(({ unmatched }) => unmatched)),
+        recordedCount: sumCounts(counts.map(({ recordedCount }) => recordedCount)),
+        unmatchedCount: sumCounts(counts.map(({ unmatchedCount }) => unmatchedCount)),
         failures: counts.flatMap(({ failures }) => failures),
       };
     },

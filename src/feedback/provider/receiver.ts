@@ -98,11 +98,11 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         if (format.isEndpointTest?.(completeRequest) === true) return TEST_RESPONSE;
         const isReadInline = body.bytes.length <= MAX_INLINE_BYTES;
         if (!isReadInline && format.parsesBodyToAuthenticate === true)
-          return readOnThread(completeRequest, request.socket, parts.getSecrets());
+          return readBodyOnThread(completeRequest, request.socket, parts.getSecrets());
         const refusal = format.authenticatesByHeader ? null : checkAuthentication(completeRequest);
         if (refusal !== null) return refusal;
         connections.markAuthenticated(request.socket);
-        return isReadInline ? readInline(completeRequest) : readOnThread(completeRequest, request.socket, null);
+        return isReadInline ? readBodyInline(completeRequest) : readBodyOnThread(completeRequest, request.socket, null);
       }
     }
   }
@@ -112,19 +112,19 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return authentication.kind === 'refused' ? refuse('unauthenticated', 401, authentication.reason) : null;
   }
 
-  async function readInline(request: ProviderRequest): Promise<HttpResponse> {
+  async function readBodyInline(request: ProviderRequest): Promise<HttpResponse> {
     const body = readBody(format, request, createContext());
     if (body.kind === 'broken') return refuse('broken', 400, body.reason);
-    return createResponse(await recordAll([...body.reports, ...body.keyReports]), body);
+    return createResponse(await recordReports([...body.reports, ...body.keyReports]), body);
   }
 
   /** Reads the body on a thread. With `secrets`, the thread authenticates the request first. */
-  async function readOnThread(
+  async function readBodyOnThread(
     request: ProviderRequest,
     socket: Socket,
     secrets: readonly string[] | null,
   ): Promise<HttpResponse> {
-    // A read rejects if its thread cannot be started. The body has then not been read, and the provider must send it
+    // A read rejects if its thread cannot be started. In this case the body was not read, and the provider must send it
     // again.
     const context = createContext();
     const result = await parts.bodyReader.read(request, context, secrets).catch((error: unknown) => {
@@ -161,7 +161,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
         );
       case 'reports': {
         const counts = await parts.recordParts(body.parts, { source: provider, at });
-        const keyCounts = await recordAll(body.keyReports);
+        const keyCounts = await recordReports(body.keyReports);
         return createResponse({ ...counts, failures: [...counts.failures, ...keyCounts.failures] }, body);
       }
     }
@@ -172,13 +172,13 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   }
 
   /** Records the reports. A report without events is not counted, because it only records the key of a request. */
-  async function recordAll(reports: readonly FeedbackReport[]): Promise<RecordCounts> {
+  async function recordReports(reports: readonly FeedbackReport[]): Promise<RecordCounts> {
     const failures: unknown[] = [];
-    const counts = { recorded: 0, unmatched: 0 };
+    const counts = { recordedCount: 0, unmatchedCount: 0 };
     const record = async (report: FeedbackReport): Promise<void> => {
       try {
         const result = await parts.recordReport(report);
-        if (report.events.length > 0) counts[result === 'unmatched' ? 'unmatched' : 'recorded'] += 1;
+        if (report.events.length > 0) counts[result === 'unmatched' ? 'unmatchedCount' : 'recordedCount'] += 1;
       } catch (error) {
         failures.push(error);
       }
@@ -188,7 +188,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
   }
 
   function createResponse(
-    { recorded, unmatched, failures }: RecordCounts,
+    { recordedCount, unmatchedCount, failures }: RecordCounts,
     { ignored, broken }: { readonly ignored: number; readonly broken: number },
   ): HttpResponse {
     if (failures.length > 0) {
@@ -198,7 +198,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     const now = clock.now();
     if (broken > 0) publish({ type: 'report.refused', at: now, reason: `${provider}-broken`, count: broken });
     if (ignored > 0) publish({ type: 'report.unrelated', at: now, count: ignored });
-    return { status: 200, message: describeResult({ recorded, unmatched, ignored, broken }) };
+    return { status: 200, message: describeResult({ recordedCount, unmatchedCount, ignored, broken }) };
   }
 
   return async (request, bodies) => {
@@ -251,17 +251,17 @@ export function createTestRoute({ provider, isEndpointTest, url }: TestRoutePart
 
 /** The number of members of a request, by result. */
 interface MemberResults {
-  readonly recorded: number;
-  readonly unmatched: number;
+  readonly recordedCount: number;
+  readonly unmatchedCount: number;
   readonly ignored: number;
   readonly broken: number;
 }
 
 /** Returns the text of the response to a request that was read completely, for example `1 event recorded`. */
-function describeResult({ recorded, unmatched, ignored, broken }: MemberResults): string {
+function describeResult({ recordedCount, unmatchedCount, ignored, broken }: MemberResults): string {
   const parts = [
-    [recorded, 'recorded'],
-    [unmatched, 'without a message of this installation to the same recipient'],
+    [recordedCount, 'recorded'],
+    [unmatchedCount, 'without a message of this installation to the same recipient'],
     [ignored, 'ignored'],
     [broken, 'not in the format of the provider'],
   ] as const;

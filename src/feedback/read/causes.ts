@@ -1,8 +1,8 @@
 /**
  * Rules that derive the cause of a failure from the free text of bounce messages. src/classify/rules.ts contains the
  * rules for SMTP replies. The rules of this file cover the text around replies, and languages other than English. The
- * first matching rule decides. The order is: temporary failures of the mailbox, refusals of the message or sender,
- * missing mailboxes, failures of the connection.
+ * first matching rule determines the cause. The order is: temporary failures of the mailbox, refusals of the message or
+ * sender, missing mailboxes, failures of the connection.
  *
  * Phrases are in lower case and match at the beginning of a word (phrases.ts). A test checks every sample against its
  * rule.
@@ -237,8 +237,8 @@ export const CAUSE_RULES: readonly CauseRule[] = [
 ];
 
 /**
- * Phrases of more specific categories. An entry applies only to rules with the category `general`. The first entry with
- * a phrase that the text contains determines the category.
+ * Phrases of categories that are more specific than the category `general`. An entry applies only to rules with this
+ * general category. The first entry with a phrase that the text contains determines the category.
  */
 export const CATEGORY_PHRASES: readonly {
   readonly category: FailureCategory;

@@ -18,7 +18,7 @@ import { containsPhrase, normalizeText } from './phrases.ts';
 export interface FailureClassification {
   readonly permanent: boolean;
   /** False if the text contains no known cause and no specific code. The class is then `soft`. */
-  readonly known: boolean;
+  readonly isKnown: boolean;
   readonly failure: Failure;
 }
 
@@ -26,13 +26,13 @@ export interface FailureClassification {
 interface PrecedenceResult {
   readonly permanent: boolean;
   readonly isMailboxMissing: boolean;
-  readonly known: boolean;
+  readonly isKnown: boolean;
 }
 
-const TEMPORARY_FAILURE: PrecedenceResult = { permanent: false, isMailboxMissing: false, known: true };
-const REFUSED_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: false, known: true };
-const MISSING_MAILBOX_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: true, known: true };
-const UNKNOWN_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: false, known: false };
+const TEMPORARY_FAILURE: PrecedenceResult = { permanent: false, isMailboxMissing: false, isKnown: true };
+const REFUSED_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: false, isKnown: true };
+const MISSING_MAILBOX_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: true, isKnown: true };
+const UNKNOWN_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: false, isKnown: false };
 
 /** Reasons that count as temporary even after a permanent reply. */
 const TEMPORARY_REASONS: readonly Reason[] = ['mailbox-full', 'greylisted', 'throttled', 'unavailable', 'connection'];
@@ -94,7 +94,8 @@ const GENERIC_DETAILS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Maximum length of the text to which the reply rules are applied. Later text in a transcript belongs to another reply.
+ * Maximum length of the text to which the reply rules are applied. In a transcript, the text beyond this length belongs
+ * to another reply.
  */
 const MAX_REPLY_LENGTH = 500;
 const MAX_TEXT_LENGTH = 8_000;
@@ -107,10 +108,10 @@ export function classifyFailure(source: string, status: string | null): FailureC
   const text = readFailureText(source, status);
   const reply = classifyReplyText(text);
   const result = applyPrecedence(text, reply);
-  const { permanent, known } = result;
+  const { permanent, isKnown } = result;
   const failureClass = toFailureClass(result, reply);
   const categories = [reply?.category, findTextCategory(text), findStatusCategory(text.statusDetail)];
-  return { permanent, known, failure: { class: failureClass, category: selectCategory(failureClass, categories) } };
+  return { permanent, isKnown, failure: { class: failureClass, category: selectCategory(failureClass, categories) } };
 }
 
 /** Returns a failure with the given class, and with the given category unless the class excludes it. */
@@ -162,26 +163,27 @@ function applyPrecedence(
   if (cause?.cause === 'temporary' && cause.isVague !== true && !(concernsMailbox && matchesMissingMailbox(text)))
     return TEMPORARY_FAILURE;
   if (isTemporaryClass(code, enhanced)) return TEMPORARY_FAILURE;
-  const isMissing = cause?.cause === 'missing' && !statusDetail.startsWith('7.') && !SENDER_DETAILS.has(statusDetail);
+  const isMailboxMissing =
+    cause?.cause === 'missing' && !statusDetail.startsWith('7.') && !SENDER_DETAILS.has(statusDetail);
   if (statusDetail === FULL_MAILBOX_DETAIL) return TEMPORARY_FAILURE;
-  if (isMissing && concernsMailbox) return MISSING_MAILBOX_FAILURE;
-  if (reply !== null) return reply.isDisabled && isMissing ? MISSING_MAILBOX_FAILURE : reply.result;
-  if (TEMPORARY_DETAILS.has(statusDetail)) return isMissing ? MISSING_MAILBOX_FAILURE : TEMPORARY_FAILURE;
+  if (isMailboxMissing && concernsMailbox) return MISSING_MAILBOX_FAILURE;
+  if (reply !== null) return reply.isDisabled && isMailboxMissing ? MISSING_MAILBOX_FAILURE : reply.result;
+  if (TEMPORARY_DETAILS.has(statusDetail)) return isMailboxMissing ? MISSING_MAILBOX_FAILURE : TEMPORARY_FAILURE;
   if (concernsMailbox && cause?.cause !== 'refused') return MISSING_MAILBOX_FAILURE;
-  if (isMissing) return MISSING_MAILBOX_FAILURE;
+  if (isMailboxMissing) return MISSING_MAILBOX_FAILURE;
   if (cause?.cause === 'temporary' && (enhanced === null || GENERIC_DETAILS.has(statusDetail)))
     return TEMPORARY_FAILURE;
-  const known =
+  const isKnown =
     cause?.cause === 'refused' || code !== null || (enhanced !== null && !GENERIC_DETAILS.has(statusDetail));
-  return known ? REFUSED_FAILURE : UNKNOWN_FAILURE;
+  return isKnown ? REFUSED_FAILURE : UNKNOWN_FAILURE;
 }
 
 function toFailureClass(
-  { permanent, isMailboxMissing, known }: PrecedenceResult,
+  { permanent, isMailboxMissing, isKnown }: PrecedenceResult,
   reply: ReplyClassification | null,
 ): FailureClass {
   if (isMailboxMissing) return 'hard';
-  return permanent && known && reply?.isSoft !== true ? 'block' : 'soft';
+  return permanent && isKnown && reply?.isSoft !== true ? 'block' : 'soft';
 }
 
 /** Returns the first category that a failure of this class can have. */
@@ -274,11 +276,11 @@ function toReplyClassification(outcome: Outcome): ReplyClassification | null {
   const failure = classifyOutcome(outcome);
   if (failure === null || !('reason' in outcome)) return null;
   const isTemporary = TEMPORARY_REASONS.includes(outcome.reason);
-  const isMissing = outcome.kind === 'bounced' && outcome.suppress;
+  const isMailboxMissing = outcome.kind === 'bounced' && outcome.suppress;
   return {
     // A deferral whose reason is not in `TEMPORARY_REASONS` concerns the configuration or the reputation of the sender.
     // In a report, such a failure is permanent, because the reporting server does not try again.
-    result: isTemporary ? TEMPORARY_FAILURE : isMissing ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE,
+    result: isTemporary ? TEMPORARY_FAILURE : isMailboxMissing ? MISSING_MAILBOX_FAILURE : REFUSED_FAILURE,
     isDisabled: outcome.kind === 'bounced' && outcome.reason === 'recipient-disabled',
     isSoft: failure.class === 'soft',
     category: failure.category,

@@ -2,7 +2,10 @@
  * Finds SMTP reply codes and enhanced status codes in untrusted text. Each function makes one pass and never throws.
  */
 
-/** Maximum number of characters that are searched. Later text concerns another server or another message. */
+/**
+ * Maximum number of characters that are searched. The text beyond this length concerns another server or another
+ * message.
+ */
 const MAX_LENGTH = 8_000;
 const DOT = 0x2e;
 const HYPHEN = 0x2d;

@@ -62,8 +62,8 @@ function decodeQuotedPrintable(body: string, isEncodedWord: boolean): Uint8Array
 
 /**
  * Returns the index after the soft line break (RFC 2045 section 6.7 rule 5) whose `=` precedes `startIndex`. White
- * space before the line break is allowed (rule 3). The end of the body counts as a line break. Returns -1 if neither
- * follows.
+ * space before the line break is allowed (rule 3). The end of the body counts as a line break. Returns -1 if neither a
+ * line break nor the end of the body follows.
  */
 function findSoftBreakEnd(body: string, startIndex: number): number {
   let index = startIndex;

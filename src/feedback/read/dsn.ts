@@ -285,7 +285,7 @@ function classifyFields(
   recipient: string | null,
 ): FailureClassification {
   const fieldClassification = classifier.classify(diagnostics, status);
-  if (fieldClassification.known || freeText.text.trim() === '') return fieldClassification;
+  if (fieldClassification.isKnown || freeText.text.trim() === '') return fieldClassification;
   const textClassification = freeText.classify(recipient, status);
-  return textClassification.known ? textClassification : fieldClassification;
+  return textClassification.isKnown ? textClassification : fieldClassification;
 }

@@ -75,7 +75,7 @@ export function readFreeText(text: string, knownAddresses: KnownAddresses, class
     classify: (recipient, status) => {
       const section = findSection(recipient);
       const sectionResult = classifier.classify(section?.reason ?? section?.text ?? '', status);
-      if (sectionResult.known) return sectionResult;
+      if (sectionResult.isKnown) return sectionResult;
       // Text about one recipient does not concern the other recipients. Text before the first recipient concerns all
       // recipients.
       return classifier.classify(sections.size > 1 ? leadingText : excerpt, status);
@@ -135,7 +135,7 @@ export function readFreeTextEvents(report: FreeTextReport): readonly FeedbackEve
     isDelay ||
     containsPhrase(subject, FAILURE_PHRASES) ||
     containsPhrase(text, FAILURE_PHRASES) ||
-    freeText.classify(null, null).known;
+    freeText.classify(null, null).isKnown;
   if (!isBounce) return [];
   const namedRecipients =
     failedRecipients.length > 0

@@ -1,6 +1,6 @@
 /**
- * Phrases in many languages for a full mailbox and for a missing mailbox, which causes.ts uses. Phrases are in lower
- * case and match at the beginning of a word, so the lists do not contain every ending.
+ * Phrases in many languages for a full mailbox and for a missing mailbox. causes.ts uses these phrases. Phrases are in
+ * lower case and match at the beginning of a word, so the lists do not contain every ending.
  */
 import { parsePhrases } from './phrases.ts';
 

@@ -32,17 +32,16 @@ export function normalizeText(text: string): string {
 /** Replaces each address by `@`: `<someone@host.example>...` becomes `<@>...`. The enclosing characters remain. */
 function removeAddresses(word: string): string {
   let resultText = '';
-  let copiedUntil = 0;
-  for (let atSignIndex = word.indexOf('@'); atSignIndex >= 0; atSignIndex = word.indexOf('@', copiedUntil)) {
+  let copiedEnd = 0;
+  for (let atSignIndex = word.indexOf('@'); atSignIndex >= 0; atSignIndex = word.indexOf('@', copiedEnd)) {
     let addressStart = atSignIndex;
-    while (addressStart > copiedUntil && !ENCLOSING_CHARACTERS.includes(word.charAt(addressStart - 1)))
-      addressStart -= 1;
+    while (addressStart > copiedEnd && !ENCLOSING_CHARACTERS.includes(word.charAt(addressStart - 1))) addressStart -= 1;
     let addressEnd = atSignIndex + 1;
     while (addressEnd < word.length && !ENCLOSING_CHARACTERS.includes(word.charAt(addressEnd))) addressEnd += 1;
-    resultText += `${word.slice(copiedUntil, addressStart)}@`;
-    copiedUntil = addressEnd;
+    resultText += `${word.slice(copiedEnd, addressStart)}@`;
+    copiedEnd = addressEnd;
   }
-  return resultText + word.slice(copiedUntil);
+  return resultText + word.slice(copiedEnd);
 }
 
 const ENCLOSING_CHARACTERS = '<>()[]{}:;,"';

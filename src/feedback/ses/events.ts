@@ -126,8 +126,8 @@ function lacksStatus({ action, status, diagnosticCode }: Json): boolean {
 }
 
 /**
- * The failure of a transient bounce by its sub-type. The diagnostic determines the category of a bounce with another
- * sub-type.
+ * The failure of a transient bounce by its sub-type. The diagnostic determines the category of a bounce whose sub-type
+ * is not in this table.
  */
 const TRANSIENT_FAILURES: Readonly<Record<string, Failure>> = {
   MailboxFull: { class: 'soft', category: 'mailbox-full' },
@@ -158,19 +158,19 @@ function classifyBounce(
   }
   // NoEmail means that the address does not exist, unless the diagnostic or the status reports a refusal because of a
   // policy, or a temporary failure. Without a diagnostic and a status, General has the same meaning.
-  const isMissing =
+  const isMailboxMissing =
     diagnostic === null && status === null
       ? subType === 'General' || subType === 'NoEmail'
       : subType === 'NoEmail' &&
         classification.permanent &&
-        !isPolicy(status) &&
-        !isPolicy(findEnhancedStatus(diagnostic ?? ''));
-  const failureClass = isMissing ? 'hard' : classification.failure.class;
+        !isPolicyStatus(status) &&
+        !isPolicyStatus(findEnhancedStatus(diagnostic ?? ''));
+  const failureClass = isMailboxMissing ? 'hard' : classification.failure.class;
   return { permanent: true, failure: withFailureClass(failureClass, classification.failure) };
 }
 
 /** RFC 3463 section 3.8: the subject 7 means security or policy. */
-function isPolicy(status: string | null): boolean {
+function isPolicyStatus(status: string | null): boolean {
   return status?.startsWith('5.7.') === true;
 }
 
@@ -194,7 +194,7 @@ function readDelivery(delivery: Json): readonly FeedbackEvent[] {
 }
 
 /**
- * The failure of a delay by its type. The diagnostic determines the failure of a delay of another type.
+ * The failure of a delay by its type. The diagnostic determines the failure of a delay whose type is not in this table.
  * https://docs.aws.amazon.com/ses/latest/dg/event-publishing-retrieving-sns-contents.html#event-publishing-retrieving-sns-contents-delivery-delay-object
  */
 const DELAY_FAILURES: Readonly<Record<string, Failure>> = {
@@ -255,7 +255,7 @@ function readEvidence(recipient: Json, report: Json, fallback: string): Evidence
 
 /**
  * Returns a text that identifies the event among the events of its message: the provider's feedback id, or the time and
- * the recipients. The text is the same in both formats.
+ * the recipients. A notification of an identity and an event of a configuration set have the same text.
  */
 function computeEventIdentity(type: string, event: Json): string {
   const detail = toObject(event[DETAIL_MEMBERS[type] ?? '']) ?? {};

@@ -83,7 +83,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
 
   /**
    * Verifies the chain of issuers up to a root certificate. Each issuer must be a certificate authority and must have
-   * signed the certificate before it.
+   * signed the preceding certificate of the chain.
    */
   async function verifyChain(
     leaf: X509Certificate,
@@ -156,7 +156,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     cache.set(url.href, { expiresAt: Math.min(now() + CACHE_TTL_MS, certificate.validToDate.getTime()), certificate });
   }
 
-  async function loadAndCache(url: URL): Promise<SnsCertificateResult> {
+  async function loadAndCacheCertificate(url: URL): Promise<SnsCertificateResult> {
     try {
       const certificateResult = await loadCertificate(url);
       if (certificateResult.kind === 'trusted') addToCache(url, certificateResult.certificate);
@@ -178,7 +178,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
       if (pendingLoad !== undefined) return pendingLoad;
       if (pendingLoads.size >= MAX_CONCURRENT_FETCHES)
         return { kind: 'unavailable', reason: 'too many certificates are being fetched' };
-      const load = loadAndCache(url);
+      const load = loadAndCacheCertificate(url);
       pendingLoads.set(url.href, load);
       return load;
     },

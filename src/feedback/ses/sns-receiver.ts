@@ -98,14 +98,14 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
 
   async function readMessage(text: string, request: IncomingMessage): Promise<ReceiverResponse> {
     const parsedMessage = parseSnsMessage(text);
-    if (parsedMessage.ok) return checkAndApply(parsedMessage.message, request);
+    if (parsedMessage.ok) return checkAndApplyMessage(parsedMessage.message, request);
     const { fault, reason } = parsedMessage;
     return fault === 'broken'
       ? { status: 400, message: `not an SNS message: ${reason}`, refusal: 'sns-broken' }
       : { status: 403, message: `not from SNS: ${reason}`, refusal: 'sns-forged' };
   }
 
-  async function checkAndApply(message: SnsMessage, { socket }: IncomingMessage): Promise<ReceiverResponse> {
+  async function checkAndApplyMessage(message: SnsMessage, { socket }: IncomingMessage): Promise<ReceiverResponse> {
     // The topic is checked before a certificate is fetched.
     if (!topics.includes(message.topicArn)) {
       return { status: 403, message: 'the topic is not in POSTRIDER_SES_TOPICS', refusal: 'sns-topic' };

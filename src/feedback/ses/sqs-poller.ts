@@ -1,8 +1,8 @@
 /**
  * Receives provider events of Amazon SES from an SQS queue (POSTRIDER_SES_QUEUE), for a service without an open port. A
- * message is deleted only after the store has committed. Until then the queue delivers it again, so messages can arrive
- * more than once and in any order. A message that is not an event is stored for the operator. After a failure or a
- * timeout the poller retries with exponential backoff and jitter.
+ * message is deleted only after the store has committed. Until then the queue can deliver it again, so messages can
+ * arrive more than once and in any order. A message that is not an event is stored for the operator. After a failure or
+ * a timeout the poller retries with exponential backoff and jitter.
  */
 import type { Message, SQSClient } from '@aws-sdk/client-sqs';
 import type { Clock } from '../../clock.ts';
@@ -215,8 +215,9 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
 }
 
 /**
- * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, also below the name of a VPC endpoint, or
- * the legacy `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as `localhost`.
+ * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, with or without the name of a VPC endpoint
+ * before it, or the legacy `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as
+ * `localhost`.
  */
 export function findQueueRegion(host: string): string | null {
   const labels = host.split('.');

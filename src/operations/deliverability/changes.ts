@@ -2,9 +2,9 @@
  * Finds the significant changes between a range and the previous period. Pure.
  *
  * A change of a rate is significant if the difference is greater than three standard errors of the two samples (the
- * two-proportion z-test) and greater than a minimum. A change of a time is significant if the p50 doubled or halved, because
- * the error of a percentile is up to 10 %, and if the difference is greater than a minimum. A change of traffic is significant
- * if the messages per hour differ by a factor of at least 1.5.
+ * two-proportion z-test) and greater than a minimum. A change of a time is significant if the p50 doubled or halved,
+ * because the error of a percentile is up to 10 %, and if the difference is greater than a minimum. A change of traffic
+ * is significant if the messages per hour differ by a factor of at least 1.5.
  */
 import type { KeyCounts } from '../../model/deliverability.ts';
 import { computePercentile, HOUR_MS, type Latencies } from '../../model/traffic.ts';
@@ -29,7 +29,10 @@ export interface ComparedRow {
   readonly counts: ComparedCounts;
 }
 
-/** The lengths of both periods. The last step of the range has not ended, so the lengths differ. */
+/**
+ * The lengths of the range and of the previous period. The lengths differ, because the last step of the range has not
+ * ended.
+ */
 export interface PeriodLengths {
   readonly currentMs: number;
   readonly previousMs: number;
@@ -43,8 +46,8 @@ interface RankedChange {
 }
 
 /**
- * Returns the significant changes of the rows, at most `MAX_CHANGES`: worse changes first, then better, then neutral changes, each in
- * descending order of weight.
+ * Returns the significant changes of the rows, at most `MAX_CHANGES`: worse changes first, then better, then neutral
+ * changes, each in descending order of weight.
  */
 export function listChanges(rows: readonly ComparedRow[], lengths: PeriodLengths): DeliverabilityChange[] {
   const ranks: Readonly<Record<Judgement, number>> = { worse: 0, better: 1, neutral: 2 };

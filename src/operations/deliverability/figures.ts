@@ -54,8 +54,8 @@ export function createComparedCounts(): ComparedCounts {
 }
 
 /**
- * Adds up the rows. `toKey` returns the key of the result for a stored key, or null for a key that the result does not include. The
- * total includes the counts whose key is `REMAINDER_KEY`.
+ * Adds up the rows. `toKey` returns the key of the result for a stored key, or null for a key that the result does not
+ * include. The total includes the counts whose key is `REMAINDER_KEY`.
  */
 export function sumRows(
   rows: readonly StoredDeliverabilityRow[],

@@ -1,6 +1,6 @@
 /**
- * The schema of the result of the deliverability figures. The file imports no module of Node, because the dashboard imports the
- * types.
+ * The schema of the result of the deliverability figures. The file imports no module of Node, because the dashboard
+ * imports the types.
  */
 import type { Static } from 'typebox';
 import type { SpanMs } from '../../model/deliverability.ts';

@@ -1,6 +1,6 @@
 /**
- * The schemas of the findings of `doctor` in commands and the API. The file imports no module of Node, because the dashboard imports the
- * types.
+ * The schemas of the findings of `doctor` in commands and the API. The file imports no module of Node, because the
+ * dashboard imports the types.
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';

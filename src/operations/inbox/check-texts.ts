@@ -4,8 +4,8 @@
  */
 
 /**
- * `error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail clients
- * or filters.
+ * `error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail
+ * clients or filters.
  */
 export const CHECK_LEVELS = ['error', 'warning'] as const;
 export type CheckLevel = (typeof CHECK_LEVELS)[number];

@@ -36,12 +36,12 @@ export function checkMessage({ subject, text, html }: CheckedMessage): readonly 
 function checkPlainText(text: string, collector: FindingCollector): void {
   const lines = createLineCounter(text);
   for (const { text: excerpt, at } of findPlaceholders(text))
-    collector.add('placeholder', { part: 'text', line: lines.countTo(at), excerpt });
+    collector.add('placeholder', { part: 'text', line: lines.getLineNumber(at), excerpt });
 }
 
 /**
- * A text part is much shorter than the HTML if the ratio of its number of words to that of the HTML is less than this
- * value. HTML with fewer than `MIN_COMPARED_WORDS` words is not compared.
+ * A text part is much shorter than the HTML if its number of words divided by the number of words of the HTML is less
+ * than this value. HTML with fewer than `MIN_COMPARED_WORDS` words is not compared.
  */
 const MIN_WORD_SHARE = 0.5;
 const MIN_COMPARED_WORDS = 20;

@@ -61,8 +61,11 @@ function shortenExcerpt(source: string): string {
 }
 
 export interface LineCounter {
-  /** Returns the number of the line at the position, from 1. No position may be less than that of the previous call. */
-  countTo(position: number): number;
+  /**
+   * Returns the number of the line at the position, from 1. A position must not be less than the position of the
+   * previous call.
+   */
+  getLineNumber(position: number): number;
 }
 
 /** Creates a counter of line feeds. Its total time is linear in the length of the text. */
@@ -70,7 +73,7 @@ export function createLineCounter(text: string): LineCounter {
   let line = 1;
   let lineFeedIndex = text.indexOf('\n');
   return {
-    countTo(position) {
+    getLineNumber(position) {
       while (lineFeedIndex !== -1 && lineFeedIndex < position) {
         line += 1;
         lineFeedIndex = text.indexOf('\n', lineFeedIndex + 1);

@@ -70,7 +70,7 @@ class MarkupChecker extends MarkupReader {
     if (this.#link !== null && this.#link.text.length < MAX_LINK_TEXT)
       this.#link.text += decodeEntities(encodedText.slice(0, MAX_LINK_TEXT));
     for (const { text: excerpt, at } of findPlaceholders(encodedText))
-      this.#collector.add('placeholder', { part: 'html', line: this.#lines.countTo(this.at + at), excerpt });
+      this.#collector.add('placeholder', { part: 'html', line: this.#lines.getLineNumber(this.at + at), excerpt });
   }
 
   protected selectAttributes(element: string): readonly string[] {
@@ -128,7 +128,7 @@ class MarkupChecker extends MarkupReader {
 
   #addTag(code: CheckCode): void {
     const excerpt = this.html.slice(this.tagStart, this.at);
-    this.#collector.add(code, { part: 'html', line: this.#lines.countTo(this.tagStart), excerpt });
+    this.#collector.add(code, { part: 'html', line: this.#lines.getLineNumber(this.tagStart), excerpt });
   }
 
   #beginLink(element: string, attributes: Attributes): void {
@@ -140,7 +140,7 @@ class MarkupChecker extends MarkupReader {
     if (code !== null) this.#addTag(code);
     if (element === 'area') return;
     this.#link = {
-      line: this.#lines.countTo(this.tagStart),
+      line: this.#lines.getLineNumber(this.tagStart),
       excerpt: this.html.slice(this.tagStart, this.at),
       host: findWebHost(href ?? ''),
       text: '',
@@ -212,8 +212,8 @@ function hasPlaceholder(url: string): boolean {
 }
 
 /**
- * Returns the scheme of a URL with its colon in lower case, or null. As in browsers, control characters before the URL and
- * line breaks and tabs within it are ignored, so that `java\nscript:` is found.
+ * Returns the scheme of a URL with its colon in lower case, or null. As in browsers, control characters before the URL
+ * and line breaks and tabs within it are ignored, so that `java\nscript:` is found.
  */
 function findScheme(url: string): string | null {
   let scheme = '';

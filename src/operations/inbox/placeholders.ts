@@ -1,4 +1,4 @@
-/** Finds the placeholders of common template languages that a template left in a message. Pure. */
+/** Finds the placeholders of common template languages that remain in a message. Pure. */
 
 /** The delimiters of the placeholders of common template languages. */
 const PLACEHOLDER_DELIMITERS = [

@@ -1,6 +1,7 @@
 /**
- * Writes found messages as CSV (RFC 4180). Pure. A spreadsheet evaluates a cell that begins with `=`, `+`, `-`, `@`, a tab or a carriage
- * return as a formula. An apostrophe precedes such a cell, so that a spreadsheet does not evaluate it (OWASP, CSV injection).
+ * Writes found messages as CSV (RFC 4180). Pure. A spreadsheet evaluates a cell that begins with `=`, `+`, `-`, `@`, a
+ * tab or a carriage return as a formula. An apostrophe precedes such a cell, so that a spreadsheet does not evaluate it
+ * (OWASP, CSV injection).
  */
 import type { FoundMessage } from './schemas.ts';
 

@@ -11,7 +11,7 @@ import { formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 export type DeliveryStatus = Pick<RuntimeStatus, 'delivery'> | null;
 
 /** Returns the end of the sentence "… has been due since …: ", and the sentences after it. */
-export function explainDue(status: DeliveryStatus, now: number): readonly string[] {
+export function explainDueMessage(status: DeliveryStatus, now: number): readonly string[] {
   if (status === null) {
     return [
       'a running service with the role deliver sends it unless its circuit breaker is open; only the service can report the state of its circuit breaker.',

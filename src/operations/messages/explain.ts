@@ -1,5 +1,6 @@
 /**
- * Explains the state of a message: what it waits for, or how it reached its terminal state. Each sentence states one recorded fact.
+ * Explains the state of a message: what it waits for, or how it reached its terminal state. Each sentence states one
+ * recorded fact.
  *
  * Guarantees: the functions are pure. Their only sources are the store and the runtime status of this process. Facts
  * that are not recorded are omitted and not assumed.
@@ -23,13 +24,18 @@ import type { ListedSuppression, SuppressionReason } from '../../model/suppressi
 import { formatCommandLine } from '../../printing/command-line.ts';
 import { formatDuration, formatSpan, formatTime, toSentence } from '../../printing/text.ts';
 import { PROVIDERS } from '../../providers/providers.ts';
-import { type DeliveryStatus, describeDueWaitReason, explainDue, explainOpenBreaker } from './explain-delivery.ts';
+import {
+  type DeliveryStatus,
+  describeDueWaitReason,
+  explainDueMessage,
+  explainOpenBreaker,
+} from './explain-delivery.ts';
 import {
   type AttemptDetails,
   findConfirmation,
   findDelivery,
   listFinishedAttempts,
-  measureSinceAcceptance,
+  measureTimeSinceAcceptance,
   toAttemptDetails,
 } from './schemas.ts';
 
@@ -71,7 +77,10 @@ export function buildExplanation(input: ExplainInput): readonly string[] {
   ];
 }
 
-/** Names the message that this message submits again, and the messages that submit this message again. */
+/**
+ * Names the message that was submitted again as this message, and the messages as which this message was submitted
+ * again.
+ */
 function explainResends({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ verb, detail, at }) => {
     if (verb === RESEND_OF_VERB) return [`An operator submitted message ${detail} again as this message.`];
@@ -214,7 +223,7 @@ function explainQueued({ message, account, status, now }: ExplainInput): readonl
       ...explainOpenBreaker(status, now),
     ];
   }
-  const [firstSentence = '', ...furtherSentences] = explainDue(status, now);
+  const [firstSentence = '', ...furtherSentences] = explainDueMessage(status, now);
   return [
     `${attempts}; the next one has been due since ${formatTime(message.dueAt)}: ${firstSentence}`,
     ...furtherSentences,
@@ -288,8 +297,8 @@ function findProviderTitle(source: string): string | null {
 
 /** States the time until the next hop accepted the message, and the time until the provider confirmed the delivery. */
 function explainTimes(message: StoredMessage): readonly string[] {
-  const deliveryMs = measureSinceAcceptance(message, findDelivery(message));
-  const confirmationMs = measureSinceAcceptance(message, findConfirmation(message));
+  const deliveryMs = measureTimeSinceAcceptance(message, findDelivery(message));
+  const confirmationMs = measureTimeSinceAcceptance(message, findConfirmation(message));
   return [
     ...(deliveryMs === null ? [] : [`It was delivered ${formatDuration(deliveryMs)} after its acceptance.`]),
     ...(confirmationMs === null
@@ -298,7 +307,9 @@ function explainTimes(message: StoredMessage): readonly string[] {
   ];
 }
 
-/** States that no provider has confirmed the delivery. Returns nothing for a confirmed message and for the simulator. */
+/**
+ * States that no provider has confirmed the delivery. Returns nothing for a confirmed message and for the simulator.
+ */
 function explainMissingConfirmation(message: StoredMessage): readonly string[] {
   if (findConfirmation(message) !== null || findLastAttempt(message)?.remote === SIMULATOR) return [];
   return [
@@ -306,7 +317,10 @@ function explainMissingConfirmation(message: StoredMessage): readonly string[] {
   ];
 }
 
-/** Describes the last attempt, or else the event that ended the message. Reports are described separately. */
+/**
+ * Describes the last attempt, or the event that ended the message if there was no attempt. Reports are described
+ * separately.
+ */
 function explainCause(message: StoredMessage, verb: string, attemptSentences: readonly string[]): readonly string[] {
   if (attemptSentences.length > 0) return attemptSentences;
   const event = message.events.findLast((candidate) => candidate.verb === verb);
@@ -336,8 +350,8 @@ function findLastAttemptEntry({ events }: MessageHistory): HistoryEntry | null {
 
 /**
  * Returns the reason why an attempt reached no next hop, as the end of a sentence, or null if the attempt reached a
- * next hop. The queue records such a fault as a deferral with reason `unknown`, without a next hop and without a reply
- * code.
+ * next hop. The queue records such an attempt as a deferral with reason `unknown`, without a next hop and without a
+ * reply code.
  */
 export function describeLocalFault({
   outcome,
@@ -396,18 +410,18 @@ function formatReply({ reply }: Outcome): string {
 
 /** Explains why a suppressed message was not sent, and what allows later messages to the recipient. */
 function explainSuppressed(input: ExplainInput): readonly string[] {
-  const notSent = 'It was not sent and will not be sent';
+  const notSentText = 'It was not sent and will not be sent';
   // The store records the suppression if the recipient is on a suppression list. An event with another source means
   // that the transport always suppresses the address.
   const localEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
-  if (localEvent !== undefined) return [`${notSent}: the ${localEvent.by} always suppresses this address.`];
+  if (localEvent !== undefined) return [`${notSentText}: the ${localEvent.by} always suppresses this address.`];
   const lists = explainSuppressionLists(input);
   if (lists.length === 0) {
     return [
-      `${notSent}. The recipient is no longer on a suppression list of the account; new messages to it are sent.`,
+      `${notSentText}. The recipient is no longer on a suppression list of the account; new messages to it are sent.`,
     ];
   }
-  return [`${notSent}. Other messages to this recipient are not sent either.`, ...lists];
+  return [`${notSentText}. Other messages to this recipient are not sent either.`, ...lists];
 }
 
 /**

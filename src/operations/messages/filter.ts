@@ -1,6 +1,6 @@
 /**
- * The filter of messages that several operations share: list, search, count, export and changes of many messages. The values
- * of a list are separated by commas.
+ * The filter of messages that several operations share: list, search, count, export and changes of many messages. The
+ * values of a list are separated by commas.
  */
 import type { Static } from 'typebox';
 import { quote } from '../../config/units.ts';
@@ -84,7 +84,10 @@ export function listFilterMembers(input: FilterInput): readonly (readonly [strin
   });
 }
 
-/** Reads the filter: parses its members, and reads the domains of a mailbox provider from the store. `accounts` are all accounts. */
+/**
+ * Reads the filter: parses its members, and reads the domains of a mailbox provider from the store. `accounts` are all
+ * accounts.
+ */
 export async function readFilter(
   input: FilterInput,
   accounts: readonly Account[],
@@ -168,7 +171,7 @@ function parseCriteria(input: FilterInput): Result<readonly SearchCriterion[]> {
 function parseDomain(text: string | undefined): Result<readonly SearchCriterion[]> {
   const name = (text ?? '').trim();
   if (name === '') return ok([]);
-  // The quotes exclude longer domains that begin with this domain.
+  // Quotes around the domain exclude longer domains that begin with this domain.
   const criteria = parseSearchText(`"${name.startsWith('@') ? name : `@${name}`}"`, ['to']) ?? [];
   const [criterion] = criteria;
   if (criteria.length !== 1 || criterion?.kind !== 'domain')

@@ -1,4 +1,7 @@
-/** Reads the matches of a search in store calls of limited time and size, so that no call delays other reads of the store. */
+/**
+ * Reads the matches of a search in store calls of limited time and size, so that no call delays other reads of the
+ * store.
+ */
 import type { FoundMessage } from '../../model/message.ts';
 import type { MessageStore } from '../../store/contract.ts';
 import type { MessageSearch, MessageSearchResult } from '../../store/search/query.ts';

@@ -38,10 +38,10 @@ const AccountMember = createNullable(
 
 const MessageReason = Type.Object({
   type: Type.String({ description: 'The type of the last event that reports an outcome, such as `bounced`.' }),
-  class: createNullable(createStringEnum(FAILURE_CLASSES, { description: 'The class of its failure, or null.' })),
-  category: createNullable(createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of its failure, or null.' })),
+  class: createNullable(createStringEnum(FAILURE_CLASSES, { description: 'The class of the failure, or null.' })),
+  category: createNullable(createStringEnum(FAILURE_CATEGORIES, { description: 'The cause of the failure, or null.' })),
   status: createNullable(
-    Type.String({ description: 'The enhanced status code of its failure, such as `5.1.1`, or null.' }),
+    Type.String({ description: 'The enhanced status code of the failure, such as `5.1.1`, or null.' }),
   ),
   text: createNullable(
     Type.String({
@@ -185,7 +185,10 @@ export const MessageDetails = Type.Object({
     }),
   ),
   resendOf: createNullable(
-    Type.String({ format: 'uuid', description: 'The ended message that this message submits again, or null.' }),
+    Type.String({
+      format: 'uuid',
+      description: 'The ended message that was submitted again as this message, or null.',
+    }),
   ),
   resentAs: Type.Array(Type.String({ format: 'uuid' }), {
     description: 'The messages with which an operator submitted this message again, oldest first.',
@@ -235,7 +238,7 @@ export function toFoundMessage(message: StoredMatch, account: string | null): Fo
   };
 }
 
-/** Returns the time of the last change of the state of an ended message. Returns null for another message. */
+/** Returns the time of the last change of the state of an ended message. Returns null if the message has not ended. */
 function findEnd({ endedAt, state, events }: StoredMessage): number | null {
   if (endedAt === null) return null;
   const change = events.findLast(({ verb }) => verb === state);
@@ -259,8 +262,8 @@ export function toMessageDetails(
     owner: storedMessage.owner,
     attemptCount: storedMessage.attempts,
     ended: toIsoOrNull(findEnd(storedMessage)),
-    deliveryMs: measureSinceAcceptance(storedMessage, findDelivery(storedMessage)),
-    confirmationMs: measureSinceAcceptance(storedMessage, findConfirmation(storedMessage)),
+    deliveryMs: measureTimeSinceAcceptance(storedMessage, findDelivery(storedMessage)),
+    confirmationMs: measureTimeSinceAcceptance(storedMessage, findConfirmation(storedMessage)),
     confirmedAt: toIsoOrNull(findConfirmation(storedMessage)?.at ?? null),
     resendOf: listEntryDetails(storedMessage, RESEND_OF_VERB)[0] ?? null,
     resentAs: listEntryDetails(storedMessage, RESENT_VERB),
@@ -292,7 +295,7 @@ export function findDelivery({ events }: Pick<StoredMessage, 'events'>): History
  * Returns the time from acceptance to the entry in ms, or null. Returns 0 if the clock was set back after the
  * acceptance.
  */
-export function measureSinceAcceptance(
+export function measureTimeSinceAcceptance(
   { acceptedAt }: Pick<StoredMessage, 'acceptedAt'>,
   entry: HistoryEntry | null,
 ): number | null {

@@ -74,7 +74,7 @@ function getAccountPage(name: string): string {
 }
 
 function listInstallationProblems(input: OverviewInput): readonly AttentionItem[] {
-  const { settings, status, nodes, recent, now } = input;
+  const { settings, status, nodes, recentSteps, now } = input;
   const items: AttentionItem[] = [];
   if (status !== null && status.storeFault !== null) {
     const { storeFault, storeRemedy = null } = status;
@@ -100,7 +100,7 @@ function listInstallationProblems(input: OverviewInput): readonly AttentionItem[
       ),
     );
   }
-  const { alarmed } = sumTraffic(recent);
+  const { alarmed } = sumTraffic(recentSteps);
   for (const { reason, text, lastAt } of alarms) {
     const details = `${formatSpan(now - lastAt)} ago: ${shortenText(text, MAX_TEXT_LENGTH)}`;
     const remedy = ALARM_REMEDIES[reason] ?? 'Run `postrider doctor`, which checks the transport';

@@ -25,9 +25,9 @@ export function getPreviousStart(range: Range, now: number): number {
 }
 
 /**
- * Returns the end of the stored rows that belong to the previous period. The last step of the range has not ended, so the
- * previous period ends one range before `now`. The end is rounded up to a whole row: a minute, or an hour for `7d` and
- * `30d`.
+ * Returns the end of the stored rows that belong to the previous period. The last step of the range has not ended, so
+ * the previous period ends one range before `now`. The end is rounded up to a whole row: a minute, or an hour for `7d`
+ * and `30d`.
  */
 export function getPreviousEnd(range: Range, now: number): number {
   const { stepMs, steps } = RANGES[range];

@@ -46,7 +46,7 @@ export function getTransportName(transport: TransportSetting): string {
   }
 }
 
-function getTransportHealth({ settings, status, recent, now }: OverviewInput): HealthItem {
+function getTransportHealth({ settings, status, recentSteps, now }: OverviewInput): HealthItem {
   const name = getTransportName(settings.transport);
   const createHealthItem = (level: HealthItem['level'], text: string): HealthItem => ({
     part: 'transport',
@@ -68,7 +68,7 @@ function getTransportHealth({ settings, status, recent, now }: OverviewInput): H
     case 'closed': {
       const reasons = alarms.map(({ reason }) => reason).filter((reason) => reason !== SIGNING_ALARM);
       if (reasons.length > 0) return createHealthItem('warning', `rejects this service: ${reasons.join(', ')}`);
-      const { delivered } = sumTraffic(recent);
+      const { delivered } = sumTraffic(recentSteps);
       return createHealthItem('ok', delivered === 0 ? 'no delivery in the last hour' : 'accepts messages');
     }
   }

@@ -18,12 +18,12 @@ export interface OverviewInput {
   readonly status: RuntimeStatus | null;
   readonly steps: readonly TrafficStep[];
   /** The traffic of the last hour by minutes. */
-  readonly recent: readonly TrafficStep[];
+  readonly recentSteps: readonly TrafficStep[];
   readonly queue: QueueStatistics;
   readonly store: OverviewData;
   readonly nodes: readonly NodeStatus[];
   readonly lastFeedbackAt: number | null;
-  /** The sending domain of POSTRIDER_NOTIFY_FROM. Null without mail targets, or if no account has it. */
+  /** The sending domain of POSTRIDER_NOTIFY_FROM. Null without mail targets, or if no account has this domain. */
   readonly notificationDomain: SendingDomain | null;
 }
 
@@ -43,7 +43,7 @@ export async function readOverviewInput(
 ): Promise<OverviewInput> {
   const until = now + RATE_WINDOW_MS;
   const minutes = store.readTraffic(getRangeStart('1h', now), until, MINUTE_MS);
-  const [steps, recent, queue, overviewData, nodes, lastFeedbackAt, notificationDomain] = await Promise.all([
+  const [steps, recentSteps, queue, overviewData, nodes, lastFeedbackAt, notificationDomain] = await Promise.all([
     range === '1h' ? minutes : store.readTraffic(getRangeStart(range, now), until, RANGES[range].stepMs),
     minutes,
     store.readQueueStatistics(),
@@ -57,7 +57,7 @@ export async function readOverviewInput(
     settings,
     status: service,
     steps,
-    recent,
+    recentSteps,
     queue,
     store: overviewData,
     nodes,

@@ -23,7 +23,7 @@ const SHORT_QUEUE_MS = 5_000;
 export interface QueueInput {
   readonly figures: QueueStatistics;
   /** The minutes with traffic, including at least those of the last `RATE_WINDOW_MS`. */
-  readonly recent: readonly TrafficStep[];
+  readonly recentSteps: readonly TrafficStep[];
   /** The earliest due time of a message whose account is not locked; null if there is no such message. */
   readonly nextDueAt: number | null;
   /** True while the circuit breaker of this process is open. */
@@ -41,11 +41,11 @@ export interface QueueStatus extends QueueStatistics {
 }
 
 export function computeQueueStatus(
-  { figures, recent, nextDueAt, isBreakerOpen }: QueueInput,
+  { figures, recentSteps, nextDueAt, isBreakerOpen }: QueueInput,
   now: number,
 ): QueueStatus {
   const since = now - (now % MINUTE_MS) - RATE_WINDOW_MS + MINUTE_MS;
-  const steps = recent.filter(({ at }) => at >= since);
+  const steps = recentSteps.filter(({ at }) => at >= since);
   const { accepted, ended } = sumTraffic(steps);
   const windowMinutes = Math.max(MIN_WINDOW_MS, now - (steps[0]?.at ?? now)) / MINUTE_MS;
   const [arrivalsPerMinute, departuresPerMinute] = [accepted / windowMinutes, ended / windowMinutes];

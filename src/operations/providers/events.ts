@@ -14,7 +14,9 @@ export interface EventFacts {
   readonly now: number;
 }
 
-/** Checks that the events of a provider arrive. `relayProvider` is the provider to which the transport sends, or null. */
+/**
+ * Checks that the events of a provider arrive. `relayProvider` is the provider to which the transport sends, or null.
+ */
 export function checkEvents(
   provider: Provider,
   relayProvider: Provider | null,

@@ -15,7 +15,7 @@ const ProviderEvents = Type.Object({
   lastEventAt: createNullable(Time),
   refused: Type.Array(
     Type.Object({
-      reason: Type.String({ description: 'The reason of the refusal, such as `signature`.' }),
+      reason: Type.String({ description: 'The reason for the refusal, such as `signature`.' }),
       count: Type.Integer({ description: 'The number of requests that all live nodes refused since their start.' }),
       lastAt: Time,
     }),

@@ -1,6 +1,7 @@
 /**
  * Derives the steps of the setup checklist from the settings and from facts of the store. Pure. No step stores a state,
- * so a step that an operator completes in another way, for example with a command, is complete in the checklist too.
+ * so a step that an operator completes outside the checklist, for example with a command, is also complete in the
+ * checklist.
  */
 import type { TransportSetting } from '../../config/settings.ts';
 import type { Finding } from '../../doctor/finding.ts';
@@ -15,7 +16,7 @@ export interface SetupFacts {
   /** True if messages of a sender without an authenticated domain are refused. */
   readonly requiresDomain: boolean;
   readonly everAccepted: boolean;
-  /** The number of sending domains, and the number of authenticated ones. */
+  /** The number of sending domains, and the number of authenticated sending domains. */
   readonly domainCount: number;
   readonly authenticatedCount: number;
   /** The name of a domain that is not authenticated, or null. */
@@ -33,7 +34,7 @@ export interface SetupFacts {
   readonly hasFeedbackListener: boolean;
   /** True if a report that arrived by SMTP is recorded. Another node may have the listener. */
   readonly hasSmtpReport: boolean;
-  /** The number of endpoints, and the number of enabled ones. */
+  /** The number of endpoints, and the number of enabled endpoints. */
   readonly webhookCount: number;
   readonly enabledWebhookCount: number;
 }
@@ -68,12 +69,12 @@ function createMessageStep({ everAccepted, testSender, testRecipient, transport 
     action:
       transport.kind === 'capture'
         ? 'Submit a message. The Inbox page shows the message.'
-        : 'Submit a message. The mailbox simulator receives it, so it does not leave the service.',
+        : 'Submit a message. The mailbox simulator receives it, so it is not sent to the provider.',
     command: `postrider send --to ${testRecipient} --from ${testSender} --subject Hello --message 'It works.'`,
   };
 }
 
-/** docs/quick-start.md has the same example value. */
+/** docs/quick-start.md contains the same command. */
 const SET_TRANSPORT = `echo 'POSTRIDER_TRANSPORT="smtp://user:password@smtp.example.com:587?tls=required"' >> .env`;
 
 function createProviderStep({ transport, providerTitle }: SetupFacts): SetupStep {
@@ -144,7 +145,7 @@ function createRecordsStep(facts: SetupFacts): SetupStep {
     state: requiresDomain ? 'open' : 'optional',
     detail:
       transport.kind === 'capture'
-        ? 'No domain is authenticated. The transport `capture:` accepts its messages nevertheless.'
+        ? 'No domain is authenticated. The transport `capture:` accepts messages nevertheless.'
         : requiresDomain
           ? 'No domain is authenticated, so messages of every sender are refused.'
           : 'No domain is authenticated. POSTRIDER_SENDERS is `any`, so messages are accepted nevertheless.',

@@ -1,9 +1,9 @@
 /**
- * Reads suppression lists as CSV (RFC 4180): exports of Postrider and of providers (export-formats.ts), and lists of addresses. The
- * reader streams the file with limited memory and a limited cost per byte.
+ * Reads suppression lists as CSV (RFC 4180): exports of Postrider and of providers (export-formats.ts), and lists of
+ * addresses. The reader streams the file with limited memory and a limited cost per byte.
  *
- * Guarantees: the reader yields each row once, in order, with its line if it is invalid. It fails with a ListFault if the file cannot be
- * parsed to its end, or if its header row is unknown.
+ * Guarantees: the reader yields each row once and in order, and an invalid row with its line. It fails with a ListFault
+ * if the file cannot be parsed to its end, or if its header row is unknown.
  */
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
@@ -167,8 +167,8 @@ async function* checkLines(text: AsyncIterable<Buffer>): AsyncGenerator<Buffer> 
 }
 
 /**
- * Finds lines that exceed MAX_LINE_BYTES, across chunks. The search does not visit each line: a window of that size
- * either contains a line end or belongs to a line that is too long.
+ * Finds lines that exceed MAX_LINE_BYTES, across chunks. The search does not visit each line: a window of
+ * MAX_LINE_BYTES either contains a line end or belongs to a line that is too long.
  */
 class LineLength {
   /** The length of the line that continues in the next chunk. */
@@ -197,8 +197,8 @@ const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 
 /**
- * Yields the chunks in small pieces, because the parser creates all rows of a piece at once. The event loop runs other work between
- * two pieces. Ends when `isStopped` returns true, so that nothing after a fault is read.
+ * Yields the chunks in small pieces, because the parser creates all rows of a piece at once. The event loop runs other
+ * work between two pieces. Ends when `isStopped` returns true, so that nothing after a fault is read.
  */
 async function* splitChunks(
   firstChunk: Buffer,
@@ -248,7 +248,8 @@ interface Header {
 const MAX_QUOTED_HEADER = 100;
 
 /**
- * Returns the header in the first row, or null if the row is not a header. A row of several cells without an `@` is a header.
+ * Returns the header in the first row, or null if the row is not a header. A row of several cells without an `@` is a
+ * header.
  * @throws ListFault for an unknown header
  */
 function parseHeader(cells: readonly string[]): Header | null {

@@ -1,7 +1,7 @@
 /**
- * The formats of suppression lists that `suppression import` reads, as data. A format is recognized by the names of its columns,
- * which are the header row of a CSV file or the members of a JSON record. Each row has a meaning: the reason of its entry, or an
- * exclusion. Pure.
+ * The formats of suppression lists that `suppression import` reads, as data. A format is recognized by the names of its
+ * columns, which are the header row of a CSV file or the members of a JSON record. Each row has a meaning: the reason
+ * of its entry, or an exclusion. Pure.
  *
  * The column names are those of the providers' documentation (`source`). Column names and values are compared
  * in normalized form (`normalizeName`, `normalizeValue`).
@@ -17,7 +17,9 @@ import type { SuppressionReason } from '../../model/suppression.ts';
 export const EXCLUSIONS = ['block', 'soft-bounce', 'reactivated', 'one-category', 'not-suppressed'] as const;
 export type Exclusion = (typeof EXCLUSIONS)[number];
 
-/** `by-reply`: the status code and the reply of the server in the columns `status` and `reason` determine the meaning. */
+/**
+ * `by-reply`: the status code and the reply of the server in the columns `status` and `reason` determine the meaning.
+ */
 export type RowMeaning = SuppressionReason | Exclusion | 'by-reply';
 
 /** A rule applies if each column in `when` has one of the values, and each column in `startsWith` has the prefix. */
@@ -33,14 +35,17 @@ export interface ExportFormat {
   readonly provider: string;
   /** The names of the columns that every file of this format contains. */
   readonly names: readonly string[];
-  /** True if a file with any other column has another format. Formats with few and common columns need this condition. */
+  /**
+   * True if a file of this format has no columns other than `names`. Formats with few and common columns need this
+   * condition.
+   */
   readonly isExact?: true;
   readonly address: string;
   /** The columns with the time, in order of preference. */
   readonly times: readonly string[];
   /**
-   * A column that contains sentences in this format. If the column contains a reason of a plain list, such as `unsubscribed`, this reason
-   * takes precedence over the rules, because a plain list can have the same column names.
+   * A column that contains sentences in this format. If the column contains a reason of a plain list, such as
+   * `unsubscribed`, this reason takes precedence over the rules, because a plain list can have the same column names.
    */
   readonly plainReason?: string;
   /** The column whose value an error message quotes if no rule applies; null if the last rule always applies. */
@@ -83,7 +88,10 @@ function createMailjetRules(column: string): readonly RowRule[] {
   ];
 }
 
-/** The formats in the order of recognition. A format whose columns include those of another format comes first. */
+/**
+ * The formats in the order of recognition. A format whose columns include all columns of another format precedes that
+ * format.
+ */
 export const EXPORT_FORMATS: readonly ExportFormat[] = [
   {
     label: 'suppressions of Postmark',
@@ -124,7 +132,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
   {
     label: 'bounces or blocks of SendGrid',
     provider: 'sendgrid',
-    // Both lists have the same column names, so the reply of the server distinguishes them.
+    // Lists of bounces and lists of blocks have the same column names, so the reply of the server distinguishes them.
     names: ['status', 'reason', 'email'],
     address: 'email',
     times: ['created'],
@@ -351,7 +359,9 @@ export function findExportFormat(names: readonly string[]): ExportFormat | null 
 /** The maximum number of characters of a column name or a value that are compared. */
 const MAX_COMPARED_CHARACTERS = 40;
 
-/** Normalizes the name of a column: `Email-Address` and `emailAddress` are equal. Only ASCII letters and digits remain. */
+/**
+ * Normalizes the name of a column: `Email-Address` and `emailAddress` are equal. Only ASCII letters and digits remain.
+ */
 export function normalizeName(text: string): string {
   let name = '';
   for (const character of text.slice(0, MAX_COMPARED_CHARACTERS).toLowerCase()) {
@@ -368,7 +378,9 @@ export function normalizeValue(text: string): string {
     .replaceAll(/[\s_-]/g, '');
 }
 
-/** Returns the meaning of a row according to the rules, or null if no rule applies. `cell` returns the text of a column. */
+/**
+ * Returns the meaning of a row according to the rules, or null if no rule applies. `cell` returns the text of a column.
+ */
 export function findMeaning(rules: readonly RowRule[], cell: (name: string) => string): RowMeaning | null {
   const rule = rules.find(
     ({ when = {}, startsWith = {} }) =>
@@ -422,7 +434,9 @@ export interface PlainColumns {
   readonly time: string | null;
 }
 
-/** Returns the columns of a plain list by common column names, or null if no column has the name of an address column. */
+/**
+ * Returns the columns of a plain list by common column names, or null if no column has the name of an address column.
+ */
 export function findPlainColumns(names: readonly string[]): PlainColumns | null {
   const findColumn = (candidates: readonly string[]) => candidates.find((name) => names.includes(name)) ?? null;
   const address = findColumn(PLAIN_ADDRESS_NAMES);

@@ -1,12 +1,12 @@
 /**
  * Reads suppression lists in JSON, such as the responses of provider APIs (export-formats.ts). A record is an object in
  * an array, and the array is a whole document or a member of a document. If a document has no such array, the
- * document is the record (JSON Lines). A text in an array that is a whole document is an address. The file may
- * contain several documents, such as the pages of a list. The reader streams the file with limited memory and a
+ * document is the record (JSON Lines). If an array is a whole document, each text in the array is an address. The file
+ * may contain several documents, such as the pages of a list. The reader streams the file with limited memory and a
  * limited cost per byte.
  *
- * Guarantees: the reader yields each record once, in order, with its line if it is invalid. It fails with a ListFault
- * if the file ends within a document, or if it is not JSON.
+ * Guarantees: the reader yields each record once and in order, and an invalid record with its line. It fails with a
+ * ListFault if the file ends within a document, or if it is not JSON.
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { FORMAT_NAMES, normalizeName } from './export-formats.ts';
@@ -74,7 +74,7 @@ interface RawRecord {
 /** Finds the records without parsing the whole text. */
 class RecordScanner {
   /** The bytes of the open brackets. */
-  readonly #open: number[] = [];
+  readonly #openBrackets: number[] = [];
   #isInString = false;
   #isEscaped = false;
   #line = 1;
@@ -91,11 +91,11 @@ class RecordScanner {
   scan(chunk: Buffer): readonly RawRecord[] {
     const records: RawRecord[] = [];
     let start = 0;
-    const begin = (kind: RawRecord['kind'], index: number) => {
-      this.#record = { kind, depth: this.#open.length, line: this.#line };
+    const beginRecord = (kind: RawRecord['kind'], index: number) => {
+      this.#record = { kind, depth: this.#openBrackets.length, line: this.#line };
       [this.#parts, this.#partBytes, start] = [[], 0, index];
     };
-    const end = (index: number) => {
+    const endRecord = (index: number) => {
       if (this.#record === null) return;
       const bytes = Buffer.concat([...this.#parts, chunk.subarray(start, index + 1)]);
       if (bytes.length > MAX_RECORD_BYTES) this.#throwOversizedRecord();
@@ -118,19 +118,20 @@ class RecordScanner {
         else if (byte === QUOTE) {
           this.#isInString = false;
           // A text that is an element of the list is a record of its own.
-          if (this.#record?.kind === 'element' && this.#record.depth === this.#open.length) end(index);
+          if (this.#record?.kind === 'element' && this.#record.depth === this.#openBrackets.length) endRecord(index);
         }
         continue;
       }
       switch (byte) {
         case QUOTE:
-          if (this.#open.length === 0) this.#throwInvalidJson();
-          if (this.#record === null && this.#open.length === 1 && this.#open[0] === OPEN_ARRAY) begin('element', index);
+          if (this.#openBrackets.length === 0) this.#throwInvalidJson();
+          if (this.#record === null && this.#openBrackets.length === 1 && this.#openBrackets[0] === OPEN_ARRAY)
+            beginRecord('element', index);
           this.#isInString = true;
           break;
         case OPEN_OBJECT:
-          if (this.#open.length === 0) begin('document', index);
-          else if (this.#isInList()) begin('element', index);
+          if (this.#openBrackets.length === 0) beginRecord('document', index);
+          else if (this.#isInList()) beginRecord('element', index);
           this.#push(byte);
           break;
         case OPEN_ARRAY:
@@ -138,11 +139,11 @@ class RecordScanner {
           break;
         case CLOSE_OBJECT:
         case CLOSE_ARRAY:
-          if (this.#open.pop() !== (byte === CLOSE_OBJECT ? OPEN_OBJECT : OPEN_ARRAY)) this.#throwInvalidJson();
-          if (this.#record !== null && this.#record.depth === this.#open.length) end(index);
+          if (this.#openBrackets.pop() !== (byte === CLOSE_OBJECT ? OPEN_OBJECT : OPEN_ARRAY)) this.#throwInvalidJson();
+          if (this.#record !== null && this.#record.depth === this.#openBrackets.length) endRecord(index);
           break;
         default:
-          if (this.#open.length === 0 && !isWhiteSpace(byte)) this.#throwInvalidJson();
+          if (this.#openBrackets.length === 0 && !isWhiteSpace(byte)) this.#throwInvalidJson();
       }
     }
     if (this.#record !== null) {
@@ -156,24 +157,27 @@ class RecordScanner {
 
   /** @throws ListFault if a document is not complete */
   end(): void {
-    if (this.#open.length > 0) {
+    if (this.#openBrackets.length > 0) {
       throw new ListFault(`ends in ${this.#describePosition()}, before its last bracket is closed; export it again`);
     }
   }
 
-  /** Returns true at the position of an element: in the array of the document, or in an array that is a member of the document. */
+  /**
+   * Returns true at the position of an element: in the array of the document, or in an array that is a member of the
+   * document.
+   */
   #isInList(): boolean {
     if (this.#record?.kind === 'element') return false;
-    const [first, second] = this.#open;
+    const [first, second] = this.#openBrackets;
     return (
-      (this.#open.length === 1 && first === OPEN_ARRAY) ||
-      (this.#open.length === 2 && first === OPEN_OBJECT && second === OPEN_ARRAY)
+      (this.#openBrackets.length === 1 && first === OPEN_ARRAY) ||
+      (this.#openBrackets.length === 2 && first === OPEN_OBJECT && second === OPEN_ARRAY)
     );
   }
 
   #push(byte: number): void {
-    this.#open.push(byte);
-    if (this.#open.length > MAX_DEPTH) {
+    this.#openBrackets.push(byte);
+    if (this.#openBrackets.length > MAX_DEPTH) {
       throw new ListFault(
         `has more than ${MAX_DEPTH} nested brackets in ${this.#describePosition()}; give the export of a list`,
       );

@@ -1,8 +1,8 @@
 /**
  * Reads suppression lists of every supported format (export-formats.ts) from a file of any size, as CSV or JSON.
  *
- * Guarantees: the reader yields each row once, in order. It fails with a ContentError if the file is not a suppression list or cannot be
- * read to its end.
+ * Guarantees: the reader yields each row once, in order. It fails with a ContentError if the file is not a suppression
+ * list or cannot be read to its end.
  */
 import { readCsv } from './csv-reader.ts';
 import { isJsonStart, readJson } from './json-reader.ts';
@@ -13,7 +13,9 @@ import { ContentError } from './rereadable-content.ts';
 export interface ListHooks {
   /** Receives the size of each chunk read. */
   readonly onBytes?: (count: number) => void;
-  /** Receives the columns that a header row or the first JSON record names. Not called for a file without column names. */
+  /**
+   * Receives the columns that a header row or the first JSON record names. Not called for a file without column names.
+   */
   readonly onColumns?: (columns: Columns) => void;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Interprets the rows of a suppression list: an entry, an exclusion, or a fault. The rows of CSV files and the records of JSON files
- * have the same interpretation. Pure.
+ * Interprets the rows of a suppression list: an entry, an exclusion, or a fault. The rows of CSV files and the records
+ * of JSON files have the same interpretation. Pure.
  */
 import { classify } from '../../classify/classify.ts';
 import { classifyOutcome } from '../../classify/failure.ts';
@@ -38,8 +38,8 @@ export type RowContent = Exclude<ListRow, { kind: 'invalid' }> | { readonly kind
 
 export interface RowOptions {
   /**
-   * The reason of rows that contain none. Null: `manual` or, for an export of a provider, the reason that its format
-   * defines.
+   * The reason of rows that contain no reason. Null: `manual` or, for an export of a provider, the reason that its
+   * format defines.
    */
   readonly reason: SuppressionReason | null;
   readonly now: number;
@@ -61,7 +61,10 @@ export function findColumns(names: readonly string[]): Columns | null {
   return columns === null ? null : { kind: 'plain', columns };
 }
 
-/** Interprets a row. `cell` returns the text of a column, without surrounding white space; empty if there is no such column. */
+/**
+ * Interprets a row. `cell` returns the text of a column, without surrounding white space; empty if there is no such
+ * column.
+ */
 export function interpretRow(cell: (name: string) => string, columns: Columns, options: RowOptions): RowContent {
   const addressText = cell(columns.kind === 'export' ? columns.format.address : columns.columns.address);
   if (addressText === '') return createInvalidRow('the row has no address');

@@ -1,6 +1,6 @@
 /**
- * Reads the bytes of an imported file as UTF-8 text: detects other formats by their first bytes, and converts UTF-16. Fails with a
- * ListFault if the file is not text. Reads at most one chunk beyond a fault.
+ * Reads the bytes of an imported file as UTF-8 text: detects other formats by their first bytes, and converts UTF-16.
+ * Fails with a ListFault if the file is not text. Reads at most one chunk beyond a fault.
  */
 
 /** A fault of the whole file. The message is a predicate that follows the name of the file. */
@@ -11,8 +11,8 @@ const MIN_FIRST_CHUNK_BYTES = 8_192;
 const LINE_FEED = 10;
 
 /**
- * Yields the file in UTF-8, without empty chunks. `onBytes` receives the size of each chunk of `source`. @throws ListFault, and what
- * `source` throws
+ * Yields the file in UTF-8, without empty chunks. `onBytes` receives the size of each chunk of `source`. @throws
+ * ListFault, and what `source` throws
  */
 export async function* readText(
   source: AsyncIterable<Buffer>,

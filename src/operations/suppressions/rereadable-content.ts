@@ -34,7 +34,7 @@ export interface RereadableContent {
 }
 
 /** Opens content so that it can be read twice. @throws SpoolError, and what `open` throws */
-export async function makeRereadable({ name, open: openContent }: FileContent): Promise<RereadableContent> {
+export async function openRereadableContent({ name, open: openContent }: FileContent): Promise<RereadableContent> {
   const { bytes, reread, close } = await openContent();
   const firstPass = withContentErrors(bytes, name);
   if (reread !== null) return { bytes: firstPass, reread: (size) => withContentErrors(reread(size), name), close };

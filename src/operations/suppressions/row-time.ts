@@ -16,9 +16,10 @@ const US_PATTERN = /^([A-Za-z]{3,9}) (\d{1,2}),? (\d{4})(?:,? (\d\d:\d\d(?::\d\d
 const MONTHS = ['jan', 'feb', 'mar', 'apr', 'may', 'jun', 'jul', 'aug', 'sep', 'oct', 'nov', 'dec'];
 
 /**
- * Parses a time: ISO 8601, also with a space instead of the T; seconds since 1970, also with a fraction; milliseconds since 1970; `Mon, 2
- * Jan 2006 15:04:05 GMT` (RFC 5322); `Jan 2, 2006`. A time without a zone is in UTC. Returns milliseconds since the epoch, or null for
- * other text. A numeric date such as `2/1/2006` is not accepted, because the order of day and month is unknown.
+ * Parses a time: ISO 8601, also with a space instead of the T; seconds since 1970, also with a fraction; milliseconds
+ * since 1970; `Mon, 2 Jan 2006 15:04:05 GMT` (RFC 5322); `Jan 2, 2006`. A time without a zone is in UTC. Returns
+ * milliseconds since the epoch, or null for other text. A numeric date such as `2/1/2006` is not accepted, because the
+ * order of day and month is unknown.
  */
 export function parseRowTime(text: string): number | null {
   if (text.length > MAX_TIME_CHARACTERS) return null;

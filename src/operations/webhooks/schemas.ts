@@ -71,7 +71,10 @@ export const DeliveryEntry = Type.Object({
   webhookId: WebhookId,
   type: createStringEnum([...WEBHOOK_EVENT_TYPES, WEBHOOK_TEST_TYPE]),
   message: createNullable(
-    Type.String({ format: 'uuid', description: 'The id of the message; null for other events.' }),
+    Type.String({
+      format: 'uuid',
+      description: 'The id of the message; null for an event about an object other than a message.',
+    }),
   ),
   status: createStringEnum(DELIVERY_STATUSES),
   attempts: Type.Array(

@@ -3,7 +3,11 @@
  * the webhook is batched.
  * https://developers.brevo.com/docs/transactional-webhooks
  */
-import { authenticateByAuthorization, createAuthenticateBy, parseBasicOrBearerSecret } from '../authentication.ts';
+import {
+  authenticateByAuthorization,
+  createAuthenticatorFactory,
+  parseBasicOrBearerSecret,
+} from '../authentication.ts';
 import { readObjectOrArray } from '../batch.ts';
 import type { ProviderListReason } from '../event.ts';
 import { createEventReader, findListReason } from '../event-shape.ts';
@@ -54,10 +58,10 @@ const readBrevoEvent = createEventReader({
 export const BREVO_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD, or Bearer TOKEN',
   secretExample: 'postrider:4ad0c3f1e7b2',
-  createAuthenticate: createAuthenticateBy(parseBasicOrBearerSecret, authenticateByAuthorization),
+  createAuthenticator: createAuthenticatorFactory(parseBasicOrBearerSecret, authenticateByAuthorization),
   authenticatesByHeader: true,
   read: ({ body }) => readObjectOrArray(parseJson(body), readBrevoEvent),
-  // Brevo discards an event after any 5xx and after any 4xx except 429.
+  // Brevo discards an event after any 5xx response and after any 4xx response except 429.
   storeFailureStatus: 429,
   table: [
     { type: 'hard_bounce', meaning: 'hard', sample: 'hard-bounce.json' },

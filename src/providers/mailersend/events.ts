@@ -3,7 +3,7 @@
  * object that contains the message and the recipient. MailerSend ends version 1.0 on 2026-12-01.
  * https://developers.mailersend.com/api/v1/webhooks.html, https://www.mailersend.com/help/webhooks
  */
-import { createAuthenticateBy, parseTextSecret } from '../authentication.ts';
+import { createAuthenticatorFactory, parseTextSecret } from '../authentication.ts';
 import { readObject } from '../batch.ts';
 import { createEventReader } from '../event-shape.ts';
 import { getMember, type Json, parseJson, toId, toObject, toText } from '../json.ts';
@@ -22,7 +22,7 @@ const readMailerSendEvent = createEventReader({
   sources: {
     type: ['type'],
     key: [createKey],
-    // These members contain the id that the reply of the relay contains. `data.email` is an object in version 1.0.
+    // Both members contain the id that is also in the reply of the relay. `data.email` is an object in version 1.0.
     reference: ['data.email.message.id', 'data.message_id'],
     // The API reference of version 2.0 documents the member `email`, but requests contain `recipient`.
     recipient: ['data.email.recipient.email', 'data.recipient', 'data.email'],
@@ -44,7 +44,7 @@ const readMailerSendEvent = createEventReader({
 export const MAILERSEND_EVENTS: EventFormat = {
   secretForm: 'signing secret',
   secretExample: 'nQp4vX7tRk2cYw9sLb5m',
-  createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateBySignature),
+  createAuthenticator: createAuthenticatorFactory(parseTextSecret, authenticateBySignature),
   authenticatesByHeader: false,
   isEndpointTest,
   read: ({ body }) => readObject(parseJson(body), readMailerSendEvent),

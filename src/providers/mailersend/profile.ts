@@ -31,10 +31,10 @@ export const MAILERSEND_RELAY: RelayProfile = {
  * code can be absent. Returns null if the reply contains no id.
  */
 function findMessageId(text: string): string | null {
-  const start = text.toLowerCase().indexOf(REPLY_PREFIX);
-  if (start < 0) return null;
+  const startIndex = text.toLowerCase().indexOf(REPLY_PREFIX);
+  if (startIndex < 0) return null;
   const [id] = text
-    .slice(start + REPLY_PREFIX.length)
+    .slice(startIndex + REPLY_PREFIX.length)
     .trim()
     .split(' ', 1);
   return toId(id);

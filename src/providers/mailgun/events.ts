@@ -7,7 +7,7 @@
 import { createHmac } from 'node:crypto';
 import {
   AUTHENTICATED,
-  createAuthenticateBy,
+  createAuthenticatorFactory,
   createRefusal,
   equalsInConstantTime,
   matchesAny,
@@ -96,7 +96,7 @@ interface SignedBody {
 export const MAILGUN_EVENTS: EventFormat = {
   secretForm: 'HTTP webhook signing key',
   secretExample: '5f1c0a9be3d24786a1c7d90be4f83a26',
-  createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateMailgun),
+  createAuthenticator: createAuthenticatorFactory(parseTextSecret, authenticateMailgun),
   authenticatesByHeader: false,
   parsesBodyToAuthenticate: true,
   signsKeyOnly: true,

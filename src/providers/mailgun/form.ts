@@ -8,8 +8,8 @@ import { parseForm } from '../form.ts';
 /** The fields of a form in the order of the body. Several fields can have the same name. */
 export type FormFields = readonly (readonly [name: string, value: string])[];
 
-const MULTIPART = 'multipart/form-data';
-const URL_ENCODED = 'application/x-www-form-urlencoded';
+const MULTIPART_TYPE = 'multipart/form-data';
+const URL_ENCODED_TYPE = 'application/x-www-form-urlencoded';
 
 const MAX_BOUNDARY_LENGTH = 70;
 const MAX_PARTS = 1_000;
@@ -19,7 +19,7 @@ const MAX_HEADER_BYTES = 4_096;
 /** Returns true if the content type is the type of a form. */
 export function isForm(contentType: string): boolean {
   const type = contentType.toLowerCase();
-  return type.startsWith(URL_ENCODED) || type.startsWith(MULTIPART);
+  return type.startsWith(URL_ENCODED_TYPE) || type.startsWith(MULTIPART_TYPE);
 }
 
 /**
@@ -27,7 +27,7 @@ export function isForm(contentType: string): boolean {
  * more than 1,000 fields.
  */
 export function readForm(contentType: string, body: Buffer): FormFields {
-  if (!contentType.toLowerCase().startsWith(MULTIPART))
+  if (!contentType.toLowerCase().startsWith(MULTIPART_TYPE))
     return (parseForm(body) ?? []).map(({ name, value }) => [name, value]);
   const boundary = findBoundary(contentType);
   return boundary === null ? [] : readParts(body, `--${boundary}`);

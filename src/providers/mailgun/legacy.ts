@@ -1,6 +1,7 @@
 /**
  * Reads the legacy webhooks of Mailgun. A body is a form, and the variables of the message are fields of the form. If a
- * variable has the name of a field of the event, the field of the event is first. The fields of the signature are last.
+ * variable has the name of a field of the event, the field of the event precedes the variable. The fields of the
+ * signature follow all other fields.
  * https://help.mailgun.com/hc/en-us/articles/14048832145051-Legacy-Webhooks
  */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
@@ -48,8 +49,8 @@ const readEvent = createEventReader({
 });
 
 /**
- * Reads the event of a form. Of several fields with the same name, the first applies. Of several fields `timestamp`,
- * the last applies, because it belongs to the signature.
+ * Reads the event of a form. If several fields have the same name, the first field applies. Of several `timestamp`
+ * fields, the last field applies, because it belongs to the signature.
  */
 export function readLegacyEvent(fields: FormFields): MemberResult {
   return readEvent({ ...Object.fromEntries(fields.toReversed()), timestamp: findLastField(fields, 'timestamp') });

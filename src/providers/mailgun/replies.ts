@@ -28,8 +28,8 @@ export const MAILGUN_REPLIES: readonly RelayReply[] = [
   {
     name: 'recipient not authorized for a sandbox domain or a free account',
     phrases: ['are for test purposes only'],
-    // The text is that of the API. The reply code is not documented. The relay accepts messages to authorized
-    // recipients.
+    // The phrase is from an error text of the API. The reply code is not documented. The relay still accepts messages
+    // to authorized recipients.
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: [
       'content 550 Sandbox subdomains are for test purposes only. Please add your own domain or add the address to authorized recipients in Account Settings.',

@@ -2,7 +2,7 @@
  * Reads the events of Mailjet. The type is in `event`. The body is one event, or an array of events if events are
  * grouped (version 2 of the callback URL). https://dev.mailjet.com/email/guides/webhooks/
  */
-import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
+import { authenticateByAuthorization, createAuthenticatorFactory, parseBasicSecret } from '../authentication.ts';
 import { readObjectOrArray } from '../batch.ts';
 import type { EventMeaning, ProviderListReason } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
@@ -57,7 +57,7 @@ const readMailjetEvent = createEventReader({
 export const MAILJET_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD',
   secretExample: 'postrider:4ad0c3f1e7b2',
-  createAuthenticate: createAuthenticateBy(parseBasicSecret, authenticateByAuthorization),
+  createAuthenticator: createAuthenticatorFactory(parseBasicSecret, authenticateByAuthorization),
   authenticatesByHeader: true,
   read: ({ body }) => readObjectOrArray(parseJson(body), readMailjetEvent),
   storeFailureStatus: 503,
@@ -135,7 +135,7 @@ function joinErrorTexts(event: Json): string | null {
 
 /**
  * Returns `MessageID`, or null if it is a number that exceeds the greatest safe integer of JavaScript and may therefore
- * be rounded. Most of its values exceed this integer.
+ * be rounded. Most values of `MessageID` exceed this integer.
  */
 function readExactMessageId(event: Json): unknown {
   const id = getMember(event, 'MessageID');

@@ -5,7 +5,7 @@
  */
 import {
   AUTHENTICATED,
-  createAuthenticateBy,
+  createAuthenticatorFactory,
   createRefusal,
   isHexHmacSha256,
   matchesAny,
@@ -73,7 +73,7 @@ const MAX_BROKEN_LINES = 100;
 export const MAILTRAP_EVENTS: EventFormat = {
   secretForm: 'SIGNING-SECRET',
   secretExample: '8d1f0c6a52b94e7e9a3c7d5b1e6f2a40',
-  createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateBySignature),
+  createAuthenticator: createAuthenticatorFactory(parseTextSecret, authenticateBySignature),
   authenticatesByHeader: false,
   read: ({ body }) => readMailtrapEvents(body),
   storeFailureStatus: 503,
@@ -122,7 +122,8 @@ function readMailtrapEvents(body: Buffer): ReadResult {
 }
 
 /**
- * Returns the members of the body, parsed but not checked. Returns null if the body is not in one of the two formats.
+ * Returns the events in the body, which are parsed but not checked. Returns null if the body is not in one of the two
+ * formats.
  */
 function listMembers(body: Buffer): readonly unknown[] | null {
   const value = parseJson(body);
@@ -153,13 +154,13 @@ function parseLines(body: Buffer): readonly unknown[] | null {
 }
 
 function* listLines(body: Buffer): Generator<Buffer> {
-  let start = 0;
-  while (start < body.length) {
-    const lineFeedIndex = body.indexOf(LINE_FEED, start);
+  let startIndex = 0;
+  while (startIndex < body.length) {
+    const lineFeedIndex = body.indexOf(LINE_FEED, startIndex);
     const end = lineFeedIndex < 0 ? body.length : lineFeedIndex;
-    const line = body.subarray(start, end);
+    const line = body.subarray(startIndex, end);
     if (!isBlank(line)) yield line;
-    start = end + 1;
+    startIndex = end + 1;
   }
 }
 

@@ -4,7 +4,7 @@
  * contains no message.
  * https://mailchimp.com/developer/transactional/docs/webhooks/
  */
-import { createAuthenticateBy, parseTextSecret } from '../authentication.ts';
+import { createAuthenticatorFactory, parseTextSecret } from '../authentication.ts';
 import { readBatch } from '../batch.ts';
 import type { ReadResult } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
@@ -41,7 +41,7 @@ const readMandrillEvent = createEventReader({
 export const MANDRILL_EVENTS: EventFormat = {
   secretForm: 'webhook key',
   secretExample: 'kR3wQm8dZt5nVb2xHs7c',
-  createAuthenticate: createAuthenticateBy(parseTextSecret, authenticateByUrlAndForm),
+  createAuthenticator: createAuthenticatorFactory(parseTextSecret, authenticateByUrlAndForm),
   authenticatesByHeader: false,
   parsesBodyToAuthenticate: true,
   isEndpointTest,

@@ -6,7 +6,7 @@
  */
 import {
   AUTHENTICATED,
-  createAuthenticateBy,
+  createAuthenticatorFactory,
   createRefusal,
   isSignedBy,
   matchesAny,
@@ -58,7 +58,8 @@ const readEvent = createEventReader({
     MessageBounced: 'soft',
     MessageHeld: (event) => (findListText(event) === null ? 'deferred' : 'provider-suppressed'),
   },
-  // Postal itself adds a recipient only after failures, with a reason such as `too many hard fails`.
+  // Postal itself adds a recipient to the suppression list only after failures, with a reason such as `too many hard
+  // fails`.
   listReason: (event) => findListReason(findListText(event), FAILURE_PHRASES),
 });
 
@@ -66,7 +67,7 @@ export const POSTAL_EVENTS: EventFormat = {
   secretForm: 'PUBLIC-KEY',
   secretExample:
     'MIGfMA0GCSqGSIb3DQEBAQUAA4GNADCBiQKBgQC/i3kAn6Dci4WO8Z3i3fa6RLuXtoo9+Us1Pj9pcqiJz2FtjsmszmrLoJZ9T0gUnijU8QQ5BNlMSeMFk40deWvkBfz/2h7leT0SWw93XDp2P014KNnk8WMrP0C6+3ZPzMAWoOSQmPZqtRAvqlhM2KkTLDJ2WLJMIDrlhFY6Gj/UlwIDAQAB',
-  createAuthenticate: createAuthenticateBy(parsePostalKey, authenticateBySignature),
+  createAuthenticator: createAuthenticatorFactory(parsePostalKey, authenticateBySignature),
   authenticatesByHeader: false,
   read: ({ body }) => readObject(parseJson(body), readPostalEvent),
   storeFailureStatus: 503,

@@ -2,7 +2,7 @@
  * Reads the webhooks of Postmark. The type is in `RecordType`. A bounce also has a `Type`.
  * https://postmarkapp.com/developer/webhooks/bounce-webhook and the pages on the other webhooks.
  */
-import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
+import { authenticateByAuthorization, createAuthenticatorFactory, parseBasicSecret } from '../authentication.ts';
 import { readObject } from '../batch.ts';
 import type { EventMeaning } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
@@ -24,7 +24,7 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   DnsError: 'deferred',
   Unknown: 'by-text',
   VirusNotification: 'block',
-  // Postmark accepted these messages from the relay and did not send them.
+  // The relay accepted these messages, but Postmark did not send them.
   Unconfirmed: 'block',
   SMTPApiError: 'block',
   TemplateRenderingFailed: 'block',
@@ -62,7 +62,7 @@ const readPostmarkEvent = createEventReader({
 export const POSTMARK_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD',
   secretExample: 'postrider:4ad0c3f1e7b2',
-  createAuthenticate: createAuthenticateBy(parseBasicSecret, authenticateByAuthorization),
+  createAuthenticator: createAuthenticatorFactory(parseBasicSecret, authenticateByAuthorization),
   authenticatesByHeader: true,
   read: ({ body }) => readObject(parseJson(body), readPostmarkEvent),
   storeFailureStatus: 503,
@@ -142,7 +142,7 @@ function decideSubscriptionMeaning({
     case 'SpamComplaint':
       return 'complaint';
     case null:
-      // If both members are missing, the event can also be a reactivation.
+      // If `SuppressSending` and `SuppressionReason` are missing, the event can also be a reactivation.
       return isSuppressed === true ? 'unsubscribed' : 'ignored';
     default:
       return 'unsubscribed';

@@ -14,7 +14,8 @@ export const POSTMARK_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: 10 * 1024 * 1024,
   spf: null,
-  // No reply is documented. The relay accepts every message, and a failure is a bounce of the type SMTPApiError.
+  // No reply is documented. The relay accepts every message, and Postmark reports a failure as a bounce of the type
+  // SMTPApiError.
   connections: 10,
   messagesPerConnection: null,
   replies: [],

@@ -3,7 +3,7 @@
  * SES.
  * https://resend.com/docs/webhooks/event-types and the pages below it.
  */
-import { createAuthenticateBy } from '../authentication.ts';
+import { createAuthenticatorFactory } from '../authentication.ts';
 import { type MemberResult, readObject } from '../batch.ts';
 import type { EventMeaning } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
@@ -37,7 +37,7 @@ const readEvent = createEventReader({
       'data.suppressed.message',
     ],
   },
-  // Other types are ignored.
+  // Types without a row are ignored.
   meanings: {
     'email.bounced': decideBounceMeaning,
     'email.failed': 'block',
@@ -69,7 +69,7 @@ const IGNORED_ROWS: readonly EventTableRow[] = [
 export const RESEND_EVENTS: EventFormat = {
   secretForm: 'whsec_, followed by a key in base64',
   secretExample: 'whsec_cG9zdHJpZGVyIGV4YW1wbGUga2V5',
-  createAuthenticate: createAuthenticateBy(parseWebhookSecret, authenticateBySvix),
+  createAuthenticator: createAuthenticatorFactory(parseWebhookSecret, authenticateBySvix),
   authenticatesByHeader: false,
   read: ({ headers, body }) => readObject(parseJson(body), (event) => readResendEvent(event, toId(headers['svix-id']))),
   storeFailureStatus: 503,
@@ -115,7 +115,7 @@ function readResendEvent(body: Json, webhookId: string | null): MemberResult {
   // Each message of Postrider has one recipient. An event with several recipients does not name the recipient that it
   // concerns.
   if (toList(getMember(getMember(body, 'data'), 'to')).length > 1) return 'ignored';
-  // A repeated webhook has the same id. https://resend.com/docs/webhooks/retries-and-replays
+  // All repetitions of a webhook have the same id. https://resend.com/docs/webhooks/retries-and-replays
   return webhookId === null ? event : { ...event, key: webhookId };
 }
 

@@ -1,7 +1,6 @@
 /**
- * The replies of the relay of Resend. Public logs show that the relay replies with the text of the error of the API.
- * The texts are those of the API. The reply codes of exceeded limits are not documented, so the rules match the texts
- * alone.
+ * The replies of the relay of Resend. Public logs show that the relay replies with the error texts of the API, so the
+ * rules match these texts. The reply codes of exceeded limits are not documented, so no rule matches a reply code.
  */
 import type { RelayReply } from '../provider.ts';
 

@@ -7,7 +7,7 @@
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';
 import {
   AUTHENTICATED,
-  createAuthenticateBy,
+  createAuthenticatorFactory,
   createRefusal,
   isSignedBy,
   matchesAny,
@@ -88,7 +88,7 @@ export const SENDGRID_EVENTS: EventFormat = {
   secretForm: 'PUBLIC-KEY (base64 DER)',
   secretExample:
     'MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAE3ZYTAp6H1YjGSr/CSTB/d2HTBn2OZqFbhqhsq6yin7N/mZwCEavsKpCiZhJfQs8zT6U3Ct1i6qH7STPV6zBrsg==',
-  createAuthenticate: createAuthenticateBy(parseVerificationKey, authenticateSendgrid),
+  createAuthenticator: createAuthenticatorFactory(parseVerificationKey, authenticateSendgrid),
   authenticatesByHeader: false,
   read: ({ body }) => readObjectOrArray(parseJson(body), readSendgridEvent),
   storeFailureStatus: 503,

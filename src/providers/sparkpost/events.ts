@@ -3,7 +3,7 @@
  * contains its type.
  * https://developers.sparkpost.com/api/webhooks/
  */
-import { authenticateByAuthorization, createAuthenticateBy, parseBasicSecret } from '../authentication.ts';
+import { authenticateByAuthorization, createAuthenticatorFactory, parseBasicSecret } from '../authentication.ts';
 import { type MemberResult, readBatch } from '../batch.ts';
 import type { Diagnosis, EventMeaning, ReadResult } from '../event.ts';
 import { createEventReader } from '../event-shape.ts';
@@ -94,7 +94,7 @@ const readEvent = createEventReader({
 export const SPARKPOST_EVENTS: EventFormat = {
   secretForm: 'USER:PASSWORD',
   secretExample: 'postrider:4ad0c3f1e7b2',
-  createAuthenticate: createAuthenticateBy(parseBasicSecret, authenticateByAuthorization),
+  createAuthenticator: createAuthenticatorFactory(parseBasicSecret, authenticateByAuthorization),
   authenticatesByHeader: true,
   read: ({ body }) => readSparkPostEvents(parseJson(body)),
   storeFailureStatus: 503,

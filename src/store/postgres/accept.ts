@@ -123,7 +123,7 @@ class ConcurrentChange extends Error {
 interface AcceptContext {
   readonly accounts: ReadonlyMap<number, LimitUsage>;
   readonly volumeUsedBefore: ReadonlyMap<number, number>;
-  /** The key of the map contains the account id and the idempotency key. */
+  /** The idempotency keys that are in use, by account id and key. */
   readonly idempotencyKeys: Map<string, { readonly id: string; readonly fingerprint: string; readonly at: number }>;
   readonly suppressedKeys: ReadonlySet<string>;
   /** The rows of messages that are already stored, by id. */
@@ -297,8 +297,8 @@ async function writeAccepted(
   const ids = accepted.map(({ id }) => id);
   const accountIds = accepted.map(({ accountId }) => accountId);
   const acceptedTimes = accepted.map(({ acceptedAt }) => acceptedAt);
-  // A batch may contain an idempotency key twice if the key expires between the two messages. The last use is then
-  // stored.
+  // A batch may contain an idempotency key twice if the key expires between the two messages. In this case, the key is
+  // stored with the second message.
   const keyedMessages = new Map(
     accepted.flatMap((message) =>
       message.idempotency === null

@@ -23,7 +23,9 @@ const SELECT_AFTER: Statement = {
   name: 'audit_select_after',
   text: 'SELECT after FROM audit WHERE id = $1 FOR UPDATE',
 };
-/** Selects the entry of a run only if the batch has the same actor and filter as the first batch of the run. */
+/**
+ * Selects the entry of an action on many messages only if the batch has the same actor and filter as the first batch.
+ */
 const SELECT_RUN: Statement = {
   name: 'audit_select_run',
   text: 'SELECT after FROM audit WHERE id = $1 AND who = $2 AND action = $3 AND subject = $4 FOR UPDATE',
@@ -77,8 +79,8 @@ export async function writeImport(
 }
 
 /**
- * Writes the entry of a run, or updates the counts of the entry. A run changes all messages that match a filter.
- * Resolves to its id, or to null without an actor.
+ * Writes the entry of a run, which changes all messages that match a filter, or updates the counts of the entry.
+ * Resolves to the id of the entry, or to null if `actor` is undefined.
  */
 export async function writeRun(
   transaction: Session,

@@ -1,7 +1,7 @@
 /**
  * Performs one batch of an action on many messages, in one transaction with the counts in the audit log. The rows are
- * locked one after the other in the order of the targets, newest first, so that two runs over the same messages cannot
- * deadlock.
+ * locked one after the other in the order of the targets, newest first, so that two transactions that change the same
+ * messages cannot deadlock.
  */
 import {
   type BulkOutcome,
@@ -17,7 +17,7 @@ import { changeInTransaction } from './messages.ts';
 import { areMessagesStored, resendInTransaction } from './resend.ts';
 import { type Database, forceDurableCommit, type Session, type Statement, type Transaction } from './session.ts';
 
-/** Locks the message, so that only one of two runs resends it. */
+/** Locks the message, so that only one of two concurrent transactions resends it. */
 const LOCK_MESSAGE: Statement = {
   name: 'bulk_lock',
   text: 'SELECT 1 AS one FROM mail_request WHERE id = $1::uuid FOR NO KEY UPDATE',

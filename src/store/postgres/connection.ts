@@ -90,7 +90,7 @@ export interface Connection extends Session {
    */
   readonly history: string | null;
   /** Resolves when the connection can no longer be used. Never rejects. */
-  readonly ended: Promise<void>;
+  readonly whenEnded: Promise<void>;
   /**
    * Runs a statement and resolves to the server's command tag, such as `COMMIT`. Rejects with UnknownCommitResult if
    * the wait for the synchronous standby was cancelled, as `query` does.
@@ -110,11 +110,11 @@ export interface ConnectOptions {
   readonly application: string;
   /** Time limit of one statement, in ms. */
   readonly statementTimeoutMs?: number;
-  /** The host to which the first attempt connects. */
+  /** The host to which the first connection attempt is made. */
   readonly preferredHost?: HostPort | null;
   /**
-   * Behind a pooler that tracks prepared statements, connections of different generations share no prepared statement.
-   * The default is 0.
+   * The generation of the connection; by default 0. Behind a pooler that tracks prepared statements, connections of
+   * different generations share no prepared statement.
    */
   readonly planGeneration?: number;
 }
@@ -369,7 +369,7 @@ function getTypeParser(oid: number, format: 'text' | 'binary') {
 
 function wrapClient(
   client: pg.Client,
-  ended: Promise<void>,
+  whenEnded: Promise<void>,
   { database, tracksStatements }: Pick<PostgresSetting, 'database' | 'tracksStatements'>,
   properties: Pick<Connection, 'slot' | 'pid' | 'host' | 'history' | 'isPooled' | 'prologue' | 'planGeneration'>,
 ): Connection {
@@ -378,21 +378,21 @@ function wrapClient(
   // A pooler that tracks prepared statements prepares equal texts once per server connection, for all clients. The
   // suffix gives each generation different texts.
   const textSuffix = tracksStatements && properties.planGeneration > 0 ? ` /* ${properties.planGeneration} */` : '';
-  let cancelledWaits = 0;
+  let cancelledWaitCount = 0;
   client.on('notice', ({ routine }) => {
-    if (routine === STANDBY_WAIT_FUNCTION) cancelledWaits += 1;
+    if (routine === STANDBY_WAIT_FUNCTION) cancelledWaitCount += 1;
   });
-  // The warning arrives before its own statement completes. Other statements in progress are rejected as well, so that
-  // a message that may be lost is never reported as stored.
+  // The warning arrives before the statement that it concerns completes. Other statements in progress are rejected as
+  // well, so that a message that may be lost is never reported as stored.
   const checkReplication = async <T>(statement: Promise<T>): Promise<T> => {
-    const cancelledWaitsBefore = cancelledWaits;
+    const cancelledWaitCountBefore = cancelledWaitCount;
     const answer = await statement;
-    if (cancelledWaits !== cancelledWaitsBefore) throw new UnknownCommitResult(server);
+    if (cancelledWaitCount !== cancelledWaitCountBefore) throw new UnknownCommitResult(server);
     return answer;
   };
   return {
     ...properties,
-    ended,
+    whenEnded,
     async query(statement, values): Promise<readonly Row[]> {
       const text = statement.text + textSuffix;
       const name = usesNames ? statement.name : '';

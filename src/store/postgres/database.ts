@@ -108,7 +108,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
   const waiters: Waiter[] = [];
   let connectingCount = 0;
   let planGeneration = 0;
-  let consecutiveFailures = 0;
+  let failureCount = 0;
   let backoffUntil = 0;
   let lastFault: StoreError | null = null;
   let preferredHost: HostPort | null = null;
@@ -156,7 +156,7 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
         return;
       }
       // After a failure only one connection attempt runs at a time.
-      if (consecutiveFailures > 0 && connectingCount > 0) return;
+      if (failureCount > 0 && connectingCount > 0) return;
       connectingCount += 1;
       connectToServer({ ...options, preferredHost, planGeneration }).then(addConnection, recordFailure);
     }
@@ -171,24 +171,24 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
       return;
     }
     connectingCount -= 1;
-    consecutiveFailures = 0;
+    failureCount = 0;
     lastFault = null;
     preferredHost = connection.host;
     openConnections.add(connection);
-    void connection.ended.then(() => removeConnection(connection));
+    void connection.whenEnded.then(() => removeConnection(connection));
     release(connection);
     growPool();
   }
 
   function recordFailure(error: unknown): void {
     connectingCount -= 1;
-    consecutiveFailures += 1;
+    failureCount += 1;
     lastFault = toStoreError(error, server);
-    const maxDelayMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(consecutiveFailures - 1, 10));
+    const maxDelayMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(failureCount - 1, 10));
     backoffUntil = now() + maxDelayMs * (0.5 + random() / 2);
     // Waiting calls fail immediately after a configuration error, or if the database has been unavailable for some
     // time.
-    if (openConnections.size === 0 && (consecutiveFailures > MAX_FAILURES || isConfigurationError(error)))
+    if (openConnections.size === 0 && (failureCount > MAX_FAILURES || isConfigurationError(error)))
       rejectWaiters(lastFault);
     growPool();
     resolveClose();
@@ -468,8 +468,8 @@ export function createPool(options: PoolOptions): Pool {
     };
     const beginResult = beginTransaction(connection, 'transaction');
     const workResult = (async () => work(session))();
-    // Waits for both promises, so that no statement of this transaction is sent on the connection after the transaction
-    // has ended.
+    // Waits for the results of the start and of the work, so that no statement of this transaction is sent on the
+    // connection after the transaction has ended.
     const [begun, worked] = await Promise.allSettled([beginResult, workResult]);
     hasEnded = true;
     if (begun.status === 'fulfilled' && worked.status === 'fulfilled' && !begun.value.isSafe) {

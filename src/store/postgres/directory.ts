@@ -75,7 +75,7 @@ export function prepareDirectory(
       pool.query(CHANGED_KEYS, [revision]),
       readDomainsSince(revision),
     ]);
-    // A change that is committed between these queries is read again by the next poll.
+    // A change that is committed after the revision was read is read again by the next poll.
     return {
       revision: latestRevision,
       accounts: accounts.map(rows.toAccount),
@@ -98,21 +98,21 @@ export function prepareDirectory(
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
     let isPolling = false;
-    let pollRequested = false;
+    let isPollRequested = false;
     const pollChanges = async () => {
       if (isPolling) {
-        pollRequested = true;
+        isPollRequested = true;
         return;
       }
       isPolling = true;
       try {
         do {
-          pollRequested = false;
+          isPollRequested = false;
           const changes = await readChangesSince(revision);
           if (changes === null) continue;
           revision = changes.revision;
           onChange(changes);
-        } while (pollRequested);
+        } while (isPollRequested);
       } finally {
         isPolling = false;
       }
@@ -136,7 +136,7 @@ export function prepareDirectory(
         connection.onNotification(onNotification);
         await connection.runCommand(`LISTEN ${CHANNEL}`);
         onNotification();
-        await connection.ended;
+        await connection.whenEnded;
       } catch {
         // Polling continues while there is no connection.
       }

@@ -1,6 +1,6 @@
 /**
- * Writes events to the outbox, in the transaction of their changes. Nothing is written for a type to which no endpoint
- * subscribes.
+ * Writes events to the outbox, in the transaction of the change that each event reports. Nothing is written for a type
+ * to which no endpoint subscribes.
  *
  * Guarantees: a transaction that reads the subscribed types keeps a lock on their table until its end. A change of the
  * subscriptions waits for the transactions that have such a lock (`waitForEarlierTransactions`). Therefore the new subscriptions
@@ -59,9 +59,9 @@ export async function recordResourceEvent(
 }
 
 /**
- * Returns the SQL of an insertion that records the suppressions in the table expression `source`, which has the columns
- * recipient, account_id, reason, source and `at`. `at` is an SQL expression for the time of the change. The data of an
- * event is equal to the result of `buildSuppressionData`.
+ * Returns the SQL of an insertion that records one event for each row of the table expression `source` if an endpoint
+ * subscribes to the type. `source` has the columns recipient, account_id, reason, source and `at`. `at` is an SQL
+ * expression for the time of the change. The data of an event is equal to the result of `buildSuppressionData`.
  */
 export function insertSuppressionEvents(
   type: 'suppression.added' | 'suppression.removed',

@@ -153,16 +153,16 @@ const WRITE_END: Statement = {
 };
 
 /** Ends messages. The transaction must have locked the queue rows of these messages. */
-export async function endMessages(session: Session, ended: readonly EndedMessage[]): Promise<void> {
-  if (ended.length === 0) return;
-  const ids = ended.map(({ id }) => id);
+export async function endMessages(session: Session, endedMessages: readonly EndedMessage[]): Promise<void> {
+  if (endedMessages.length === 0) return;
+  const ids = endedMessages.map(({ id }) => id);
   await Promise.all([
     session.query(DELETE_QUEUE_ROWS, [ids]),
     session.query(WRITE_END, [
       ids,
-      ended.map(({ state }) => state),
-      ended.map(({ endedAt }) => endedAt),
-      ended.map(({ attempts }) => attempts),
+      endedMessages.map(({ state }) => state),
+      endedMessages.map(({ endedAt }) => endedAt),
+      endedMessages.map(({ attempts }) => attempts),
     ]),
   ]);
 }
@@ -269,7 +269,7 @@ const LEASE_MESSAGES: Statement = {
 };
 
 interface RemainingLimits {
-  messages: number;
+  messageCount: number;
   bytes: number;
   isNothingLeased: boolean;
 }
@@ -293,20 +293,20 @@ export function prepareClaim(database: Database): Store['claim'] {
     now: number,
     leasedRows: Row[],
   ): Promise<boolean> {
-    if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
-    const nextAccounts = await rotation.next(transaction, now, remaining.messages);
+    if (remaining.messageCount <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
+    const nextAccounts = await rotation.next(transaction, now, remaining.messageCount);
     let waitingAccounts = nextAccounts.accounts;
     while (waitingAccounts.length > 0) {
       const rowsPerAccount = Math.max(
         waitingAccounts === nextAccounts.accounts ? rowsPerTurn : 1,
-        Math.floor(remaining.messages / waitingAccounts.length),
+        Math.floor(remaining.messageCount / waitingAccounts.length),
       );
       /** The accounts whose share was leased completely and that may have more due messages. */
       const accountsWithMore: number[] = [];
       /** The expected number of due rows per account. It limits the number of rows that are locked but not leased. */
       let expectedRows = rowsPerAccount;
       for (let index = 0; index < waitingAccounts.length; ) {
-        const batch = waitingAccounts.slice(index, index + Math.ceil(remaining.messages / expectedRows));
+        const batch = waitingAccounts.slice(index, index + Math.ceil(remaining.messageCount / expectedRows));
         index += batch.length;
         const { until, owner } = lease;
         const values = [
@@ -318,26 +318,26 @@ export function prepareClaim(database: Database): Store['claim'] {
           owner,
           remaining.isNothingLeased,
           remaining.bytes,
-          remaining.messages,
+          remaining.messageCount,
         ];
         const newlyLeasedRows = await transaction.query(LEASE_MESSAGES, values);
         const perAccount = new Map<number, number>();
         for (const row of newlyLeasedRows) {
           const account = rows.readInteger(row, 'account_id');
           perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
-          remaining.messages -= 1;
+          remaining.messageCount -= 1;
           remaining.bytes -= rows.readInteger(row, 'bytes');
           remaining.isNothingLeased = false;
           leasedRows.push(row);
         }
         const lastLeasedRow = newlyLeasedRows.at(-1);
         // No row was leased, because the first row did not fit or because other nodes are leasing the same rows. The
-        // rotation continues with this account.
+        // rotation continues with the first account of the batch.
         if (lastLeasedRow === undefined && !remaining.isNothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
         // A row did not fit. The rotation continues after the account of the last leased row.
         else if (lastLeasedRow !== undefined && newlyLeasedRows.length < rows.readInteger(lastLeasedRow, 'n'))
           rotation.resumeAfter(rows.readInteger(lastLeasedRow, 'account_id'));
-        else if (remaining.messages <= 0) rotation.resumeAfter(batch.at(-1) ?? 0);
+        else if (remaining.messageCount <= 0) rotation.resumeAfter(batch.at(-1) ?? 0);
         else {
           accountsWithMore.push(...batch.filter((account) => perAccount.get(account) === rowsPerAccount));
           expectedRows = Math.max(1, expectedRows / 4, newlyLeasedRows.length / batch.length);
@@ -359,11 +359,15 @@ export function prepareClaim(database: Database): Store['claim'] {
     now: number,
   ): Promise<ClaimedMessages> {
     const leasedRows: Row[] = [];
-    const remaining: RemainingLimits = { messages: limits.maxMessages, bytes: limits.maxBytes, isNothingLeased: true };
+    const remaining: RemainingLimits = {
+      messageCount: limits.maxMessages,
+      bytes: limits.maxBytes,
+      isNothingLeased: true,
+    };
     const [firstLane, secondLane] = lanes;
     if (firstLane === undefined || secondLane === undefined) return { messages: [], suppressed: [], hasMore: false };
     const firstLaneLimits: RemainingLimits = {
-      messages: Math.ceil(limits.maxMessages / 2),
+      messageCount: Math.ceil(limits.maxMessages / 2),
       bytes: Math.ceil(limits.maxBytes / 2),
       isNothingLeased: true,
     };
@@ -378,7 +382,7 @@ export function prepareClaim(database: Database): Store['claim'] {
       now,
       leasedRows,
     );
-    remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
+    remaining.messageCount -= initialLimits.messageCount - firstLaneLimits.messageCount;
     remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
     remaining.isNothingLeased = firstLaneLimits.isNothingLeased;
     const secondLaneHasMore = await claimLane(transaction, secondLane, rowsPerTurn, remaining, lease, now, leasedRows);
@@ -500,8 +504,8 @@ const MAX_RECOVERED_LEASES = 2_000;
 
 /** The rows that one batch of settlements writes. */
 interface SettlementRows {
-  readonly ended: EndedMessage[];
-  readonly requeued: { id: string; state: State; dueAt: number | null; lane: number; refund: number }[];
+  readonly endedMessages: EndedMessage[];
+  readonly requeuedMessages: { id: string; state: State; dueAt: number | null; lane: number; refund: number }[];
   readonly events: NewEvent[];
   readonly suppressed: { id: string; reason: string; at: number }[];
   readonly references: { reference: string; id: string; at: number }[];
@@ -541,7 +545,13 @@ async function settleInTransaction(
     validLeases.map((row) => [rows.readInteger(row, 'position'), rows.readInteger(row, 'account_id')]),
   );
   const settledIds = new Set<string>();
-  const settlementRows: SettlementRows = { ended: [], requeued: [], events: [], suppressed: [], references: [] };
+  const settlementRows: SettlementRows = {
+    endedMessages: [],
+    requeuedMessages: [],
+    events: [],
+    suppressed: [],
+    references: [],
+  };
   const validSettlements: (readonly [settlement: PackedSettlement, accountId: number])[] = [];
   const results = batch.map((settlement, index): SettleResult => {
     const accountId = accounts.get(index + 1);
@@ -554,7 +564,7 @@ async function settleInTransaction(
   });
   // The caller discards the outcome of a lost lease, so the transaction that ended the lease must be durable.
   if (validSettlements.length === 0) await forceDurableCommit(transaction);
-  const { requeued, suppressed, references } = settlementRows;
+  const { requeuedMessages, suppressed, references } = settlementRows;
   const [newSuppressions] = await Promise.all([
     suppressed.length === 0
       ? []
@@ -563,15 +573,15 @@ async function settleInTransaction(
           suppressed.map(({ reason }) => reason),
           suppressed.map(({ at }) => at),
         ]),
-    endMessages(transaction, settlementRows.ended),
-    requeued.length === 0
+    endMessages(transaction, settlementRows.endedMessages),
+    requeuedMessages.length === 0
       ? []
       : transaction.query(REQUEUE_MESSAGES, [
-          requeued.map(({ id }) => id),
-          requeued.map(({ state }) => state),
-          requeued.map(({ dueAt }) => dueAt),
-          requeued.map(({ lane }) => lane),
-          requeued.map(({ refund }) => refund),
+          requeuedMessages.map(({ id }) => id),
+          requeuedMessages.map(({ state }) => state),
+          requeuedMessages.map(({ dueAt }) => dueAt),
+          requeuedMessages.map(({ lane }) => lane),
+          requeuedMessages.map(({ refund }) => refund),
         ]),
     appendEvents(transaction, settlementRows.events),
     references.length === 0
@@ -628,8 +638,13 @@ function collectRows(
   if (lastChange === undefined) return;
   const refund = refundAttempt ? 1 : 0;
   if (lastChange.isTerminal)
-    settlementRows.ended.push({ id, state: lastChange.to, endedAt: lastChange.at, attempts: attempts - refund });
-  else settlementRows.requeued.push({ id, state: lastChange.to, dueAt: lastChange.dueAt, lane, refund });
+    settlementRows.endedMessages.push({
+      id,
+      state: lastChange.to,
+      endedAt: lastChange.at,
+      attempts: attempts - refund,
+    });
+  else settlementRows.requeuedMessages.push({ id, state: lastChange.to, dueAt: lastChange.dueAt, lane, refund });
 }
 
 async function recoverInTransaction(

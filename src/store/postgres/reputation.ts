@@ -1,8 +1,8 @@
 /**
  * Stores the reputation of accounts: counts of messages, hard bounces and complaints in hourly buckets. The transaction
- * that ends a message also counts it and writes the resulting lock. Each connection slot has its own buckets, so that
- * nodes do not wait for each other. A batch that may change the status of an account locks the row of the account, so
- * that the evaluated sum is exact.
+ * that ends a message also counts the message and, if a threshold is reached, locks the account. Each connection slot
+ * has its own buckets, so that nodes do not wait for each other. A batch that may change the status of an account locks
+ * the row of the account, so that the evaluated sum is exact.
  */
 import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
 import { buildAccountData } from '../../model/webhook-payload.ts';
@@ -117,7 +117,7 @@ export async function addReputationDelta(
 }
 
 /**
- * Records a complaint. Resolves to true if it is the first complaint of the canonical recipient in the window. Only the
+ * Records a complaint. Resolves to true if the canonical recipient has no earlier complaint in the window. Only the
  * first complaint counts.
  */
 export async function recordComplaint(

@@ -34,11 +34,11 @@ import type { Database, Row, Session, Statement } from './session.ts';
 const OPEN_STATES: readonly StateFilter[] = ['queued', 'deferred', 'sending', 'uncertain'];
 const COLUMNS = 'm.id, m.account_id, m."to", m.recipient, m."from", m.subject';
 const JOIN_QUEUE = 'LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id';
-const STATE = 'coalesce(q.state, m.state)';
+const STATE_EXPRESSION = 'coalesce(q.state, m.state)';
 /** The condition that the queue row of a `deferred` message meets. */
 const IS_DEFERRED = `q.state = 'queued' AND q.lane = 1`;
 // An empty array matches every message.
-const FILTER = `($3::int[] = '{}' OR m.account_id = ANY($3)) AND ($4::text[] = '{}' OR ${STATE} = ANY($4) OR ('deferred' = ANY($4) AND ${IS_DEFERRED}))
+const FILTER_CONDITION = `($3::int[] = '{}' OR m.account_id = ANY($3)) AND ($4::text[] = '{}' OR ${STATE_EXPRESSION} = ANY($4) OR ('deferred' = ANY($4) AND ${IS_DEFERRED}))
     AND ($5::text[] = '{}' OR m.failure_class = ANY($5)) AND ($6::text[] = '{}' OR m.failure_category = ANY($6))`;
 const WITHOUT_OUTCOME = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
 
@@ -48,8 +48,8 @@ const SELECT_NTH: Statement = {
 };
 /**
  * Looks up messages by the least and the greatest id of each sequence number. ORDER BY and LIMIT make the planner use
- * the primary key for each range. Without them it estimates that a range with unknown bounds contains a ninth of the
- * table.
+ * the primary key for each range. Without these clauses, the planner estimates that a range with unknown bounds
+ * contains a ninth of the table.
  */
 const BY_SEQUENCE = `unnest($1::uuid[], $2::uuid[]) AS r(least, greatest)
     CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id >= r.least AND id <= r.greatest ORDER BY id LIMIT 100) m`;
@@ -59,12 +59,12 @@ const SELECT_BY_SEQUENCE: Statement = {
 };
 const SELECT_BY_SEQUENCE_FILTERED: Statement = {
   name: 'search_by_sequence_filtered',
-  text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} ${JOIN_QUEUE} WHERE ${FILTER}`,
+  text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} ${JOIN_QUEUE} WHERE ${FILTER_CONDITION}`,
 };
 /** Reads the current rows at the end of the search, because a state may have changed during the search. */
 const SELECT_SUMMARIES: Statement = {
   name: 'search_summaries',
-  text: `SELECT m.id, m.account_id, ${STATE} AS state, m."to", m."from", m.subject, m.accepted_at,
+  text: `SELECT m.id, m.account_id, ${STATE_EXPRESSION} AS state, m."to", m."from", m.subject, m.accepted_at,
       coalesce(q.attempts, m.attempts) AS attempts, q.lane, last.at, o.verb, o.by, o.detail, o.failure
     FROM mail_request m ${JOIN_QUEUE}
       LEFT JOIN LATERAL (SELECT e.at FROM event e WHERE e.id = m.id ORDER BY e.n DESC LIMIT 1) last ON true
@@ -91,7 +91,7 @@ const SELECT_PAGES: Statement = {
   name: 'search_pages',
   text: 'SELECT key, page FROM search_page WHERE key = ANY($1::bigint[])',
 };
-/** Replaces the sequence number of the greatest possible id, which is not a safe integer. */
+/** Used in place of the sequence number of the greatest possible id, because that number is not a safe integer. */
 const MAX_SEQ = Number.MAX_SAFE_INTEGER;
 
 /**
@@ -260,7 +260,7 @@ function selectRowsStatement({ accountIds, states, failureClasses, failureCatego
   const toSqlList = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
   const needsQueue = states.some((state) => OPEN_STATES.includes(state));
   const stateConditions = [
-    ...(states.length === 0 ? [] : [`${needsQueue ? STATE : 'm.state'} IN (${toSqlList(states)})`]),
+    ...(states.length === 0 ? [] : [`${needsQueue ? STATE_EXPRESSION : 'm.state'} IN (${toSqlList(states)})`]),
     ...(states.includes('deferred') ? [`(${IS_DEFERRED})`] : []),
   ];
   const conditions = [

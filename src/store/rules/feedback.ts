@@ -134,7 +134,7 @@ export function decideWithoutMessage(report: FeedbackReport): FeedbackDecision {
     return messageRef === null ? createUnrelatedDecision(report) : { kind: 'pending', messageId: null };
   }
   if (messageRef === null) return storeForOperator(null, describeMissingMessage(events), false);
-  if (mayBeOtherProgram === true) return UNRELATED;
+  if (mayBeOtherProgram === true) return UNRELATED_DECISION;
   if (!isFinal) return { kind: 'answer', answer: { kind: 'not-yet' } };
   return storeForOperator(null, 'no message has the provider id that the report names', true);
 }
@@ -166,23 +166,23 @@ export function decideFeedback(
     case 'not-understood':
       return storeForOperator(id, change.reason, false);
     case 'history-entry': {
-      const { verb, failure, suppress, counts } = change;
+      const { verb, failure, suppress, countsForReputation } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress, newState: null },
         entries: [createHistoryEntry(report, verb, change.detail, failure)],
         reputationState: suppress === 'complaint' ? 'complained' : 'bounced',
-        reputationRule: counts && isCounted ? 'if-suppressed' : 'never',
+        reputationRule: countsForReputation && isCounted ? 'if-suppressed' : 'never',
         createResult: (suppressed) => ({ kind: 'recorded', id, verb, suppressed, failure }),
       };
     }
     case 'change': {
-      const { to: newState, suppress, detail, failure, counts } = change;
+      const { to: newState, suppress, detail, failure, countsForReputation } = change;
       return {
         ...{ kind: 'record', id, accountId, from, suppress },
         newState: requireTransition(from, newState, 'feedback'),
         entries: [createHistoryEntry(report, RECORDED_EVENTS[`message.${newState}`].verb, detail, failure)],
         reputationState: newState,
-        reputationRule: isCounted && counts ? 'always' : 'never',
+        reputationRule: isCounted && countsForReputation ? 'always' : 'never',
         createResult: (suppressed) => ({
           ...{ kind: 'applied', id, accountId, to: newState, recipient: to, sender },
           ...{ suppressed, detail, failure },
@@ -246,10 +246,10 @@ export function toPendingReport(report: FeedbackReport): FeedbackReport {
  * that of the message.
  */
 function createUnrelatedDecision({ recordsDigestAlways }: FeedbackReport): FeedbackDecision {
-  return recordsDigestAlways === true ? { kind: 'digest', answer: { kind: 'unrelated' } } : UNRELATED;
+  return recordsDigestAlways === true ? { kind: 'digest', answer: { kind: 'unrelated' } } : UNRELATED_DECISION;
 }
 
-const UNRELATED: FeedbackDecision = { kind: 'answer', answer: { kind: 'unrelated' } };
+const UNRELATED_DECISION: FeedbackDecision = { kind: 'answer', answer: { kind: 'unrelated' } };
 
 function createHistoryEntry(
   { at, source }: FeedbackReport,

@@ -23,7 +23,7 @@ export function toInboxRule(row: rows.Row): InboxRule {
   };
 }
 
-/** Returns the ids of the ended rules that are not kept. */
+/** Returns the ids of the ended rules that must be deleted. */
 export function findPurgedInboxRules(rules: readonly InboxRule[], now: number): readonly number[] {
   return rules
     .filter((rule) => getInboxRuleStatus(rule, now) !== 'active')

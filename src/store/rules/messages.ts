@@ -48,8 +48,8 @@ const SUPPRESSED = requireTransition(null, 'suppressed', 'accept');
 
 /**
  * Decides whether a message is accepted. Adds an accepted message to `counts`. `counts` is null if the account does not
- * exist. A notification to operators is exempt from the limits: it is neither refused nor counted. For a locked account
- * it is accepted and waits.
+ * exist. A notification to operators is exempt from the limits: it is neither refused nor counted. A notification for a
+ * locked account is accepted and waits.
  */
 export function decideAcceptance(
   message: NewMessage,
@@ -86,7 +86,10 @@ const MAX_ROWS_PER_TURN = 8;
  */
 const MIN_ACCOUNTS_PER_CLAIM = 64;
 
-/** Returns the number of rows per account in one turn of the rotation, for a claim of up to `maxMessages`. */
+/**
+ * Returns the number of rows that a claim of up to `maxMessages` leases from one account before it continues with the
+ * next account.
+ */
 export function getRowsPerTurn(maxMessages: number): number {
   return Math.min(MAX_ROWS_PER_TURN, Math.max(1, Math.floor(maxMessages / MIN_ACCOUNTS_PER_CLAIM)));
 }
@@ -309,14 +312,14 @@ export function getMinIdOfSeq(seq: number): string {
 }
 
 /**
- * Returns the least id of this time. This id is greater than all ids created before `ms`. A UUIDv7 begins with its time
- * (RFC 9562, section 5.7).
+ * Returns the least id with the time `ms`. This id is greater than all ids created before `ms`. A UUIDv7 begins with
+ * its time (RFC 9562, section 5.7).
  */
 export function getMinIdAt(ms: number): string {
   return toIdAt(ms, '0000-0000-000000000000');
 }
 
-/** Returns the greatest id of this time. This id is less than all ids created after `ms`. */
+/** Returns the greatest id with the time `ms`. This id is less than all ids created after `ms`. */
 export function getMaxIdAt(ms: number): string {
   return toIdAt(ms, 'ffff-ffff-ffffffffffff');
 }

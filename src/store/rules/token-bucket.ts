@@ -19,7 +19,7 @@ const ROUNDING_TOLERANCE = 1e-9;
 /**
  * Takes up to the requested number of tokens. The bucket is first refilled for the time since `at`, at the old rate. If
  * the clock was set back, the bucket is not refilled. A new bucket is full. After a change of the limit, a full bucket
- * is full under the new limit, and any other bucket keeps its tokens up to the new burst.
+ * remains full under the new limit, and any other bucket keeps its tokens up to the new burst.
  */
 export function takeTokens(
   before: TokenBucket | null,

@@ -103,7 +103,9 @@ export function toDeliveryId(now: number, index: number, seed: string): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-7${highDigits}-8${lowDigits}-${seed.slice(0, 12)}`;
 }
 
-/** Adds an attempt to the stored JSON of attempts. The newest `MAX_STORED_ATTEMPTS` are kept. */
+/**
+ * Adds an attempt to the stored JSON of attempts. Only the newest `MAX_STORED_ATTEMPTS` attempts remain in the JSON.
+ */
 export function addAttempt(storedAttempts: string, attempt: WebhookAttempt): string {
   const attempts = JSON.parse(storedAttempts) as WebhookAttempt[];
   return JSON.stringify([...attempts, attempt].slice(-MAX_STORED_ATTEMPTS));
@@ -113,7 +115,8 @@ export function addAttempt(storedAttempts: string, attempt: WebhookAttempt): str
 export interface EndpointEffect {
   hasSucceeded: boolean;
   /**
-   * The time of the first failed attempt in the batch, or null. Tests and faults of the installation are not included.
+   * The time of the first failed attempt in the batch, or null. Tests and faults of the installation do not count as
+   * failures.
    */
   failedAt: number | null;
   /** True if the endpoint responded with status 410 (Gone). */
@@ -208,7 +211,7 @@ export function toDelivery(row: rows.Row): WebhookDelivery {
 
 /**
  * Converts a row of `webhook_delivery` to the recorded event. `message` is the row of the message with the name of its
- * account, and `entry` is the row of the history entry. Each is null if it is no longer stored. The row of an event
+ * account, and `entry` is the row of the history entry. A row that is no longer stored is null. The row of an event
  * about an object that is not a message names no message.
  */
 export function toRecordedEvent(

@@ -89,7 +89,8 @@ export function* executeSearch<Message extends SearchableMessage>(
   return { messages: matchingMessages, searchedTo };
 
   /**
-   * Chooses the index with the fewest messages among those of the filter. `count` is null if it was not needed.
+   * Chooses the index with the fewest messages among those of the filter. `count` is null if the messages were not
+   * counted.
    */
   function* chooseRowIndex(): Coroutine<{ readonly rowIndex: RowIndex | null; readonly count: number | null }> {
     const [onlyIndex = null] = rowIndexes;
@@ -177,7 +178,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       const [newest] = group;
       const unindexedRangeStart =
         newest === undefined ? idRange.first : selectLaterId(getMinIdOfSeq(newest.end), idRange.first);
-      // These rows are newer than the index, or are between two segments.
+      // The rows of this range are newer than the index, or are between two segments.
       if (unindexedRangeStart < end) {
         const stoppedAt = yield* scanRange({ first: unindexedRangeStart, end });
         if (stoppedAt !== null) return stoppedAt;

@@ -181,10 +181,10 @@ function fitIntoSegment(
   messages: readonly SearchableMessage[],
   limit: number,
 ): { messages: readonly SearchableMessage[]; isComplete: boolean } {
-  let characters = 0;
+  let characterCount = 0;
   const endIndex = messages.findIndex(({ to, recipient, from, subject }) => {
-    characters += to.length + (recipient?.length ?? 0) + from.length + subject.length;
-    return characters > MAX_SEGMENT_CHARACTERS;
+    characterCount += to.length + (recipient?.length ?? 0) + from.length + subject.length;
+    return characterCount > MAX_SEGMENT_CHARACTERS;
   });
   return endIndex === -1
     ? { messages, isComplete: messages.length < limit }

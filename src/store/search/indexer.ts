@@ -36,7 +36,7 @@ export interface IndexerOptions {
   readonly reportFailure: (operation: string, error: unknown) => void;
 }
 
-/** Starts the rounds. The returned function stops them after the current step. */
+/** Starts the rounds of index maintenance. The returned function stops the rounds after the current step. */
 export function startIndexer({
   clock,
   monotonic,

@@ -80,7 +80,7 @@ export interface MessageSearchResult {
 }
 
 export const ALL_FIELDS: readonly Field[] = ['to', 'from', 'subject'];
-const ADDRESSES: readonly Field[] = ['to', 'from'];
+const ADDRESS_FIELDS: readonly Field[] = ['to', 'from'];
 /** Maximum number of conditions in one search. */
 export const MAX_CRITERIA = 32;
 /** Characters that may surround a word that was copied from a header or a sentence. A search ignores them. */
@@ -103,7 +103,7 @@ function parseWord(rawWord: string, isLast: boolean, fields: readonly Field[]): 
   const id = word.toLowerCase();
   if (fields === ALL_FIELDS && isMessageId(id)) return [{ kind: 'id', id }];
   const text = foldText(word);
-  const addresses = fields.filter((field) => ADDRESSES.includes(field));
+  const addresses = fields.filter((field) => ADDRESS_FIELDS.includes(field));
   const atIndex = text.lastIndexOf('@');
   if (atIndex !== -1 && addresses.length > 0 && splitWords(text).length > 0) {
     return [{ kind: atIndex === 0 ? 'domain' : 'address', text, prefix, fields: addresses }];
@@ -214,13 +214,13 @@ function matchesText(text: string, criterion: TextCriterion): boolean {
 /** Maximum length of a compared word, in UTF-16 code units. The comparison ignores the characters beyond this length. */
 const MAX_WORD_LENGTH = 40;
 
-const ACCENTS = /[\u0300-\u036f]/g;
-const ASCII_WORDS = /[a-z0-9]+/g;
+const ACCENT_PATTERN = /[\u0300-\u036f]/g;
+const ASCII_WORD_PATTERN = /[a-z0-9]+/g;
 /**
  * In scripts without spaces between words, each letter with its marks is a word, so that a search finds any part of a
  * sentence.
  */
-const WORDS =
+const WORD_PATTERN =
   /[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]\p{M}*|[[\p{L}\p{N}\p{M}]--[\p{sc=Han}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}\p{sc=Laoo}\p{sc=Khmr}\p{sc=Mymr}]]+|\p{So}/gv;
 
 /** Normalizes a text for comparison. */
@@ -228,13 +228,18 @@ export function foldText(text: string): string {
   if (isAscii(text)) return text.toLowerCase();
   // The text is first converted to upper case, because this conversion maps ß to SS. A final sigma (ς) is replaced with
   // σ.
-  const foldedText = text.normalize('NFKD').replaceAll(ACCENTS, '').toUpperCase().toLowerCase().replaceAll('ς', 'σ');
+  const foldedText = text
+    .normalize('NFKD')
+    .replaceAll(ACCENT_PATTERN, '')
+    .toUpperCase()
+    .toLowerCase()
+    .replaceAll('ς', 'σ');
   return foldedText.normalize('NFC');
 }
 
 /** Returns the words of a normalized text in order. */
 export function splitWords(folded: string): readonly string[] {
-  const words = folded.match(isAscii(folded) ? ASCII_WORDS : WORDS) ?? [];
+  const words = folded.match(isAscii(folded) ? ASCII_WORD_PATTERN : WORD_PATTERN) ?? [];
   return words.map((word) => truncateText(MAX_WORD_LENGTH, word));
 }
 

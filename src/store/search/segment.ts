@@ -8,8 +8,8 @@
  * followed by an account id. A criterion has term ranges (`listTermRanges`). Every message that matches the criterion
  * has a term in each of these ranges. A message with such terms does not always match; query.ts decides.
  *
- * A term in a page is encoded as four parts. The first two are the length of the prefix that it shares with the
- * previous term, and the remaining text. The third is twice the number of bytes of its encoded list, plus one if the
+ * A term in a page is encoded as four parts. The first two are the length of the prefix that the term shares with the
+ * previous term, and the remaining text. The third is twice the number of bytes of the encoded list, plus one if the
  * list is a bitmap. The fourth is the list, encoded as a bitmap or as the differences between consecutive numbers.
  */
 import { toSeq } from '../rules/messages.ts';
@@ -162,10 +162,10 @@ export function findPageRange(directory: readonly string[], { first, end }: Term
 function countBelow(directory: readonly string[], term: string, orEqual: boolean): number {
   let [low, high] = [0, directory.length];
   while (low < high) {
-    const middle = (low + high) >> 1;
-    const middleTerm = directory[middle] ?? '';
-    if (middleTerm < term || (orEqual && middleTerm === term)) low = middle + 1;
-    else high = middle;
+    const middleIndex = (low + high) >> 1;
+    const middleTerm = directory[middleIndex] ?? '';
+    if (middleTerm < term || (orEqual && middleTerm === term)) low = middleIndex + 1;
+    else high = middleIndex;
   }
   return low;
 }

@@ -51,7 +51,7 @@ export function prepareAccounts(
     const row = selectByName.get(name);
     return row === undefined ? null : rows.toAccount(row);
   };
-  const readChanged = (name: string): ChangeResult<Account> => {
+  const readChangedAccount = (name: string): ChangeResult<Account> => {
     const account = findAccount(name);
     return account === null ? { kind: 'missing' } : { kind: 'done', value: account };
   };
@@ -74,7 +74,7 @@ export function prepareAccounts(
     outbox.recordResource(reason === null ? 'account.unlocked' : 'account.locked', account.id, now, () =>
       buildAccountData(name, reason, reputation.readWindow(account.id, now), account.thresholds),
     );
-    return auditChange(actor, reason === null ? 'account.unlock' : 'account.lock', account, readChanged(name));
+    return auditChange(actor, reason === null ? 'account.unlock' : 'account.lock', account, readChangedAccount(name));
   }
 
   function auditChange(
@@ -126,7 +126,7 @@ export function prepareAccounts(
     createAccount(...[name, limits, now, actor]: Parameters<Store['createAccount']>): ChangeResult<Account> {
       if (findAccount(name) !== null) return { kind: 'exists' };
       insertAccount.run(name, now, ...toLimitColumns(limits), incrementRevision());
-      return auditChange(actor, 'account.create', null, readChanged(name));
+      return auditChange(actor, 'account.create', null, readChangedAccount(name));
     },
     setAccount(...[name, changes, , expected, actor]: Parameters<Store['setAccount']>): GuardedChangeResult<Account> {
       const account = findAccount(name);
@@ -146,7 +146,7 @@ export function prepareAccounts(
         incrementRevision(),
         account.id,
       );
-      return auditChange(actor, 'account.set', account, readChanged(name));
+      return auditChange(actor, 'account.set', account, readChangedAccount(name));
     },
     readReputation(name: string, now: number): ChangeResult<WindowCounts> {
       const account = findAccount(name);

@@ -177,8 +177,8 @@ export function isPostriderDatabase(database: DatabaseSync): boolean {
 
 function requireApplicationId(database: DatabaseSync, path: string): void {
   const id = readPragma(database, 'application_id');
-  const tables = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;
-  if (id === APPLICATION_ID || (id === 0 && tables === 0)) return;
+  const tableCount = database.prepare('SELECT count(*) AS n FROM sqlite_schema').get()?.n;
+  if (id === APPLICATION_ID || (id === 0 && tableCount === 0)) return;
   throw new StoreError(`${path} is not a Postrider database. Set POSTRIDER_DATABASE to another file.`);
 }
 

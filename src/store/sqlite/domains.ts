@@ -57,7 +57,7 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
     return row === undefined || rows.readBoolean(row, 'removed') ? null : row;
   }
 
-  function readChanged(name: string): ChangeResult<SendingDomain> {
+  function readChangedDomain(name: string): ChangeResult<SendingDomain> {
     const row = readRow(name);
     return row === null ? { kind: 'missing' } : { kind: 'done', value: readDomain(row) };
   }
@@ -116,7 +116,7 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
         incrementRevision(),
       );
       writeKeys(lastInsertRowid, keys);
-      return auditChange(actor, 'domain.add', null, readChanged(name));
+      return auditChange(actor, 'domain.add', null, readChangedDomain(name));
     },
     findDomain(name: string): SendingDomain | null {
       const row = readRow(name);
@@ -152,7 +152,7 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
           buildDomainData(before, account, newStatus, answeredChecks),
         );
       }
-      const after = readChanged(before.name);
+      const after = readChangedDomain(before.name);
       // A check without a new result writes no audit log entry.
       if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
       return auditChange(actor, 'domain.update', before, after);
@@ -167,7 +167,7 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
         if (owner !== null) return { kind: 'used', by: owner };
       }
       updateDomainRow.run(subdomains ? 1 : 0, returnPath, JSON.stringify(checks), incrementRevision(), before.id);
-      return auditChange(actor, 'domain.set', before, readChanged(name));
+      return auditChange(actor, 'domain.set', before, readChangedDomain(name));
     },
     removeDomain(name: string, actor?: Actor): ChangeResult<SendingDomain> {
       const row = readRow(name);

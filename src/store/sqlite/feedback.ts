@@ -39,7 +39,7 @@ import { prepareAppend } from './queue.ts';
 export interface FeedbackReputation {
   /** Adds counts to the reputation of an account, in the transaction of the caller. */
   readonly addToReputation: (accountId: number, delta: ReputationDelta, now: number) => void;
-  /** Records a complaint. Returns true if it is the first complaint of the recipient in the reputation window. */
+  /** Records a complaint. Returns true if the recipient has no earlier complaint in the reputation window. */
   readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
 }
 
@@ -77,7 +77,7 @@ export function prepareFeedback(
     `SELECT source, max(at) AS at FROM feedback
      WHERE mail_id IS NOT NULL AND reason IS NULL AND id > (SELECT max(id) FROM feedback) - ${MAX_SCANNED_REPORTS} GROUP BY source`,
   );
-  const purgeOld = database.prepare(
+  const purgeOldReports = database.prepare(
     'DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE at <= ? ORDER BY at LIMIT ?)',
   );
   const purgeReferences = database.prepare(
@@ -87,7 +87,7 @@ export function prepareFeedback(
     `DELETE FROM complainant WHERE (account_id, recipient) IN (
        SELECT account_id, recipient FROM complainant WHERE at <= ? ORDER BY at LIMIT ?)`,
   );
-  const purgeStored = database.prepare(
+  const purgeExcessReports = database.prepare(
     `DELETE FROM feedback WHERE id IN (SELECT id FROM feedback WHERE reason IS NOT NULL AND id <
        (SELECT id FROM feedback WHERE reason IS NOT NULL ORDER BY id DESC LIMIT 1 OFFSET ?) ORDER BY id LIMIT ?)`,
   );
@@ -234,10 +234,11 @@ export function prepareFeedback(
     findLastFeedbackAt: (): number | null => rows.readIntegerOrNull(selectLastAt.get() ?? { at: null }, 'at'),
     listLastFeedback: (): LastFeedback[] => selectLastBySource.all().map(rows.toLastFeedback),
     purgeFeedback(before: number, keepNewest: number, limit: number): number {
-      const purgedReportCount = Number(purgeOld.run(before, limit).changes);
+      const purgedReportCount = Number(purgeOldReports.run(before, limit).changes);
       const purgedReferenceCount = Number(purgeReferences.run(before, limit).changes);
       const purgedComplainantCount = Number(purgeComplainants.run(before, limit).changes);
-      const purgedExcessReportCount = keepNewest < 1 ? 0 : Number(purgeStored.run(keepNewest - 1, limit).changes);
+      const purgedExcessReportCount =
+        keepNewest < 1 ? 0 : Number(purgeExcessReports.run(keepNewest - 1, limit).changes);
       return Math.max(purgedReportCount, purgedReferenceCount, purgedComplainantCount, purgedExcessReportCount);
     },
   };

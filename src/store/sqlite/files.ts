@@ -47,11 +47,11 @@ const TEMPORARY_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
  */
 export function resolveDatabasePath(path: string): string {
   const absolutePath = resolve(path);
-  const real = resolveRealPath(absolutePath, 0);
-  return real === absolutePath ? path : real;
+  const realPath = resolveRealPath(absolutePath, 0);
+  return realPath === absolutePath ? path : realPath;
 }
 
-function resolveRealPath(path: string, links: number): string {
+function resolveRealPath(path: string, linkCount: number): string {
   try {
     return realpathSync.native(path);
   } catch (error) {
@@ -60,9 +60,9 @@ function resolveRealPath(path: string, links: number): string {
   }
   const target = readLinkTarget(path);
   if (target !== null)
-    return links < MAX_SYMBOLIC_LINKS ? resolveRealPath(resolve(dirname(path), target), links + 1) : path;
+    return linkCount < MAX_SYMBOLIC_LINKS ? resolveRealPath(resolve(dirname(path), target), linkCount + 1) : path;
   const folder = dirname(path);
-  return folder === path ? path : join(resolveRealPath(folder, links), basename(path));
+  return folder === path ? path : join(resolveRealPath(folder, linkCount), basename(path));
 }
 
 function readLinkTarget(path: string): string | null {
@@ -147,10 +147,10 @@ function requireNoLeftovers(path: string, problem: 'missing' | 'empty'): void {
 
 /** Throws a StoreError if the file has a hard link that is not from an interrupted restore. */
 export function requireSingleHardLink(path: string): void {
-  const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
-  if (links <= 1 || links === 1 + listLeftoverHardLinks(path).length) return;
+  const nameCount = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  if (nameCount <= 1 || nameCount === 1 + listLeftoverHardLinks(path).length) return;
   throw new StoreError(
-    `${path} has ${links} names (hard links), and SQLite would keep a log for each, which destroys the database. Remove the other names; \`find / -samefile ${path}\` lists them.`,
+    `${path} has ${nameCount} names (hard links), and SQLite would keep a log for each, which destroys the database. Remove the other names; \`find / -samefile ${path}\` lists them.`,
   );
 }
 
@@ -232,9 +232,9 @@ export function acquireServeLock(path: string): () => void {
 
 /** Returns true if a process holds the serve lock. Creates no file. */
 export function isServeLockHeld(path: string): boolean {
-  const real = resolveDatabasePath(path);
-  if (!existsSync(`${real}-serve`)) return false;
-  const unlock = tryAcquireServeLock(real, 0);
+  const realPath = resolveDatabasePath(path);
+  if (!existsSync(`${realPath}-serve`)) return false;
+  const unlock = tryAcquireServeLock(realPath, 0);
   unlock?.();
   return unlock === null;
 }

@@ -32,7 +32,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
   );
   const QUEUED = requireTransition('uncertain', 'queued', 'operator');
   const CANCELLED = requireTransition('queued', 'cancelled', 'operator');
-  const requeue = database.prepare(
+  const makeDue = database.prepare(
     `UPDATE mail_request SET state = '${QUEUED}', due_at = ?, owner = NULL, handing_over = 0 WHERE seq = ?`,
   );
   const cancel = database.prepare(
@@ -91,7 +91,7 @@ export function prepareMessages(database: DatabaseSync, audit: Audit, outbox: Ou
     const before = { id, from: rows.readState(row), dueAt: rows.readIntegerOrNull(row, 'due_at') };
     const decision = decideOperatorChange(before, to, now, by);
     if (decision.kind === 'wrong-state') return decision;
-    if (to === 'queued') requeue.run(now, seq);
+    if (to === 'queued') makeDue.run(now, seq);
     else cancel.run(now, seq);
     appendEntry(seq, decision.entry, to);
     if (decision.audit !== null) audit.write(decision.audit);

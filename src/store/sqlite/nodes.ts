@@ -25,7 +25,7 @@ export function prepareNodes(database: DatabaseSync) {
      ON CONFLICT (name) DO UPDATE SET seen_at = excluded.seen_at, alive_until = excluded.alive_until,
        refused_reports = excluded.refused_reports, delivery = excluded.delivery`,
   );
-  const purgeDead = database.prepare('DELETE FROM node WHERE alive_until < ?');
+  const purgeDeadNodes = database.prepare('DELETE FROM node WHERE alive_until < ?');
   const deleteNode = database.prepare('DELETE FROM node WHERE name = ?');
   const selectListed = database.prepare(
     'SELECT *, alive_until > ? AS alive FROM node WHERE alive_until >= ? ORDER BY name',
@@ -35,18 +35,18 @@ export function prepareNodes(database: DatabaseSync) {
     'INSERT OR REPLACE INTO throttle (account_id, tokens, per_second, burst, at) VALUES (?, ?, ?, ?, ?)',
   );
 
-  const readTime = database.prepare('SELECT ran_ms, seen_at, stretches FROM running_time');
-  const writeTime = database.prepare(
+  const selectRunningTime = database.prepare('SELECT ran_ms, seen_at, stretches FROM running_time');
+  const updateRunningTimeRow = database.prepare(
     'INSERT OR REPLACE INTO running_time (one, ran_ms, seen_at, stretches) VALUES (1, ?, ?, ?)',
   );
 
   return {
     updateRunningTime(elapsedMs: number, now: number): RunningTime {
-      const row = readTime.get();
-      const before = row === undefined ? startRunningTime(now) : rows.toRunningTime(row);
-      const time = advanceRunningTime(before, now, Math.ceil(elapsedMs));
-      writeTime.run(time.runningMs, time.seenAt, JSON.stringify(time.segments));
-      return time;
+      const row = selectRunningTime.get();
+      const previousTime = row === undefined ? startRunningTime(now) : rows.toRunningTime(row);
+      const runningTime = advanceRunningTime(previousTime, now, Math.ceil(elapsedMs));
+      updateRunningTimeRow.run(runningTime.runningMs, runningTime.seenAt, JSON.stringify(runningTime.segments));
+      return runningTime;
     },
     recordHeartbeat(
       { name, roles, version }: NodeIdentity,
@@ -55,7 +55,7 @@ export function prepareNodes(database: DatabaseSync) {
       refused: readonly RefusedReports[] = [],
       delivery: NodeDelivery | null = null,
     ): number {
-      purgeDead.run(now - DEAD_NODE_LISTING_MS);
+      purgeDeadNodes.run(now - DEAD_NODE_LISTING_MS);
       const report = [rows.formatRefusedReports(refused), rows.formatNodeDelivery(delivery)] as const;
       upsertNode.run(name, roles.join(','), version, now, now, now + ttlMs, ...report);
       return now;

@@ -47,7 +47,7 @@ export function prepareNotifications(database: DatabaseSync) {
     `SELECT id, target, status, created_at, attempt, attempted_at, error, message_id FROM notification
      WHERE target = ? ORDER BY created_at DESC, id DESC LIMIT ?`,
   );
-  const purge = database.prepare(
+  const deleteOldNotifications = database.prepare(
     'DELETE FROM notification WHERE rowid IN (SELECT rowid FROM notification WHERE created_at <= ? LIMIT ?)',
   );
 
@@ -83,6 +83,6 @@ export function prepareNotifications(database: DatabaseSync) {
     listNotifications: (target: string, limit: number): StoredNotification[] =>
       selectNewest.all(target, limit).map(toStoredNotification),
     purgeNotifications: (createdBefore: number, limit: number): number =>
-      Number(purge.run(createdBefore, limit).changes),
+      Number(deleteOldNotifications.run(createdBefore, limit).changes),
   };
 }

@@ -1,6 +1,7 @@
 /**
- * Writes events to the outbox, in the transaction of their changes. Nothing is written for a type to which no endpoint
- * subscribes. The embedded store has one writer at a time, so the order of positions is the order of commits.
+ * Writes events to the outbox, in the transaction of the change that each event reports. Nothing is written for a type
+ * to which no endpoint subscribes. The embedded store has one writer at a time, so the order of positions is the order
+ * of commits.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { State } from '../../model/message.ts';
@@ -30,7 +31,10 @@ export function prepareOutbox(database: DatabaseSync) {
     'INSERT INTO outbox (type, account_id, at, data, webhook_id) VALUES (?, ?, ?, ?, ?)',
   );
   const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
-  /** The subscribed types. They are read once per transaction, because another process may change them. */
+  /**
+   * The subscribed types, or null before they are read. They are read once per transaction, because another process may
+   * change them.
+   */
   let subscribedTypes: number | null = null;
 
   function isSubscribed(type: WebhookEventType): boolean {

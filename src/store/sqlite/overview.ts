@@ -66,9 +66,9 @@ export function prepareOverview(database: DatabaseSync) {
     let earliestDueAt: number | null = null;
     let position = selectNextAccount.get(-1, 0);
     for (
-      let scannedAccounts = 0;
-      position !== undefined && scannedAccounts < MAX_SCANNED_ACCOUNTS;
-      scannedAccounts += 1
+      let scannedAccountCount = 0;
+      position !== undefined && scannedAccountCount < MAX_SCANNED_ACCOUNTS;
+      scannedAccountCount += 1
     ) {
       const [lane, account] = [rows.readInteger(position, 'lane'), rows.readInteger(position, 'account_id')];
       const firstRow = selectFirstDue.get(lane, account);

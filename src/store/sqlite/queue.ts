@@ -39,7 +39,7 @@ import type { Outbox } from './outbox.ts';
 
 /** The remaining limits of a claim. Suppressed messages also count, because each of them needs writes. */
 interface RemainingLimits {
-  messages: number;
+  messageCount: number;
   bytes: number;
   /** True until the first message is leased. The first message is leased regardless of its size. */
   isNothingLeased: boolean;
@@ -69,7 +69,7 @@ export function prepareClaim(
   const leaseRow = database.prepare(
     `UPDATE mail_request SET state = '${SENDING}', due_at = ?, owner = ?, attempts = attempts + 1, handing_over = 0 WHERE seq = ?`,
   );
-  const suppress = database.prepare(
+  const suppressMessage = database.prepare(
     `UPDATE mail_request SET state = '${SUPPRESSED}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const appendEntry = prepareAppend(database, outbox);
@@ -81,7 +81,7 @@ export function prepareClaim(
     const to = rows.readText(row, 'to');
     const accountId = rows.readInteger(row, 'account_id');
     if (isSuppressed.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
-      suppress.run(now, seq);
+      suppressMessage.run(now, seq);
       appendEntry(seq, createSuppressedEntry(now, 'store'), SUPPRESSED);
       claimed.suppressed.push({ id, accountId, to });
       return;
@@ -102,7 +102,7 @@ export function prepareClaim(
       if (bytes > remaining.bytes && !remaining.isNothingLeased) return { found: fittingRows, isFull: true };
       remaining.isNothingLeased = false;
       remaining.bytes -= bytes;
-      remaining.messages -= 1;
+      remaining.messageCount -= 1;
       fittingRows.push(row);
     }
     return { found: fittingRows, isFull: false };
@@ -120,12 +120,12 @@ export function prepareClaim(
     now: number,
     claimed: ClaimResult,
   ): boolean {
-    if (remaining.messages <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
+    if (remaining.messageCount <= 0 || (remaining.bytes <= 0 && !remaining.isNothingLeased)) return true;
     let accountsWithMore: number[] = [];
     let lastServedAccount: number | null = null;
     rotation.beginRound();
     for (let account = rotation.next(now); account !== null; account = rotation.next(now)) {
-      const rowLimit = Math.min(share, remaining.messages);
+      const rowLimit = Math.min(share, remaining.messageCount);
       const { found, isFull } = selectFitting(lane, account, rowLimit, remaining, now);
       for (const row of found) leaseMessage(row, lease, now, claimed);
       if (isFull) {
@@ -133,20 +133,20 @@ export function prepareClaim(
         rotation.resumeAfter(found.length > 0 ? account : (lastServedAccount ?? account - 1));
         return true;
       }
-      if (remaining.messages === 0) return true;
+      if (remaining.messageCount === 0) return true;
       lastServedAccount = account;
       if (found.length === rowLimit) accountsWithMore.push(account);
     }
     // The next claim first examines the accounts that this round has not examined.
     if (rotation.hasMore) return true;
     while (accountsWithMore.length > 0) {
-      const equalShare = Math.max(1, Math.floor(remaining.messages / accountsWithMore.length));
+      const equalShare = Math.max(1, Math.floor(remaining.messageCount / accountsWithMore.length));
       const nextAccounts: number[] = [];
       for (const account of accountsWithMore) {
-        const rowLimit = Math.min(equalShare, remaining.messages);
+        const rowLimit = Math.min(equalShare, remaining.messageCount);
         const { found, isFull } = selectFitting(lane, account, rowLimit, remaining, now);
         for (const row of found) leaseMessage(row, lease, now, claimed);
-        if (isFull || remaining.messages === 0) return true;
+        if (isFull || remaining.messageCount === 0) return true;
         if (found.length === rowLimit) nextAccounts.push(account);
       }
       accountsWithMore = nextAccounts;
@@ -156,19 +156,23 @@ export function prepareClaim(
 
   return function claim(limits, lease, now) {
     const claimResult: ClaimResult = { messages: [], suppressed: [] };
-    const remaining: RemainingLimits = { messages: limits.maxMessages, bytes: limits.maxBytes, isNothingLeased: true };
+    const remaining: RemainingLimits = {
+      messageCount: limits.maxMessages,
+      bytes: limits.maxBytes,
+      isNothingLeased: true,
+    };
     const rowsPerAccount = getRowsPerTurn(limits.maxMessages);
     const [firstLane, secondLane] = lanes;
     lanes.reverse();
     if (firstLane === undefined || secondLane === undefined) return { ...claimResult, hasMore: false };
     const firstLaneLimits: RemainingLimits = {
       ...remaining,
-      messages: Math.ceil(limits.maxMessages / 2),
+      messageCount: Math.ceil(limits.maxMessages / 2),
       bytes: Math.ceil(limits.maxBytes / 2),
     };
     const initialLimits = { ...firstLaneLimits };
     let firstLaneHasMore = claimLane(firstLane, rowsPerAccount, firstLaneLimits, lease, now, claimResult);
-    remaining.messages -= initialLimits.messages - firstLaneLimits.messages;
+    remaining.messageCount -= initialLimits.messageCount - firstLaneLimits.messageCount;
     remaining.bytes -= initialLimits.bytes - firstLaneLimits.bytes;
     remaining.isNothingLeased = firstLaneLimits.isNothingLeased;
     const secondLaneHasMore = claimLane(secondLane, rowsPerAccount, remaining, lease, now, claimResult);
@@ -281,7 +285,7 @@ export function prepareLeaseEnds(
   );
   const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
   const appendEntry = prepareAppend(database, outbox);
-  const suppress = database.prepare(
+  const suppressMessage = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ? RETURNING recipient`,
   );
@@ -335,7 +339,7 @@ export function prepareLeaseEnds(
       appendEntry(seq, change, newState, reason !== null);
       if (reference !== null) addReference.run(reference, at, seq);
       // A bounce of an address that is already suppressed does not count against the account again.
-      const addedSuppression = reason === null ? undefined : suppress.get(reason, at, seq);
+      const addedSuppression = reason === null ? undefined : suppressMessage.get(reason, at, seq);
       const wasSuppressed = reason !== null && addedSuppression === undefined;
       if (reason !== null && addedSuppression !== undefined) {
         const address = rows.readText(addedSuppression, 'recipient');

@@ -90,12 +90,15 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
   }
 
   /**
-   * Records a complaint. Returns true if it is the first complaint of the canonical recipient in the window. Only the
-   * first complaint counts.
+   * Records a complaint. Returns true if the canonical recipient has no earlier complaint in the window. Only the first
+   * complaint counts.
    */
   function recordComplaint(accountId: number, recipient: string, at: number): boolean {
-    const before = getComplaintWindowStart(at);
-    return insertComplainant.run({ account: accountId, recipient: toComplainant(recipient), at, before }).changes > 0;
+    const windowStart = getComplaintWindowStart(at);
+    return (
+      insertComplainant.run({ account: accountId, recipient: toComplainant(recipient), at, before: windowStart })
+        .changes > 0
+    );
   }
 
   /**

@@ -175,8 +175,8 @@ class Restore {
       const completedPath = marker === null ? null : this.#complete(marker);
       return completedPath ?? this.#replace();
     } finally {
-      // If the temporary copy has replaced the database, it no longer exists under its temporary name. Older temporary
-      // copies contain only backups, so they are also removed.
+      // If the temporary copy has replaced the database, no file with the temporary name exists any more. Older
+      // temporary copies contain only backups, so they are also removed.
       if (!existsSync(getRestoreMarkerPath(this.#path)))
         for (const temporaryPath of listTemporaryRestorePaths(this.#path)) this.#removeTemporaryFiles(temporaryPath);
     }

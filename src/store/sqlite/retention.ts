@@ -11,8 +11,8 @@ import type { Outbox } from './outbox.ts';
 import { prepareAppend } from './queue.ts';
 
 export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
-  // Messages have the same order by `seq` as by acceptance. The oldest queued messages are therefore a range of this
-  // index, regardless of their due times.
+  // Messages have the same order by `seq` as by acceptance. The oldest queued messages are therefore a range of an
+  // index on `seq`, regardless of their due times.
   const selectExpired = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );

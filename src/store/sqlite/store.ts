@@ -157,8 +157,9 @@ export async function openSqliteStore({
     async close() {
       for (const stop of stopWatching) stop();
       // SQLite writes the log into the database when its last connection closes. If two connections close at the same
-      // time, none of them is the last, and the log is not written; if the log file was deleted, its content is lost.
-      // An error of one thread must not prevent the end of the other threads or the release of the lock.
+      // time, neither of them is the last connection, and the log is not written; if the log file was deleted, its
+      // content is lost. An error of one thread must not prevent the end of the other threads or the release of the
+      // lock.
       await Promise.allSettled([reader.close(), index.close()]);
       await Promise.allSettled([writer.close()]);
       unlock();

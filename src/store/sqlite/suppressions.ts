@@ -1,4 +1,4 @@
-/** Stores the suppression lists: one for each account, and one for the whole service (`*`), whose account id is 0. */
+/** Stores the suppression lists: one list for each account, and the list of account 0 for the whole service (`*`). */
 import type { DatabaseSync } from 'node:sqlite';
 import type { ChangeResult } from '../../model/account.ts';
 import { type Actor, type ImportStep, toAuditedRemoval, toAuditedSuppressions } from '../../model/audit.ts';

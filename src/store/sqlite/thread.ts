@@ -170,7 +170,7 @@ export function openGuardedDatabase({
   function answerCalls(calls: readonly Call[]): readonly Reply[] {
     /** The numbers of the calls that must fail during a fault. */
     const changeNumbers = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
-    // While there is a known fault, these calls fail without a write.
+    // If a fault is already known, these calls fail and write nothing.
     const knownFault = changeNumbers.size === 0 ? null : fault;
     const allowedCalls = knownFault === null ? calls : calls.filter(({ number }) => !changeNumbers.has(number));
     const refusedCalls = knownFault === null ? [] : calls.filter(({ number }) => changeNumbers.has(number));
@@ -224,7 +224,7 @@ export function watchFiles(path: string): () => FilesFault | null {
     name,
     identity: readFileIdentity(path + suffix),
   }));
-  const links = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
+  const linkCount = statSync(path, { throwIfNoEntry: false })?.nlink ?? 1;
   return () => {
     for (const { end: suffix, name, identity } of openedFiles) {
       // A file that was missing at the start is not checked. Only a service has a lock file.
@@ -239,7 +239,7 @@ export function watchFiles(path: string): () => FilesFault | null {
       if (currentStats.dev !== identity.dev || currentStats.ino !== identity.ino)
         return toFault(path, suffix, `${name} was replaced`);
       // The number of links may decrease, because a hard link from an interrupted restore may be removed at any time.
-      if (currentStats.nlink > BigInt(suffix === '' ? links : 1)) {
+      if (currentStats.nlink > BigInt(suffix === '' ? linkCount : 1)) {
         const remedy = `Remove the other name of ${path + suffix}; the service then continues.`;
         return { reason: `${name} has a second hard link`, remedy };
       }
@@ -279,7 +279,7 @@ function toFault(path: string, suffix: FileSuffix, reason: string): FilesFault {
 }
 
 /** The synchronous form of a method of the contract, as the thread of the store implements it. */
-type Synchronous<Method> = Method extends (...args: infer Args) => Promise<infer Answer>
+type SynchronousMethod<Method> = Method extends (...args: infer Args) => Promise<infer Answer>
   ? (...args: Args) => Answer
   : never;
 
@@ -288,7 +288,7 @@ type Synchronous<Method> = Method extends (...args: infer Args) => Promise<infer
  * and the steps of methods that consist of several operations.
  */
 export type Operations = {
-  readonly [Name in Exclude<MethodName, 'settle' | 'recordPackedFeedback'>]: Synchronous<StoreMethods[Name]>;
+  readonly [Name in Exclude<MethodName, 'settle' | 'recordPackedFeedback'>]: SynchronousMethod<StoreMethods[Name]>;
 } & {
   settle(batch: readonly PackedSettlement[]): readonly SettleResult[];
   /** Returns the results (`FeedbackResult`) as JSON. */

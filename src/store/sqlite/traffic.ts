@@ -28,7 +28,7 @@ export function prepareTraffic(database: DatabaseSync) {
        group_concat(confirmations, ' ') AS confirmations, group_concat(bounces, ' ') AS bounces, ${TRAFFIC_COUNTS.map((name) => `sum(${name}) AS ${name}`).join(', ')}
      FROM traffic WHERE span = :span AND at >= :since AND at < :until GROUP BY step ORDER BY step`,
   );
-  const purge = database.prepare(
+  const purgeRows = database.prepare(
     `DELETE FROM traffic WHERE (span, at, node) IN (SELECT span, at, node FROM traffic WHERE span = ? AND at < ? LIMIT ?)`,
   );
 
@@ -49,8 +49,8 @@ export function prepareTraffic(database: DatabaseSync) {
         bounces: parseFailureCounts(rows.readText(row, 'bounces')),
       })),
     purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): number {
-      const purgedMinuteRowCount = Number(purge.run(MINUTE_MS, minuteRowsBefore, limit).changes);
-      return purgedMinuteRowCount + Number(purge.run(HOUR_MS, hourRowsBefore, limit).changes);
+      const purgedMinuteRowCount = Number(purgeRows.run(MINUTE_MS, minuteRowsBefore, limit).changes);
+      return purgedMinuteRowCount + Number(purgeRows.run(HOUR_MS, hourRowsBefore, limit).changes);
     },
   };
 }

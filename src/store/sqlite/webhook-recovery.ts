@@ -18,8 +18,10 @@ export function prepareDeliveryRecovery(database: DatabaseSync) {
   );
   return {
     recoverDeliveries: ({ now, until, node, includeAllLeases, ownLeasesExcept }: DeliveryRecovery): number => {
-      const except = ownLeasesExcept === undefined ? null : JSON.stringify(ownLeasesExcept);
-      return Number(recoverLeases.run({ now, until, node, every: includeAllLeases ? 1 : 0, except }).changes);
+      const excludedIds = ownLeasesExcept === undefined ? null : JSON.stringify(ownLeasesExcept);
+      return Number(
+        recoverLeases.run({ now, until, node, every: includeAllLeases ? 1 : 0, except: excludedIds }).changes,
+      );
     },
   };
 }

@@ -288,8 +288,8 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   function disableForReason(webhook: Webhook, reason: DisabledReason, now: number): void {
     disableById.run(reason, now, webhook.id);
     const accountId = webhook.accountId ?? SERVICE_ACCOUNT_ID;
-    const build = () => buildWebhookDisabledData(webhook, reason);
-    outbox.recordResource('webhook.disabled', accountId, now, build, webhook.id);
+    const buildData = () => buildWebhookDisabledData(webhook, reason);
+    outbox.recordResource('webhook.disabled', accountId, now, buildData, webhook.id);
   }
 
   const isInProgress = (row: rows.Row, now: number): boolean =>
@@ -434,18 +434,18 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     } {
       const eventRows = selectEvents.all(limit);
       const subscribers = eventRows.length === 0 ? [] : selectSubscribers.all().map(toSubscriber);
-      let events = 0;
-      let deliveries = 0;
+      let eventCount = 0;
+      let deliveryCount = 0;
       let lastPosition = 0;
       for (const row of eventRows) {
-        if (deliveries >= MAX_DELIVERIES_PER_STEP) break;
+        if (deliveryCount >= MAX_DELIVERIES_PER_STEP) break;
         const event = toOutboxEvent(row);
         const bit = getEventBit(event.type);
         for (const subscriber of isExpired(row, keptSince) ? [] : subscribers) {
           if (!receivesEvent(subscriber, event, bit)) continue;
           insertDelivery.run(
             subscriber.id,
-            toDeliveryId(now, deliveries, seed),
+            toDeliveryId(now, deliveryCount, seed),
             event.type,
             rows.readTextOrNull(row, 'message_id'),
             rows.readIntegerOrNull(row, 'sequence'),
@@ -456,13 +456,14 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
             now,
             now,
           );
-          deliveries += 1;
+          deliveryCount += 1;
         }
-        events += 1;
+        eventCount += 1;
         lastPosition = rows.readInteger(row, 'position');
       }
-      if (events > 0) deleteEvents.run(lastPosition);
-      return { events, deliveries, hasMore: events < eventRows.length || eventRows.length === limit };
+      if (eventCount > 0) deleteEvents.run(lastPosition);
+      const hasMore = eventCount < eventRows.length || eventRows.length === limit;
+      return { events: eventCount, deliveries: deliveryCount, hasMore };
     },
     claimDeliveries(
       ...[limits, owner, leaseUntil, now]: [DeliveryClaimLimits, string, number, number]

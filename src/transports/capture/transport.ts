@@ -2,8 +2,8 @@
  * Implements the transport `capture:`, which writes each message to a file of a Maildir and sends no message.
  *
  * Guarantees: the file of a `delivered` message is written, synced and renamed into `new/`. A second attempt with the
- * same id replaces the first file atomically. A full disk or a missing permission defers the message, with the remedy
- * in the text.
+ * same id replaces the first file atomically. A full disk or a missing permission defers the message, and the text of
+ * the reply names the remedy.
  */
 import { type FileHandle, open, readdir, rename, stat, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ interface CaptureFiles {
 /** Creates the transport. The first message creates `directory`. */
 export function createCaptureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
   const maildir = getMaildir(directory);
-  const sync = new DirectorySync(maildir.new);
+  const directorySync = new DirectorySync(maildir.new);
   let preparation: Promise<void> | null = null;
   let attemptNumber = 0;
   let runningCount = 0;
@@ -45,7 +45,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
     attemptNumber += 1;
     const temporaryPath = join(maildir.tmp, `${message.id}.${process.pid}-${attemptNumber}`);
     try {
-      preparation ??= prepare(maildir, clock);
+      preparation ??= prepareMaildir(maildir, clock);
       await preparation;
       const file = await files.open(temporaryPath, 'w', 0o600);
       try {
@@ -65,7 +65,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
         }
       }
       await rename(temporaryPath, join(maildir.new, name));
-      await sync.sync();
+      await directorySync.sync();
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: `captured as new/${name}` } as const;
       return { kind: 'delivered', reply };
     } catch (error) {
@@ -116,7 +116,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
   };
 }
 
-async function prepare(maildir: Maildir, clock: Clock): Promise<void> {
+async function prepareMaildir(maildir: Maildir, clock: Clock): Promise<void> {
   for (const path of [maildir.tmp, maildir.new, maildir.cur]) createFolder(path);
   for (const name of await readdir(maildir.tmp)) {
     const path = join(maildir.tmp, name);

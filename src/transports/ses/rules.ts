@@ -41,11 +41,11 @@ const CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuratio
  * not open the circuit breaker.
  */
 const SENDER_CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'message' };
-const UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
+const PROVIDER_UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };
 /** The names of errors for a missing permission. */
-const ACCESS_DENIED = ['AccessDeniedException', 'AccessDenied'];
+const ACCESS_DENIED_NAMES = ['AccessDeniedException', 'AccessDenied'];
 /** The names of errors for an invalid request, in both versions of the API. */
-const BAD_REQUEST = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
+const BAD_REQUEST_NAMES = ['BadRequestException', 'InvalidParameterValue', 'ValidationException', 'ValidationError'];
 
 export const SES_RULES: readonly SesRule[] = [
   {
@@ -88,7 +88,7 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'the configuration set does not exist, is invalid or is not allowed to send, recognized by the text',
-    names: [...BAD_REQUEST, 'NotFoundException', 'SendingPausedException', 'MessageRejected'],
+    names: [...BAD_REQUEST_NAMES, 'NotFoundException', 'SendingPausedException', 'MessageRejected'],
     // The text can contain addresses, so only its beginning is compared.
     beginnings: ['configuration set', 'configurationset'],
     meaning: { kind: 'configuration-set' },
@@ -106,7 +106,7 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'the request is not allowed to use the configuration set',
-    names: ACCESS_DENIED,
+    names: ACCESS_DENIED_NAMES,
     // In an ARN, the type of the resource is between a colon and a slash. The name of an identity contains no colon.
     phrases: [':configuration-set/'],
     meaning: { kind: 'configuration-set' },
@@ -157,7 +157,7 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description: 'the signature of the request is invalid, or the request is not allowed',
     names: [
-      ...ACCESS_DENIED,
+      ...ACCESS_DENIED_NAMES,
       'UnrecognizedClientException',
       'InvalidClientTokenId',
       'SignatureDoesNotMatch',
@@ -217,14 +217,14 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'a setting of this service is invalid',
-    names: BAD_REQUEST,
+    names: BAD_REQUEST_NAMES,
     phrases: ['feedbackforwarding'],
     meaning: CONFIGURATION,
     samples: ['BadRequestException 400 The FeedbackForwardingEmailAddress is invalid'],
   },
   {
     description: 'the provider does not accept an address',
-    names: BAD_REQUEST,
+    names: BAD_REQUEST_NAMES,
     phrases: [
       'address',
       '@domain',
@@ -245,7 +245,7 @@ export const SES_RULES: readonly SesRule[] = [
   },
   {
     description: 'the provider cannot parse the content',
-    names: BAD_REQUEST,
+    names: BAD_REQUEST_NAMES,
     phrases: ['header', 'mime', 'content-type', 'attachment', 'transfer encoding', 'transfer-encoding'],
     meaning: { kind: 'bounced', reason: 'content' },
     samples: ["BadRequestException 400 Missing required header 'From'.", 'BadRequestException 400 Illegal MIME type'],
@@ -253,14 +253,14 @@ export const SES_RULES: readonly SesRule[] = [
   {
     description:
       'the request is invalid for an unknown reason; the failure is temporary and concerns only this message',
-    names: BAD_REQUEST,
+    names: BAD_REQUEST_NAMES,
     meaning: { kind: 'deferred', reason: 'unknown', scope: 'message' },
     samples: ['BadRequestException 400 An unknown error', 'ValidationException 400 1 validation error'],
   },
   {
     description: 'the provider has an internal error',
     status: [500, 599],
-    meaning: UNAVAILABLE,
+    meaning: PROVIDER_UNAVAILABLE,
     samples: ['InternalFailure 500 internal', 'ServiceUnavailable 503 try again'],
   },
   {

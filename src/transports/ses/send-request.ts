@@ -1,6 +1,6 @@
 /**
- * Sends messages with the operation SendEmail of the SESv2 API. The request is built here, because the middleware of
- * the SDK uses about 40 % of the processor time of the transport (docs/decisions/ses.md). The SDK determines the
+ * Sends messages with the operation SendEmail of the SESv2 API. This module builds the request, because the middleware
+ * of the SDK uses about 40 % of the processor time of the transport (docs/decisions/ses.md). The SDK determines the
  * endpoint and the header fields of the request, finds the credentials, and computes the signature.
  *
  * Guarantees: the request contains the same members as that of the SDK (a test compares them). The time of the
@@ -95,8 +95,8 @@ function formatBody({ id, to, data, configurationSet }: SesMessage): Buffer {
 const MAX_TEXT_LENGTH = 200;
 
 /**
- * Creates the error of a response. Its name is in the field X-Amzn-Errortype or in the body, with a namespace before `#` or a URL
- * after `:`.
+ * Creates the error of a response. The name of the error is in the field X-Amzn-Errortype or in the body, with a
+ * namespace before `#` or a URL after `:`.
  */
 function createError(response: HandlerResponse): Error {
   const members = parseObject(response);

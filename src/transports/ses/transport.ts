@@ -85,7 +85,7 @@ export function createSesTransport(
       transcript.push(line);
       offsetsMs.push(clock.now() - startedAt);
     };
-    const finish = (outcome: Outcome, wasConnected = true): Attempt => {
+    const finishAttempt = (outcome: Outcome, wasConnected = true): Attempt => {
       if (transcript.length === 0) addLine(`* ${outcome.reply.text}`);
       return {
         outcome,
@@ -102,34 +102,38 @@ export function createSesTransport(
     if (smtputf8) {
       const text = 'an address needs SMTPUTF8, which Amazon SES does not support';
       const reply = { ...toReply('mail', text), enhanced: '5.6.7' };
-      return finish({ kind: 'bounced', reply, reason: 'smtputf8', suppress: false }, false);
+      return finishAttempt({ kind: 'bounced', reply, reason: 'smtputf8', suppress: false }, false);
     }
     if (hasControl(to) || hasControl(message.envelope.from)) {
       const text = 'an address contains a control character; nothing was sent';
-      return finish({ kind: 'deferred', reply: toReply('mail', text), reason: 'unknown', scope: 'message' }, false);
+      return finishAttempt(
+        { kind: 'deferred', reply: toReply('mail', text), reason: 'unknown', scope: 'message' },
+        false,
+      );
     }
     let ses: SesClient;
     try {
       ses = await getClient();
     } catch (error) {
       client = null;
-      return finish(toDeferred(error, 'transport'), false);
+      return finishAttempt(toDeferred(error, 'transport'), false);
     }
     readRate(ses);
     for (let request = 1; ; request += 1) {
-      if (!(await rateLimiter.acquire())) return finish(toDeferred('the transport was closed', 'message'), false);
+      if (!(await rateLimiter.acquire()))
+        return finishAttempt(toDeferred('the transport was closed', 'message'), false);
       if (request === 1 && beforeCompletion !== null) {
         try {
           await beforeCompletion();
         } catch (error) {
-          return finish(toDeferred(error, 'message'), false);
+          return finishAttempt(toDeferred(error, 'message'), false);
         }
       }
       addLine(`C: SendEmail to ${to}, ${message.data.length} octets`);
       try {
         const configurationSet = message.configurationSet ?? setting.configurationSet;
         const id = await ses.send({ id: message.id, to, data: message.data, configurationSet }, abortController.signal);
-        return finish(toResponseOutcome(id, addLine));
+        return finishAttempt(toResponseOutcome(id, addLine));
       } catch (error) {
         const sesError = toSesError(error);
         const meaning = classifySesError(sesError);
@@ -145,7 +149,10 @@ export function createSesTransport(
         }
         const wasConnected = hasResponse || meaning.kind === 'unanswered';
         const isOwnSet = message.configurationSet !== undefined;
-        return finish(toOutcome(meaning, toReply(wasConnected ? 'content' : 'connect', text), isOwnSet), wasConnected);
+        return finishAttempt(
+          toOutcome(meaning, toReply(wasConnected ? 'content' : 'connect', text), isOwnSet),
+          wasConnected,
+        );
       }
     }
   }
@@ -159,8 +166,8 @@ export function createSesTransport(
     attempt(message, beforeCompletion) {
       const runningAttempt = attempt(message, beforeCompletion);
       runningAttempts.add(runningAttempt);
-      const remove = () => runningAttempts.delete(runningAttempt);
-      runningAttempt.then(remove, remove);
+      const removeAttempt = () => runningAttempts.delete(runningAttempt);
+      runningAttempt.then(removeAttempt, removeAttempt);
       return runningAttempt;
     },
     async close(timeoutMs) {

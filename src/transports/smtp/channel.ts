@@ -75,7 +75,7 @@ export class Channel {
     this.#onIdleEnd = null;
   }
 
-  /** Sends one command line. The transcript contains `transcriptLine` instead. */
+  /** Sends one command line. The transcript contains `transcriptLine` instead of the command line. */
   sendCommand(line: string, transcriptLine = line): void {
     this.#transcript.addClientLine(transcriptLine);
     this.write(`${line}\r\n`);

@@ -26,7 +26,7 @@ export interface SmtpNetwork {
 }
 
 /** The parameters for opening one connection. */
-interface Opening {
+interface OpeningParts {
   readonly transcript: Transcript;
   /** If true, STARTTLS is not used even if the server offers it. */
   readonly plaintext: boolean;
@@ -41,7 +41,7 @@ export async function openConnection(
   setting: SmtpSetting,
   network: SmtpNetwork,
   limits: SmtpLimits,
-  { transcript, plaintext, deadline, onChannel }: Opening,
+  { transcript, plaintext, deadline, onChannel }: OpeningParts,
 ): Promise<OpenResult> {
   const peer = `${setting.host}:${setting.port}`;
   const socket = (network.connect ?? createTcpSocket)(setting.host, setting.port);
@@ -50,15 +50,15 @@ export async function openConnection(
   onChannel(channel);
 
   const connectFailure = await channel.waitUntilConnected(limits.connectMs);
-  if (connectFailure !== null) return toOpeningFailed(toLostOutcome('connect', connectFailure), false);
+  if (connectFailure !== null) return toOpeningFailure(toLostOutcome('connect', connectFailure), false);
   if (setting.tls === 'implicit') {
     const loss = await startTls(channel, setting, network, limits);
-    if (loss !== null) return toOpeningFailed(toLostOutcome('connect', loss), true);
+    if (loss !== null) return toOpeningFailure(toLostOutcome('connect', loss), true);
   }
-  transcript.addRemark(describe(channel, peer));
+  transcript.addRemark(describeConnection(channel, peer));
 
   const greeting = await channel.readReply('the greeting', limits.greetingMs);
-  if (greeting.kind === 'lost') return toOpeningFailed(toLostOutcome('greeting', greeting), true);
+  if (greeting.kind === 'lost') return toOpeningFailure(toLostOutcome('greeting', greeting), true);
   if (greeting.code !== 220) return refuseOpening(channel, setting, 'greeting', greeting);
 
   let hello = await sendHello(channel, setting, limits);
@@ -68,7 +68,7 @@ export async function openConnection(
     if (hello.extensions.startTls) {
       channel.sendCommand('STARTTLS');
       const answer = await channel.readReply('the answer to STARTTLS', limits.commandMs);
-      if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('starttls', answer), true);
+      if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('starttls', answer), true);
       if (answer.code === 220) {
         // Clear text after the 220 reply is an injection (CVE-2011-0411).
         if (channel.hasUnread) {
@@ -76,10 +76,10 @@ export async function openConnection(
         }
         const loss = await startTls(channel, setting, network, limits);
         if (loss !== null) {
-          const failure = toOpeningFailed(toLostOutcome('starttls', loss), true);
+          const failure = toOpeningFailure(toLostOutcome('starttls', loss), true);
           return { ...failure, tlsFailed: setting.tls === 'offered' };
         }
-        transcript.addRemark(describe(channel, peer));
+        transcript.addRemark(describeConnection(channel, peer));
         hello = await sendHello(channel, setting, limits);
         if (hello.kind === 'failed') return hello;
       } else if (setting.tls === 'required') {
@@ -92,7 +92,7 @@ export async function openConnection(
   }
 
   if (setting.auth !== null) {
-    const refusal = await authenticate(channel, setting, setting.auth, hello.extensions, limits);
+    const refusal = await authenticateClient(channel, setting, setting.auth, hello.extensions, limits);
     if (refusal !== null) return refusal;
   }
   return {
@@ -100,7 +100,7 @@ export async function openConnection(
     connection: {
       channel,
       extensions: hello.extensions,
-      description: describe(channel, peer),
+      description: describeConnection(channel, peer),
       messageCount: 0,
       needsReset: false,
     },
@@ -129,7 +129,7 @@ function startTls(
   );
 }
 
-function describe(channel: Channel, peer: string): string {
+function describeConnection(channel: Channel, peer: string): string {
   return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.describeTls() ?? 'clear text'}`;
 }
 
@@ -137,20 +137,20 @@ function describe(channel: Channel, peer: string): string {
 
 const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
 
-type Hello = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailed;
+type HelloResult = { readonly kind: 'hello'; readonly extensions: Extensions } | OpeningFailure;
 
 /** Sends EHLO, or HELO if the server does not support EHLO. */
-async function sendHello(channel: Channel, setting: SmtpSetting, limits: SmtpLimits): Promise<Hello> {
+async function sendHello(channel: Channel, setting: SmtpSetting, limits: SmtpLimits): Promise<HelloResult> {
   const { name } = setting;
   channel.sendCommand(buildHelloCommand('EHLO', name));
   const answer = await channel.readReply('the answer to EHLO', limits.commandMs);
-  if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', answer), true);
+  if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('ehlo', answer), true);
   if (answer.code === 250) return { kind: 'hello', extensions: parseExtensions(answer) };
   // RFC 5321 section 3.2: the replies 500 to 504 mean that the server does not support EHLO.
   if (answer.code < 500 || answer.code > 504) return refuseOpening(channel, setting, 'ehlo', answer);
   channel.sendCommand(buildHelloCommand('HELO', name));
   const heloAnswer = await channel.readReply('the answer to HELO', limits.commandMs);
-  if (heloAnswer.kind === 'lost') return toOpeningFailed(toLostOutcome('ehlo', heloAnswer), true);
+  if (heloAnswer.kind === 'lost') return toOpeningFailure(toLostOutcome('ehlo', heloAnswer), true);
   if (heloAnswer.code === 250) return { kind: 'hello', extensions: NO_EXTENSIONS };
   return refuseOpening(channel, setting, 'ehlo', heloAnswer);
 }
@@ -202,7 +202,7 @@ export interface Connection {
   needsReset: boolean;
 }
 
-interface OpeningFailed {
+interface OpeningFailure {
   readonly kind: 'failed';
   readonly outcome: Outcome;
   /** True if the TCP connection was established. */
@@ -211,7 +211,7 @@ interface OpeningFailed {
   readonly tlsFailed: boolean;
 }
 
-export type OpenResult = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailed;
+export type OpenResult = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailure;
 
 /** Returns the outcome of a connection that was lost at `stage`, before a message was complete. */
 export function toLostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
@@ -224,25 +224,25 @@ function createDeferredOutcome(reply: Reply, reason: Reason): Outcome {
   return { kind: 'deferred', reply, reason, scope: 'transport' };
 }
 
-function toOpeningFailed(outcome: Outcome, wasConnected: boolean): OpeningFailed {
+function toOpeningFailure(outcome: Outcome, wasConnected: boolean): OpeningFailure {
   return { kind: 'failed', outcome, wasConnected, tlsFailed: false };
 }
 
 /** Closes the connection for a local reason. */
-function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailed {
+function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailure {
   channel.destroy();
-  return toOpeningFailed(createDeferredOutcome({ stage, code: null, enhanced: null, text }, reason), true);
+  return toOpeningFailure(createDeferredOutcome({ stage, code: null, enhanced: null, text }, reason), true);
 }
 
 /**
  * Closes the connection because of the server's reply. The reply does not concern a message, so the outcome is always
  * deferred.
  */
-function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, answer: ServerReply): OpeningFailed {
+function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, answer: ServerReply): OpeningFailure {
   channel.destroy();
   const reply = toReply(stage, answer);
   const outcome = classify(reply, findProvider(setting.provider)?.relay?.replies);
-  return toOpeningFailed(outcome.kind === 'deferred' ? outcome : createDeferredOutcome(reply, 'unknown'), true);
+  return toOpeningFailure(outcome.kind === 'deferred' ? outcome : createDeferredOutcome(reply, 'unknown'), true);
 }
 
 // Authenticates the client (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. No
@@ -251,13 +251,13 @@ function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, ans
 export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
 /** Authenticates with AUTH PLAIN, or with LOGIN if the server does not offer PLAIN. Returns null on success. */
-async function authenticate(
+async function authenticateClient(
   channel: Channel,
   setting: SmtpSetting,
   auth: { readonly user: string; readonly pass: string },
   extensions: Extensions,
   limits: SmtpLimits,
-): Promise<OpeningFailed | null> {
+): Promise<OpeningFailure | null> {
   const peer = `${setting.host}:${setting.port}`;
   if (!channel.isSecure && setting.tls !== 'never' && !isLoopback(channel.remoteAddress)) {
     const text = `the credentials for ${peer} are not sent in clear text; enable STARTTLS on the server, or set ?tls=never to send them anyway`;
@@ -280,7 +280,7 @@ async function authenticate(
     const text = `${peer} offers ${offeredText}, but user and password need AUTH PLAIN or LOGIN; remove them from the transport URL, or use the submission port of the server`;
     return failOpening(channel, 'auth', 'configuration', text);
   }
-  if (answer.kind === 'lost') return toOpeningFailed(toLostOutcome('auth', answer), true);
+  if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('auth', answer), true);
   return answer.code === 235 ? null : refuseOpening(channel, setting, 'auth', answer);
 }
 
@@ -292,8 +292,9 @@ export function isLoopback(address: string | null): boolean {
 // Manages a pool of up to `size` connections. The pool does not handle messages. A caller acquires an idle connection,
 // or the permission to open a connection, and releases the connection later.
 //
-// Guarantees: at most `size` connections exist at the same time, including closing ones. The most recently used
-// connection is reused first, so surplus connections reach their idle timeout. Waiting callers are served in order.
+// Guarantees: at most `size` connections exist at the same time, including connections that are being closed. The most
+// recently used connection is reused first, so surplus connections reach their idle timeout. Waiting callers are served
+// in order.
 
 /**
  * A connection, the permission to open a connection (the caller then calls `onOpened` or `onFreed`), or `closed` if the

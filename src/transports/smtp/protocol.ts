@@ -1,9 +1,9 @@
 /**
  * Writes SMTP command lines and parses replies. The functions are pure.
  *
- * This file writes all command lines. A function throws, before a byte is sent, if a text cannot be part of one command
- * line (CR, LF, NUL, another control character, 8-bit text without SMTPUTF8, too many octets). Otherwise a line break
- * in an address, a name or a credential would become a further command.
+ * Every command line is built in this file. The function that builds a line throws if a text cannot be part of the line
+ * (CR, LF, NUL, another control character, 8-bit text without SMTPUTF8, too many octets). Otherwise a line break in an
+ * address, a name or a credential would become a further command.
  */
 import type { Reply, Stage } from '../../model/outcome.ts';
 
@@ -123,7 +123,7 @@ const MAX_TEXT_LENGTH = 1_000;
 const LF = 10;
 const CR = 13;
 
-/** One complete reply. `lines` contain the code, without line ends. */
+/** One complete reply. The `lines` include the code, but not the line ends. */
 export interface ServerReply {
   readonly kind: 'reply';
   readonly code: number;
@@ -228,7 +228,7 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
 }
 
 /** Converts a single reply line, such as `550 5.1.1 No such user`, to the form of outcomes. */
-export function replyFromLine(stage: Stage, line: string): Reply {
+export function parseReplyLine(stage: Stage, line: string): Reply {
   return toReply(stage, { kind: 'reply', code: parseCode(line), lines: [line] });
 }
 

@@ -33,7 +33,7 @@ import {
 } from './protocol.ts';
 import { Transcript } from './transcript.ts';
 
-/** `limits` replaces single values of `SMTP_LIMITS`. */
+/** `limits` replaces individual values of `SMTP_LIMITS`. */
 export interface SmtpParts extends SmtpNetwork {
   readonly limits?: Partial<SmtpLimits>;
 }
@@ -83,7 +83,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
     // RFC 7435: a failure of opportunistic encryption does not prevent delivery. With credentials there is no fallback
     // to clear text.
     plaintextUntil = clock.monotonic() + limits.plaintextAfterTlsFailureMs;
-    transcript.addRemark('TLS failed; repeated in clear text');
+    transcript.addRemark('TLS failed; the attempt is repeated in clear text');
     return openConnectionOnce(transcript, deadline, true);
   }
 
@@ -159,13 +159,15 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
             pool.release(connection);
           }
           if (outcome !== 'stale') return finish(addReference(outcome));
-          transcript.addRemark('the reused connection was closed; repeated over a new connection');
+          transcript.addRemark('the reused connection was closed; the attempt is repeated over a new connection');
         }
       } catch (error) {
         // The cause is a bug in this code or in the caller. The failure is classified as temporary and concerns only
         // this message.
         const text =
-          error instanceof CommandError ? error.message : `the attempt failed by an internal error: ${String(error)}`;
+          error instanceof CommandError
+            ? error.message
+            : `the attempt failed because of an internal error: ${String(error)}`;
         return finish(toLocalFailure('unknown', text, 'message'));
       }
     },

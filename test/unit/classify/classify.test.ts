@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest';
 import { classify, findRule, raisesAlarm } from '../../../src/classify/classify.ts';
 import { RULES } from '../../../src/classify/rules.ts';
 import type { Outcome, Reply, Stage } from '../../../src/model/outcome.ts';
-import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
+import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
 
 const STAGES: readonly Stage[] = ['connect', 'greeting', 'ehlo', 'starttls', 'auth', 'mail', 'rcpt', 'data', 'content'];
 
@@ -15,7 +15,7 @@ function isStage(text: string): text is Stage {
 
 function parseReply(stage: string, line: string): Reply {
   if (!isStage(stage)) throw new Error(`unknown stage: ${stage}`);
-  return replyFromLine(stage, line);
+  return parseReplyLine(stage, line);
 }
 
 function formatOutcome(outcome: Outcome): string {
@@ -159,7 +159,7 @@ describe('the classification', () => {
   });
 
   test('a phrase within a quoted address does not match', () => {
-    const reply = replyFromLine('rcpt', '550 <"user unknown"@b.example> refused');
+    const reply = parseReplyLine('rcpt', '550 <"user unknown"@b.example> refused');
     expect(classify(reply)).toMatchObject({ kind: 'bounced', suppress: false });
   });
 });

@@ -6,7 +6,7 @@ import { classifyAttempt, classifyOutcome } from '../../../src/classify/failure.
 import { RULES } from '../../../src/classify/rules.ts';
 import { FAILURE_CATEGORIES } from '../../../src/model/failure.ts';
 import { type Outcome, type Reason, SIMULATOR } from '../../../src/model/outcome.ts';
-import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
+import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
 
 /** For each reason: the class of a bounce without a suppression, the class of a deferral, and the category. */
 const EXPECTED_FAILURES: Readonly<Record<Reason, readonly [string, string, string]>> = {
@@ -75,7 +75,7 @@ describe('the class and category', () => {
     ['550 5.7.1 refused by policy', 'block', 'policy'],
     ['450 4.2.0 Greylisted', 'soft', 'greylisted'],
   ])('of the reply %s is %s, %s', (line, failureClass, category) => {
-    expect(classifyOutcome(classify(replyFromLine('rcpt', line)))).toEqual({ class: failureClass, category });
+    expect(classifyOutcome(classify(parseReplyLine('rcpt', line)))).toEqual({ class: failureClass, category });
   });
 });
 
@@ -103,7 +103,7 @@ test('the class is hard if and only if the attempt suppresses its recipient', ()
     .map(([code, enhanced, parts]) => `${code} ${enhanced} ${parts.join(' ')}`);
   fc.assert(
     fc.property(fc.constantFrom('mail', 'rcpt', 'content'), lines, (stage, line) => {
-      const outcome = classify(replyFromLine(stage, line));
+      const outcome = classify(parseReplyLine(stage, line));
       const suppresses = outcome.kind === 'bounced' && outcome.suppress;
       expect(classifyOutcome(outcome)?.class === 'hard').toBe(suppresses);
     }),

@@ -7,7 +7,7 @@ import { classify, findRule } from '../../../src/classify/classify.ts';
 import { classifyOutcome } from '../../../src/classify/failure.ts';
 import type { Reply, Stage } from '../../../src/model/outcome.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
-import { replyFromLine } from '../../../src/transports/smtp/protocol.ts';
+import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
 
 const SES_CODES = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
 const SPARKPOST_DOCUMENTATION = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
@@ -20,7 +20,7 @@ const listRules = (name: string) => PROVIDERS.find((provider) => provider.name =
 
 function parseSample(sample: string): Reply {
   const stage = sample.slice(0, sample.indexOf(' ')) as Stage;
-  return replyFromLine(stage, sample.slice(stage.length + 1));
+  return parseReplyLine(stage, sample.slice(stage.length + 1));
 }
 
 const ROWS = PROVIDERS.flatMap(({ name, relay }) =>

@@ -86,8 +86,8 @@ const ATTEMPT: Attempt = {
 };
 
 /**
- * Creates a store with an account and two messages: a bounced and a queued one, whose subject contains terminal
- * escapes.
+ * Creates a store with an account, a bounced message and a queued message. The subjects of both messages contain
+ * terminal escapes.
  */
 async function createStore(folder: string): Promise<void> {
   const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: false });
@@ -381,16 +381,16 @@ describe('wrong usage', () => {
 });
 
 describe('settings', () => {
-  it('config prints the settings of .env and the environment with masked secrets', () =>
+  it('config prints the settings of .env and the environment, and masks their secrets', () =>
     runInFolder(async (folder) => {
       writeFileSync(
         join(folder, '.env'),
         'POSTRIDER_TRANSPORT=smtp://u:hunter2hunter2@relay.example\nPOSTRIDER_LISTEN=127.0.0.1:1\n',
       );
       const extraSettings = { POSTRIDER_LISTEN: '127.0.0.1:2', POSTRIDER_OPERATOR_PASSWORD: 'hunter2hunter2' };
-      const machine = await runProgram(folder, ['config', '--json'], extraSettings);
-      expect(machine.stdout).not.toContain('hunter2');
-      const settings: unknown = JSON.parse(machine.stdout);
+      const jsonOutput = await runProgram(folder, ['config', '--json'], extraSettings);
+      expect(jsonOutput.stdout).not.toContain('hunter2');
+      const settings: unknown = JSON.parse(jsonOutput.stdout);
       expect(settings).toContainEqual({ name: 'POSTRIDER_LISTEN', value: '127.0.0.1:2', source: 'environment' });
       expect(settings).toContainEqual({
         name: 'POSTRIDER_TRANSPORT',

@@ -25,7 +25,7 @@ async function createRigWithMessages(count: number) {
   return { rig, ids: messages.map(({ id }) => id).reverse() };
 }
 
-test('pages of any size continue to the end, and each reports how far it has searched', async () => {
+test('pages of any size together contain every result, and each page contains the time back to which it has searched', async () => {
   const { rig, ids } = await createRigWithMessages(25);
   const foundIds: string[] = [];
   let cursor: string | null = null;
@@ -41,7 +41,7 @@ test('pages of any size continue to the end, and each reports how far it has sea
   expect(cursor).toBeNull();
 });
 
-test('without --within the search ends when the page is full or all messages are searched; with --within it returns a cursor', async () => {
+test('without --within a search ends when its page is full or all messages are searched; with --within it ends after that time and returns a cursor', async () => {
   const { rig, ids } = await createRigWithMessages(400);
   const completePage: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com');
   expect(completePage).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });

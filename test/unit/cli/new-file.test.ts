@@ -37,7 +37,7 @@ test('temporary files have different, unpredictable names', async () => {
 });
 
 test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
-  'an existing file or link is never overwritten or followed, even if it is created meanwhile (%s)',
+  'no existing file is overwritten and no link is followed, even if the link is created during the write (%s)',
   async (failure) => {
     const folder = createTemporaryFolder();
     const publishing = failure === 'link' ? undefined : createLinkFailure(failure);

@@ -26,7 +26,7 @@ describe('the trend of the queue', () => {
       uncertain: 0,
       oldest: null,
     },
-    recent: [],
+    recentSteps: [],
     nextDueAt: NOW,
     isBreakerOpen: false,
     ...changes,
@@ -35,17 +35,20 @@ describe('the trend of the queue', () => {
     computeQueueStatus(createQueueInput(changes), NOW);
 
   test('is empty when no message waits', () => {
-    expect(getQueueStatus({ recent: createTrafficMinutes(100, 100) })).toMatchObject({ trend: 'empty', emptyAt: null });
+    expect(getQueueStatus({ recentSteps: createTrafficMinutes(100, 100) })).toMatchObject({
+      trend: 'empty',
+      emptyAt: null,
+    });
   });
 
   test('is draining, with the time at which it is empty at the rate of departures minus arrivals', () => {
-    const status = getQueueStatus({ queued: 4_000, recent: createTrafficMinutes(200, 1_200, 4) });
+    const status = getQueueStatus({ queued: 4_000, recentSteps: createTrafficMinutes(200, 1_200, 4) });
     expect(status).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
     expect(status.emptyAt).toBe(NOW + 4 * MINUTE_MS);
   });
 
   test('averages from the start of the traffic, so that a burst of this minute is not averaged over five minutes', () => {
-    expect(getQueueStatus({ queued: 600, recent: [createStep(NOW - MINUTE_MS, { ended: 600 })] })).toMatchObject({
+    expect(getQueueStatus({ queued: 600, recentSteps: [createStep(NOW - MINUTE_MS, { ended: 600 })] })).toMatchObject({
       trend: 'draining',
       departuresPerMinute: 600,
       emptyAt: NOW + MINUTE_MS,
@@ -53,7 +56,7 @@ describe('the trend of the queue', () => {
   });
 
   test('is growing, without a time, when arrivals exceed departures', () => {
-    expect(getQueueStatus({ queued: 500, recent: createTrafficMinutes(300, 200) })).toMatchObject({
+    expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(300, 200) })).toMatchObject({
       trend: 'growing',
       emptyAt: null,
     });
@@ -66,22 +69,26 @@ describe('the trend of the queue', () => {
       [25, 26],
       [2, 1],
     ] as const) {
-      const status = getQueueStatus({ queued: 500, recent: createTrafficMinutes(arrivals, departures) });
+      const status = getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(arrivals, departures) });
       expect([arrivals, departures, status.trend, status.emptyAt]).toEqual([arrivals, departures, 'steady', null]);
     }
-    expect(getQueueStatus({ queued: 500, recent: createTrafficMinutes(28, 25) })).toMatchObject({ trend: 'growing' });
-    expect(getQueueStatus({ queued: 500, recent: createTrafficMinutes(25, 28) })).toMatchObject({ trend: 'draining' });
+    expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(28, 25) })).toMatchObject({
+      trend: 'growing',
+    });
+    expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(25, 28) })).toMatchObject({
+      trend: 'draining',
+    });
   });
 
-  test('is not growing after one message in the first seconds, and its rate is not six per minute', () => {
+  test('is not growing after one message in the first seconds, and the rate is not extrapolated to a minute', () => {
     const fourSecondsLater = NOW + 4_000;
-    const firstInput = createQueueInput({ queued: 1, recent: [createStep(NOW, { accepted: 1 })] });
+    const firstInput = createQueueInput({ queued: 1, recentSteps: [createStep(NOW, { accepted: 1 })] });
     expect(computeQueueStatus(firstInput, fourSecondsLater)).toMatchObject({
       trend: 'waiting',
       arrivalsPerMinute: 1,
       departuresPerMinute: 0,
     });
-    const secondInput = createQueueInput({ sending: 1, recent: [createStep(NOW, { accepted: 2, ended: 1 })] });
+    const secondInput = createQueueInput({ sending: 1, recentSteps: [createStep(NOW, { accepted: 2, ended: 1 })] });
     expect(computeQueueStatus(secondInput, fourSecondsLater)).toMatchObject({
       trend: 'steady',
       arrivalsPerMinute: 2,
@@ -90,7 +97,7 @@ describe('the trend of the queue', () => {
   });
 
   test('is not growing when messages are only in progress', () => {
-    expect(getQueueStatus({ sending: 3, recent: createTrafficMinutes(1_200, 1_200) })).toMatchObject({
+    expect(getQueueStatus({ sending: 3, recentSteps: createTrafficMinutes(1_200, 1_200) })).toMatchObject({
       trend: 'draining',
     });
   });
@@ -98,20 +105,20 @@ describe('the trend of the queue', () => {
   test('is waiting when every message is due later, the account is locked, or nothing is delivered', () => {
     const recentMinutes = createTrafficMinutes(0, 10);
     const threeMinutesLater = NOW + 3 * MINUTE_MS;
-    expect(getQueueStatus({ queued: 5, recent: recentMinutes, nextDueAt: threeMinutesLater })).toMatchObject({
+    expect(getQueueStatus({ queued: 5, recentSteps: recentMinutes, nextDueAt: threeMinutesLater })).toMatchObject({
       trend: 'waiting',
       nextDueAt: threeMinutesLater,
     });
-    expect(getQueueStatus({ queued: 5, recent: recentMinutes, nextDueAt: null })).toMatchObject({
+    expect(getQueueStatus({ queued: 5, recentSteps: recentMinutes, nextDueAt: null })).toMatchObject({
       trend: 'waiting',
       nextDueAt: null,
     });
-    expect(getQueueStatus({ queued: 5, recent: recentMinutes, isBreakerOpen: true })).toMatchObject({
+    expect(getQueueStatus({ queued: 5, recentSteps: recentMinutes, isBreakerOpen: true })).toMatchObject({
       trend: 'waiting',
     });
     expect(getQueueStatus({ queued: 5 })).toMatchObject({ trend: 'waiting', emptyAt: null });
     expect(
-      getQueueStatus({ queued: 5, sending: 1, recent: recentMinutes, nextDueAt: threeMinutesLater }),
+      getQueueStatus({ queued: 5, sending: 1, recentSteps: recentMinutes, nextDueAt: threeMinutesLater }),
     ).toMatchObject({
       trend: 'draining',
     });

@@ -111,7 +111,7 @@ describe('serve', () => {
       output.stderr += text;
     });
     await Promise.race([outputMatch.promise, exit]);
-    return { child, output, ended: exit };
+    return { child, output, exit };
   }
 
   function post(text: string, key: string): Promise<Response> {
@@ -130,16 +130,16 @@ describe('serve', () => {
     const key = /pr_[A-Za-z0-9_-]{43}/.exec(firstStart.output.stdout)?.[0] ?? '';
     expect((await post(firstStart.output.stdout, key)).status).toBe(201);
     firstStart.child.kill('SIGTERM');
-    expect(await firstStart.ended).toBe(0);
+    expect(await firstStart.exit).toBe(0);
     const secondStart = await startServe([], /key create/);
     expect(secondStart.output.stdout).not.toContain('pr_');
     expect((await post(secondStart.output.stdout, key)).status).toBe(201);
     secondStart.child.kill('SIGINT');
-    expect(await secondStart.ended).toBe(0);
+    expect(await secondStart.exit).toBe(0);
   });
 
   it('with --no-key, a start on a new store creates the account `default` and no key, and the dashboard shows none', async () => {
-    const { child, output, ended: exit } = await startServe(['--no-key', '--json'], /\n/);
+    const { child, output, exit } = await startServe(['--no-key', '--json'], /\n/);
     const startObject = JSON.parse(output.stdout) as { operatorUrl: string; signIn: string; key: string | null };
     expect(startObject.key).toBeNull();
     const headers = { ...(await signInByLink(startObject.signIn)) };
@@ -177,11 +177,11 @@ describe('serve', () => {
 
     it('at every log level, the first line is the JSON object about the start, and every log line follows it', async () => {
       await queueMessage();
-      const {
-        child,
-        output,
-        ended: exit,
-      } = await startServe(['--json'], /"event":"message\.delivered".*\n/s, lateListenSettings);
+      const { child, output, exit } = await startServe(
+        ['--json'],
+        /"event":"message\.delivered".*\n/s,
+        lateListenSettings,
+      );
       const [firstLine = ''] = output.stdout.split('\n');
       expect(JSON.parse(firstLine)).toMatchObject({
         publicUrl: expect.stringMatching(/^http:/),
@@ -199,7 +199,7 @@ describe('serve', () => {
       await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
       const address = portHolder.address();
       const port = typeof address === 'object' ? address?.port : 0;
-      const { output, ended: exit } = await startServe(['--json'], /never/, {
+      const { output, exit } = await startServe(['--json'], /never/, {
         ...lateListenSettings,
         POSTRIDER_LISTEN: `127.0.0.1:${port}`,
       });
@@ -211,7 +211,7 @@ describe('serve', () => {
   });
 
   it('two signals of one Ctrl-C, as under npm, stop the service normally', async () => {
-    const { child, ended: exit } = await startServe([], / -d '/);
+    const { child, exit } = await startServe([], / -d '/);
     child.kill('SIGINT');
     child.kill('SIGTERM');
     child.kill('SIGINT');
@@ -222,11 +222,11 @@ describe('serve', () => {
     const firstStart = await startServe(['--json'], /\n/);
     const printedStart = JSON.parse(firstStart.output.stdout) as { publicUrl: string; key: string };
     const secondStart = await startServe([], /curl/);
-    expect(await secondStart.ended).toBe(1);
+    expect(await secondStart.exit).toBe(1);
     expect(secondStart.output.stderr).toMatch(/^postrider: [^\n]*another service[^\n]*\n$/);
     expect((await post(`${printedStart.publicUrl}/api/v1/send-mail`, printedStart.key)).status).toBe(201);
     firstStart.child.kill('SIGTERM');
-    expect(await firstStart.ended).toBe(0);
+    expect(await firstStart.exit).toBe(0);
   });
 
   it('a start with a port in use ends with one line that contains the port and the setting', async () => {
@@ -235,7 +235,7 @@ describe('serve', () => {
     const address = portHolder.address();
     const port = typeof address === 'object' && address !== null ? address.port : 0;
     const serveRun = await startServe([], /curl/, { POSTRIDER_LISTEN: `127.0.0.1:${port}` });
-    expect(await serveRun.ended).toBe(1);
+    expect(await serveRun.exit).toBe(1);
     expect(serveRun.output.stderr).toMatch(/^postrider: [^\n]+\n$/);
     expect(serveRun.output.stderr).toContain(`127.0.0.1:${port}`);
     expect(serveRun.output.stderr).toContain('POSTRIDER_LISTEN');

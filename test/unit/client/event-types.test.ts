@@ -25,7 +25,7 @@ type Compare<A, B, Key> = Key extends keyof A & keyof B
 function requireNone<_Type extends never>(): void {}
 
 test('the data of each event type has the type of its schema', () => {
-  // If types differ, the type check of this file fails with the names of these event types.
+  // If two types differ, the type check of this file fails with the name of their event type.
   requireNone<Difference<Mutable<WebhookDataByType>, Mutable<ServiceData>>>();
   const isKnown = (type: WebhookEventType): type is WebhookEvent['type'] => type in WEBHOOK_DATA_SCHEMAS;
   expect(isKnown('message.bounced')).toBe(true);

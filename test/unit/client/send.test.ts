@@ -162,7 +162,7 @@ describe('send', () => {
     expect(withDate.pausesMs[0]).toBeLessThan(20_251);
   });
 
-  test('ends a running attempt at the total time, and begins no attempt after it', async () => {
+  test('aborts a running attempt at the total time limit, and begins no attempt that would exceed the limit', async () => {
     const lateRig = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
     expect(await catchSendError(lateRig)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
     expect(lateRig.pausesMs).toEqual([]);
@@ -187,19 +187,22 @@ describe('send', () => {
       'forbidden',
       'volume-exhausted',
     ],
-  ])('does not repeat a %i, and reports it as refused', async (status, message, headers, kind, reason) => {
-    const rig = createRig([refuse(status, message, headers)]);
-    const error = await catchSendError(rig, { idempotencyKey: 'receipt-1' });
-    expect(error).toMatchObject({
-      kind,
-      status,
-      reason,
-      attempts: 1,
-      mayBeAccepted: false,
-      idempotencyKey: 'receipt-1',
-    });
-    expect(error.message).toBe(`${status} ${message}${reason === null ? '' : ` (${reason})`}`);
-  });
+  ])(
+    'does not repeat a request after a %i, and reports it as refused',
+    async (status, message, headers, kind, reason) => {
+      const rig = createRig([refuse(status, message, headers)]);
+      const error = await catchSendError(rig, { idempotencyKey: 'receipt-1' });
+      expect(error).toMatchObject({
+        kind,
+        status,
+        reason,
+        attempts: 1,
+        mayBeAccepted: false,
+        idempotencyKey: 'receipt-1',
+      });
+      expect(error.message).toBe(`${status} ${message}${reason === null ? '' : ` (${reason})`}`);
+    },
+  );
 
   test('if the result of any attempt is unknown, reports that the message may have been accepted', async () => {
     const refusedRig = createRig([refuse(429, 'x'), refuse(401, 'Invalid API key')]);
@@ -234,7 +237,7 @@ describe('send', () => {
     expect(await catchSendError(rig)).toMatchObject({ kind: 'unexpected-response', attempts: 1, mayBeAccepted: true });
   });
 
-  test('repeats a 201 whose connection is lost before the end of the body', async () => {
+  test('repeats a request if the connection is lost before the end of the body of the 201', async () => {
     const breakConnection: Step = async () => {
       const parts = [new TextEncoder().encode('{"result":{"id":"')];
       const body = new ReadableStream<Uint8Array>({

@@ -6,7 +6,7 @@ import {
   formatRate,
   formatSize,
   formatThrottle,
-  type Parsed,
+  type ParseResult,
   parseCount,
   parseDuration,
   parseRate,
@@ -18,12 +18,12 @@ import {
 const NOW = Date.UTC(2030, 0, 31, 12);
 const DAY_MS = 86_400_000;
 
-function unwrapResult<T>(parseResult: Parsed<T>): T {
+function unwrapResult<T>(parseResult: ParseResult<T>): T {
   if (!parseResult.ok) throw new Error(parseResult.fault);
   return parseResult.value;
 }
 
-function getFault(parseResult: Parsed<unknown>): string {
+function getFault(parseResult: ParseResult<unknown>): string {
   if (parseResult.ok) throw new Error(`expected an error, not ${JSON.stringify(parseResult.value)}`);
   return parseResult.fault;
 }

@@ -89,10 +89,10 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
     const path = writeSecret(SECRET_WORD);
     chmodSync(path, 0o000);
     // Root may read every file, so the error of the system is injected.
-    const refuse = () => {
+    const refuseRead = () => {
       throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
     };
-    expectOneLine(readFault({ [name]: path }, null, refuse), name, 'cannot be read (EACCES)');
+    expectOneLine(readFault({ [name]: path }, null, refuseRead), name, 'cannot be read (EACCES)');
   });
 
   test.each([

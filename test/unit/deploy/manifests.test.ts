@@ -53,7 +53,7 @@ interface PodSpec {
   readonly terminationGracePeriodSeconds: number;
 }
 
-/** Constructors of the kinds that the manifests use. Each validates against the schema of the API. */
+/** Constructors of the kinds that the manifests use. Each object validates its data against the schema of the API. */
 const MODELS: Readonly<Record<string, new (data: never) => { validate(): void }>> = {
   'v1/ConfigMap': ConfigMap,
   'v1/Namespace': Namespace,
@@ -149,7 +149,7 @@ describe('the manifests for Kubernetes', () => {
     },
   );
 
-  test('a manifest with a member of the wrong type is refused, so that the validation can fail', () => {
+  test('the validation refuses a manifest with a member of the wrong type', () => {
     const invalidManifest = structuredClone(findManifest('Deployment', 'postrider-api')) as unknown as {
       spec: { replicas: unknown };
     };
@@ -161,7 +161,7 @@ describe('the manifests for Kubernetes', () => {
     expect(compileManifests(rendered)).toEqual([]);
   });
 
-  test('a misspelled optional member is reported, so that the comparison of members can fail', () => {
+  test('the compiler reports a misspelled optional member', () => {
     const misspelledManifest = structuredClone(findManifest('Deployment', 'postrider-api')) as Manifest;
     const [container] = getPod(misspelledManifest).containers;
     Object.assign(container ?? {}, { readynessProbe: { periodSeconds: 5 } });

@@ -20,8 +20,11 @@ beforeAll(async () => {
     name: 'subjectAltName' as const,
     altNames: [{ type: 2 as const, value: 'mail.example.org' }],
   };
-  const isAuthority = { name: 'basicConstraints' as const, cA: true };
-  authority = await generate([{ name: 'commonName', value: 'Test CA' }], { ...options, extensions: [isAuthority] });
+  const authorityExtension = { name: 'basicConstraints' as const, cA: true };
+  authority = await generate([{ name: 'commonName', value: 'Test CA' }], {
+    ...options,
+    extensions: [authorityExtension],
+  });
   leaf = await generate([{ name: 'commonName', value: 'mail.example.org' }], {
     ...options,
     extensions: [altNameExtension],

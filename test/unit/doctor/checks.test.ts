@@ -619,7 +619,7 @@ describe('transport', () => {
       /authenticated/,
     ],
     [
-      'failed TLS is a warning',
+      'a failed TLS handshake is a warning',
       { ...smtp, auth: null },
       { ...readySession, secure: false, fellBack: true },
       'warning',
@@ -700,8 +700,13 @@ describe('transport', () => {
     ['an account that may send is ok', healthyAccount, 'ok', /14 messages per second, 3 of 50000 sent/],
     ['a paused account is a failure', { ...healthyAccount, sendingEnabled: false }, 'failure', /paused/],
     ['an account that is shut down is a failure', { ...healthyAccount, enforcement: 'SHUTDOWN' }, 'failure', /paused/],
-    ['the sandbox is a warning', { ...healthyAccount, production: false }, 'warning', /sandbox/],
-    ['probation is a warning', { ...healthyAccount, enforcement: 'PROBATION' }, 'warning', /under probation/],
+    ['an account in the sandbox is a warning', { ...healthyAccount, production: false }, 'warning', /sandbox/],
+    [
+      'an account under probation is a warning',
+      { ...healthyAccount, enforcement: 'PROBATION' },
+      'warning',
+      /under probation/,
+    ],
     [
       'a nearly used-up quota is a warning',
       { ...healthyAccount, quota: { max: 100, sent: 90 } },

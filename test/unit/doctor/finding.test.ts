@@ -3,7 +3,7 @@ import { type Check, createOkFinding, runChecks } from '../../../src/doctor/find
 import { createVirtualClock } from '../../rig/clock.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
-const neverEnding = new Promise<never>(() => undefined);
+const pendingPromise = new Promise<never>(() => undefined);
 const createPassingCheck = (name: string): Check => ({
   name,
   onTimeout: 'failure',
@@ -26,7 +26,7 @@ test('findings have the order of the checks, and progress names the running chec
 
 test('a check that hangs ends at its timeout with its own result, without effect on other checks', async () => {
   const clock = createVirtualClock(NOW);
-  const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => neverEnding };
+  const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => pendingPromise };
   const pendingFindings = runChecks([hangingCheck, createPassingCheck('b'), createPassingCheck('c')], {
     ...LIMITS,
     clock,
@@ -54,7 +54,7 @@ test('a check that rejects is a failure', async () => {
 
 test('the total time is bounded: a check that did not start in time is a warning', async () => {
   const clock = createVirtualClock(NOW);
-  const createHangingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: () => neverEnding });
+  const createHangingCheck = (name: string): Check => ({ name, onTimeout: 'failure', run: () => pendingPromise });
   const pendingFindings = runChecks([createHangingCheck('a'), createHangingCheck('b'), createHangingCheck('c')], {
     ...LIMITS,
     totalTimeoutMs: 1_000,

@@ -18,8 +18,8 @@ interface ListParts {
   readonly requestMs?: number;
 }
 
-const onProvider = (address: string, reason: 'BOUNCE' | 'COMPLAINT' = 'BOUNCE') => ({ address, reason });
-const onOwnList = (address: string, reason: SuppressionReason = 'bounce', list = 'acme'): ListedSuppression => ({
+const createProviderEntry = (address: string, reason: 'BOUNCE' | 'COMPLAINT' = 'BOUNCE') => ({ address, reason });
+const createOwnEntry = (address: string, reason: SuppressionReason = 'bounce', list = 'acme'): ListedSuppression => ({
   address,
   reason,
   list,
@@ -66,16 +66,16 @@ async function compareLists(lists: ListParts) {
 describe('the comparison of the lists', () => {
   test('equal lists are ok, in any letter case', async () => {
     const { finding } = await compareLists({
-      provider: [onProvider('Ada@example.com'), onProvider('bob@example.com', 'COMPLAINT')],
-      ownEntries: [onOwnList('ada@example.com'), onOwnList('bob@example.com', 'complaint', '*')],
+      provider: [createProviderEntry('Ada@example.com'), createProviderEntry('bob@example.com', 'COMPLAINT')],
+      ownEntries: [createOwnEntry('ada@example.com'), createOwnEntry('bob@example.com', 'complaint', '*')],
     });
     expect(finding).toMatchObject({ result: 'ok', detail: expect.stringContaining('all 2 entries of Amazon SES') });
   });
 
   test('entries that only one of the lists contains are counted, with examples and the commands for each list', async () => {
     const { finding } = await compareLists({
-      provider: ['a', 'b', 'c', 'D'].map((name) => onProvider(`${name}@example.com`)),
-      ownEntries: [onOwnList('x@example.com'), onOwnList('y@example.com', 'provider')],
+      provider: ['a', 'b', 'c', 'D'].map((name) => createProviderEntry(`${name}@example.com`)),
+      ownEntries: [createOwnEntry('x@example.com'), createOwnEntry('y@example.com', 'provider')],
     });
     expect(finding.result).toBe('warning');
     expect(finding.detail).toContain(
@@ -88,16 +88,19 @@ describe('the comparison of the lists', () => {
   });
 
   test('an example has the letter case that Amazon SES needs', async () => {
-    const { finding } = await compareLists({ provider: [onProvider('Ada@example.com')] });
+    const { finding } = await compareLists({ provider: [createProviderEntry('Ada@example.com')] });
     expect(finding.detail).toContain('Ada@example.com');
   });
 
   test('entries whose reason Amazon SES does not record are not differences', async () => {
     const manualResult = await compareLists({
-      ownEntries: [onOwnList('a@example.com', 'manual'), onOwnList('b@example.com', 'unsubscribed')],
+      ownEntries: [createOwnEntry('a@example.com', 'manual'), createOwnEntry('b@example.com', 'unsubscribed')],
     });
     expect(manualResult.finding.result).toBe('ok');
-    const complaints = { provider: [onProvider('c@example.com')], own: [onOwnList('b@example.com', 'bounce')] };
+    const complaints = {
+      provider: [createProviderEntry('c@example.com')],
+      own: [createOwnEntry('b@example.com', 'bounce')],
+    };
     expect((await compareLists({ ...complaints, reasons: ['COMPLAINT'] })).finding.result).toBe('ok');
     expect((await compareLists(complaints)).finding.result).toBe('warning');
     expect(await compareLists({ ...complaints, reasons: [] })).toMatchObject({
@@ -108,12 +111,12 @@ describe('the comparison of the lists', () => {
 });
 
 describe('a list of 1,000,000 entries', () => {
-  const provider = Array.from({ length: 1_000_000 }, (_, n) => onProvider(`a${n}@example.com`));
+  const provider = Array.from({ length: 1_000_000 }, (_, n) => createProviderEntry(`a${n}@example.com`));
 
   test('is compared only partly, with one request per second, and the finding states the number of compared entries', async () => {
     const { finding, pageTimes } = await compareLists({
       provider,
-      ownEntries: [onOwnList('a0@example.com'), onOwnList('x@example.com')],
+      ownEntries: [createOwnEntry('a0@example.com'), createOwnEntry('x@example.com')],
     });
     expect(pageTimes).toEqual(Array.from({ length: 12 }, (_, n) => n * 1_000));
     expect(finding.detail).toContain('compared 12,000 entries of Amazon SES; its list has further entries');
@@ -137,7 +140,7 @@ describe('a list that cannot be read', () => {
     const { finding } = await compareLists({
       failsAtPage,
       failure: 'not-permitted',
-      ownEntries: [onOwnList('a@example.com')],
+      ownEntries: [createOwnEntry('a@example.com')],
     });
     expect(finding).toMatchObject({
       result: 'warning',

@@ -1,9 +1,9 @@
 /**
  * Tests that the commands of the manual succeed as printed. A shell runs each code block after a line `<!-- run -->`,
  * in the order of the page, in one folder with one running service per page. The folder of a page about moving from a
- * provider has the sample exports of that provider, and no service. The addresses and the key are replaced with those
- * of the service. test/unit/cli/printed-commands.test.ts compares the other printed commands with the definitions of
- * the commands.
+ * provider has the sample exports of that provider, and no service. The addresses and the key in a block are
+ * replaced with those of the service. test/unit/cli/printed-commands.test.ts compares the other printed commands with
+ * the definitions of the commands.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -50,7 +50,7 @@ function runBlock(block: string, folder: string, service: ServiceProcess | null)
     .replaceAll('http://127.0.0.1:8080', service?.publicUrl ?? '')
     .replaceAll('http://127.0.0.1:8081', service?.operatorUrl ?? '')
     .replaceAll('pr_…', service?.key ?? '')
-    // `curl` exits with 0 after an error status. With this option, `curl` fails.
+    // `curl` exits with 0 after an error status unless it has the option --fail-with-body.
     .replaceAll(/\bcurl /g, 'curl --fail-with-body -sS ');
   const address = service === null ? {} : { POSTRIDER_LISTEN: new URL(service.publicUrl).host };
   const { PATH = '' } = process.env;
@@ -74,7 +74,7 @@ test('quick-start.md, sending.md and simulator.md have blocks to run', () => {
   expect(MARKED_PAGES.map(({ page }) => page)).toEqual(
     expect.arrayContaining(['docs/quick-start.md', 'docs/sending.md', 'docs/simulator.md']),
   );
-  // The block of a marker without a shell block is not run.
+  // A marker without a shell block would run nothing.
   for (const { page, blocks, marks } of MARKED_PAGES) expect([page, blocks.length]).toEqual([page, marks]);
 });
 

@@ -40,7 +40,7 @@ test('every page begins with a title and a paragraph with its purpose', () => {
 test('every setting on a page exists', () => {
   const settings = Object.values(SETTINGS_TABLE).map(({ name }) => String(name));
   // Kubernetes sets POSTRIDER_SERVICE_HOST and POSTRIDER_PORT for a Service named `postrider`; docs/configuration.md
-  // describes that they are ignored.
+  // states that they are ignored.
   const knownNames = new Set([...settings, 'POSTRIDER_API_KEY', 'POSTRIDER_SERVICE_HOST', 'POSTRIDER_PORT']);
   const unknownNames = PAGES.flatMap((page) =>
     [...readPage(page).matchAll(/\bPOSTRIDER_[A-Z]+(?:_[A-Z]+)*\b/g)]

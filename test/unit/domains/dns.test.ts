@@ -27,7 +27,7 @@ beforeAll(async () => {
     [`5.${'0.'.repeat(23)}8.b.d.0.1.0.0.2.ip6.arpa`]: { PTR: ['six.example.test'] },
     [`1.0.2.0.0.0.0.c.f.f.f.f.${'0.'.repeat(20)}ip6.arpa`]: { PTR: ['mapped.example.test'] },
   });
-  resolver = createResolver(dns, { timeoutMs: 100, tries: 2 });
+  resolver = createResolver(dns, { timeoutMs: 100, maxAttempts: 2 });
 });
 afterAll(() => dns.close());
 
@@ -35,7 +35,7 @@ describe('a lookup', () => {
   it('without a DNS server fails, and the reason names the setting to correct', async () => {
     const closedDns = await startDns({});
     await closedDns.close();
-    const unreachableResolver = createResolver(closedDns, { timeoutMs: 100, tries: 1 });
+    const unreachableResolver = createResolver(closedDns, { timeoutMs: 100, maxAttempts: 1 });
     expect(await unreachableResolver.lookUpTxt('one.test')).toEqual({
       kind: 'failed',
       reason: 'no DNS server answers; set POSTRIDER_DNS to one that answers',
@@ -112,7 +112,7 @@ describe('a lookup', () => {
   it('fails if no server listens', async () => {
     const closedServer = await startDns();
     await closedServer.close();
-    const unreachableResolver = createResolver(closedServer, { timeoutMs: 100, tries: 1 });
+    const unreachableResolver = createResolver(closedServer, { timeoutMs: 100, maxAttempts: 1 });
     expect(await unreachableResolver.lookUpTxt('one.test')).toMatchObject({ kind: 'failed' });
   });
 

@@ -41,8 +41,8 @@ describe('the records of a domain', () => {
       'dmarc TXT _dmarc.example.org v=DMARC1; p=none; rua=mailto:dmarc%2Ba%3Bb@example.org',
       'return-path MX bounces.example.org 10 bounces.example.org',
     ]);
-    const withHost = createRecords(createSendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
-    expect(withHost.at(-1)?.value).toBe('10 mx.example.org');
+    const recordsWithHost = createRecords(createSendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
+    expect(recordsWithHost.at(-1)?.value).toBe('10 mx.example.org');
   });
 
   it('of a domain with a return path of its own are at this return path, and its MX names the feedback listener', () => {

@@ -124,7 +124,7 @@ test('a message to a relay without a known provider has no metadata header field
   expect(listExtensionFields((await sendMessage('')).fields)).toEqual([]);
 });
 
-test('the parameters of the relay are header fields', async () => {
+test('the parameters of the transport URL are added as header fields', async () => {
   expect((await sendMessage('?provider=postmark&stream=receipts')).fields).toContain('X-PM-Message-Stream: receipts');
   expect((await sendMessage('?provider=ses&configuration-set=news')).fields).toContain('X-SES-CONFIGURATION-SET: news');
 });

@@ -32,8 +32,15 @@ async function startFixture(knownIdentity?: Partial<Identity>) {
   onTestFinished(() => fake.close());
   const identities = await openSesIdentities({ region: 'eu-west-1', endpoint: fake.endpoint });
   onTestFinished(() => identities.close());
-  const external = { verified: true, dkim: 'SUCCESS', origin: 'EXTERNAL', selector: null, privateKey: null } as const;
-  if (knownIdentity !== undefined) fake.identities.set('a.example', { ...external, tokens: [], ...knownIdentity });
+  const externalIdentity = {
+    verified: true,
+    dkim: 'SUCCESS',
+    origin: 'EXTERNAL',
+    selector: null,
+    privateKey: null,
+  } as const;
+  if (knownIdentity !== undefined)
+    fake.identities.set('a.example', { ...externalIdentity, tokens: [], ...knownIdentity });
   return { fake, identities };
 }
 
@@ -100,7 +107,7 @@ describe('the identity of a domain', () => {
     const identity = await identities.readIdentity('a.example');
     expect(identity).toMatchObject({
       keyZone: 'dkim.af-south-1.amazonses.com',
-      mailFrom: { domain: 'bounce.a.example', status: 'FAILED', required: true },
+      mailFrom: { domain: 'bounce.a.example', status: 'FAILED', isRequired: true },
     });
     expect((await identities.readIdentity('none.example')) === null).toBe(true);
   });
@@ -156,7 +163,7 @@ describe('the checks of an identity', () => {
   ])(
     'have for a MAIL FROM domain with status %s the result %s, and the records to publish contain its records',
     (status, found) => {
-      const identityState = createIdentity({ mailFrom: { domain: 'bounce.a.example', status, required: false } });
+      const identityState = createIdentity({ mailFrom: { domain: 'bounce.a.example', status, isRequired: false } });
       expect(listChecks(identityState)[1]).toMatch(new RegExp(`^${found} MAIL FROM bounce\\.a\\.example: `));
       expect(
         createIdentityRecords('a.example', 'eu-west-1', identityState).map(

@@ -93,7 +93,7 @@ test('an unreachable provider is reported, and the update is stored', async () =
   ]);
 });
 
-test('with another transport the update function is unchanged', async () => {
+test('with a transport other than Amazon SES the update function is unchanged', async () => {
   const { settings, update } = await startFixture(true);
   const otherSettings = { ...settings, transport: { kind: 'capture' } } as const;
   expect(updateWithProviderKey(otherSettings, update, () => undefined)).toBe(update);

@@ -183,9 +183,9 @@ describe('the envelope sender', () => {
     const { apply, readSender } = createPreparer();
     apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true), accountId: MESSAGE.accountId + 1 });
     expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    const withoutListener = createPreparer(false);
-    withoutListener.apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true) });
-    expect(await withoutListener.readSender()).toBe(MESSAGE.from);
+    const preparerWithoutListener = createPreparer(false);
+    preparerWithoutListener.apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true) });
+    expect(await preparerWithoutListener.readSender()).toBe(MESSAGE.from);
   });
 });
 

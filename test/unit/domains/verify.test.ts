@@ -26,7 +26,7 @@ let dns: FakeDns;
 let resolver: Resolver;
 beforeAll(async () => {
   dns = await startDns();
-  resolver = createResolver(dns, { timeoutMs: 100, tries: 1 });
+  resolver = createResolver(dns, { timeoutMs: 100, maxAttempts: 1 });
 });
 afterAll(() => dns.close());
 

@@ -164,13 +164,13 @@ describe('pipelining', () => {
 });
 
 test('paused unauthenticated connections are resumed one at a time, when the timer runs', async () => {
-  const resumes: (() => void)[] = [];
+  const resumeCallbacks: (() => void)[] = [];
   const connections = new Connections({
     limits: CONNECTION_LIMITS,
     clock: {
       now: systemClock.now,
       after(delayMs, run) {
-        if (delayMs === CONNECTION_LIMITS.unauthenticatedReadIntervalMs) resumes.push(run);
+        if (delayMs === CONNECTION_LIMITS.unauthenticatedReadIntervalMs) resumeCallbacks.push(run);
         return () => undefined;
       },
     },
@@ -206,13 +206,15 @@ test('paused unauthenticated connections are resumed one at a time, when the tim
     }),
   );
   const readCounts = () => ports.map((port) => servedCounts.get(port) ?? 0);
-  await waitUntil(() => resumes.length === 1 && readCounts().every((count) => count > CONNECTION_LIMITS.maxUnanswered));
+  await waitUntil(
+    () => resumeCallbacks.length === 1 && readCounts().every((count) => count > CONNECTION_LIMITS.maxUnanswered),
+  );
   await waitForPendingReads();
   const countsBefore = readCounts();
   for (const count of countsBefore) expect(count).toBeLessThan(100);
-  resumes.shift()?.();
+  resumeCallbacks.shift()?.();
   await waitUntil(
-    () => resumes.length === 1 && readCounts().some((count, index) => count > (countsBefore[index] ?? 0)),
+    () => resumeCallbacks.length === 1 && readCounts().some((count, index) => count > (countsBefore[index] ?? 0)),
   );
   await waitForPendingReads();
   const countsAfter = readCounts();

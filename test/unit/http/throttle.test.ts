@@ -148,7 +148,7 @@ test('tokens expire after a tenth of a second', async () => {
   expect(sharedBucket.counters.queries).toBe(queries + 1);
 });
 
-test('if the store does not respond, requests pass and the error is reported', async () => {
+test('if the store does not respond, requests are admitted and the error is reported', async () => {
   const errors: unknown[] = [];
   const throttle = new SharedThrottle(
     () => Promise.reject(new Error('the store does not respond')),

@@ -211,7 +211,7 @@ describe('a composed message', () => {
 });
 
 describe('the content type of a message', () => {
-  const typeOf = (message: string) => {
+  const readContentType = (message: string) => {
     const type = splitPart(compose({ ...baseMessage, message }).data.toString('latin1')).headers.get('content-type');
     return type?.split(';')[0];
   };
@@ -229,13 +229,13 @@ describe('the content type of a message', () => {
     '<html/>',
     '<html',
   ])('is HTML: %j', (message) => {
-    expect(typeOf(message)).toBe('multipart/alternative');
+    expect(readContentType(message)).toBe('multipart/alternative');
   });
 
   it.each(['hello', '<p>hi</p>', '<!doctype svg>', 'see <html>', '< html>', '<', ' '])(
     'is plain text: %j',
     (message) => {
-      expect(typeOf(message)).toBe('text/plain');
+      expect(readContentType(message)).toBe('text/plain');
     },
   );
 });

@@ -13,7 +13,7 @@ import {
   computeBodyHash,
   createSignatureInput,
   formatSignatureField,
-  prepareSignable,
+  prepareSignableMessage,
   prependSignatures,
   type SignableMessage,
   splitFields,
@@ -80,7 +80,7 @@ function signMessage(
   keys: readonly TestKey[] = testKeys,
   excludedName?: ReadonlySet<string>,
 ): Buffer {
-  const signableMessage = prepareSignable(data, bodyAt, excludedName);
+  const signableMessage = prepareSignableMessage(data, bodyAt, excludedName);
   return prependSignatures(
     keys.map((key) => createSignatureField(signableMessage, key, ACCEPTED_AT)),
     data,
@@ -290,11 +290,11 @@ describe('a signature', () => {
     for (const excludedName of exclusions) {
       for (const header of headers) {
         const data = Buffer.from(header + body);
-        const signableMessage = prepareSignable(data, data.indexOf('\r\n\r\n') + 4, excludedName);
+        const signableMessage = prepareSignableMessage(data, data.indexOf('\r\n\r\n') + 4, excludedName);
         expect(createSignatureField(signableMessage, reusedKey, ACCEPTED_AT)).toBe(
           createSignatureField(signableMessage, { ...rsaKey }, ACCEPTED_AT),
         );
-        const withUnsignedField = prepareSignable(
+        const withUnsignedField = prepareSignableMessage(
           Buffer.from(`X-One: 1\r\n${header}${body}`),
           data.indexOf('\r\n\r\n') + 14,
           excludedName,
@@ -306,7 +306,7 @@ describe('a signature', () => {
 
   it('lists a field that occurs twice from the last to the first', () => {
     const data = Buffer.from('To: b@example.com\r\nFrom: a@example.org\r\nTo: c@example.com\r\n\r\n');
-    const { header } = prepareSignable(data, data.length);
+    const { header } = prepareSignableMessage(data, data.length);
     expect(header.text).toBe('from:a@example.org\r\nto:c@example.com\r\nto:b@example.com\r\n');
     expect(header.names.slice(0, 5)).toEqual(['From', 'From', 'To', 'To', 'To']);
     expect(header.names.filter((name) => name === 'Subject')).toHaveLength(1);
@@ -359,7 +359,9 @@ describe('a signature', () => {
       data: Buffer.from(`From: ${fromValue}\r\n\r\nx\r\n`),
       bodyAt: 6 + Buffer.byteLength(fromValue) + 4,
     };
-    expect(Buffer.from(prepareSignable(data, bodyAt).header.text, 'latin1').toString()).toBe(`from:${fromValue}\r\n`);
+    expect(Buffer.from(prepareSignableMessage(data, bodyAt).header.text, 'latin1').toString()).toBe(
+      `from:${fromValue}\r\n`,
+    );
   });
 });
 
@@ -437,8 +439,8 @@ describe('the signature of a changed message', () => {
   });
 });
 
-// The relaxed canonical forms are compared with the examples of RFC 6376, with a literal implementation of it, and with
-// another implementation.
+// The relaxed canonical forms are compared with the examples of RFC 6376, with a literal implementation of the RFC, and
+// with mailauth.
 
 const canonicalizeBody = (body: string, prefix = '') =>
   toRelaxedBody(Buffer.from(prefix + body, 'latin1'), prefix.length).toString('latin1');
@@ -486,7 +488,7 @@ describe('the relaxed body', () => {
       expect(canonicalizeBody(`x${ending}`)).toBe('x\r\n');
   });
 
-  it('does not change bare CR and LF, form feeds and no-break spaces, which are not white space in the RFC', () => {
+  it('does not change bare CR and LF, form feeds or no-break spaces, which are not white space in the RFC', () => {
     expect(canonicalizeBody('a\rb\nc\x0bd\x0ce\xa0\xa0f\r\n')).toBe('a\rb\nc\x0bd\x0ce\xa0\xa0f\r\n');
   });
 

@@ -165,7 +165,7 @@ describe('the text part of an HTML message', () => {
     }
   });
 
-  it('ends with a mark if the page exceeds the limit', () => {
+  it('ends with an ellipsis in brackets if the page exceeds the limit', () => {
     expect(convertHtmlToText(`<p>${'😀'.repeat(300_000)}`)).toBe(`${'😀'.repeat(131_070)}\n[…]\n`);
   });
 });

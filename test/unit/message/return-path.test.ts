@@ -9,7 +9,7 @@ const key = Buffer.alloc(32, 7);
 const DAY_MS = 86_400_000;
 const time = fc.integer({ min: Date.UTC(2025, 1, 1), max: Date.UTC(2090, 0, 1) });
 
-test('a token contains the message id and the day, in lower and in upper case', () => {
+test('the message id and the day are read from a token in lower or upper case', () => {
   fc.assert(
     fc.property(time, fc.boolean(), (issuedAt, upper) => {
       const id = createMessageIdAt(issuedAt);

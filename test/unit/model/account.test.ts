@@ -68,12 +68,12 @@ test('thresholds of an account replace the defaults, and an account with a thres
 });
 
 test('more bounces or complaints never improve the status, and a lock requires at least one bounce or complaint', () => {
-  const order = { good: 0, warning: 1, lock: 2 };
+  const severity = { good: 0, warning: 1, lock: 2 };
   fc.assert(
     fc.property(fc.nat(5_000), fc.nat(500), fc.nat(50), (emails, bounces, complaints) => {
-      const now = order[getStatusKind(emails, bounces, complaints)];
-      expect(order[getStatusKind(emails, bounces + 1, complaints)]).toBeGreaterThanOrEqual(now);
-      expect(order[getStatusKind(emails, bounces, complaints + 1)]).toBeGreaterThanOrEqual(now);
+      const currentSeverity = severity[getStatusKind(emails, bounces, complaints)];
+      expect(severity[getStatusKind(emails, bounces + 1, complaints)]).toBeGreaterThanOrEqual(currentSeverity);
+      expect(severity[getStatusKind(emails, bounces, complaints + 1)]).toBeGreaterThanOrEqual(currentSeverity);
       expect(getStatusKind(emails, 0, 0)).toBe('good');
     }),
   );

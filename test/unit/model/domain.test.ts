@@ -82,8 +82,8 @@ describe('a pending domain', () => {
     const domain = createSendingDomain();
     expect(evaluateChecks(domain, [createDkimCheck(domain, 'pr20261121aaaae', 'found')], 10).status).toBe('pending');
     expect(evaluateChecks(domain, [], 10).status).toBe('pending');
-    const keyless = createSendingDomain({ keys: [createDkimKey({ state: 'staged' })] });
-    expect(evaluateChecks(keyless, createDkimChecks(keyless, 'found'), 10).status).toBe('pending');
+    const keylessDomain = createSendingDomain({ keys: [createDkimKey({ state: 'staged' })] });
+    expect(evaluateChecks(keylessDomain, createDkimChecks(keylessDomain, 'found'), 10).status).toBe('pending');
   });
 });
 
@@ -91,10 +91,18 @@ describe('an authenticated domain', () => {
   const authenticatedDomain = applyCheck(createSendingDomain(), 'found', 1000);
 
   it('that loses a record gets a warning at once, may send for 72 hours, and is then blocked', () => {
-    const afterLoss = evaluateChecks(authenticatedDomain, createDkimChecks(authenticatedDomain, 'missing'), 2000);
-    expect([afterLoss.status, afterLoss.event, afterLoss.failingSince]).toEqual(['failing', 'lost', 2000]);
-    expect(afterLoss.warnings).toHaveLength(2);
-    const failingDomain = { ...authenticatedDomain, ...afterLoss };
+    const evaluationAfterLoss = evaluateChecks(
+      authenticatedDomain,
+      createDkimChecks(authenticatedDomain, 'missing'),
+      2000,
+    );
+    expect([evaluationAfterLoss.status, evaluationAfterLoss.event, evaluationAfterLoss.failingSince]).toEqual([
+      'failing',
+      'lost',
+      2000,
+    ]);
+    expect(evaluationAfterLoss.warnings).toHaveLength(2);
+    const failingDomain = { ...authenticatedDomain, ...evaluationAfterLoss };
     expect(maySend(applyCheck(failingDomain, 'missing', 2000 + GRACE_MS - 1))).toBe(true);
     expect(maySend(applyCheck(failingDomain, 'missing', 2000 + GRACE_MS))).toBe(false);
     const laterEvaluation = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'wrong'), 2000 + HOUR_MS);
@@ -140,7 +148,7 @@ describe('an authenticated domain', () => {
     expect(evaluateChecks(authenticatedDomain, mixedChecks, 9000).status).toBe('authenticated');
   });
 
-  it('fails when the RSA record is missing, also when the other lookup failed', () => {
+  it('fails when the RSA record is missing, even if the lookup of the Ed25519 record failed', () => {
     const mixedChecks = [
       createDkimCheck(authenticatedDomain, 'pr20261121aaaae', 'unknown'),
       createDkimCheck(authenticatedDomain, 'pr20261121aaaaa', 'missing'),
@@ -148,7 +156,7 @@ describe('an authenticated domain', () => {
     expect(evaluateChecks(authenticatedDomain, mixedChecks, 9000).event).toBe('lost');
   });
 
-  it('recovers, and has the full grace period after the next loss', () => {
+  it('recovers, and has the full grace period again when its records are missing again', () => {
     const failingDomain = applyCheck(authenticatedDomain, 'missing', 2000);
     const recovery = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'found'), 2000 + GRACE_MS + HOUR_MS);
     expect([recovery.status, recovery.event, recovery.failingSince]).toEqual(['authenticated', 'recovered', null]);

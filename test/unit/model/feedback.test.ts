@@ -44,7 +44,7 @@ describe('a permanent bounce', () => {
       kind: 'change',
       to: 'bounced',
       suppress: 'bounce',
-      counts: true,
+      countsForReputation: true,
       detail: '550 5.1.1 no such user (reported by mx.example.com)',
       failure: {
         ...{ class: 'hard', category: 'mailbox-unknown' },
@@ -83,7 +83,7 @@ describe('a permanent bounce', () => {
     expect(change).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
   });
 
-  test('about one of several other addresses, with a delivery to another address, changes nothing', () => {
+  test('about another address, together with a delivery to a third address, changes nothing', () => {
     const bounces = [
       createBounce(createRecipient('bob@elsewhere.example')),
       { ...createRecipient('carol@elsewhere.example'), kind: 'delivered' } as const,
@@ -308,19 +308,24 @@ describe('an event of a provider', () => {
     expect(decideProviderEvent('delivered', event)).toMatchObject({
       to: 'bounced',
       suppress: 'provider',
-      counts: false,
+      countsForReputation: false,
     });
     expect(decideProviderEvent('expired', event)).toMatchObject({
       kind: 'history-entry',
       suppress: 'provider',
-      counts: false,
+      countsForReputation: false,
     });
     expect(decideProviderEvent('delivered', event, { isTest: true })).toMatchObject({ to: 'bounced', suppress: null });
   });
 
   test('about an unsubscribe request suppresses the recipient and changes no state, and a reactivation changes only the history', () => {
     const unsubscribedEvent: FeedbackEvent = { ...createRecipient(), kind: 'unsubscribed' };
-    const expected = { kind: 'history-entry', verb: 'unsubscribed', suppress: 'unsubscribed', counts: false };
+    const expected = {
+      kind: 'history-entry',
+      verb: 'unsubscribed',
+      suppress: 'unsubscribed',
+      countsForReputation: false,
+    };
     expect(decideProviderEvent('delivered', unsubscribedEvent)).toMatchObject(expected);
     expect(decideProviderEvent('delivered', { ...createRecipient(), kind: 'reactivated' })).toMatchObject({
       verb: 'reactivated',

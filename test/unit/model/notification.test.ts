@@ -45,10 +45,10 @@ function createHistory() {
       incompleteCodes: CurrentAttention['incompleteCodes'] = new Set(),
     ) {
       const plan = planAttention({ round: 0, sequence: 0, notifiedAt, states }, { items, incompleteCodes }, now);
-      const byKey = new Map(states.map((state) => [getAttentionKey(state.item), state]));
-      for (const state of plan.changedStates) byKey.set(getAttentionKey(state.item), state);
-      for (const key of plan.removedKeys) byKey.delete(key);
-      states = [...byKey.values()];
+      const statesByKey = new Map(states.map((state) => [getAttentionKey(state.item), state]));
+      for (const state of plan.changedStates) statesByKey.set(getAttentionKey(state.item), state);
+      for (const key of plan.removedKeys) statesByKey.delete(key);
+      states = [...statesByKey.values()];
       if (plan.notification !== null) notifiedAt = now;
       return plan.notification;
     },
@@ -127,7 +127,7 @@ test('an item that may be missing because of the limit of the query has not ende
   expect(summarize(history.check(START + 2 * MINUTE_MS, []))).toEqual([[], ['account-locked:shop']]);
 });
 
-test('a step of the clock by a day in either direction neither repeats an item nor delays others', () => {
+test('a step of the clock by a day in either direction neither repeats an item nor delays other items', () => {
   for (const step of [-86_400_000, 86_400_000]) {
     const history = createHistory();
     history.check(START, [LOCKED_ITEM]);
@@ -163,24 +163,24 @@ test('10,000 items are gathered into one notification', () => {
 });
 
 test('for any sequence of checks, announced starts and ends of a problem alternate, and announced starts of an item are at least an hour apart', () => {
-  const pool = [
+  const itemPool = [
     LOCKED_ITEM,
     createItem('account-warned', 'shop'),
     createItem('domain-failing', 'd'),
     createItem('node-lost', 'n'),
   ];
-  const step = fc.record({ present: fc.subarray(pool), waitMs: fc.integer({ min: 1_000, max: 40 * MINUTE_MS }) });
+  const step = fc.record({ present: fc.subarray(itemPool), waitMs: fc.integer({ min: 1_000, max: 40 * MINUTE_MS }) });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const history = createHistory();
       const openItems = new Set<string>();
-      const lastBegin = new Map<string, number>();
+      const lastBeginTimes = new Map<string, number>();
       let now = START;
       const apply = (change: AttentionChange | null) => {
         for (const item of change?.ended ?? []) expect(openItems.delete(getAttentionFamily(item))).toBe(true);
         for (const item of change?.began ?? []) {
-          expect(now - (lastBegin.get(getAttentionKey(item)) ?? 0)).toBeGreaterThanOrEqual(ITEM_INTERVAL_MS);
-          lastBegin.set(getAttentionKey(item), now);
+          expect(now - (lastBeginTimes.get(getAttentionKey(item)) ?? 0)).toBeGreaterThanOrEqual(ITEM_INTERVAL_MS);
+          lastBeginTimes.set(getAttentionKey(item), now);
           openItems.add(getAttentionFamily(item));
         }
       };

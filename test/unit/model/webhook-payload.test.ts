@@ -103,23 +103,23 @@ test('a bounce states class, category, status and diagnostic of the reply or of 
 });
 
 test('the data of domains, accounts, suppressions and endpoints satisfy their schemas and are below 20 kB', () => {
-  const long = 'ü'.repeat(5_000);
+  const longValue = 'ü'.repeat(5_000);
   const check = {
     ...{
       purpose: 'dkim',
       type: 'TXT',
       name: 'a'.repeat(253),
-      value: long,
+      value: longValue,
       found: 'missing',
-      seen: [long],
-      detail: long,
+      seen: [longValue],
+      detail: longValue,
     },
   } as const;
   const thresholds = { bounceRate: 0.1, complaintRate: 0.0015 };
   const webhook = { id: 1, url: 'https://example.com/', name: null, account: null };
   const samples = [
     ['domain.failing', buildDomainData({ name: 'example.com' }, 'shop', 'failing', Array(40).fill(check))],
-    ['account.locked', buildAccountData('shop', long, { emails: 1, bounces: 2, complaints: 3 }, thresholds)],
+    ['account.locked', buildAccountData('shop', longValue, { emails: 1, bounces: 2, complaints: 3 }, thresholds)],
     ['suppression.added', buildSuppressionData('*', { address: 'a@example.net', reason: 'manual', source: null })],
     ['webhook.disabled', buildWebhookDisabledData(webhook, 'gone')],
     ['webhook.test', { id: 'wh_1' }],

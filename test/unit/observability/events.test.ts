@@ -204,7 +204,7 @@ test('a message that cannot be signed raises an alarm in the runtime status, the
   expect(await series()).toMatchObject({ alarmed: 1 });
 });
 
-test('a refusal of the service itself is an alarm and the last failure of the next hop', async () => {
+test('a refusal that concerns the whole service is an alarm and the last failure of the next hop', async () => {
   const { publish, status, logged, figures, series } = createSubscribers();
   const reply = { stage: 'auth', code: 535, enhanced: '5.7.8', text: 'wrong password' } as const;
   const attempt = createAttempt({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
@@ -290,7 +290,7 @@ test('dropped log lines are counted', async () => {
   expect(await createSubscribers().figures()).toContain('postrider_log_dropped_total 12');
 });
 
-test('an unsubscribed handler receives no events, and the others do', () => {
+test('an unsubscribed handler receives no events, and the other handlers do', () => {
   const events = createEvents({ now: () => 0 });
   const receivedEvents: string[] = [];
   const createHandlers = (name: string) => ({ 'node.draining': () => void receivedEvents.push(name) });

@@ -81,7 +81,7 @@ test('a topic that this installation does not have is not published', async () =
   expect(publishedTopics).toEqual([['messages']]);
 });
 
-test('the change feed names the changed topics, and for an action of an operator the topics of its kind', async () => {
+test('the change feed names the changed topics; the kind of an operator’s action determines its topics', async () => {
   let position: ChangeFeedPosition = { newestId: null, newestAuditId: 0, recentCounts: 0, suppressingCounts: 0 };
   const entries: AuditEntry[] = [];
   const listChangedTopics = (action: string) => {

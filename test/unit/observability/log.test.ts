@@ -86,7 +86,7 @@ test('each level writes its events and those of higher levels, and silent writes
   expect(listNames('silent')).toEqual([]);
 });
 
-test('buffered lines are written at close, and by a process that ends without close', () => {
+test('buffered lines are written when the log is closed or the process ends', () => {
   for (const ending of ['await log.close(); process.exit(0);', 'process.exit(0);', '']) {
     const { status, lines } = logInProcess(ending);
     expect(status).toBe(0);

@@ -166,9 +166,9 @@ describe('the explanation', () => {
       'is bounced: an asynchronous bounce arrived, and the last attempt has no recorded reply.',
     );
     expect(bouncedText).toMatch(/An event of Postmark arrived at .* and changed the state to bounced: HardBounce\./);
-    const withoutAttempt = explainText({ state: 'delivered', events: [createEnd('delivered')] });
-    expect(withoutAttempt.split('HardBounce')).toHaveLength(2);
-    expect(withoutAttempt).toContain('and changed the state to delivered');
+    const textWithoutAttempt = explainText({ state: 'delivered', events: [createEnd('delivered')] });
+    expect(textWithoutAttempt.split('HardBounce')).toHaveLength(2);
+    expect(textWithoutAttempt).toContain('and changed the state to delivered');
   });
 
   it.each([
@@ -180,7 +180,7 @@ describe('the explanation', () => {
     expect(explainText({ state: 'suppressed' }, ACCOUNT, BASE_TIME, [entry])).toContain(`${expected} other-id.`);
   });
 
-  it('gives a queued message its next attempt, the last outcome and its expiry', () => {
+  it('states the next attempt, the last outcome and the expiry of a queued message', () => {
     const text = explainText({
       dueAt: BASE_TIME + 6 * MINUTE_MS,
       attempts: 1,
@@ -217,7 +217,7 @@ describe('the explanation', () => {
     ).toContain('Currently, the circuit breaker is open after several failures in a row');
   });
 
-  it('names the information about the deliveries of other processes that is not available', () => {
+  it('states which information about deliveries is not available in this process', () => {
     for (const [status, expectedPart] of [
       [null, 'only the service can report'],
       [{ delivery: null }, 'This node does not deliver'],
@@ -361,7 +361,7 @@ describe('the explanation', () => {
     expect(explainBounce('recipient-unknown', '5.1.1')).toContain('there is no such mailbox');
   });
 
-  it('gives both commands for an uncertain message, with their risks', () => {
+  it('states the commands that retry and cancel an uncertain message, with their risks', () => {
     const reply = { stage: 'content', code: null, enhanced: null, text: 'connection lost' } as const;
     const text = explainText({
       state: 'uncertain',
@@ -383,7 +383,7 @@ describe('the explanation', () => {
     expect(explainText(complainedEvent)).toContain('recorded as complained at 2030-01-01 12:00:02Z by simulator: spam');
   });
 
-  it('gives each feedback report its source, its text and its effect', () => {
+  it('states the source, the text and the effect of each feedback report', () => {
     const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'queued' } as const;
     const deliveredEvent = createEvent('delivered', { attempt: createAttempt({ kind: 'delivered', reply }) });
     const createAsynchronousBounce = (verb: string, detail: string) =>
@@ -436,7 +436,7 @@ describe('the explanation', () => {
     ],
   } as const;
 
-  it('gives each suppression its list, reason, time, cause and the command that removes it', () => {
+  it('states the list, reason, time and cause of each suppression, and the command that removes it', () => {
     const source = '01990000-0000-7000-8000-00000000000a';
     const text = explainText(SUPPRESSED_MESSAGE, ACCOUNT, BASE_TIME, [
       createEntry({ list: '*' }),

@@ -28,7 +28,7 @@ function publishRecords({ zone }: FakeDns, { records }: Pick<DomainDetails, 'rec
 }
 
 /** Returns the bytes that the queue passes to the transport. */
-async function prepareAsQueue(
+async function prepareLikeQueue(
   { context, store }: OperationRig,
   storedMessage: ReturnType<typeof createMessage>,
 ): Promise<string> {
@@ -52,7 +52,7 @@ test.each([
   const storedMessage = createMessage({ message });
   await rig.store.accept([storedMessage]);
   const source = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
-  expect(source.source).toBe(await prepareAsQueue(rig, storedMessage));
+  expect(source.source).toBe(await prepareLikeQueue(rig, storedMessage));
   expect(source).toMatchObject({ signature: 'same-keys', bytes: Buffer.byteLength(source.source), replacedFields: [] });
   expect(source.source).toContain(`d=${DOMAIN};`);
 });
@@ -61,13 +61,13 @@ test('headersOnly returns the header fields of the source, and the size of the w
   const { rig } = await withSignedDomain();
   const storedMessage = createMessage({ message: HTML });
   await rig.store.accept([storedMessage]);
-  const whole = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
+  const wholeSource = await rig.performSuccessfully(showMessageSource, { id: storedMessage.id });
   const { source, bytes } = await rig.performSuccessfully(showMessageSource, {
     id: storedMessage.id,
     headersOnly: true,
   });
-  expect(whole.source.startsWith(`${source}\r\n--=_`)).toBe(true);
-  expect([source.endsWith('\r\n'), source.includes('\r\n\r\n'), bytes]).toEqual([true, false, whole.bytes]);
+  expect(wholeSource.source.startsWith(`${source}\r\n--=_`)).toBe(true);
+  expect([source.endsWith('\r\n'), source.includes('\r\n\r\n'), bytes]).toEqual([true, false, wholeSource.bytes]);
 });
 
 test('a key that was activated after the last attempt is reported, because the signatures then differ', async () => {

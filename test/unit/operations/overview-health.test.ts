@@ -26,7 +26,7 @@ function createInput(environment: Record<string, string>, changes: Partial<Overv
     settings: loadSettings(environment, null),
     status: RUNTIME_STATUS,
     steps: [],
-    recent: [],
+    recentSteps: [],
     queue: { queued: 0, sending: 0, uncertain: 0, oldest: null },
     store: {
       everAccepted: true,
@@ -142,7 +142,7 @@ test('the number of alarms of other nodes is reported', () => {
     { ...zeroCounts, at: NOW - 60_000, alarmed: 3, latencies: new Map(), confirmations: new Map(), bounces: new Map() },
   ];
   const input = createInput(SHARED_DATABASE_SETTINGS, {
-    recent: recentSteps,
+    recentSteps,
     status: { ...RUNTIME_STATUS, delivery: null },
     nodes: [createNode('b', NOW + 9_000)],
   });

@@ -31,7 +31,7 @@ async function showStep(rig: OperationRig, name: SetupStep['step']): Promise<Set
   return found;
 }
 
-test('with capture: an empty installation needs a message and a provider, and neither a domain nor feedback', async () => {
+test('with the transport capture:, an empty installation needs a message and a provider, and neither a domain nor feedback', async () => {
   const { rig } = await createRig({});
   const setup = await rig.performSuccessfully(showSetup, {});
   expect([setup.isComplete, setup.openCount]).toEqual([false, 2]);
@@ -47,7 +47,7 @@ test('with capture: an empty installation needs a message and a provider, and ne
   expect(await showStep(rig, 'first-message')).toMatchObject({ state: 'done', action: null, command: null });
 });
 
-test('with a relay the domain, its records and the feedback listener are open until each of them exists', async () => {
+test('with a relay, the steps for the domain, its records and the feedback listener are open until each of these exists', async () => {
   const { rig, dns } = await createRig(RELAY_SETTINGS);
   expect(listStates(await rig.performSuccessfully(showSetup, {}))).toMatchObject({
     'first-message': 'open',

@@ -176,15 +176,15 @@ describe('a different number of cells than in the first row costs no additional 
     ['quoted rows', '"bob@example.com","bounce"\n'],
   ])('%s', async (_name, row) => {
     // Only the errors of the parser capture a stack.
-    const stackReads = vi.spyOn(Error, 'captureStackTrace');
-    onTestFinished(() => stackReads.mockRestore());
+    const captureStackTrace = vi.spyOn(Error, 'captureStackTrace');
+    onTestFinished(() => captureStackTrace.mockRestore());
     const rows = await readRows(Buffer.from(`ada@example.com\n${row.repeat(2_000)}eve@example.com\n`));
     expect([rows[0], rows.at(-1)]).toEqual([
       ['ada@example.com', 'manual', null],
       ['eve@example.com', 'manual', null],
     ]);
     expect(rows).toHaveLength(row === ',\n' ? 2 : 2_002);
-    expect(stackReads).not.toHaveBeenCalled();
+    expect(captureStackTrace).not.toHaveBeenCalled();
   });
 });
 

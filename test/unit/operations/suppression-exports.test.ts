@@ -60,8 +60,8 @@ describe('each sample is recognized and has the expected rows', () => {
     const expected = readExpected(name);
     for (const variant of [text, text.replaceAll('\n', '\r\n')]) {
       const markedText = `\ufeff${variant}`;
-      const bigEndian = Buffer.from(markedText, 'utf16le').swap16();
-      for (const bytes of [Buffer.from(markedText), Buffer.from(markedText, 'utf16le'), bigEndian]) {
+      const bigEndianBytes = Buffer.from(markedText, 'utf16le').swap16();
+      for (const bytes of [Buffer.from(markedText), Buffer.from(markedText, 'utf16le'), bigEndianBytes]) {
         expect(toExpected(await readList(bytes, 33))).toEqual(expected);
       }
     }

@@ -97,7 +97,7 @@ test('rows are added in batches and counted, with one audit log entry', async ()
 test('an import that is killed between two batches has one entry with the counts of the committed batches', async () => {
   const rig = await createOperationRig();
   const thirdBatch = Promise.withResolvers<void>();
-  const testEnded = Promise.withResolvers<never>();
+  const testEnd = Promise.withResolvers<never>();
   let batchCount = 0;
   // Simulates the end of the process: the batch never returns, and no later code runs.
   const blockingStore: Partial<OperatorStore> = {
@@ -105,7 +105,7 @@ test('an import that is killed between two batches has one entry with the counts
       batchCount += 1;
       if (batchCount < 3) return rig.context.store.importSuppressions(list, entries, step);
       thirdBatch.resolve();
-      return testEnded.promise;
+      return testEnd.promise;
     },
   };
   const text = `nonsense\n${createRows(12_000)}`;
@@ -114,7 +114,7 @@ test('an import that is killed between two batches has one entry with the counts
   const counts = { read: 5_501, added: 5_500, known: 0, skipped: 1, bytes: text.length };
   expect(await listAuditEntries(rig)).toEqual([[ENTRY_TEXT, { ...counts, unfinished: true }]]);
   // Ends the import, so that the rig can close its resources.
-  testEnded.reject(new StoreError('the test is over.'));
+  testEnd.reject(new StoreError('the test is over.'));
   await runningImport;
 });
 
@@ -361,7 +361,7 @@ test('the batches of concurrent imports run one at a time, even after a failed b
   expect(maxConcurrentBatches).toBe(1);
 });
 
-test('a shutdown ends a pause, and no pause begins after the shutdown', async () => {
+test('a shutdown ends a pause between batches, and no pause begins after the shutdown', async () => {
   let pausingCount = 0;
   let cancelledCount = 0;
   const clock: Clock = {
@@ -390,7 +390,7 @@ test('a dry run counts the rows of an export by reason and exclusion, and adds n
     '4.2.2,452 4.2.2 mailbox full,bob@example.com,1790083507',
     '5.1.1,550 5.1.1 no such user,nobody,1790083507',
   ].join('\n');
-  const dryRun = await performUpload(
+  const dryRunResult = await performUpload(
     importSuppressions,
     { account: 'acme', dryRun: true },
     toFileContent(text),
@@ -405,7 +405,7 @@ test('a dry run counts the rows of an export by reason and exclusion, and adds n
     reasons: [{ reason: 'bounce', count: 1 }],
     format: 'bounces or blocks of SendGrid',
   };
-  expect(dryRun).toEqual({ ok: true, value: { ...counts, added: 0, known: 0, dryRun: true }, warnings: [] });
+  expect(dryRunResult).toEqual({ ok: true, value: { ...counts, added: 0, known: 0, dryRun: true }, warnings: [] });
   expect(await rig.store.listSuppressions('acme', null, 1)).toEqual({ kind: 'done', value: [] });
   expect(await listAuditEntries(rig)).toEqual([]);
   // The import has the same counts as the dry run. The audit log counts the excluded rows as skipped.

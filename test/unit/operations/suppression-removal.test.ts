@@ -64,7 +64,7 @@ describe('the removal with the provider', () => {
     expect(await isListed()).toBe(false);
   });
 
-  test('if the store fails after the provider, a repetition completes the removal with its audit log entry', async () => {
+  test('if the store fails after the removal at the provider, a repetition completes the removal with its audit log entry', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
     await rig.performSuccessfully(addSuppression, ENTRY);
     fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
@@ -106,7 +106,7 @@ describe('the removal with the provider', () => {
     expect(await isListed()).toBe(true);
   });
 
-  test('another transport than Amazon SES is a conflict', async () => {
+  test('a transport other than Amazon SES is a conflict', async () => {
     const { rig, remove, isListed } = await startFixture(() => 'smtp://smtp.postmarkapp.com:587');
     await rig.performSuccessfully(addSuppression, ENTRY);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict', field: 'provider' } });

@@ -203,7 +203,7 @@ describe('a stream ends when its authentication ends', () => {
   });
 });
 
-test('a client that does not read is disconnected, and the others still receive events', async () => {
+test('a client that does not read is disconnected, and the other clients still receive events', async () => {
   const subscribers = new Set<(topics: readonly Topic[]) => void>();
   const liveUpdates: LiveUpdates = {
     publish: () => undefined,

@@ -138,7 +138,7 @@ async function startListener(delaysLookups = false, tokenText = TOKEN) {
     ask: sendRequest,
     signIn: (password: string, from?: string) =>
       sendRequest('/api/v1/sign-in', { body: { password }, ...(from === undefined ? {} : { from }) }),
-    waiting: pendingDelays,
+    pendingDelays,
     delaysMs,
     queries,
     intervals,
@@ -199,13 +199,13 @@ test.each([
 );
 
 test('wrong passwords from many addresses delay passwords, but not sessions and tokens', async () => {
-  const { ask: sendRequest, signIn, waiting: pendingDelays, delaysMs, endDelays, port } = await startListener();
+  const { ask: sendRequest, signIn, pendingDelays, delaysMs, endDelays, port } = await startListener();
   const session = await beginSession(`http://127.0.0.1:${port}`, { password: PASSWORD });
   for (let n = 0; n < 21; n += 1) expect((await signIn('guess', `127.0.1.${n + 1}`)).status).toBe(401);
   expect(pendingDelays).toHaveLength(0);
   const guesses = Array.from({ length: 30 }, (_, index) => signIn('guess', `127.0.2.${index + 1}`));
   await expect.poll(() => pendingDelays.length).toBe(30);
-  const rightToken = [
+  const validRequests = [
     signIn(PASSWORD, '127.0.3.1'),
     sendRequest('/metrics', { headers: createBasicHeader(PASSWORD), from: '127.0.3.2' }),
   ];
@@ -218,7 +218,7 @@ test('wrong passwords from many addresses delay passwords, but not sessions and 
   expect(pendingDelays).toHaveLength(32);
   endDelays();
   expect((await Promise.all(guesses)).map(({ status }) => status)).toEqual(Array.from({ length: 30 }, () => 401));
-  expect((await Promise.all(rightToken)).map(({ status }) => status)).toEqual([200, 200]);
+  expect((await Promise.all(validRequests)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
 test('wrong tokens are looked up in batches, and a token that was valid before does not wait for them', async () => {
@@ -232,8 +232,8 @@ test('wrong tokens are looked up in batches, and a token that was valid before d
   );
   for (let n = 0; n < 3; n += 1)
     expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
-  const rightToken = hashToken(TOKEN);
-  expect(queries).toEqual([[hashToken('po_first')], [rightToken], [rightToken], [rightToken]]);
+  const tokenHash = hashToken(TOKEN);
+  expect(queries).toEqual([[hashToken('po_first')], [tokenHash], [tokenHash], [tokenHash]]);
   let isAnswered = false;
   const allGuesses = Promise.all(guesses).finally(() => {
     isAnswered = true;

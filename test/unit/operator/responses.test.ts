@@ -61,7 +61,7 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
     ...variables,
   };
   const instances: string[][] = [];
-  const watch = (message: unknown) => {
+  const recordRoutes = (message: unknown) => {
     const routes: string[] = [];
     instances.push(routes);
     const { fastify } = message as { readonly fastify: FastifyInstance };
@@ -70,7 +70,7 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
     });
   };
   let store: Store | null = null;
-  subscribe('fastify.initialization', watch);
+  subscribe('fastify.initialization', recordRoutes);
   const service = await startService(loadSettings(environment, null), {
     openStore: async ({ database }) => {
       store = await openStore(database, { exclusive: true });
@@ -83,7 +83,7 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
         return describeSettings(environment, null);
       },
     },
-  }).finally(() => unsubscribe('fastify.initialization', watch));
+  }).finally(() => unsubscribe('fastify.initialization', recordRoutes));
   onTestFinished(() => service.stop());
   const routes = instances.find((instanceRoutes) => instanceRoutes.includes('GET /metrics'));
   if (store === null || routes === undefined || service.operatorUrl === null)
@@ -161,7 +161,7 @@ test('every route is in the document, and every response matches the document', 
     body: { name: 'test' },
   });
   const { token } = JSON.parse(tokenResponse.text) as { readonly token: string };
-  const bearer = { Authorization: `Bearer ${token}` };
+  const bearerHeaders = { Authorization: `Bearer ${token}` };
   const document = JSON.parse((await sendRequest(url, 'GET', '/api/v1/openapi.json')).text) as ApiDocument;
   const check = createResponseCheck(document);
   const operations = Object.entries(document.paths).flatMap(([path, methods]) =>
@@ -219,7 +219,7 @@ test('every route is in the document, and every response matches the document', 
   };
   /** Returns credentials that the operation accepts. */
   const selectCredentials = (operation: DocumentedOperation) =>
-    operation.security?.some((requirement) => 'password' in requirement) === true ? BASIC_HEADERS : bearer;
+    operation.security?.some((requirement) => 'password' in requirement) === true ? BASIC_HEADERS : bearerHeaders;
   const withCredentials = (operation: DocumentedOperation, options: RequestOptions): RequestOptions => ({
     ...options,
     headers: {
@@ -252,7 +252,7 @@ test('every route is in the document, and every response matches the document', 
       await expectStatus(operationId, status, authenticatedOptions, 'HEAD');
   }
   simulatedFailures.settingsUnreadable = true;
-  await expectStatus('showConfig', 409, { headers: bearer });
+  await expectStatus('showConfig', 409, { headers: bearerHeaders });
   simulatedFailures.settingsUnreadable = false;
 
   // Without the capture transport, the inbox routes return 404, and no rule can be added.
@@ -282,7 +282,7 @@ test('every route is in the document, and every response matches the document', 
   expect(testResponse.status).toBe(409);
   responseCounts.set('sendTestMessage 409', 1);
 
-  // These errors occur before the operation. Each is caused for each route that documents it.
+  // These errors occur before the operation. Each error is caused for each route that documents it.
   for (let n = 0; n < 10; n += 1) {
     await sendRequest(url, 'GET', '/api/v1/session', { localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN });
     await sendRequest(url, 'GET', '/metrics', { localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD });
@@ -292,14 +292,14 @@ test('every route is in the document, and every response matches the document', 
     const { operationId, responses } = operation;
     const options = successfulOptions.get(operationId);
     if (options === undefined) throw new Error(`response-steps.ts has no successful step for ${operationId}`);
-    const byPassword = selectCredentials(operation) === BASIC_HEADERS || operationId === 'signIn';
+    const usesPassword = selectCredentials(operation) === BASIC_HEADERS || operationId === 'signIn';
     const invalidOptions: Readonly<Record<number, RequestOptions>> = {
       400: { ...options, hostHeaderCount: 2 },
       401: withoutHeaders(options),
       403: { ...options, headers: { ...options.headers, ...OTHER_ORIGIN } },
       413: { ...options, body: { text: 'x'.repeat(MAX_BODY_BYTES) } },
       415: { ...options, body: 'x', headers: { ...options.headers, 'Content-Type': 'application/xml' } },
-      429: byPassword
+      429: usesPassword
         ? { ...options, localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD }
         : { ...options, localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN },
     };
@@ -332,7 +332,7 @@ test('every route is in the document, and every response matches the document', 
         ? { ...session }
         : selectCredentials(operation) === BASIC_HEADERS
           ? unknownToken
-          : bearer;
+          : bearerHeaders;
     simulatedFailures.storeUnavailable = true;
     await expectStatus(operationId, 503, { ...options, headers: { ...options.headers, ...headers } });
     if (operationId !== 'subscribeToChanges' && operationId !== 'runDoctor')

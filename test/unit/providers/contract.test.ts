@@ -210,7 +210,7 @@ for (const provider of PROVIDERS) {
       });
 
       it.each(['', 'x'])('the value “%s” is not a secret, and the error does not contain a line break', (text) => {
-        const parseResult = events.createAuthenticate([text]);
+        const parseResult = events.createAuthenticator([text]);
         expect(parseResult.ok).toBe(false);
         if (!parseResult.ok) expect(parseResult.fault).not.toMatch(/[\r\n]/);
       });

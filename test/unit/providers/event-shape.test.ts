@@ -30,8 +30,8 @@ const readEvent = (event: Readonly<Record<string, unknown>>) => {
   return result;
 };
 
-describe('an event is read according to the table of member names', () => {
-  it('of which the first member with a valid value applies', () => {
+describe('an event that is read according to the table of member names', () => {
+  it('has the value of the first listed member that is valid', () => {
     const data = { to: '', email: 'a@example.com', header: `<${ID}@example.com>`, metadata: {}, at: 7, text: 'x' };
     expect(readEvent({ type: null, old_type: 'sent', id: 'e1', reference: 'r1', data })).toEqual({
       type: 'sent',
@@ -44,19 +44,19 @@ describe('an event is read according to the table of member names', () => {
     });
   });
 
-  it('and its type contains every subtype that it has', () => {
+  it('has a type that contains each of its subtypes', () => {
     expect(readEvent({ type: 'sent', data: { class: 'a', reason: 7 } }).type).toBe('sent/a/7');
     expect(readEvent({ type: 'sent', data: { reason: 'b' } }).type).toBe('sent/b');
   });
 
-  it('and its meaning is that of the rule of its type', () => {
+  it('has the meaning that the rule of its type defines', () => {
     expect(readEvent({ type: 'bounce', isHard: true, data: {} }).fact).toMatchObject({ failureClass: 'hard' });
     expect(readEvent({ type: 'bounce', data: {} }).fact).toMatchObject({ failureClass: 'soft' });
     expect(readEvent({ type: 'listed', data: { text: 'spam' } }).fact).toMatchObject({ reason: 'complaint' });
     expect(readEvent({ type: 'listed', data: {} }).fact).toMatchObject({ reason: 'unknown' });
   });
 
-  it('and two copies without an id have the same key', () => {
+  it('has the same key as its copy if both have no id', () => {
     expect(readEvent({ type: 'sent', data: {} }).key).toBe(readEvent({ type: 'sent', data: {} }).key);
     expect(readEvent({ type: 'sent', data: {} }).key).not.toBe(readEvent({ type: 'sent', data: { at: 1 } }).key);
   });

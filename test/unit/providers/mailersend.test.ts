@@ -14,8 +14,8 @@ const TEST_BODY =
 const { events, relay } = MAILERSEND;
 if (events === null || relay === null) throw new Error('MailerSend has no events or no relay');
 
-function createAuthenticate(...secrets: string[]): Authenticate {
-  const parseResult = events?.createAuthenticate(secrets);
+function createAuthenticator(...secrets: string[]): Authenticate {
+  const parseResult = events?.createAuthenticator(secrets);
   if (parseResult?.ok !== true) throw new Error('the secret is not valid');
   return parseResult.secret;
 }
@@ -33,7 +33,7 @@ function readEvent(body: object): ProviderEvent | undefined {
 }
 
 describe('the signature of MailerSend', () => {
-  const authenticate = createAuthenticate(SECRET);
+  const authenticate = createAuthenticator(SECRET);
 
   it('is accepted in lower case and in upper case', () => {
     expect(authenticate(createRequest(sign(SECRET, BODY)), 0)).toEqual({ kind: 'authenticated' });
@@ -41,7 +41,7 @@ describe('the signature of MailerSend', () => {
   });
 
   it('is accepted by the second of two secrets', () => {
-    expect(createAuthenticate('signing-secret-002', SECRET)(createRequest(sign(SECRET, BODY)), 0).kind).toBe(
+    expect(createAuthenticator('signing-secret-002', SECRET)(createRequest(sign(SECRET, BODY)), 0).kind).toBe(
       'authenticated',
     );
   });
@@ -78,7 +78,7 @@ describe('the test of the URL by MailerSend', () => {
 describe('an event of MailerSend', () => {
   const data = { id: 'e1', message_id: 'm1', recipient: 'recipient@example.com', meta: [] };
 
-  it('has the same key in a repeated webhook, and types with one id have different keys', () => {
+  it('has the same key in a repeated webhook, and events of different types with the same id have different keys', () => {
     expect(readEvent({ type: 'activity.delivered', webhook_id: 'w1', data })?.key).toBe('activity.delivered/e1');
     expect(readEvent({ type: 'activity.delivered', webhook_id: 'w2', data })?.key).toBe('activity.delivered/e1');
     expect(readEvent({ type: 'activity.deferred', data })?.key).toBe('activity.deferred/e1');

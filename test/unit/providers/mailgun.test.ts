@@ -55,8 +55,8 @@ function createMultipartRequest(fields: Fields, extra = ''): ProviderRequest {
   return createRequest(`${extra}${parts.join('')}--b0und--\r\n`, 'multipart/form-data; boundary="b0und"');
 }
 
-function createAuthenticate(...secrets: string[]): Authenticate {
-  const parseResult = format?.createAuthenticate(secrets);
+function createAuthenticator(...secrets: string[]): Authenticate {
+  const parseResult = format?.createAuthenticator(secrets);
   if (parseResult?.ok !== true) throw new Error(parseResult?.fault);
   return parseResult.secret;
 }
@@ -98,7 +98,7 @@ function signFields(
 }
 
 describe('authentication of Mailgun', () => {
-  const authenticate = createAuthenticate(KEY);
+  const authenticate = createAuthenticator(KEY);
 
   it.each<[string, ProviderRequest]>([
     ['a JSON body', createJsonRequest(createSignature())],
@@ -118,7 +118,9 @@ describe('authentication of Mailgun', () => {
   });
 
   it.each([KEY, OTHER_KEY])('each of two keys authenticates', (key) => {
-    expect(createAuthenticate(OTHER_KEY, KEY)(createJsonRequest(createSignature(key)), NOW).kind).toBe('authenticated');
+    expect(createAuthenticator(OTHER_KEY, KEY)(createJsonRequest(createSignature(key)), NOW).kind).toBe(
+      'authenticated',
+    );
   });
 
   it('a variable with the name of a signature field does not replace the signature field at the end of the form', () => {
@@ -242,7 +244,7 @@ describe('events of Mailgun', () => {
     [{ 'delivery-status': { code: 605 } }, 'bounce'],
     [{ 'delivery-status': { code: '606' } }, 'unsubscribe'],
     [{ 'delivery-status': { code: 607 } }, 'complaint'],
-  ])('the recipient of a failure with %o is on the list for the reason %s', (members, reason) => {
+  ])('the recipient of a failure with %o is on the suppression list for the reason %s', (members, reason) => {
     expect(readOne({ ...permanentFailure, ...members }).fact).toMatchObject({ kind: 'provider-suppressed', reason });
   });
 

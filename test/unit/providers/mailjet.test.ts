@@ -25,7 +25,7 @@ describe('the authentication of Mailjet', () => {
   });
 
   it('a bearer token is not accepted as a secret', () => {
-    expect(MAILJET_EVENTS.createAuthenticate(['Bearer 0123456789abcdef']).ok).toBe(false);
+    expect(MAILJET_EVENTS.createAuthenticator(['Bearer 0123456789abcdef']).ok).toBe(false);
   });
 });
 

@@ -29,7 +29,7 @@ function computeSignature(secret: string, body: Buffer): string {
 }
 
 function authenticate(body: Buffer, headers: ProviderRequest['headers'], secrets: readonly string[] = SECRETS): string {
-  const parseResult = MAILTRAP_EVENTS.createAuthenticate(secrets);
+  const parseResult = MAILTRAP_EVENTS.createAuthenticator(secrets);
   if (!parseResult.ok) throw new Error(parseResult.fault);
   return parseResult.secret(createRequest(body, headers), 0).kind;
 }

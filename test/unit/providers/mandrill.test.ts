@@ -13,8 +13,8 @@ const EVENTS = '[{"event":"send","msg":{"subject":"Prüfung & mehr"}}]';
 const { events } = MANDRILL;
 if (events === null) throw new Error('Mandrill has no events');
 
-function createAuthenticate(...keys: string[]): Authenticate {
-  const parseResult = events?.createAuthenticate(keys);
+function createAuthenticator(...keys: string[]): Authenticate {
+  const parseResult = events?.createAuthenticator(keys);
   if (parseResult?.ok !== true) throw new Error('the key is not valid');
   return parseResult.secret;
 }
@@ -55,13 +55,13 @@ const createBounce = (name: string) => ({
 });
 
 describe('the signature of Mandrill', () => {
-  const authenticate = createAuthenticate(KEY);
+  const authenticate = createAuthenticator(KEY);
 
   it.each(['', 'x', `${'A'.repeat(28)}=`, 'A'.repeat(10_000)])(
     'of another length is refused before the form is parsed (%#)',
     (signature) => {
       const fields = Array.from({ length: 2_000 }, (): [string, string] => ['a', 'b']);
-      const result = createAuthenticate(KEY)(createRequest(fields, { signature }), 0);
+      const result = createAuthenticator(KEY)(createRequest(fields, { signature }), 0);
       expect(result).toMatchObject({ kind: 'refused', reason: expect.stringContaining('HMAC-SHA1') });
     },
   );
@@ -77,7 +77,7 @@ describe('the signature of Mandrill', () => {
   });
 
   it('is accepted by the second of two keys', () => {
-    expect(createAuthenticate('webhook-key-002', KEY)(createRequest(FIELDS, { signature: SIGNATURE }), 0).kind).toBe(
+    expect(createAuthenticator('webhook-key-002', KEY)(createRequest(FIELDS, { signature: SIGNATURE }), 0).kind).toBe(
       'authenticated',
     );
   });
@@ -135,7 +135,7 @@ describe('the test of the URL by Mandrill', () => {
 });
 
 describe('a batch of Mandrill', () => {
-  it('keeps its other events if one is not an event', () => {
+  it('has its other events if one of its members is not an event', () => {
     const result = readBatch([
       createBounce('a'),
       7,

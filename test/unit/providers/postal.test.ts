@@ -38,7 +38,7 @@ function createRequest(body: Buffer, headers: ProviderRequest['headers'] = {}): 
 }
 
 function authenticate(body: Buffer, headers: ProviderRequest['headers'], keys: readonly string[] = KEYS): string {
-  const parseResult = POSTAL_EVENTS.createAuthenticate(keys);
+  const parseResult = POSTAL_EVENTS.createAuthenticator(keys);
   if (!parseResult.ok) throw new Error(parseResult.fault);
   return parseResult.secret(createRequest(body, headers), 0).kind;
 }
@@ -100,7 +100,7 @@ describe('the signature of Postal', () => {
     ['PEM lines', '-----BEGIN PUBLIC KEY-----'],
     ['a DKIM record', `p=${formatKey(FIRST_KEY.publicKey)}`],
   ])('%s is not a secret', (_name, text) => {
-    expect(POSTAL_EVENTS.createAuthenticate([text]).ok).toBe(false);
+    expect(POSTAL_EVENTS.createAuthenticator([text]).ok).toBe(false);
   });
 });
 

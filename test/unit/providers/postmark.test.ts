@@ -1,4 +1,4 @@
-/** Tests changes of the suppression list of Postmark that lack a member. */
+/** Tests SubscriptionChange events of Postmark that lack a member. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';

@@ -14,8 +14,8 @@ const BODY = Buffer.from('{"type":"email.sent","data":{"subject":"Prüfung"}}');
 const { events } = RESEND;
 if (events === null) throw new Error('Resend has no events');
 
-function createAuthenticate(...keys: Buffer[]): Authenticate {
-  const parseResult = events?.createAuthenticate(keys.map((key) => `whsec_${key.toString('base64')}`));
+function createAuthenticator(...keys: Buffer[]): Authenticate {
+  const parseResult = events?.createAuthenticator(keys.map((key) => `whsec_${key.toString('base64')}`));
   if (parseResult?.ok !== true) throw new Error('the secret is not valid');
   return parseResult.secret;
 }
@@ -43,7 +43,7 @@ const bounce = (data: object) => ({
 
 describe('the signature of Resend', () => {
   const seconds = NOW / 1000;
-  const authenticate = createAuthenticate(KEY);
+  const authenticate = createAuthenticator(KEY);
 
   it('is accepted', () => {
     expect(authenticate(createRequest(createSignedHeaders(KEY, seconds)), NOW)).toEqual({ kind: 'authenticated' });
@@ -56,7 +56,7 @@ describe('the signature of Resend', () => {
   });
 
   it('is accepted by the second of two secrets', () => {
-    expect(createAuthenticate(OTHER_KEY, KEY)(createRequest(createSignedHeaders(KEY, seconds)), NOW).kind).toBe(
+    expect(createAuthenticator(OTHER_KEY, KEY)(createRequest(createSignedHeaders(KEY, seconds)), NOW).kind).toBe(
       'authenticated',
     );
   });
@@ -97,7 +97,7 @@ describe('the signature of Resend', () => {
   });
 
   it.each(['abcdefghijklmnopqrstuvwxyz', 'whsec_', 'whsec_!!!!', 'whsec_c2hvcnQ='])('%s is not a secret', (text) => {
-    expect(events?.createAuthenticate([text]).ok).toBe(false);
+    expect(events?.createAuthenticator([text]).ok).toBe(false);
   });
 });
 

@@ -36,8 +36,8 @@ function createRequest(body: string, headers: ProviderRequest['headers'] = {}): 
 const { events: format } = SENDGRID;
 if (format === null) throw new Error('SendGrid has no events');
 
-function createAuthenticate(...secrets: string[]): Authenticate {
-  const parseResult = format?.createAuthenticate(secrets);
+function createAuthenticator(...secrets: string[]): Authenticate {
+  const parseResult = format?.createAuthenticator(secrets);
   if (parseResult?.ok !== true) throw new Error(parseResult?.fault);
   return parseResult.secret;
 }
@@ -69,7 +69,7 @@ function getMeaning({ fact }: ProviderEvent): EventMeaning {
 
 describe('authentication of SendGrid', () => {
   const body = JSON.stringify([{ event: 'delivered', email: RECIPIENT }]);
-  const authenticate = createAuthenticate(getSecret(KEYS));
+  const authenticate = createAuthenticator(getSecret(KEYS));
 
   it('a request with a valid signature is authenticated', () => {
     expect(authenticate(createSignedRequest(body, KEYS), NOW).kind).toBe('authenticated');
@@ -81,7 +81,7 @@ describe('authentication of SendGrid', () => {
   });
 
   it.each([0, 1])('each of two keys authenticates', (at) => {
-    const authenticateBothKeys = createAuthenticate(getSecret(OTHER_KEYS), getSecret(KEYS));
+    const authenticateBothKeys = createAuthenticator(getSecret(OTHER_KEYS), getSecret(KEYS));
     expect(authenticateBothKeys(createSignedRequest(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe(
       'authenticated',
     );
@@ -127,7 +127,7 @@ describe('authentication of SendGrid', () => {
     ['a key on another curve', getSecret(generateKeyPairSync('ec', { namedCurve: 'secp384r1' }))],
     ['a key that is cut off', getSecret(KEYS).slice(0, 80)],
   ])('%s is not a secret', (_name, text) => {
-    expect(format.createAuthenticate([text]).ok).toBe(false);
+    expect(format.createAuthenticator([text]).ok).toBe(false);
   });
 });
 
@@ -180,12 +180,15 @@ describe('events of SendGrid', () => {
     ['Spam Reporting Address', 'complaint'],
     ['Unsubscribed Address', 'unsubscribe'],
     ['Invalid', 'unknown'],
-  ])('the recipient of a message that was dropped for “%s” is on the list for the reason %s', (reason, listReason) => {
-    expect(readOne({ event: 'dropped', reason }).fact).toMatchObject({
-      kind: 'provider-suppressed',
-      reason: listReason,
-    });
-  });
+  ])(
+    'the recipient of a message that was dropped for “%s” is on the suppression list for the reason %s',
+    (reason, listReason) => {
+      expect(readOne({ event: 'dropped', reason }).fact).toMatchObject({
+        kind: 'provider-suppressed',
+        reason: listReason,
+      });
+    },
+  );
 
   it.each<[string, Record<string, unknown>]>([
     ['the Message-ID of Postrider', { 'postrider-id': undefined, 'smtp-id': `<${MESSAGE_ID}@mail.example.org>` }],
@@ -214,7 +217,7 @@ describe('events of SendGrid', () => {
     },
   );
 
-  it('a batch with broken members keeps the others', () => {
+  it('a batch with broken members has the events of its other members', () => {
     const event = { email: RECIPIENT, event: 'delivered', 'postrider-id': MESSAGE_ID };
     const result = readEvents([null, event, 'text', [event], {}, { event: '' }, { event: 'open' }, event]);
     expect(result).toMatchObject({ broken: 5, ignored: 1 });

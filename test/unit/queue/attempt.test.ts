@@ -7,14 +7,14 @@ import { createVirtualClock } from '../../rig/clock.ts';
 import { createMessage } from '../../rig/messages.ts';
 import { START } from '../../rig/queue.ts';
 
-const change = (suppress: StateChange['suppress']): StateChange => ({
+const createChange = (suppress: StateChange['suppress']): StateChange => ({
   to: 'bounced',
   dueAt: null,
   event: { at: START, verb: 'bounced', by: 'n', detail: null, failure: null, attempt: null },
   suppress,
 });
 
-function checkRig(answer: boolean) {
+function createCheckRig(answer: boolean) {
   const clock = createVirtualClock(START);
   const queriedIds: string[] = [];
   const check = createSuppressionCheck(clock, async ({ id }) => {
@@ -30,23 +30,23 @@ function checkRig(answer: boolean) {
 }
 
 test('no message is sent to a recipient that this node has just suppressed, in upper or lower case', () => {
-  const { check, createLeasedMessage } = checkRig(true);
+  const { check, createLeasedMessage } = createCheckRig(true);
   expect(check.mayReceive(createLeasedMessage())).toBe(true);
-  check.recordChange(createLeasedMessage('Rita@example.com'), change('bounce'));
+  check.recordChange(createLeasedMessage('Rita@example.com'), createChange('bounce'));
   expect(check.mayReceive(createLeasedMessage())).toBe(false);
   expect(check.mayReceive(createLeasedMessage('max@example.com'))).toBe(true);
   expect(check.mayReceive(createLeasedMessage('rita@example.com', 2))).toBe(true);
 });
 
-test('a bounce that suppresses no recipient prevents no other message', () => {
-  const { check, createLeasedMessage } = checkRig(true);
-  check.recordChange(createLeasedMessage(), change(null));
+test('a bounce that suppresses no recipient does not prevent later messages to the recipient', () => {
+  const { check, createLeasedMessage } = createCheckRig(true);
+  check.recordChange(createLeasedMessage(), createChange(null));
   expect(check.mayReceive(createLeasedMessage())).toBe(true);
 });
 
 test('for a lease older than one second, the node also queries the store, which contains the suppressions of other nodes', async () => {
   for (const answer of [true, false]) {
-    const { clock, queriedIds, check, createLeasedMessage } = checkRig(answer);
+    const { clock, queriedIds, check, createLeasedMessage } = createCheckRig(answer);
     const message = createLeasedMessage();
     expect(check.mayReceive(message)).toBe(true);
     await clock.advance(1_000);
@@ -55,19 +55,20 @@ test('for a lease older than one second, the node also queries the store, which 
   }
 });
 
-test('after five seconds only the store determines the result, so that a removed suppression prevents no message', async () => {
-  const { clock, check, createLeasedMessage } = checkRig(true);
-  check.recordChange(createLeasedMessage(), change('bounce'));
+test('after five seconds only the store determines the result, so that a removed suppression does not prevent a message', async () => {
+  const { clock, check, createLeasedMessage } = createCheckRig(true);
+  check.recordChange(createLeasedMessage(), createChange('bounce'));
   await clock.advance(5_000);
   expect(check.mayReceive(createLeasedMessage())).toBe(true);
 });
 
 test('a recent suppression stays in memory after many old suppressions', async () => {
-  const { clock, check, createLeasedMessage } = checkRig(true);
-  for (let n = 0; n < 9_999; n += 1) check.recordChange(createLeasedMessage(`n${n}@example.com`), change('bounce'));
+  const { clock, check, createLeasedMessage } = createCheckRig(true);
+  for (let n = 0; n < 9_999; n += 1)
+    check.recordChange(createLeasedMessage(`n${n}@example.com`), createChange('bounce'));
   await clock.advance(5_000);
-  check.recordChange(createLeasedMessage(), change('bounce'));
-  check.recordChange(createLeasedMessage('max@example.com'), change('bounce'));
+  check.recordChange(createLeasedMessage(), createChange('bounce'));
+  check.recordChange(createLeasedMessage('max@example.com'), createChange('bounce'));
   expect(check.mayReceive(createLeasedMessage())).toBe(false);
 });
 
@@ -103,7 +104,7 @@ describe('the circuit breaker', () => {
 
   test('allows no attempt while open, then exactly one probe', () => {
     const breaker = openBreaker();
-    expect(breaker.retryAt(1_000)).toBe(3_000);
+    expect(breaker.getRetryAt(1_000)).toBe(3_000);
     expect(breaker.allowsAttempt(2_999)).toBe(false);
     expect(breaker.allowsAttempt(3_000)).toBe(true);
     expect(breaker.state).toBe('half-open');
@@ -120,7 +121,7 @@ describe('the circuit breaker', () => {
     breaker.allowsAttempt(3_000);
     breaker.recordOutcome(outcome, 3_100);
     expect(breaker.state).toBe('closed');
-    expect(breaker.retryAt(3_100)).toBeNull();
+    expect(breaker.getRetryAt(3_100)).toBeNull();
     expect([breaker.allowsAttempt(3_100), breaker.allowsAttempt(3_100)]).toEqual([true, true]);
   });
 
@@ -129,26 +130,26 @@ describe('the circuit breaker', () => {
     const waitsMs: number[] = [];
     let now = 1_000;
     for (let n = 0; n < 10; n += 1) {
-      const dueAt = breaker.retryAt(now) ?? 0;
+      const dueAt = breaker.getRetryAt(now) ?? 0;
       now = dueAt;
       expect(breaker.allowsAttempt(dueAt)).toBe(true);
       breaker.recordOutcome(UNREACHABLE_OUTCOME, dueAt);
-      waitsMs.push((breaker.retryAt(dueAt) ?? 0) - dueAt);
+      waitsMs.push((breaker.getRetryAt(dueAt) ?? 0) - dueAt);
     }
     expect(waitsMs).toEqual([4, 8, 16, 32, 64, 128, 256, 300, 300, 300].map((seconds) => seconds * 1_000));
     breaker.recordOutcome(DELIVERED_OUTCOME, 9_999_999);
     for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 9_999_999);
-    expect(breaker.retryAt(9_999_999)).toBe(10_001_999);
+    expect(breaker.getRetryAt(9_999_999)).toBe(10_001_999);
   });
 
   test('reduces each wait by up to a quarter at random', () => {
-    expect(openBreaker(0.999_999).retryAt(1_000)).toBe(2_500);
+    expect(openBreaker(0.999_999).getRetryAt(1_000)).toBe(2_500);
   });
 
   test('is not changed by failures of attempts that began before it opened', () => {
     const breaker = openBreaker();
     for (let n = 0; n < 20; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 1_500);
-    expect(breaker.retryAt(1_500)).toBe(3_000);
+    expect(breaker.getRetryAt(1_500)).toBe(3_000);
   });
 
   test('allows another probe if a probe is released or never recorded', () => {
@@ -162,7 +163,7 @@ describe('the circuit breaker', () => {
 
   test('does not stay open longer after the clock is set back', () => {
     const breaker = openBreaker();
-    expect(breaker.retryAt(500)).toBe(500);
+    expect(breaker.getRetryAt(500)).toBe(500);
     expect(breaker.allowsAttempt(500)).toBe(true);
   });
 
@@ -192,7 +193,7 @@ describe('the circuit breaker', () => {
         for (const { ms, fails } of steps) {
           now += ms;
           if (breaker.state === 'open')
-            expect((breaker.retryAt(now - ms) ?? 0) - (now - ms)).toBeLessThanOrEqual(300_000);
+            expect((breaker.getRetryAt(now - ms) ?? 0) - (now - ms)).toBeLessThanOrEqual(300_000);
           if (!breaker.allowsAttempt(now)) continue;
           if (breaker.state === 'half-open') expect(breaker.allowsAttempt(now)).toBe(false);
           breaker.recordOutcome(fails ? UNREACHABLE_OUTCOME : DELIVERED_OUTCOME, now);

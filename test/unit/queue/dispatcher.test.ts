@@ -206,7 +206,7 @@ test('while the circuit breaker is open no attempt starts; when it is half-open 
     parts: {
       breaker: {
         allowsAttempt: () => true,
-        retryAt: () => retryAt,
+        getRetryAt: () => retryAt,
         recordOutcome: () => {
           if (retryAt !== null) retryAt = START + 90_000;
         },
@@ -233,7 +233,7 @@ test('when the circuit breaker opens, leased messages are released to the store 
     parts: {
       breaker: {
         allowsAttempt: () => retryAt === null,
-        retryAt: () => retryAt,
+        getRetryAt: () => retryAt,
         recordOutcome: () => {
           retryAt = START + 90_000;
         },
@@ -258,7 +258,7 @@ test('a message whose probe the circuit breaker refuses waits for the next probe
     parts: {
       breaker: {
         allowsAttempt: () => isAllowed,
-        retryAt: () => (isAllowed ? null : START + 60_000),
+        getRetryAt: () => (isAllowed ? null : START + 60_000),
         recordOutcome: () => undefined,
         releaseProbe: () => undefined,
       },
@@ -474,15 +474,15 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
     rig.store.accept([message]);
     rig.dispatcher.start();
     await rig.clock.advance(2 * LEASE_MS);
-    const except = rig.dispatcher.listLeasedMessageIds();
-    expect(except).toEqual([message.id]);
+    const leasedIds = rig.dispatcher.listLeasedMessageIds();
+    expect(leasedIds).toEqual([message.id]);
     rig.store.recover({
       now: rig.clock.now(),
       includeAllLeases: false,
       includeDeadNodes: false,
       onUncertain,
       node: 'node-a',
-      excludedIds: except,
+      excludedIds: leasedIds,
     });
     isBroken = false;
     await rig.clock.advance(10_000);
@@ -496,7 +496,7 @@ test('a drain without running attempts ends at once, even if leases are released
     parts: {
       breaker: {
         ...createCircuitBreaker({ random: () => 0, publish: () => undefined }),
-        retryAt: () => null,
+        getRetryAt: () => null,
         allowsAttempt: () => false,
       },
     },

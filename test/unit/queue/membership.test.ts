@@ -95,8 +95,8 @@ test('a node that leaves is removed and sends no further heartbeat', async () =>
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Creates a store that keeps its data over several starts. */
-function storeRig() {
+/** Creates a store that keeps its data across several starts. */
+function createStoreRig() {
   const store = {
     stored: null as RunningTime | null,
     failing: false,
@@ -111,21 +111,21 @@ function storeRig() {
   return store;
 }
 
-async function startClock(store = storeRig(), clock = createVirtualClock(START)) {
+async function startClock(store = createStoreRig(), clock = createVirtualClock(START)) {
   const failures: string[] = [];
   const { ages, stop } = await startAgeClock({ clock, store, onError: (operation) => failures.push(operation) });
   onTestFinished(stop);
-  return { clock, store, ages, stop, failures, ageOf: (at: number) => clock.now() - ages.toCurrentClock(at) };
+  return { clock, store, ages, stop, failures, computeAge: (at: number) => clock.now() - ages.toCurrentClock(at) };
 }
 
-test('a step of the clock changes no age, neither before nor after it is written to the store', async () => {
-  const { clock, ages, ageOf } = await startClock();
+test('a step of the clock changes no age, either before or after the step is written to the store', async () => {
+  const { clock, ages, computeAge } = await startClock();
   await clock.advance(5 * MINUTE_MS);
   clock.setForward(3 * DAY_MS);
-  expect(ageOf(START)).toBeLessThanOrEqual(5 * MINUTE_MS);
+  expect(computeAge(START)).toBeLessThanOrEqual(5 * MINUTE_MS);
   expect(ages.getCutoff(DAY_MS)).toBeLessThan(START);
   await clock.advance(MINUTE_MS);
-  expect(ageOf(START)).toBeLessThanOrEqual(6 * MINUTE_MS);
+  expect(computeAge(START)).toBeLessThanOrEqual(6 * MINUTE_MS);
   expect(ages.getCutoff(DAY_MS)).toBeLessThan(START);
 });
 
@@ -152,9 +152,9 @@ test('a start after days without a service continues with the running time of th
   await firstClock.stop();
   const clock = createVirtualClock(START + 3 * DAY_MS);
   const secondClock = await startClock(firstClock.store, clock);
-  expect(secondClock.ageOf(START)).toBe(5 * MINUTE_MS);
+  expect(secondClock.computeAge(START)).toBe(5 * MINUTE_MS);
   await clock.advance(MINUTE_MS);
-  expect(secondClock.ageOf(START)).toBe(6 * MINUTE_MS);
+  expect(secondClock.computeAge(START)).toBe(6 * MINUTE_MS);
 });
 
 test('a restart that lasts seconds counts as running time', async () => {
@@ -162,17 +162,17 @@ test('a restart that lasts seconds counts as running time', async () => {
   await firstClock.clock.advance(5 * MINUTE_MS);
   await firstClock.stop();
   const secondClock = await startClock(firstClock.store, createVirtualClock(START + 5 * MINUTE_MS + 20_000));
-  expect(secondClock.ageOf(START)).toBe(5 * MINUTE_MS + 20_000);
+  expect(secondClock.computeAge(START)).toBe(5 * MINUTE_MS + 20_000);
 });
 
 test('while the store fails, running time continues, and it is written after the store has recovered', async () => {
-  const { clock, store, ageOf, failures } = await startClock();
+  const { clock, store, computeAge, failures } = await startClock();
   store.failing = true;
   await clock.advance(60 * MINUTE_MS);
   expect(failures.length).toBeGreaterThan(0);
-  expect(ageOf(START)).toBe(60 * MINUTE_MS);
+  expect(computeAge(START)).toBe(60 * MINUTE_MS);
   store.failing = false;
   await clock.advance(MINUTE_MS);
-  expect(ageOf(START)).toBe(61 * MINUTE_MS);
+  expect(computeAge(START)).toBe(61 * MINUTE_MS);
   expect(store.stored?.segments).toHaveLength(1);
 });

@@ -68,7 +68,7 @@ test('if a limit is set after the accounts are locked and before an account is r
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 
-test('a message is answered with the id of another node if that node stores the same idempotency key after the lookup of the key', async () => {
+test('a message is answered with the id of the message that another node stores with the same idempotency key after the lookup of the key', async () => {
   const concurrentMessage = createMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   let isDone = false;
   const { store, accept } = await openInterceptedStore(async ({ name }, interceptedStore) => {

@@ -225,7 +225,7 @@ describe('the end of leases on several nodes at once', () => {
       settlements.toSorted((a, b) => (a.id.slice(-4) < b.id.slice(-4) ? -1 : 1)),
     ];
     const answers = await Promise.all(
-      [...batches, ...batches].map((order, n) => installation.nodes[n % NODE_COUNT]?.settle(order) ?? []),
+      [...batches, ...batches].map((batch, n) => installation.nodes[n % NODE_COUNT]?.settle(batch) ?? []),
     );
     expect(answers.flat().filter((answer) => answer === 'settled')).toHaveLength(200);
     expect(await installation.firstNode.readQueueStatistics()).toMatchObject({ queued: 0, sending: 0 });
@@ -298,7 +298,7 @@ test('a token bucket grants all nodes together no more tokens than it contains',
       ),
     ),
   );
-  const byAccount = new Map([
+  const grantedByAccount = new Map([
     [1, 0],
     [2, 0],
   ]);
@@ -306,10 +306,10 @@ test('a token bucket grants all nodes together no more tokens than it contains',
     const order = n % 2 === 0 ? [1, 2] : [2, 1, 1];
     for (const [index, grant] of (grants ?? []).entries()) {
       const account = order[index] ?? 0;
-      byAccount.set(account, (byAccount.get(account) ?? 0) + grant.granted);
+      grantedByAccount.set(account, (grantedByAccount.get(account) ?? 0) + grant.granted);
     }
   }
-  expect([...byAccount.values()]).toEqual([100, 100]);
+  expect([...grantedByAccount.values()]).toEqual([100, 100]);
 });
 
 test('messages from several nodes whose ids contain the same time are all stored, and are found in order', async () => {

@@ -33,7 +33,7 @@ async function connectClient(url: string): Promise<pg.Client> {
 }
 
 const createWebhook = (store: Store) => store.createWebhook({ ...ENDPOINT, events: WEBHOOK_EVENT_TYPES }, Date.now());
-const fanOut = (store: Store) => store.fanOutEvents(Date.now(), SEED, 100, 0);
+const moveEvents = (store: Store) => store.fanOutEvents(Date.now(), SEED, 100, 0);
 
 test('an event is moved to the deliveries even if its transaction commits after later events were moved', async () => {
   const url = await createTemporaryDatabase();
@@ -44,10 +44,10 @@ test('an event is moved to the deliveries even if its transaction commits after 
   await client.query('BEGIN');
   await client.query(`INSERT INTO outbox (type, account_id, at, data) VALUES ('account.locked', 1, 1, '{}')`);
   await store.accept([createMessage()]);
-  expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
+  expect(await moveEvents(store)).toMatchObject({ events: 1, deliveries: 1 });
   await client.query('COMMIT');
-  expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
-  expect(await fanOut(store)).toMatchObject({ events: 0 });
+  expect(await moveEvents(store)).toMatchObject({ events: 1, deliveries: 1 });
+  expect(await moveEvents(store)).toMatchObject({ events: 0 });
 });
 
 test('several nodes that move events to the deliveries at the same time move each event once', async () => {
@@ -58,7 +58,7 @@ test('several nodes that move events to the deliveries at the same time move eac
   await store?.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
   await store?.accept(Array.from({ length: 90 }, () => createMessage()));
   const seeds = ['a', 'b', 'c'].map((digit) => digit.repeat(16));
-  const moveAll = async (node: Store, seed: string) => {
+  const moveAllEvents = async (node: Store, seed: string) => {
     let deliveryCount = 0;
     for (let now = Date.now(); ; now += 1) {
       const step = await node.fanOutEvents(now, seed, 10, 0);
@@ -66,19 +66,19 @@ test('several nodes that move events to the deliveries at the same time move eac
       if (step.events === 0) return deliveryCount;
     }
   };
-  const movedCounts = await Promise.all(nodes.map((node, index) => moveAll(node, seeds[index] ?? '')));
+  const movedCounts = await Promise.all(nodes.map((node, index) => moveAllEvents(node, seeds[index] ?? '')));
   expect(movedCounts.reduce((sum, count) => sum + count, 0)).toBe(90);
   expect(await store?.readWebhookStatistics()).toMatchObject([{ pendingCount: 90 }]);
 });
 
-test('an endpoint receives the event of a transaction that read the subscriptions before its creation and ends later', async () => {
+test('an endpoint receives the event of a transaction that read the subscriptions before the endpoint was created and ends later', async () => {
   const url = await createTemporaryDatabase();
   const store = await openNode(url);
   const client = await connectClient(url);
   await client.query('BEGIN');
   await client.query('SELECT pg_current_xact_id(), events FROM webhook_subscription');
   let isCreated = false;
-  const creation = createWebhook(store).then((result) => {
+  const creationPromise = createWebhook(store).then((result) => {
     isCreated = true;
     return result;
   });
@@ -88,12 +88,12 @@ test('an endpoint receives the event of a transaction that read the subscription
   // The endpoint is committed, but the call has not resolved: the transaction could still omit its event.
   expect(isCreated).toBe(false);
   await client.query('COMMIT');
-  expect((await creation).kind).toBe('done');
+  expect((await creationPromise).kind).toBe('done');
 });
 
 // On SQLite one transaction runs at a time, so no transaction can have read the endpoint before a change and end later.
 test.each([
-  { name: 'moves events', hold: (store: Store) => fanOut(store), hasLease: false },
+  { name: 'moves events', hold: (store: Store) => moveEvents(store), hasLease: false },
   {
     name: 'claims deliveries',
     async hold(store: Store) {
@@ -115,7 +115,7 @@ test.each([
     await store.createAccount('default', NO_LIMITS, Date.now());
     await createWebhook(store);
     await store.accept([createMessage()]);
-    if (hasLease) await fanOut(store);
+    if (hasLease) await moveEvents(store);
     const client = await connectClient(url);
     // The statement has its snapshot when the trigger runs, and has not changed a row.
     await client.query(`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS
@@ -165,10 +165,10 @@ test('while an endpoint exists, an earlier version of the schema cannot be used'
   const url = await createTemporaryDatabase();
   const store = await openNode(url);
   const client = await connectClient(url);
-  const readLeast = async () => (await client.query('SELECT version, least FROM postrider')).rows[0];
-  expect((await readLeast()).least).toBe(1);
+  const readLeastVersion = async () => (await client.query('SELECT version, least FROM postrider')).rows[0];
+  expect((await readLeastVersion()).least).toBe(1);
   await createWebhook(store);
-  expect((await readLeast()).least).toBe(WEBHOOK_MIGRATION);
+  expect((await readLeastVersion()).least).toBe(WEBHOOK_MIGRATION);
 });
 
 test('in a database that was restored from a dump, where transactions have smaller numbers, an endpoint receives events', async () => {
@@ -181,7 +181,7 @@ test('in a database that was restored from a dump, where transactions have small
   // The sweeper makes this call at the start of each node.
   await store.purgeDeliveries(0, 0, 10);
   await store.accept([createMessage()]);
-  expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
+  expect(await moveEvents(store)).toMatchObject({ events: 1, deliveries: 1 });
 });
 
 test('the stored start of an endpoint is set to 0 only after every earlier event has been moved from the outbox', async () => {
@@ -198,7 +198,7 @@ test('the stored start of an endpoint is set to 0 only after every earlier event
     (await client.query<{ start: string }>('SELECT start FROM webhook ORDER BY id')).rows.map(({ start }) => start);
   await store.purgeDeliveries(0, 0, 10);
   expect(await readStarts()).toEqual(['0', expect.not.stringMatching(/^0$/)]);
-  expect(await fanOut(store)).toMatchObject({ events: 1, deliveries: 1 });
+  expect(await moveEvents(store)).toMatchObject({ events: 1, deliveries: 1 });
   await store.purgeDeliveries(0, 0, 10);
   expect(await readStarts()).toEqual(['0', '0']);
 });

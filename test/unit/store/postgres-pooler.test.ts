@@ -36,10 +36,10 @@ async function setUnsafeDefaults(url: string): Promise<void> {
     jit: 'on',
   };
   const database = new URL(url).pathname.slice(1);
-  const changes = Object.entries(settings).map(
+  const statements = Object.entries(settings).map(
     ([name, value]) => `ALTER DATABASE ${database} SET ${name} = '${value}'`,
   );
-  await runStatement(url, changes.join('; '));
+  await runStatement(url, statements.join('; '));
 }
 
 test('every transaction and every single statement sets the parameters that durability requires, regardless of the settings of the database', async () => {

@@ -151,7 +151,7 @@ test('a connection whose settings were changed later commits nothing', async () 
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
   // This simulates a pooler in transaction mode, which assigns another server connection to each transaction.
-  const reset = { name: '', text: 'RESET ALL' };
+  const resetStatement = { name: '', text: 'RESET ALL' };
   const insert = { name: '', text: 'INSERT INTO t VALUES (1)' };
   await pool.query({ name: '', text: 'SET synchronous_commit = off' }, []);
   await expect(pool.transaction((transaction) => transaction.query(insert, []))).rejects.toThrow(
@@ -159,7 +159,7 @@ test('a connection whose settings were changed later commits nothing', async () 
   );
   // The next transaction uses a new connection and succeeds.
   await pool.transaction((transaction) => transaction.query(insert, []));
-  await pool.query(reset, []);
+  await pool.query(resetStatement, []);
   const client = new pg.Client({ connectionString: url.href });
   await client.connect();
   onTestFinished(() => client.end());

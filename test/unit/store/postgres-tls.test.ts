@@ -71,21 +71,24 @@ test('over TLS, only a server with a trusted certificate is used, and opening th
   ])
     expect([acceptedParameters, await tryToOpen(acceptedParameters)]).toEqual([acceptedParameters, 'it opened']);
 
-  const withoutCertificate = new URL(certifiedUrl);
-  withoutCertificate.search = new URLSearchParams(fullVerification).toString();
+  const urlWithoutCertificate = new URL(certifiedUrl);
+  urlWithoutCertificate.search = new URLSearchParams(fullVerification).toString();
   const port = String(server.port);
-  const severalHosts = (await url({ ...fullVerification, sslrootcert: foreignRoot })).replace(
+  const urlWithSeveralHosts = (await url({ ...fullVerification, sslrootcert: foreignRoot })).replace(
     `localhost:${port}`,
     `localhost:${port},127.0.0.1:${port}`,
   );
-  const tlsFailed = /^StoreError: PostgreSQL \S+: the TLS connection failed \(.+\)\. .*add sslrootcert=FILE\.$/;
+  const tlsFailurePattern = /^StoreError: PostgreSQL \S+: the TLS connection failed \(.+\)\. .*add sslrootcert=FILE\.$/;
   for (const [refusedParameters, fault] of [
-    [await url({ ...fullVerification, sslrootcert: foreignRoot }), tlsFailed],
-    [await url({ sslmode: 'verify-full' }), tlsFailed],
-    [await url({ sslmode: 'require', sslrootcert: foreignRoot }), tlsFailed],
-    [await url(fullVerification, '127.0.0.1'), tlsFailed],
-    [severalHosts, /^StoreError: PostgreSQL localhost\S+: the TLS .* PostgreSQL 127\S+: the TLS connection failed/],
-    [withoutCertificate.href, /^StoreError: PostgreSQL \S+: the server refuses the user or the password \(/],
+    [await url({ ...fullVerification, sslrootcert: foreignRoot }), tlsFailurePattern],
+    [await url({ sslmode: 'verify-full' }), tlsFailurePattern],
+    [await url({ sslmode: 'require', sslrootcert: foreignRoot }), tlsFailurePattern],
+    [await url(fullVerification, '127.0.0.1'), tlsFailurePattern],
+    [
+      urlWithSeveralHosts,
+      /^StoreError: PostgreSQL localhost\S+: the TLS .* PostgreSQL 127\S+: the TLS connection failed/,
+    ],
+    [urlWithoutCertificate.href, /^StoreError: PostgreSQL \S+: the server refuses the user or the password \(/],
     [
       await url({ ...fullVerification, sslrootcert: `${folder}/none` }),
       /: sslrootcert=\S+ cannot be read \(ENOENT\)\. Give/,
@@ -108,7 +111,7 @@ test('over TLS, only a server with a trusted certificate is used, and opening th
   const proxy = await startCountingProxy(server.port);
   const directUrl = new URL(await url({ ...fullVerification, sslrootcert: foreignRoot }));
   directUrl.port = String(proxy.port);
-  expect(await tryToOpen(directUrl.href)).toMatch(tlsFailed);
+  expect(await tryToOpen(directUrl.href)).toMatch(tlsFailurePattern);
   expect(proxy.count()).toBe(1);
 
   const settings = {

@@ -197,12 +197,12 @@ describe('a packed settlement', () => {
     const [packed] = packSettlements([createSettlement(message, { to: 'delivered', event })]);
     expect(packed).toMatchObject({ id: message.id, owner: 'node-a', attempts: 2, excludedFromReputation: false });
     expect(packed?.changes).toMatchObject([{ to: 'delivered', isTerminal: true, reference: 'ses-1' }]);
-    // Earlier versions stored the transcript with this name.
+    // Earlier versions stored the transcript under the name `conversation`.
     const { transcript, ...members } = attempt;
     expect(JSON.parse(packed?.changes[0]?.attempt ?? '')).toEqual({ ...members, conversation: transcript });
   });
 
-  test.each(STATES)('with the state %s is terminal if the state is terminal', (to) => {
+  test.each(STATES)('marks a change to the state %s as terminal only if the state is terminal', (to) => {
     const event = { at: NOW, verb: 'v', by: 'node-a', detail: null, failure: null, attempt: null };
     const [packed] = packSettlements([{ ...createSettlement(message, { to, event }), excludedFromReputation: true }]);
     expect(packed?.changes[0]).toMatchObject({ isTerminal: TERMINAL_STATES.has(to), attempt: null, reference: null });
@@ -243,8 +243,8 @@ describe('sequence numbers of ids', () => {
     fc.assert(
       fc.property(fc.array(time, { minLength: 2, maxLength: 20 }), (times) => {
         const ids = times.map(createMessageIdAt);
-        const byId = ids.toSorted();
-        expect(byId.map(toSeq)).toEqual(ids.map(toSeq).toSorted((left, right) => left - right));
+        const sortedIds = ids.toSorted();
+        expect(sortedIds.map(toSeq)).toEqual(ids.map(toSeq).toSorted((left, right) => left - right));
         expect(ids.every((id) => Number.isSafeInteger(toSeq(id)))).toBe(true);
       }),
       RUNS,

@@ -37,12 +37,12 @@ test('the newest messages are indexed first, then older messages, and an empty s
     kind: 'index-older',
     end: 200,
   });
-  const newestOnly = [createSegment(1, 50, 100)];
-  expect(selectNextTask(createIndexState({ segments: newestOnly, unindexedCount: 1_000 }))).toEqual({
+  const newestSegments = [createSegment(1, 50, 100)];
+  expect(selectNextTask(createIndexState({ segments: newestSegments, unindexedCount: 1_000 }))).toEqual({
     kind: 'index-newer',
     first: 100,
   });
-  expect(selectNextTask(createIndexState({ segments: newestOnly, unindexedCount: 999 }))).toEqual({
+  expect(selectNextTask(createIndexState({ segments: newestSegments, unindexedCount: 999 }))).toEqual({
     kind: 'index-older',
     end: 50,
   });
@@ -51,10 +51,10 @@ test('the newest messages are indexed first, then older messages, and an empty s
 
 test('a segment is verified once after some minutes, even if the clock was set back', () => {
   const newSegment = createSegment(1, 0, 100, { isVerified: false, builtAt: 10 * MINUTE_MS });
-  const findJob = (now: number) => selectNextTask(createIndexState({ segments: [newSegment], now }));
-  expect(findJob(14 * MINUTE_MS)).toBeNull();
-  expect(findJob(15 * MINUTE_MS)).toEqual({ kind: 'verify', segment: newSegment });
-  expect(findJob(0)).toEqual({ kind: 'verify', segment: newSegment });
+  const findTask = (now: number) => selectNextTask(createIndexState({ segments: [newSegment], now }));
+  expect(findTask(14 * MINUTE_MS)).toBeNull();
+  expect(findTask(15 * MINUTE_MS)).toEqual({ kind: 'verify', segment: newSegment });
+  expect(findTask(0)).toEqual({ kind: 'verify', segment: newSegment });
 });
 
 test('small consecutive segments are merged if they are verified and fill a large segment', () => {

@@ -18,7 +18,7 @@ function createRig(answer: InboxRuleAnswer | null) {
   const clock = createVirtualClock(NOW);
   const capturedMessages: OutgoingMessage[] = [];
   const requests: InboxRuleRequest[] = [];
-  const inner: Transport = {
+  const innerTransport: Transport = {
     concurrency: 16,
     async attempt(message, beforeCompletion) {
       await beforeCompletion?.();
@@ -32,7 +32,7 @@ function createRig(answer: InboxRuleAnswer | null) {
     requests.push(request);
     return answer === null ? null : { ...rule, answer };
   };
-  return { clock, captured: capturedMessages, requests, transport: withInboxRules(inner, consumeRule, clock) };
+  return { clock, captured: capturedMessages, requests, transport: withInboxRules(innerTransport, consumeRule, clock) };
 }
 
 const reply = (code: number, enhanced: string | null, text = 'Answered by a rule'): InboxRuleAnswer => ({

@@ -153,9 +153,9 @@ test.each<[string, Answer, string, string]>([
     'NotFoundException',
     'no',
   ],
-  ['in no place', { body: '{"message":"no"}' }, 'UnknownError', 'no'],
-  ['in no place, if the body is not JSON', { body: '<html>busy</html>' }, 'UnknownError', '<html>busy</html>'],
-  ['in no place, if the JSON is not an object', { body: '[null]' }, 'UnknownError', '[null]'],
+  ['nowhere', { body: '{"message":"no"}' }, 'UnknownError', 'no'],
+  ['nowhere if the body is not JSON', { body: '<html>busy</html>' }, 'UnknownError', '<html>busy</html>'],
+  ['nowhere if the JSON is not an object', { body: '[null]' }, 'UnknownError', '[null]'],
 ])('the name of an error is found %s', async (_place, answer, name, message) => {
   const recorder = await startRecorder();
   recorder.answer = { status: 400, ...answer };

@@ -1,7 +1,7 @@
 /** Tests the reply parser: the replies do not depend on the chunks, and memory is bounded. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { ReplyParser, replyFromLine, type ServerReply, toReply } from '../../../src/transports/smtp/protocol.ts';
+import { parseReplyLine, ReplyParser, type ServerReply, toReply } from '../../../src/transports/smtp/protocol.ts';
 
 function parseChunks(chunks: readonly Buffer[]): { replies: ServerReply[]; fault: string | null } {
   const replies: ServerReply[] = [];
@@ -77,7 +77,7 @@ describe('the reply parser', () => {
       ['550', null, ''],
     ];
     for (const [line, enhanced, expected] of cases) {
-      expect(replyFromLine('rcpt', line)).toMatchObject({ code: 550, enhanced, text: expected });
+      expect(parseReplyLine('rcpt', line)).toMatchObject({ code: 550, enhanced, text: expected });
     }
   });
 

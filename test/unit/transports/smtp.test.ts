@@ -582,11 +582,11 @@ describe('connections', () => {
 });
 
 describe('TLS', () => {
-  const WITH_TLS = ['peer.example', 'PIPELINING', 'STARTTLS'];
+  const EHLO_LINES_WITH_TLS = ['peer.example', 'PIPELINING', 'STARTTLS'];
   const createUpgradeScript =
     (name = 'localhost'): Script =>
     async (wire) => {
-      await wire.greet(WITH_TLS);
+      await wire.greet(EHLO_LINES_WITH_TLS);
       await wire.answerCommand('STARTTLS', '220 go ahead');
       await wire.startTls(await getCertificate(name));
       await wire.answerEhlo(['peer.example', 'PIPELINING', 'AUTH PLAIN']);
@@ -680,7 +680,7 @@ describe('TLS', () => {
 
   test('offered with a failed handshake falls back to clear text for some time, but never with credentials', async () => {
     const runBrokenScript: Script = async (wire) => {
-      await wire.greet([...WITH_TLS, 'AUTH PLAIN']);
+      await wire.greet([...EHLO_LINES_WITH_TLS, 'AUTH PLAIN']);
       const line = await wire.readLine();
       if (line === 'STARTTLS') {
         wire.writeLines('220 go ahead');
@@ -710,7 +710,7 @@ describe('TLS', () => {
     for (const isOneWrite of [true, false]) {
       const { peer, transport } = await startPair(
         async (wire) => {
-          await wire.greet(WITH_TLS);
+          await wire.greet(EHLO_LINES_WITH_TLS);
           await wire.readLine();
           if (isOneWrite) wire.write('220 go ahead\r\n250-evil.example\r\n250 AUTH PLAIN\r\n');
           else {

@@ -91,9 +91,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
       if (createResult.kind !== 'done') throw new Error(createResult.kind);
       return formatWebhookId(createResult.value.id);
     };
-    const countOf = (url: string) => attempts.filter((attempt) => attempt.url === url).length;
+    const countAttempts = (url: string) => attempts.filter((attempt) => attempt.url === url).length;
     const waitForAttempts = (url: string) =>
-      expect.poll(() => countOf(url), { interval: 1, timeout: 20_000 }).toBeGreaterThan(20);
+      expect.poll(() => countAttempts(url), { interval: 1, timeout: 20_000 }).toBeGreaterThan(20);
     try {
       // An endpoint that stays unchanged shows that attempts continue.
       await createTestEndpoint(UNCHANGED_URL);
@@ -108,7 +108,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         };
         expect(await isDone(perform(updateWebhook, { id, url: NEW_URL }, context(store)))).toBe(true);
         await waitForAttempts(NEW_URL);
-        expect(countOf(OLD_URL)).toBe(0);
+        expect(countAttempts(OLD_URL)).toBe(0);
         expect(await isDone(perform(rotateWebhook, { id, grace: '1h' }, context(store)))).toBe(true);
         await waitForAttempts(NEW_URL);
         expect(attempts.filter(({ url, signatures }) => url === NEW_URL && signatures !== 2)).toEqual([]);
@@ -118,7 +118,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
             : perform(deleteWebhook, { id }, context(store));
         expect(await isDone(endPromise)).toBe(true);
         await waitForAttempts(UNCHANGED_URL);
-        expect(countOf(NEW_URL)).toBe(0);
+        expect(countAttempts(NEW_URL)).toBe(0);
       }
     } finally {
       await stop();

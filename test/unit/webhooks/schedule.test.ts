@@ -47,7 +47,7 @@ describe('Retry-After', () => {
     expect(parseRetryAfter(new Date(NOW - 90_000).toUTCString(), NOW)).toBe(0);
   });
 
-  it('is ignored if it is neither', () => {
+  it('is ignored if it is neither a number of seconds nor an HTTP date', () => {
     const values = [undefined, '', '-1', '1.5', '1e3', 'soon', '2026-01-01', 'Thu', `${'9'.repeat(65)}`, 'x GMT'];
     for (const value of values) expect(parseRetryAfter(value, NOW)).toBeNull();
   });

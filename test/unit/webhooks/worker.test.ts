@@ -311,7 +311,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('makes at most 16 attempts to one endpoint at a time, and an endpoint that does not respond delays no other', async () => {
+  it('makes at most 16 attempts to one endpoint at a time, and an endpoint that does not respond delays no other endpoint', async () => {
     let isStalled = false;
     const rig = createRig({
       attempt: ({ url }) =>

@@ -18,7 +18,7 @@ const STATUS = {
   refusedReports: [],
 };
 
-/** Starts a node on a store that has an entry of a process which did not stop cleanly. */
+/** Starts a node on a store that has an entry of a process that did not stop cleanly. */
 async function startTestNode(database: string) {
   const clock = createVirtualClock(START);
   const heartbeats: (readonly RefusedReports[] | undefined)[] = [];

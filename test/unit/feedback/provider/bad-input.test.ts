@@ -24,7 +24,7 @@ import {
   type ReceiverRig,
   readVerbs,
   startReceiver,
-  storeDelivered,
+  storeDeliveredMessage,
 } from '../../../rig/provider-receiver.ts';
 
 const MAX_BODY_BYTES = 10_000_000;
@@ -103,11 +103,11 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
   }
 
   for (const { title, create } of forms) {
-    test(`${title} with broken members records each good event once, and counts each broken member`, async () => {
+    test(`each good event of ${title} with broken members is recorded once, and each broken member is counted`, async () => {
       const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
       const recipients = [`a@${domain}`, `b@${domain}`, `c@${domain}`];
-      const ids = await Promise.all(recipients.map((to) => storeDelivered(store, to)));
-      const victimMessage = await storeDelivered(store, `victim@${domain}`);
+      const ids = await Promise.all(recipients.map((to) => storeDeliveredMessage(store, to)));
+      const victimMessage = await storeDeliveredMessage(store, `victim@${domain}`);
       const [a, b, c] = ids.map((id, at) => createMember(id, recipients[at] ?? ''));
       const brokenMembers = [...BROKEN_VALUES, removeType(name, createMember(victimMessage, `victim@${domain}`))];
       const members = [
@@ -123,7 +123,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
       expect(await post(createRequest(create(members)))).toBe(200);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
       expect(readCounts(receiver)).toEqual({ [`${name}-broken`]: brokenMembers.length, [`${name}-unmatched`]: 2 });
-      // The same events again: in the reverse order, twice in one request, and in requests with one event.
+      // Repeats the events: in the reverse order, twice in one request, and in requests with one event.
       for (const body of [members.toReversed(), [a, a, b], [c], [a]].map(create))
         expect(await post(createRequest(body))).toBe(200);
       for (const id of ids) expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
@@ -136,7 +136,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
   if (forms.length === 0)
     test('a list of events gets 4xx and changes nothing, because a body of this format has one event', async () => {
       const { domain, receiver, createRequest, post } = await createRig();
-      const id = await storeDelivered(store, `gone@${domain}`);
+      const id = await storeDeliveredMessage(store, `gone@${domain}`);
       const request = createRequest(createBounce(id, `gone@${domain}`));
       for (const list of [`[${request.body}]`, `[${request.body},${request.body}]`, `[]`]) {
         // The signature of Mailgun is in the body, which must be an object.
@@ -150,7 +150,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
 
   test('a replayed request changes nothing, even after the removal of the suppression and even with a later signature', async () => {
     const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
-    const id = await storeDelivered(store, `gone@${domain}`);
+    const id = await storeDeliveredMessage(store, `gone@${domain}`);
     const body = createBounce(id, `gone@${domain}`);
     const maxAgeMs = MAX_AGES_MS[name];
     const tooOld = maxAgeMs === undefined ? null : createRequest(body, Date.now() - maxAgeMs - 60_000);
@@ -172,7 +172,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
   test('a bad request changes nothing, doctor names its reason, and the next good event is applied', async () => {
     const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
     const [to, path] = [`gone@${domain}`, `/events/${name}`];
-    const id = await storeDelivered(store, to);
+    const id = await storeDeliveredMessage(store, to);
     const messageBefore = await store.findMessage(id);
     const goodBody = createBounce(id, to);
     const signedRequest = createRequest(goodBody);

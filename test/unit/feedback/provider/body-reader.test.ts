@@ -1,5 +1,5 @@
 /**
- * Tests the reader of large bodies. The thread returns the same reports as the main thread and does not block the main
+ * Tests the reader of large bodies. Its thread returns the same reports as the main thread and does not block the main
  * thread.
  */
 import { expect, onTestFinished, test } from 'vitest';

@@ -72,8 +72,8 @@ test('at most the given number of parts is recorded at the same time, in their o
   }
   for (const commit of commits) commit.resolve([{ kind: 'repeated' }]);
   expect(await Promise.all(requests)).toEqual([
-    { recorded: 3, unmatched: 0, failures: [] },
-    { recorded: 1, unmatched: 0, failures: [] },
+    { recordedCount: 3, unmatchedCount: 0, failures: [] },
+    { recordedCount: 1, unmatchedCount: 0, failures: [] },
   ]);
 });
 
@@ -99,7 +99,7 @@ test('if a part cannot be recorded, its reports are recorded one by one, and onl
     maxConcurrentParts: 1,
   });
   const parts = [createPart('good', 'bad', 'foreign'), createPart('1', '2', '3')];
-  expect(await recordParts(parts, ORIGIN)).toEqual({ recorded: 3, unmatched: 2, failures: [fullDiskError] });
+  expect(await recordParts(parts, ORIGIN)).toEqual({ recordedCount: 3, unmatchedCount: 2, failures: [fullDiskError] });
   expect(pendingReportCount).toBe(1);
   expect(events).toEqual([
     { type: 'report.unrelated', at: ORIGIN.at, source: 'sparkpost' },

@@ -21,7 +21,7 @@ import {
   postEvents,
   readVerbs,
   startReceiver,
-  storeDelivered,
+  storeDeliveredMessage,
 } from '../../../rig/provider-receiver.ts';
 
 const MAX_BODY_BYTES = 10_000_000;
@@ -39,7 +39,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     const recordFeedback: FeedbackStore['recordFeedback'] = (batch) =>
       failure.isActive ? Promise.reject(new StoreError('the disk is full')) : store.recordFeedback(batch);
     const receiver = await startReceiver(name, sender.secret, { recordFeedback }, options);
-    const id = await storeDelivered(store, 'gone@example.net');
+    const id = await storeDeliveredMessage(store, 'gone@example.net');
     const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' });
     return { store, receiver, id, failure, request: sender.createRequest(body, receiver.publicUrl) };
   }
@@ -153,7 +153,7 @@ describe('a request with several events', () => {
       const store = await createReceiverStore();
       const sender = row.createSender();
       const recipients = Array.from({ length: 12 }, (_, at) => `gone${at}@example.net`);
-      const ids = await Promise.all(recipients.map((to) => storeDelivered(store, to)));
+      const ids = await Promise.all(recipients.map((to) => storeDeliveredMessage(store, to)));
       const failingIds = new Set(ids.slice(7));
       let isFailing = true;
       const recordFeedback: FeedbackStore['recordFeedback'] = (batch) =>
@@ -185,12 +185,12 @@ describe('a request with several events', () => {
     },
   );
 
-  test('with a member that is not an event records the others and counts the broken member', async () => {
+  test('with a broken member has its other events recorded, and the broken member is counted', async () => {
     const row = EVENT_SENDERS.find(({ name }) => name === 'postmark');
     if (row === undefined) throw new Error('Postmark has no row');
     const store = await createReceiverStore();
     const sender = row.createSender();
-    const id = await storeDelivered(store, 'gone@example.net');
+    const id = await storeDeliveredMessage(store, 'gone@example.net');
     const receiver = await startReceiver('postmark', sender.secret, store, { format: createArrayFormat(503) });
     const body = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
     expect((await postEvents(receiver, sender.createRequest(Buffer.from(`[7,${body}]`), receiver.url))).status).toBe(
@@ -212,7 +212,7 @@ describe('a member that is damaged does not affect the other members of a JSON l
     if (row === undefined) throw new Error('SendGrid has no row');
     const store = await createReceiverStore();
     const sender = row.createSender();
-    const id = await storeDelivered(store, 'gone@example.net');
+    const id = await storeDeliveredMessage(store, 'gone@example.net');
     const receiver = await startReceiver('sendgrid', sender.secret, store);
     const bounce = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
     const event = Buffer.from(bounce.slice(bounce.indexOf('[') + 1, bounce.lastIndexOf(']')));
@@ -227,7 +227,7 @@ describe('a member that is damaged does not affect the other members of a JSON l
     if (row === undefined) throw new Error('Mailjet has no row');
     const store = await createReceiverStore();
     const sender = row.createSender();
-    const id = await storeDelivered(store, 'gone@example.net');
+    const id = await storeDeliveredMessage(store, 'gone@example.net');
     const receiver = await startReceiver('mailjet', sender.secret, store);
     const event = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
     const body = Buffer.from(`[${event.replace('{', `{"nested":${nestedArrays},`)},${event}]`);
@@ -241,12 +241,12 @@ describe.each(['mailgun', 'mandrill'] as const)('a body of %s that is parsed bef
   /** Larger than the maximum size of a body that the main thread parses. */
   const PADDING = 'x'.repeat(20_000);
 
-  test('is authenticated on the thread if it is not small', async () => {
+  test('is authenticated on a separate thread if it is not small', async () => {
     const row = EVENT_SENDERS.find((candidate) => candidate.name === name);
     if (row === undefined) throw new Error(`${name} has no row`);
     const store = await createReceiverStore();
     const sender = row.createSender();
-    const id = await storeDelivered(store, 'gone@example.net');
+    const id = await storeDeliveredMessage(store, 'gone@example.net');
     const receiver = await startReceiver(name, sender.secret, store);
     const smallBody = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' });
     const body =
@@ -270,7 +270,7 @@ test('the token of a Mailgun request is valid once, even if the request was abou
   if (row === undefined) throw new Error('Mailgun has no row');
   const store = await createReceiverStore();
   const sender = row.createSender();
-  const id = await storeDelivered(store, 'gone@example.net');
+  const id = await storeDeliveredMessage(store, 'gone@example.net');
   const receiver = await startReceiver('mailgun', sender.secret, store);
   const about = { id, recipient: 'gone@example.net' };
   for (const body of [
@@ -305,7 +305,7 @@ describe('a large body', () => {
     if (row === undefined) throw new Error('SparkPost has no row');
     const store = await createReceiverStore();
     const sender = row.createSender();
-    const id = await storeDelivered(store, 'gone@example.net');
+    const id = await storeDeliveredMessage(store, 'gone@example.net');
     const receiver = await startReceiver('sparkpost', sender.secret, store);
     const event = createEventBody(row, row.samples.hardBounce, { id, recipient: 'gone@example.net' }).toString();
     return { store, sender, id, receiver, event: event.slice(event.indexOf('[') + 1, event.lastIndexOf(']')) };

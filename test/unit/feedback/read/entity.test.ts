@@ -10,7 +10,7 @@ const readMessage = (text: string) => readEntity(Buffer.from(text, 'latin1'));
 const listTypes = (text: string) => listLeafParts(readMessage(text)).map(({ type }) => type);
 
 describe('compared with postal-mime', () => {
-  /** Mailbox files, and malformed cases that the two parsers read differently. */
+  /** Mailbox files, and malformed cases that postal-mime reads differently. */
   const BROKEN_FILE_PATTERN = /boundary-lies|charset-is|mailbox-file|nested-200|empty|final-boundary/;
   const names = readdirSync(FOLDER).filter((name) => name.endsWith('.eml') && !BROKEN_FILE_PATTERN.test(name));
 

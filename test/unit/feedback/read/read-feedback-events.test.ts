@@ -26,8 +26,8 @@ test('CRLF line ends give the same events as LF', () => {
   for (const name of CASES) {
     const text = readReport(name).toString('latin1');
     if (text.includes('\r')) continue;
-    const wire = Buffer.from(text.replaceAll('\n', '\r\n'), 'latin1');
-    expect(readFeedbackEvents(wire), name).toMatchObject(readExpected(name));
+    const crlfBytes = Buffer.from(text.replaceAll('\n', '\r\n'), 'latin1');
+    expect(readFeedbackEvents(crlfBytes), name).toMatchObject(readExpected(name));
   }
 });
 

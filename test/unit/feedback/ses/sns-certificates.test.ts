@@ -126,8 +126,8 @@ describe('a certificate', () => {
     });
     const { post } = await createRig({ get: fetchFromServer });
     expect((await post(createSnsMessage(signer.key, createBounceNotification()))).status).toBe(403);
-    const atAnswer = writtenBytes;
-    expect(atAnswer).toBeLessThan(20_000_000);
+    const bytesAtAnswer = writtenBytes;
+    expect(bytesAtAnswer).toBeLessThan(20_000_000);
   });
 
   test('that is trusted stays in the cache while forged messages name hundreds of URLs', async () => {
@@ -203,18 +203,18 @@ describe('the issuer of a certificate without its chain', () => {
       now: systemClock.now,
     };
     return {
-      requested: requestedUrls,
+      requestedUrls,
       getCertificate: () => createSnsCertificates(parts).getCertificate(new URL(CERT_URL)),
     };
   };
   const ISSUER = 'http://crt.m01.amazontrust.com/m01.cer';
 
   test('is fetched from the URL of Amazon in the certificate, and the chain is trusted', async () => {
-    const { requested, getCertificate } = createCertificates(
+    const { requestedUrls, getCertificate } = createCertificates(
       (url) => new Response(url === ISSUER ? readCertificate('issuer.cer') : readCertificate('leaf.pem')),
     );
     expect((await getCertificate()).kind).toBe('trusted');
-    expect(requested).toEqual([CERT_URL, ISSUER]);
+    expect(requestedUrls).toEqual([CERT_URL, ISSUER]);
   });
 
   test('that cannot be fetched makes the certificate unavailable, not refused', async () => {
@@ -232,8 +232,8 @@ describe('the issuer of a certificate without its chain', () => {
   });
 
   test('is not fetched from another domain', async () => {
-    const { requested, getCertificate } = createCertificates(() => new Response(readCertificate('elsewhere.pem')));
+    const { requestedUrls, getCertificate } = createCertificates(() => new Response(readCertificate('elsewhere.pem')));
     expect((await getCertificate()).kind).toBe('refused');
-    expect(requested).toEqual([CERT_URL]);
+    expect(requestedUrls).toEqual([CERT_URL]);
   });
 });

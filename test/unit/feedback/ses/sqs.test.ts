@@ -90,10 +90,10 @@ test('an event that the store cannot record stays in the queue and is delivered 
   queue.send(createBounce());
   await expect.poll(() => faults).toEqual(['feedback: Error: disk full']);
   expect(refusals).toEqual(['store']);
-  queue.makeVisible();
+  queue.endVisibilityTimeouts();
   await expect.poll(() => queue.visibilityTimeoutsS).toEqual([30]);
   expect(queue.remainingCount).toBe(1);
-  queue.makeVisible();
+  queue.endVisibilityTimeouts();
   await expect.poll(() => queue.remainingCount).toBe(0);
   expect(reports).toHaveLength(3);
 });
@@ -131,14 +131,14 @@ test('content that is not an event and a message of another topic are stored for
 
 test('no event is lost when the queue fails, ends, loses deletions and repeats events', async () => {
   const { queue, reports, faults, start } = await createRig({ isBackoffShort: true });
-  queue.failNext(6);
-  queue.dropNext(3);
-  queue.loseDeletions(5);
+  queue.failNextRequests(6);
+  queue.disconnectNextRequests(3);
+  queue.ignoreNextDeletions(5);
   for (let n = 0; n < 25; n += 1) queue.send(createBounce(`ses-${n}`));
   await start();
   await expect
     .poll(() => {
-      queue.makeVisible();
+      queue.endVisibilityTimeouts();
       return queue.remainingCount;
     })
     .toBe(0);
@@ -153,7 +153,7 @@ test('no event is lost when the queue fails, ends, loses deletions and repeats e
 
 test('a request without a response is aborted after its timeout and repeated', async () => {
   const { queue, faults, start } = await createRig({ isBackoffShort: true });
-  queue.stallNext(4);
+  queue.stallNextRequests(4);
   await start();
   await expect.poll(() => faults.length).toBeGreaterThanOrEqual(4);
   expect(faults[0]).toBe('sqs: Error: the queue did not respond within 35 s');
