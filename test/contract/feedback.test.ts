@@ -512,7 +512,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   describe('provider events', () => {
-    const CONFIRMATION: FeedbackEvent = { ...HARD_BOUNCE, kind: 'confirmed' };
+    const createConfirmation = (reportingHost: string): FeedbackEvent => ({
+      ...{ ...HARD_BOUNCE, kind: 'confirmed' },
+      evidence: { status: '2.0.0', diagnostic: 'accepted', reportingHost },
+    });
+    const CONFIRMATION = createConfirmation('mx.example.com');
     const createEventReport = (
       about: FeedbackReport['messageRef'],
       feedbackEvent: FeedbackEvent,
@@ -594,11 +598,38 @@ describe.each(STORES)('the $name store', ({ open }) => {
         id: message.id,
         accountId: 1,
       });
-      expect(await recordReport(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
+      const laterConfirmation = createConfirmation('mx2.example.com');
+      expect(await recordReport(store, createEventReport({ id: message.id }, laterConfirmation))).toMatchObject({
         verb: 'delivery-reported',
       });
       expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'delivery-reported']);
       expect(await readState(store, message)).toBe('delivered');
+    });
+
+    test('repeated delivery events change nothing, in every batch and after a bounce', async () => {
+      const store = await createStoreWith();
+      const [message, otherMessage] = [
+        await storeDeliveredMessage(store),
+        await storeDeliveredMessage(store, 'other@example.com'),
+      ];
+      const reports = [message, otherMessage].map(({ id }) => createEventReport({ id }, CONFIRMATION));
+      const listKinds = async (batch: readonly FeedbackReport[]) =>
+        (await store.recordFeedback(batch)).map(({ kind }) => kind);
+      expect(await listKinds([...reports, ...reports])).toEqual(['confirmed', 'confirmed', 'repeated', 'repeated']);
+      expect(await listKinds(reports)).toEqual(['repeated', 'repeated']);
+      expect(await listKinds([createEventReport({ id: message.id }, HARD_BOUNCE)])).toEqual(['applied']);
+      expect(await listKinds(reports)).toEqual(['repeated', 'repeated']);
+      expect(await listVerbs(store, message)).toEqual(['accepted', 'delivered', 'confirmed', 'bounced']);
+      expect(await listVerbs(store, otherMessage)).toEqual(['accepted', 'delivered', 'confirmed']);
+    });
+
+    test('a delivery event with the text of another event is recorded if it is from another source', async () => {
+      const store = await createStoreWith();
+      const { id } = await storeDeliveredMessage(store);
+      await recordReport(store, createEventReport({ id }, CONFIRMATION));
+      const sendgridReport = { ...createEventReport({ id }, CONFIRMATION), source: 'sendgrid' } as const;
+      expect(await recordReport(store, sendgridReport)).toMatchObject({ verb: 'delivery-reported' });
+      expect(await recordReport(store, sendgridReport)).toEqual({ kind: 'repeated' });
     });
 
     test('for each source only the last report that concerns a stored message is listed', async () => {
@@ -607,8 +638,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       const message = await storeDeliveredMessage(store);
       const reference = { id: message.id };
       await recordReport(store, createEventReport(reference, CONFIRMATION, 5_000));
-      await recordReport(store, createEventReport(reference, CONFIRMATION, 7_000));
-      await recordReport(store, createEventReport(reference, CONFIRMATION, 6_000));
+      await recordReport(store, createEventReport(reference, createConfirmation('mx2.example.com'), 7_000));
+      await recordReport(store, createEventReport(reference, createConfirmation('mx3.example.com'), 6_000));
       await recordReport(store, createReport(reference, SOFT_BOUNCE, { at: 3_000 }));
       await recordReport(store, createReport(null, UNKNOWN_EVENT, { at: 9_000 }));
       await recordReport(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMATION, 9_000));

@@ -11,6 +11,7 @@ import {
   decideFeedback,
   decideWithoutMessage,
   formatPendingReport,
+  isIdentifiedByHistory,
   MAX_SCANNED_REPORTS,
   needsHistory,
   parsePendingReport,
@@ -229,6 +230,14 @@ async function recordBatch(
   );
   for (const [accountId, delta, at] of deltas.listByAccount())
     await addReputationDelta(transaction, accountId, delta, at);
+  const lastDeliveries = new Map<string, { readonly report: FeedbackReport; readonly messageId: string }>();
+  for (const { at, effect } of pendingEffects) {
+    const report = batch[at];
+    if (report !== undefined && isIdentifiedByHistory(report))
+      lastDeliveries.set(report.source, { report, messageId: effect.decision.id });
+  }
+  // Only the last report of each source that needs no digest has a row, from which the time of the last report is read.
+  for (const { report, messageId } of lastDeliveries.values()) await insertReport(transaction, report, messageId, null);
   // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the earlier
   // report must be stored durably.
   if (results.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
@@ -252,7 +261,8 @@ async function recordReport(
   id: string | null,
 ): Promise<RecordResult> {
   const { at } = report;
-  if ((await transaction.query(SELECT_DIGEST, [report.digest])).length > 0)
+  const needsDigest = !isIdentifiedByHistory(report);
+  if (needsDigest && (await transaction.query(SELECT_DIGEST, [report.digest])).length > 0)
     return createIneffectiveResult({ kind: 'repeated' });
   const [queueRow] = id === null ? [] : await transaction.query(LOCK_QUEUE_ROW, [id]);
   const [row] = id === null ? [] : await transaction.query(LOCK_MESSAGE, [id]);
@@ -285,7 +295,7 @@ async function recordReport(
       );
     }
     case 'record': {
-      if ((await insertReport(transaction, report, decision.id, null)) === null)
+      if (needsDigest && (await insertReport(transaction, report, decision.id, null)) === null)
         return createIneffectiveResult({ kind: 'repeated' });
       const { accountId, newState } = decision;
       if (newState !== null && queueRow === undefined)

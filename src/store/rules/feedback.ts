@@ -40,16 +40,19 @@ export interface ReportedHistory {
   readonly isConfirmed: boolean;
   readonly hasHardFailure: boolean;
   readonly hasReportedBounce: boolean;
+  /** The entries about deliveries that reports stated. */
+  readonly deliveryEntries: readonly Pick<HistoryEntry, 'by' | 'detail'>[];
 }
 
 /** The part of a history entry that `summarizeHistory` reads. */
-export type SummarizedEntry = Pick<HistoryEntry, 'verb' | 'failure' | 'attempt'>;
+export type SummarizedEntry = Pick<HistoryEntry, 'verb' | 'by' | 'detail' | 'failure' | 'attempt'>;
 
 const NO_HISTORY: ReportedHistory = {
   mayHaveBeenSent: false,
   isConfirmed: false,
   hasHardFailure: false,
   hasReportedBounce: false,
+  deliveryEntries: [],
 };
 
 /** Returns true if the decision on the report depends on the history of the message. */
@@ -79,10 +82,24 @@ export function summarizeHistory(entries: readonly SummarizedEntry[]): ReportedH
     hasReportedBounce: entries.some(
       ({ verb, attempt }) => verb === PROVIDER_LIST_VERB || (verb === BOUNCED_VERB && attempt === null),
     ),
+    deliveryEntries: entries.filter(({ verb }) => verb === CONFIRMED_VERB || verb === DELIVERY_VERB),
   };
 }
 
+/**
+ * Returns true if the history of the message identifies a repetition of the report, so that no digest is necessary. The
+ * report is a provider event about a delivery: it adds an entry to the history of its message or is repeated, and an
+ * event with the same text contains nothing new. A provider sends such an event for almost every message, so the digests
+ * of these events would be most of the rows of reports.
+ */
+export function isIdentifiedByHistory({ isProviderEvent, recordsDigestAlways, events }: FeedbackReport): boolean {
+  return isProviderEvent === true && recordsDigestAlways !== true && events.length > 0 && events.every(isConfirmation);
+}
+
+const isConfirmation = ({ kind }: FeedbackEvent) => kind === 'confirmed';
+
 const CONFIRMED_VERB = 'confirmed' satisfies ReportEntryType;
+const DELIVERY_VERB = 'delivery-reported' satisfies ReportEntryType;
 const PROVIDER_LIST_VERB = 'provider-suppression-reported' satisfies ReportEntryType;
 const BOUNCED_VERB = RECORDED_EVENTS['message.bounced'].verb;
 const LOST_LEASE_VERBS: readonly string[] = [
@@ -156,6 +173,8 @@ export function decideFeedback(
   // A bounce of a notification must not lock the account, because the lock would cause another notification.
   const isCounted = !isTest && storedMessage.keyId !== NOTIFICATION_KEY_ID;
   const change = decideFeedbackChange({ state: from, to, isTest, ...history }, report.events, isProviderEvent);
+  if (isIdentifiedByHistory(report) && 'detail' in change && hasDeliveryEntry(history, report, change.detail))
+    return { kind: 'answer', answer: { kind: 'repeated' } };
   switch (change.kind) {
     case 'other-recipient':
       return createUnrelatedDecision(report);
@@ -209,6 +228,10 @@ export function decideFeedback(
       };
     }
   }
+}
+
+function hasDeliveryEntry({ deliveryEntries }: ReportedHistory, { source }: FeedbackReport, detail: string): boolean {
+  return deliveryEntries.some((entry) => entry.by === `${FEEDBACK_PREFIX}${source}` && entry.detail === detail);
 }
 
 /**

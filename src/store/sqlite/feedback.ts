@@ -22,6 +22,7 @@ import {
   decideWithoutMessage,
   type FeedbackDecision,
   formatPendingReport,
+  isIdentifiedByHistory,
   MAX_SCANNED_REPORTS,
   needsAttempts,
   needsHistory,
@@ -43,6 +44,19 @@ export interface FeedbackReputation {
   readonly recordComplaint: (accountId: number, recipient: string, at: number) => boolean;
 }
 
+/** Minimum interval between two rows with the time of the last report of a source. */
+const MIN_DELIVERY_ROW_INTERVAL_MS = 1_000;
+
+/** The effects of a batch of reports that are written once, after the reports. */
+interface BatchEffects {
+  readonly deltas: ReputationDeltas;
+  /**
+   * The last report of each source that needs no digest (`isIdentifiedByHistory`). At most one such report a second has
+   * a row in `feedback`, from which the time of the last report is read.
+   */
+  readonly lastDeliveries: Map<string, { readonly report: FeedbackReport; readonly messageId: string }>;
+}
+
 export function prepareFeedback(
   database: DatabaseSync,
   { addToReputation, recordComplaint }: FeedbackReputation,
@@ -56,7 +70,7 @@ export function prepareFeedback(
   const selectHistory = database.prepare(
     'SELECT at, verb, by, detail, failure, attempt FROM event WHERE seq = ? ORDER BY n',
   );
-  const selectVerbs = database.prepare('SELECT verb FROM event WHERE seq = ?');
+  const selectTexts = database.prepare('SELECT verb, by, detail FROM event WHERE seq = ?');
   const updateState = database.prepare(
     'UPDATE mail_request SET state = ?, due_at = NULL, owner = NULL, handing_over = 0, ended_at = coalesce(ended_at, ?) WHERE seq = ?',
   );
@@ -67,6 +81,9 @@ export function prepareFeedback(
   );
   const insertReport = database.prepare(
     'INSERT INTO feedback (digest, at, source, mail_id, reason, summary, raw) VALUES (?, ?, ?, ?, ?, ?, ?)',
+  );
+  const insertDelivery = database.prepare(
+    'INSERT OR IGNORE INTO feedback (digest, at, source, mail_id) VALUES (?, ?, ?, ?)',
   );
   const selectReports = database.prepare(
     'SELECT id, at, source, mail_id, reason, summary FROM feedback WHERE reason IS NOT NULL AND id < ? ORDER BY id DESC LIMIT ?',
@@ -139,12 +156,19 @@ export function prepareFeedback(
   function readHistory(seq: number, state: State): readonly SummarizedEntry[] {
     return needsAttempts(state)
       ? selectHistory.all(seq).map(rows.toHistoryEntry)
-      : selectVerbs.all(seq).map((entry) => ({ verb: rows.readText(entry, 'verb'), failure: null, attempt: null }));
+      : selectTexts.all(seq).map((entry) => ({
+          verb: rows.readText(entry, 'verb'),
+          by: rows.readText(entry, 'by'),
+          detail: rows.readTextOrNull(entry, 'detail'),
+          failure: null,
+          attempt: null,
+        }));
   }
 
-  function recordReport(report: FeedbackReport, deltas: ReputationDeltas): FeedbackResult {
+  function recordReport(report: FeedbackReport, { deltas, lastDeliveries }: BatchEffects): FeedbackResult {
     const { digest, at, source } = report;
-    if (selectDigest.get(digest) !== undefined) return { kind: 'repeated' };
+    const needsDigest = !isIdentifiedByHistory(report);
+    if (needsDigest && selectDigest.get(digest) !== undefined) return { kind: 'repeated' };
     const { decision, row } = decideOnReport(report);
     switch (decision.kind) {
       case 'answer':
@@ -167,7 +191,8 @@ export function prepareFeedback(
         return (decision.premature ? storePrematureReport : storeReport)(report, decision.messageId, decision.reason);
       case 'record': {
         const seq = rows.readInteger(row, 'seq');
-        insertReport.run(digest, at, source, decision.id, null, null, null);
+        if (needsDigest) insertReport.run(digest, at, source, decision.id, null, null, null);
+        else lastDeliveries.set(source, { report, messageId: decision.id });
         if (decision.newState !== null) updateState.run(decision.newState, at, seq);
         const state = decision.newState ?? decision.from;
         for (const entry of decision.entries) appendEntry(seq, entry, state, decision.suppress !== null);
@@ -190,38 +215,55 @@ export function prepareFeedback(
     }
   }
 
-  function recordFeedback(batch: readonly FeedbackReport[]): FeedbackResult[] {
-    const deltas = new ReputationDeltas();
-    const results = batch.map((report) => recordReport(report, deltas));
-    for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
-    return results;
+  /** The time of the last row that was inserted with `insertDelivery`, by source. */
+  const lastDeliveryAt = new Map<string, number>();
+
+  /** Records the reports with `record`, and then the effects of all of them. */
+  function runBatch<Result>(record: (effects: BatchEffects) => Result): Result {
+    const effects: BatchEffects = { deltas: new ReputationDeltas(), lastDeliveries: new Map() };
+    const result = record(effects);
+    for (const [accountId, delta, at] of effects.deltas.listByAccount()) addToReputation(accountId, delta, at);
+    for (const { report, messageId } of effects.lastDeliveries.values()) {
+      const { digest, at, source } = report;
+      if (Math.abs(at - (lastDeliveryAt.get(source) ?? Number.NEGATIVE_INFINITY)) < MIN_DELIVERY_ROW_INTERVAL_MS)
+        continue;
+      insertDelivery.run(digest, at, source, messageId);
+      lastDeliveryAt.set(source, at);
+    }
+    return result;
   }
+
+  /** Applies the pending report of the row. Returns the report and its result, or an empty list if it stays pending. */
+  function applyPendingReport(row: rows.Row, now: number, effects: BatchEffects): readonly AppliedReport[] {
+    const digest = rows.readText(row, 'digest');
+    const report = parsePendingReport(rows.readText(row, 'report'));
+    const result = recordReport(report, effects);
+    if (result.kind !== 'pending') {
+      deletePending.run(digest);
+      return [{ report, result }];
+    }
+    const nextDueAt = computeNextPendingAttemptAt(rows.readInteger(row, 'received_at'), findMessageId(report), now);
+    if (nextDueAt === null) {
+      deletePending.run(digest);
+      return [{ report, result: { kind: 'unrelated' } }];
+    }
+    postponePending.run(nextDueAt, digest);
+    return [];
+  }
+
+  const recordFeedback = (batch: readonly FeedbackReport[]): FeedbackResult[] =>
+    runBatch((effects) => batch.map((report) => recordReport(report, effects)));
 
   return {
     recordFeedback,
     /** Returns the results as JSON, because a text is copied to the caller's thread at a small cost. */
     recordPackedFeedback: (batch: PackedReports): string => JSON.stringify(recordFeedback(unpackReports(batch))),
     applyPendingReports(now: number, limit: number): AppliedReports {
-      const deltas = new ReputationDeltas();
-      const appliedReports = selectPending.all(now, limit).flatMap((row): AppliedReport[] => {
-        const digest = rows.readText(row, 'digest');
-        const report = parsePendingReport(rows.readText(row, 'report'));
-        const result = recordReport(report, deltas);
-        if (result.kind !== 'pending') {
-          deletePending.run(digest);
-          return [{ report, result }];
-        }
-        const nextDueAt = computeNextPendingAttemptAt(rows.readInteger(row, 'received_at'), findMessageId(report), now);
-        if (nextDueAt === null) {
-          deletePending.run(digest);
-          return [{ report, result: { kind: 'unrelated' } }];
-        }
-        postponePending.run(nextDueAt, digest);
-        return [];
-      });
-      for (const [accountId, delta, at] of deltas.listByAccount()) addToReputation(accountId, delta, at);
+      const reports = runBatch((effects) =>
+        selectPending.all(now, limit).flatMap((row) => applyPendingReport(row, now, effects)),
+      );
       return {
-        reports: appliedReports,
+        reports,
         nextDueAt: rows.readIntegerOrNull(selectNextDueAt.get() ?? { due_at: null }, 'due_at'),
       };
     },

@@ -206,7 +206,7 @@ test.each([
   'a %s of a bounced message suppresses the recipient if no earlier failure did',
   (_, event, suppress, { afterReport, afterHard }) => {
     const decide = (history: object) => decideFeedbackChange({ ...MESSAGE, state: 'bounced', ...history }, [event]);
-    const entry = { kind: 'history-entry', counts: suppress === 'bounce' };
+    const entry = { kind: 'history-entry', countsForReputation: suppress === 'bounce' };
     expect(decide({})).toMatchObject({ ...entry, suppress });
     expect(decide({ hasReportedBounce: true })).toMatchObject({ ...entry, suppress: afterReport });
     expect(decide({ hasHardFailure: true })).toMatchObject({ ...entry, suppress: afterHard });
