@@ -1,6 +1,6 @@
 /**
  * Simulates hostile clients in a separate process, for measurements of a service under attack. Each kind of attack has
- * a fixed intensity, so that runs are comparable. The process ends after `seconds`.
+ * a fixed intensity, so that runs are comparable. The process ends after the time in `seconds`.
  *
  *   node bench/attack.ts '{"publicPort":8080,"operatorPort":8081,"smtpPort":2525,"reportTo":"abuse@example.org","seconds":20,"seed":1}'
  *
@@ -30,23 +30,26 @@ const counts = {
 };
 const RESETS_PER_SECOND = 100;
 const REPORTS_PER_SECOND = 2;
-const MAX_PIPELINES = 20;
+const PIPELINE_COUNT = 20;
 const PIPELINED_REQUEST_COUNT = 500;
 const IDLE_CONNECTIONS_PER_LISTENER = 500;
 const SMTP_IDLE_CONNECTION_COUNT = 150;
-const MAX_RECIPIENT_LOOPS = 5;
+const RECIPIENT_LOOP_COUNT = 5;
 /** The time after which a connection that the service closed is reopened. */
 const REOPEN_DELAY_MS = 250;
 /** The interval between two bursts of resets. */
 const RESET_INTERVAL_MS = 50;
 
-let state = attack.seed >>> 0 || 1;
-/** Returns the next number of an xorshift generator, which generates the same sequence for the same seed. */
+let generatorState = attack.seed >>> 0 || 1;
+/**
+ * Returns the next integer of an xorshift generator, from 0 up to and excluding `limit`. The same seed results in the
+ * same sequence.
+ */
 function randomInteger(limit: number): number {
-  state ^= state << 13;
-  state ^= state >>> 17;
-  state ^= state << 5;
-  return (state >>> 0) % limit;
+  generatorState ^= generatorState << 13;
+  generatorState ^= generatorState >>> 17;
+  generatorState ^= generatorState << 5;
+  return (generatorState >>> 0) % limit;
 }
 
 const BODY = JSON.stringify({ to: 'a@example.com', from: 'b@example.org', subject: 's', message: 'm'.repeat(200) });
@@ -117,7 +120,7 @@ function openIdleSmtpConnection(): void {
   openSocket(attack.smtpPort, (socket) => socket.resume(), openIdleSmtpConnection);
 }
 
-/** Opens a connection, and sends the same recipient again after each reply of the service. */
+/** Opens a connection and sends a `RCPT TO` command with the same recipient after each reply of the service. */
 function openRecipientLoop(): void {
   counts.recipientLoopCount += 1;
   openSocket(
@@ -132,7 +135,10 @@ function openRecipientLoop(): void {
   );
 }
 
-/** Builds a report of 8 KB with many recipients and groups, for which a naive parser needs quadratic time. */
+/**
+ * Builds a bounce report of 8 KB with many recipients and many groups of status fields. A naive parser needs quadratic
+ * time for this report.
+ */
 function buildHostileReport(): string {
   const recipients = Array.from({ length: 100 }, (_, index) => `u${index}.${randomInteger(1_000_000)}@example.com`);
   const groups = Array.from({ length: 40 }, () => 'Action: failed\r\n\r\n');
@@ -181,11 +187,11 @@ function sendReport(): void {
   );
 }
 
-for (let index = 0; index < MAX_PIPELINES; index += 1) openPipeline();
+for (let index = 0; index < PIPELINE_COUNT; index += 1) openPipeline();
 for (let index = 0; index < IDLE_CONNECTIONS_PER_LISTENER; index += 1)
   for (const port of [attack.publicPort, attack.operatorPort]) openIdleConnection(port);
 for (let index = 0; index < SMTP_IDLE_CONNECTION_COUNT; index += 1) openIdleSmtpConnection();
-for (let index = 0; index < MAX_RECIPIENT_LOOPS; index += 1) openRecipientLoop();
+for (let index = 0; index < RECIPIENT_LOOP_COUNT; index += 1) openRecipientLoop();
 const timers = [
   setInterval(() => {
     for (let index = 0; index < (RESETS_PER_SECOND * RESET_INTERVAL_MS) / 1000; index += 1) resetConnection();

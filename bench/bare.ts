@@ -1,6 +1,6 @@
 /**
- * The baseline for durable accept: a bare Fastify route that has the schema of the public interface and stores nothing.
- * Prints the port of the route.
+ * The baseline for the accept rate of Postrider: a bare Fastify route that has the schema of the public interface and
+ * stores nothing. Prints the port of the server.
  */
 import { randomUUID } from 'node:crypto';
 import Fastify from 'fastify';

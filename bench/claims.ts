@@ -62,10 +62,11 @@ export function seedQueue(path: string, queuedCount: number): void {
   database.close();
 }
 
-/** Claims and releases `messageCount` messages, and claims and settles the same number. */
+/** Claims and releases `messageCount` messages. Then claims and settles `messageCount` messages. */
 export function measureClaimRates(path: string, messageCount: number): ClaimRates {
   const database = openDatabase(path);
-  // Checkpoints are explicit, so the size of the log is the number of bytes written.
+  // SQLite makes no automatic checkpoint, so the size of the write-ahead log is the number of bytes written to the log
+  // since the last explicit checkpoint.
   database.exec('PRAGMA wal_autocheckpoint = 0');
   const { operations: store } = createEngine(database);
   const lease = { owner: 'bench', until: Date.now() + 3_600_000 };
@@ -122,7 +123,7 @@ export function measureClaimRates(path: string, messageCount: number): ClaimRate
   return { settledPerSecond, releasedPerSecond, writtenBytesPerMessage };
 }
 
-/** Fills a store and records the rates and the written bytes of claims. */
+/** Fills a store. Records the rates of claims and the number of bytes that a claim writes. */
 export function benchClaims(record: (measure: string, value: number, unit: string) => void): void {
   const folder = createBenchFolder();
   const path = join(folder, 'postrider.db');
@@ -130,6 +131,6 @@ export function benchClaims(record: (measure: string, value: number, unit: strin
   const { settledPerSecond, releasedPerSecond, writtenBytesPerMessage } = measureClaimRates(path, 50_000);
   record('claims with settlement on the embedded store, 1,000,000 queued', settledPerSecond, '/s');
   record('claims with release on the embedded store, 1,000,000 queued', releasedPerSecond, '/s');
-  record('size of the log written per message by a claim with release', writtenBytesPerMessage / 1024, 'KB');
+  record('size of the write-ahead log per message, claim with release', writtenBytesPerMessage / 1024, 'KB');
   removeFolder(folder);
 }

@@ -1,8 +1,9 @@
 /**
- * Measures the requests of the dashboard to a service with 1,000,000 messages on each store. The figures of a request
- * are the median and the maximum duration of several calls. A duration ends with the last byte of the response. A
- * search and an export return their first part in one call and continue in further calls. If `BENCH_MESSAGES` sets
- * another number of messages, only the embedded store is measured.
+ * Measures the requests of the dashboard to a service with 1,000,000 stored messages, first on SQLite and then on
+ * PostgreSQL. Records, for each request, the duration of the first call, and the median and the maximum duration of
+ * several calls. A duration ends with the last byte of the response, but for an export with its first bytes. A search
+ * can return only a part of its result; the further calls that complete a search are not measured. If `BENCH_MESSAGES`
+ * is a number other than 1,000,000, only SQLite is measured.
  */
 import { join } from 'node:path';
 import pg from 'pg';
@@ -24,7 +25,10 @@ const AUDIT_ENTRY_COUNT = 200_000;
 
 type RecordFigure = (measure: string, value: number, unit: string, target?: string | null) => void;
 
-/** The requests that the pages send for each interaction of an operator. `ID` is the id of a bounced message. */
+/**
+ * The requests that the pages send for each interaction of an operator. The benchmark replaces `ID` by the id of a
+ * bounced message.
+ */
 const REQUESTS: readonly (readonly [interaction: string, path: string])[] = [
   ['overview', '/overview?range=24h'],
   ['overview of 30 days', '/overview?range=30d'],
@@ -41,8 +45,8 @@ const REQUESTS: readonly (readonly [interaction: string, path: string])[] = [
   ['filter: category', '/messages?limit=50&category=mailbox-unknown'],
   ['filter: class and category that never occur together', '/messages?limit=50&class=hard&category=greylisted'],
   ['filter: word of a reply', '/messages?limit=50&reply=user'],
-  ['filter: word of a reply that does not occur', '/messages?limit=50&reply=zebra'],
-  ['filter: reply code that does not occur', '/messages?limit=50&code=5.7.26'],
+  ['filter: word that occurs in no reply', '/messages?limit=50&reply=zebra'],
+  ['filter: reply code that occurs in no reply', '/messages?limit=50&code=5.7.26'],
   ['filter: recipient domain', '/messages?limit=50&domain=firm-300.example'],
   ['filter: time', '/messages?limit=50&since=20d&until=19d'],
   ['search: recipient', '/messages?limit=50&to=rita.jensen123457@firm-3457.example'],
@@ -52,7 +56,7 @@ const REQUESTS: readonly (readonly [interaction: string, path: string])[] = [
   ['number of all messages', '/messages/count?since=60d'],
   ['number of bounced messages', '/messages/count?state=bounced'],
   ['number of messages with a common word', '/messages/count?q=order'],
-  ['number of messages with a reply that does not occur', '/messages/count?reply=zebra'],
+  ['number of messages with a word that occurs in no reply', '/messages/count?reply=zebra'],
   ['message', '/messages/ID'],
   ['explanation of a message', '/messages/ID/explain'],
   ['accounts', '/accounts'],
@@ -76,7 +80,7 @@ const REQUESTS: readonly (readonly [interaction: string, path: string])[] = [
   ['start of an export', '/messages/export?since=60d'],
 ];
 
-/** Returns the WITH clause of a table `number (n)` with the numbers from 1 to `count`. */
+/** Returns a WITH clause that defines a table `number (n)` with the numbers from 1 to `count`. */
 const formatNumberTable = (count: number) =>
   `WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ${count})`;
 const INSERT_SUPPRESSIONS = `INSERT INTO suppression (recipient, account_id, reason, source, at)
@@ -139,7 +143,7 @@ async function measureRequests(name: string, database: string, folder: string, r
     const headers = await signIn(origin, { password: PASSWORD });
     const bouncedList = await fetchText(`${origin}/api/v1/messages?state=bounced&limit=1`, headers);
     const id = (JSON.parse(bouncedList) as { messages: readonly { id: string }[] }).messages[0]?.id ?? '';
-    let worstMs = 0;
+    let longestMedianMs = 0;
     for (const [interaction, path] of REQUESTS) {
       const url = `${origin}/api/v1${path.replace('ID', id)}`;
       const isExport = path.startsWith('/messages/export');
@@ -152,12 +156,12 @@ async function measureRequests(name: string, database: string, folder: string, r
       const firstMs = durations[0] ?? 0;
       durations.sort((a, b) => a - b);
       const medianMs = durations[ROUND_COUNT >> 1] ?? 0;
-      worstMs = Math.max(worstMs, medianMs);
+      longestMedianMs = Math.max(longestMedianMs, medianMs);
       record(`${name}: ${interaction}: first call`, firstMs, 'ms');
       record(`${name}: ${interaction}: median`, medianMs, 'ms', 'under 100');
       record(`${name}: ${interaction}: maximum of ${ROUND_COUNT} rounds`, durations.at(-1) ?? 0, 'ms');
     }
-    record(`${name}: longest median of all requests of the dashboard`, worstMs, 'ms', 'under 100');
+    record(`${name}: longest median of all requests of the dashboard`, longestMedianMs, 'ms', 'under 100');
   } finally {
     await service.stop();
   }

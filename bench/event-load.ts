@@ -1,11 +1,12 @@
 /**
- * Sends provider events in the format of SparkPost with raw sockets, in a separate process. Each connection has one request in
- * progress.
+ * Sends provider events in the format of SparkPost with raw sockets, in a separate process. Each connection has at most
+ * one request in progress.
  *
  *   node bench/event-load.ts '{"port":8443,"connectionCount":4,"file":"events.jsonl","eventsPerBatch":1000,"eventsPerSecond":null}'
  *
- * Reads `file`, which has one JSON array per line. `eventsPerSecond` limits the rate. Prints a JSON line when the first batch has
- * been answered, and a JSON line at the end: statuses, seconds, and events per second.
+ * Reads `file`, which has one JSON array of events (one batch) per line. `eventsPerSecond` limits the rate. Prints a
+ * JSON line when the first batch has been answered. At the end, prints a JSON line with the number of responses per
+ * status, the duration in seconds, and the events per second.
  */
 import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -16,17 +17,17 @@ interface EventLoad {
   /** The path of the file with the batches. */
   readonly file: string;
   readonly eventsPerBatch: number;
-  /** Null for no limit. */
+  /** The maximum rate, or null if the rate is not limited. */
   readonly eventsPerSecond: number | null;
 }
 
 const LINE_FEED = 0x0a;
 const load = JSON.parse(process.argv[2] ?? '{}') as EventLoad;
-/** The batches are sent without parsing, because the generator shares the cores with the service. */
+/** The lines of the file. They are not parsed, because the generator shares the processor cores with the service. */
 const batches = splitLines(readFileSync(load.file));
 const authorization = `Basic ${Buffer.from('bench:bench-password').toString('base64')}`;
 const statuses: Record<string, number> = {};
-let nextBatch = 0;
+let nextBatchIndex = 0;
 let hasStarted = false;
 
 function splitLines(bytes: Buffer): readonly Buffer[] {
@@ -52,7 +53,7 @@ function fail(reason: string): never {
   process.exit(1);
 }
 
-/** Sends a batch. The responses are short, so each arrives in one piece. */
+/** Sends a batch and waits for the response. A response is short, so it arrives in a single `data` event. */
 function sendBatch(socket: Socket, batch: Buffer): Promise<void> {
   return new Promise((resolve) => {
     socket.once('data', (response) => {
@@ -78,8 +79,8 @@ const intervalMs = load.eventsPerSecond === null ? 0 : (load.eventsPerBatch * 1_
 
 async function sendBatches(socket: Socket): Promise<void> {
   for (;;) {
-    const index = nextBatch;
-    nextBatch += 1;
+    const index = nextBatchIndex;
+    nextBatchIndex += 1;
     const batch = batches[index];
     if (batch === undefined) return;
     const waitMs = startedAt + index * intervalMs - performance.now();

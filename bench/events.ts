@@ -24,21 +24,21 @@ export interface EventLoadResult {
   readonly perSecond: number;
 }
 
-/** A stream of events that the generator sends. */
+/** A stream of events that event-load.ts sends. */
 export interface EventStream {
-  /** False when all events have been sent. */
+  /** Returns false after all requests of the stream have been answered. */
   readonly isRunning: () => boolean;
-  /** Resolves when all events have been answered. Rejects if a request was refused. */
+  /** Resolves when the service has answered all requests. Rejects if the service refused a request. */
   readonly result: Promise<EventLoadResult>;
 }
 
 export interface EventBench {
   readonly service: BenchService;
   /**
-   * Starts to send one event for each of the next `count` messages. Resolves when the first batch has been answered,
-   * so that a load that starts afterwards is not measured during the start of the generator.
+   * Starts to send one event for each of the next `count` messages. Resolves when the first batch has been answered.
+   * A load that the caller starts afterwards is therefore not slowed down by the start of the event generator.
    */
-  readonly start: (count: number, eventsPerSecond: number | null) => Promise<EventStream>;
+  readonly startStream: (count: number, eventsPerSecond: number | null) => Promise<EventStream>;
 }
 
 /** Starts a service whose store contains `messageCount` delivered messages. */
@@ -57,7 +57,7 @@ export async function startEventBench(messageCount: number): Promise<EventBench>
   let nextMessageIndex = 0;
   return {
     service,
-    async start(count, eventsPerSecond) {
+    async startStream(count, eventsPerSecond) {
       const file = join(folder, `events-${nextMessageIndex}.jsonl`);
       writeFileSync(file, formatBatches(seededMessages.slice(nextMessageIndex, nextMessageIndex + count)));
       nextMessageIndex += count;
@@ -129,7 +129,7 @@ function seedDeliveredMessages(path: string, count: number): readonly Pick<NewMe
   return messages;
 }
 
-/** Formats delivery events of SparkPost, one batch per line. */
+/** Returns one delivery event in the format of SparkPost for each message, one batch per line. */
 function formatBatches(messages: readonly Pick<NewMessage, 'id' | 'to'>[]): string {
   const lines: string[] = [];
   for (let offset = 0; offset < messages.length; offset += EVENTS_PER_BATCH) {

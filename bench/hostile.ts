@@ -16,7 +16,7 @@ const MESSAGE_BYTES = 2048;
 const DRAIN_MS = 120_000;
 
 export interface HostileRun {
-  /** The number of windows with hostile clients, and of windows without them. */
+  /** The number of hostile windows. The number of calm windows is the same. */
   readonly windowCount: number;
   readonly windowSeconds: number;
   /** The number of submissions per second in every window. */
@@ -35,7 +35,10 @@ interface Window {
 export interface HostileResult {
   readonly calmWindows: readonly Window[];
   readonly hostileWindows: readonly Window[];
-  /** The median of the ratios of the accept rate in a hostile window to the accept rate in the previous calm window. */
+  /**
+   * The median, over all hostile windows, of the accept rate in the window divided by the accept rate in the previous
+   * calm window.
+   */
   readonly acceptRatio: number;
   readonly deliveryRatio: number;
   readonly acknowledgedCount: number;
@@ -121,7 +124,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
         );
       }
       const acknowledgedIds = readFileSync(idsFile, 'utf8').trim().split('\n');
-      const { lostIds, undeliveredIds } = await countUnfinished(join(folder, 'data/postrider.db'), acknowledgedIds);
+      const { lostIds, undeliveredIds } = await findUnfinished(join(folder, 'data/postrider.db'), acknowledgedIds);
       const calculateRatio = (member: 'acceptedPerSecond' | 'deliveredPerSecond') =>
         calculateMedian(hostileWindows.map((window, n) => window[member] / (calmWindows[n]?.[member] ?? 1)));
       return {
@@ -146,7 +149,7 @@ export async function runHostile(run: HostileRun): Promise<HostileResult> {
  * Waits until every message has a terminal state, for at most `DRAIN_MS`. Then looks up every acknowledged message in
  * the database.
  */
-async function countUnfinished(
+async function findUnfinished(
   path: string,
   acknowledgedIds: readonly string[],
 ): Promise<Pick<HostileResult, 'lostIds' | 'undeliveredIds'>> {

@@ -1,11 +1,12 @@
 /**
- * A load generator with raw sockets in a separate process. It measures both services that a benchmark compares.
- * Each connection has one request in progress. The generator sends a fixed number of requests. `requestsPerSecond`
- * limits the rate.
+ * A load generator with raw sockets in a separate process. A benchmark that compares two services uses this generator
+ * for both. Each connection has at most one request in progress. The generator sends a fixed number of requests.
+ * `requestsPerSecond` limits the rate.
  *
  *   node bench/load.ts '{"port":8080,"key":"pr_…","connectionCount":64,"requestCount":20000,"messageBytes":2048,"requestsPerSecond":null}'
  *
- * Prints one JSON line: statuses, time of the first connection (ms since the epoch), seconds, rate and latencies in ms.
+ * Prints one JSON line: the number of responses per status, the start time (ms since the epoch), the duration in
+ * seconds, the rate, and the latencies in ms.
  */
 import { connect } from 'node:net';
 
@@ -16,7 +17,7 @@ interface Load {
   readonly requestCount: number;
   /** The size of the member `message` of each request. */
   readonly messageBytes: number;
-  /** Null for no limit. */
+  /** The maximum rate, or null if the rate is not limited. */
   readonly requestsPerSecond: number | null;
 }
 
@@ -35,8 +36,8 @@ let sentCount = 0;
 let answeredCount = 0;
 
 /**
- * The end of the request body, which is built once. The generator shares the cores with the service, so it must use
- * little processor time.
+ * The part of the request body that is the same in every request. It is built only once, because the generator shares
+ * the processor cores with the service and must use little processor time.
  */
 const bodyEnd = `","from":"shop@example.org","subject":"Your receipt","message":${JSON.stringify(message)}}`;
 
@@ -59,7 +60,7 @@ function openConnection(): void {
   const socket = connect({ port: load.port, host: '127.0.0.1', noDelay: true });
   let requestStartedAt = 0;
   let bufferedBytes: Buffer | null = null;
-  let usualLength = -1;
+  let previousLength = -1;
   const sendNext = () => {
     if (sentCount >= load.requestCount) {
       socket.end();
@@ -70,17 +71,19 @@ function openConnection(): void {
   };
   socket.on('connect', () => (load.requestsPerSecond === null ? sendNext() : idleConnections.push(sendNext)));
   socket.on('data', (chunk) => {
-    // A response of the usual length with the status 201 is not parsed.
-    const isUsualResponse =
-      bufferedBytes === null && chunk.length === usualLength && chunk.compare(CREATED_STATUS_LINE, 0, 13, 0, 13) === 0;
+    // A response with the status 201 and the length of the previous response is not parsed.
+    const isKnownResponse =
+      bufferedBytes === null &&
+      chunk.length === previousLength &&
+      chunk.compare(CREATED_STATUS_LINE, 0, 13, 0, 13) === 0;
     const bytes = bufferedBytes === null ? chunk : Buffer.concat([bufferedBytes, chunk]);
-    const status = isUsualResponse ? '201' : parseStatus(bytes);
+    const status = isKnownResponse ? '201' : parseStatus(bytes);
     if (status === null) {
       bufferedBytes = bytes;
       return;
     }
     bufferedBytes = null;
-    usualLength = bytes.length;
+    previousLength = bytes.length;
     statuses[status] = (statuses[status] ?? 0) + 1;
     latencies[answeredCount++] = performance.now() - requestStartedAt;
     if (answeredCount === load.requestCount) printResult();
@@ -99,8 +102,8 @@ for (let n = 0; n < load.connectionCount; n += 1) openConnection();
 const paceTimer = load.requestsPerSecond === null ? null : setInterval(sendDueRequests, 1);
 
 /**
- * Sends as many requests as `requestsPerSecond` allows. If no connection is idle, a request waits. This wait
- * reduces the rate. The latencies do not include it.
+ * Sends as many requests as `requestsPerSecond` allows. If no connection is idle, a due request waits. This waiting
+ * time reduces the rate and is not part of the latencies.
  */
 function sendDueRequests(): void {
   const dueCount = Math.min(

@@ -1,8 +1,8 @@
 /**
- * Compares PostgreSQL with the embedded store, with 1, 2 and 3 nodes on this machine. Measures the accept rate, the
- * end-to-end rate into the sink, claims with 1,000,000 queued messages, and the cost of an idle node. The server, the
- * nodes, the sink and the load generator share the same cores, so the results show the overhead of running several
- * nodes, not the gain from additional machines.
+ * Compares 1, 2 and 3 nodes on PostgreSQL with one node on the embedded store, all on this machine. Measures the accept
+ * rate, the end-to-end rate into the sink, the rate of claims with 1,000,000 queued messages, and the processor time
+ * and the transactions of an idle node. The database server, the nodes, the sink and the load generator share the
+ * processor cores, so the results show the overhead of running several nodes, not the gain from additional machines.
  */
 import { parseDatabaseUrl } from '../src/config/database-url.ts';
 import type { Store } from '../src/store/contract.ts';
@@ -14,17 +14,17 @@ const SECRET = '5e'.repeat(32);
 
 interface LoadRate {
   readonly perSecond: number;
-  /** Milliseconds since the epoch. */
+  /** The start time of the load in milliseconds since the epoch. */
   readonly startedAt: number;
 }
 
 export interface NodeBenchParts {
   record(measure: string, value: number, unit: string, target?: string | null): void;
   /**
-   * Sends `requests` requests in total to several nodes at the same time. Resolves to the requests per second and the
-   * start time.
+   * Sends `requestCount` requests in total to several nodes at the same time. Resolves to the requests per second and
+   * the start time.
    */
-  load(nodes: readonly { readonly port: number; readonly key: string }[], requests: number): Promise<LoadRate>;
+  load(nodes: readonly { readonly port: number; readonly key: string }[], requestCount: number): Promise<LoadRate>;
   withSink<T>(run: (port: number, readReceivedCount: () => Promise<number>) => Promise<T>): Promise<T>;
   measureSecondsUntilReceived(
     readReceivedCount: () => Promise<number>,
@@ -33,7 +33,7 @@ export interface NodeBenchParts {
   ): Promise<number>;
 }
 
-/** Starts nodes on a new database. All nodes use the key of the first node. */
+/** Starts `count` nodes on a new database. The returned nodes have the API key of the first node. */
 async function startNodes(server: Server, count: number, settings: Record<string, string>): Promise<BenchService[]> {
   const url = await server.createDatabase();
   const sharedSettings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: SECRET, ...settings };
@@ -113,14 +113,14 @@ export async function benchNodes({
       '0.9',
     );
 
-    const [idle] = await startNodes(server, 1, {});
-    if (idle !== undefined) {
+    const [idleNode] = await startNodes(server, 1, {});
+    if (idleNode !== undefined) {
       await new Promise((resolve) => setTimeout(resolve, 5_000));
-      const initialUsage = { cpu: idle.readCpuMs(), commits: await countCommits(server) };
+      const initialUsage = { cpu: idleNode.readCpuMs(), commits: await countCommits(server) };
       await new Promise((resolve) => setTimeout(resolve, 20_000));
       record(
         'processor time of an idle node on PostgreSQL',
-        (idle.readCpuMs() - initialUsage.cpu) / 200,
+        (idleNode.readCpuMs() - initialUsage.cpu) / 200,
         '%',
         'under 1',
       );
@@ -129,7 +129,7 @@ export async function benchNodes({
         ((await countCommits(server)) - initialUsage.commits) / 20,
         '/s',
       );
-      await stopNodes([idle]);
+      await stopNodes([idleNode]);
     }
   } finally {
     await server.stop();
@@ -144,10 +144,10 @@ async function countCommits(server: Server): Promise<number> {
 }
 
 /**
- * Returns the number of messages per second that are claimed in groups of 512 and settled. The queue contains `queued`
- * messages of 1,000 accounts. The measurement claims 10,000 messages.
+ * Returns the number of messages per second that are claimed, up to 512 in one claim, and settled. The queue contains
+ * `queuedCount` messages of 1,000 accounts. The measurement claims 10,000 messages.
  */
-async function measureClaimRate(server: Server, queued: number): Promise<number> {
+async function measureClaimRate(server: Server, queuedCount: number): Promise<number> {
   const url = await server.createDatabase();
   const databaseUrl = parseDatabaseUrl(url);
   if (!databaseUrl.ok) throw new Error(databaseUrl.fault);
@@ -156,7 +156,7 @@ async function measureClaimRate(server: Server, queued: number): Promise<number>
   const idExpression = `lpad(to_hex((extract(epoch FROM now()) * 1000)::bigint - 1000000 + n), 12, '0') || '7' || lpad(to_hex(n % 4096), 3, '0') || '8' || lpad(to_hex(n), 15, '0')`;
   await server.run(
     `INSERT INTO account (name, created_at, revision) SELECT 'a' || n, 1, 1 FROM generate_series(1, 1000) n;
-     CREATE TEMP TABLE seed AS SELECT (${idExpression})::uuid AS id, 1 + n % 1000 AS account_id FROM generate_series(1, ${queued}) n;
+     CREATE TEMP TABLE seed AS SELECT (${idExpression})::uuid AS id, 1 + n % 1000 AS account_id FROM generate_series(1, ${queuedCount}) n;
      INSERT INTO mail_request (id, account_id, key_id, accepted_at, "to", "from", subject)
        SELECT id, account_id, 1, 1, 'r' || account_id || '@example.com', 's@example.org', 'Subject' FROM seed;
      INSERT INTO body (id, account_id, message) SELECT id, account_id, repeat('x', 200) FROM seed;

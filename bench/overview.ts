@@ -1,7 +1,7 @@
 /**
- * Measures the overview operation of the dashboard on a store with 1,000,000 messages and 30 days of traffic figures
- * of three nodes. The figures are the duration of the first response for each range, and the median and the maximum
- * of the later responses.
+ * Measures the overview operation of the dashboard on a store with 1,000,000 messages and the traffic figures of three
+ * nodes for 30 days. Records, for each time range, the duration of the first response and the median duration of the
+ * later responses. Also records the maximum duration of the later responses for all time ranges.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -39,7 +39,7 @@ export async function measureOverview(name: string, store: Store, now: number, r
     status: getStatus,
     publish,
   };
-  let worstMs = 0;
+  let maxLaterMs = 0;
   for (const range of RANGES) {
     const durations: number[] = [];
     for (let round = 0; round <= ROUND_COUNT; round += 1) {
@@ -50,11 +50,11 @@ export async function measureOverview(name: string, store: Store, now: number, r
     }
     const [firstMs = 0, ...laterMs] = durations;
     laterMs.sort((a, b) => a - b);
-    worstMs = Math.max(worstMs, laterMs.at(-1) ?? 0);
+    maxLaterMs = Math.max(maxLaterMs, laterMs.at(-1) ?? 0);
     record(`${name}: overview of ${range}: first response`, firstMs, 'ms');
     record(`${name}: overview of ${range}: median of later responses`, laterMs[ROUND_COUNT >> 1] ?? 0, 'ms');
   }
-  record(`${name}: slowest later overview`, worstMs, 'ms', 'under 50');
+  record(`${name}: slowest later overview`, maxLaterMs, 'ms', 'under 50');
 }
 
 function createTrafficRows(spanMs: TrafficRow['spanMs'], durationMs: number, now: number): TrafficRow[] {

@@ -1,7 +1,8 @@
 /**
- * Compares the accept rate through PgBouncer in transaction mode with the accept rate on a direct connection. Both
- * nodes use databases of one server, and the rounds alternate. The server, PgBouncer, the nodes and the load generator
- * share the processor cores.
+ * Compares the accept rate through PgBouncer in transaction mode with the accept rate on a direct connection. One node
+ * uses PgBouncer, and the other node uses a direct connection. Each node has its own database on the same server. The
+ * rounds alternate between the two nodes. The server, PgBouncer, the nodes and the load generator share the processor
+ * cores.
  */
 import { isPgBouncerInstalled, launchPgBouncer } from '../test/rig/pgbouncer.ts';
 import { startServer } from '../test/rig/postgres-server.ts';
@@ -14,11 +15,11 @@ const REQUESTS_PER_ROUND = 30_000;
 
 export interface PoolerBenchParts {
   record(measure: string, value: number, unit: string, target?: string | null): void;
-  /** Sends requests to a node. Resolves to the requests per second. */
-  measureAcceptRate(node: BenchService, requests: number): Promise<number>;
+  /** Sends `requestCount` requests to a node. Resolves to the number of accepted requests per second. */
+  measureAcceptRate(node: BenchService, requestCount: number): Promise<number>;
 }
 
-/** Records the rates and their ratio. Records nothing if PgBouncer is not installed. */
+/** Records the accept rates of both connections and their ratio. Records nothing if PgBouncer is not installed. */
 export async function benchPooler({ record, measureAcceptRate }: PoolerBenchParts): Promise<void> {
   if (!isPgBouncerInstalled()) return;
   const server = await startServer({ settings: { shared_buffers: '256MB', max_wal_size: '4GB' } });

@@ -1,16 +1,16 @@
 /**
- * Runs Postfix as the baseline, if it is installed and this process is root. A separate instance in a temporary folder
- * listens on loopback and relays to the sink; smtp-source generates its load. The settings of logging and file
- * synchronization have the defaults of the Debian package.
+ * Runs Postfix as the baseline if Postfix is installed and this process runs as root. A separate instance of Postfix
+ * with a temporary folder listens on the loopback interface and relays to the sink. The program smtp-source generates
+ * the load. The settings of logging and file synchronization have the defaults of the Debian package.
  */
 import { spawnSync } from 'node:child_process';
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const POSTFIX = '/usr/sbin/postfix';
-const SMTP_SOURCE = '/usr/sbin/smtp-source';
-const SERVICES = `
+const POSTFIX_PATH = '/usr/sbin/postfix';
+const SMTP_SOURCE_PATH = '/usr/sbin/smtp-source';
+const MASTER_SERVICES = `
 pickup unix n - n 60 1 pickup
 cleanup unix n - n - 0 cleanup
 qmgr unix n - n 300 1 qmgr
@@ -32,17 +32,20 @@ postlog unix-dgram n - n - 1 postlogd
 `;
 
 export interface Postfix {
-  /** Returns the number of messages per second that Postfix acknowledges to smtp-source over `sessions` connections. */
+  /**
+   * Returns the number of messages per second that Postfix acknowledges to smtp-source over `sessionCount`
+   * connections.
+   */
   measureAcknowledgedRate(messageCount: number, sessionCount: number, messageBytes: number): number;
   stop(): void;
 }
 
 /** Returns true if Postfix can run on this machine. */
 export function isPostfixInstalled(): boolean {
-  return process.getuid?.() === 0 && existsSync(POSTFIX) && existsSync(SMTP_SOURCE);
+  return process.getuid?.() === 0 && existsSync(POSTFIX_PATH) && existsSync(SMTP_SOURCE_PATH);
 }
 
-/** Starts an instance that relays to the sink. */
+/** Starts an instance of Postfix that listens on `port` and relays to the sink. */
 export function startPostfix(sinkPort: number, port: number): Postfix {
   const folder = mkdtempSync(join(tmpdir(), 'postrider-postfix-'));
   chmodSync(folder, 0o755);
@@ -77,14 +80,17 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
       .map(([name, value]) => `${name} = ${value}\n`)
       .join(''),
   );
-  writeFileSync(join(folder, 'etc/master.cf'), `127.0.0.1:${port} inet n - n - - smtpd\n${SERVICES.trimStart()}`);
-  const run = (command: string) => spawnSync(POSTFIX, ['-c', join(folder, 'etc'), command], { encoding: 'utf8' });
+  writeFileSync(
+    join(folder, 'etc/master.cf'),
+    `127.0.0.1:${port} inet n - n - - smtpd\n${MASTER_SERVICES.trimStart()}`,
+  );
+  const run = (command: string) => spawnSync(POSTFIX_PATH, ['-c', join(folder, 'etc'), command], { encoding: 'utf8' });
   const startResult = run('start');
   if (startResult.status !== 0) throw new Error(`Postfix did not start: ${startResult.stderr}`);
   return {
     measureAcknowledgedRate(messageCount, sessionCount, messageBytes) {
       const startedAt = performance.now();
-      // The option -d sends all messages of a session over one connection.
+      // With the option -d, smtp-source sends all messages of a session over one connection.
       const args = [
         '-d',
         '-s',
@@ -99,7 +105,7 @@ export function startPostfix(sinkPort: number, port: number): Postfix {
         'rita@example.com',
         `127.0.0.1:${port}`,
       ];
-      const { status, stderr } = spawnSync(SMTP_SOURCE, args, { encoding: 'utf8' });
+      const { status, stderr } = spawnSync(SMTP_SOURCE_PATH, args, { encoding: 'utf8' });
       if (status !== 0) throw new Error(`smtp-source: ${stderr}`);
       return messageCount / ((performance.now() - startedAt) / 1000);
     },

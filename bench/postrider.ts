@@ -17,7 +17,7 @@ export interface BenchService {
   readonly operatorPort: number;
   readonly key: string;
   readonly folder: string;
-  /** Returns the resident size in MB. */
+  /** Returns the resident memory of the process in MB. */
   readResidentMb(): number;
   /** Returns the processor time used so far, in ms. */
   readCpuMs(): number;
@@ -33,7 +33,7 @@ export function createBenchFolder(): string {
   return mkdtempSync(join(tmpdir(), 'postrider-bench-'));
 }
 
-/** Starts `serve` with these settings and resolves when the service listens. */
+/** Starts `serve` with the given settings and resolves when the service listens. */
 export async function startPostrider(
   settings: Record<string, string>,
   folder = createBenchFolder(),
@@ -78,7 +78,7 @@ export async function startPostrider(
   };
 }
 
-/** Runs one command of the CLI in the service's folder. */
+/** Runs one command of the CLI in the folder of a service and resolves to the output of the command. */
 export async function runCommand(folder: string, settings: Record<string, string>, ...args: string[]): Promise<string> {
   const child = spawn(process.execPath, [LAUNCHER, ...args], {
     cwd: folder,
@@ -89,10 +89,10 @@ export async function runCommand(folder: string, settings: Record<string, string
   child.stdout.on('data', (chunk: Buffer) => {
     output += chunk.toString();
   });
-  const exit = await new Promise<number | string | null>((resolve) =>
+  const exitStatus = await new Promise<number | string | null>((resolve) =>
     child.once('exit', (code, signal) => resolve(code ?? signal)),
   );
-  if (exit !== 0) throw new Error(`postrider ${args.join(' ')} ${describeExit(exit)}`);
+  if (exitStatus !== 0) throw new Error(`postrider ${args.join(' ')} ${describeExit(exitStatus)}`);
   return output;
 }
 
@@ -108,12 +108,12 @@ export function readFirstLine(child: ChildProcess): Promise<string> {
   });
 }
 
-/** Removes the folder of a run. */
+/** Removes the folder of a service. */
 export function removeFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true });
 }
 
-/** Returns a port of the loopback interface on which no process listens. */
+/** Returns a free port of the loopback interface. */
 export function findFreePort(): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();

@@ -1,6 +1,6 @@
 /**
- * The baseline for signed delivery: the rate at which `crypto.sign` with a callback creates RSA-2048 signatures, with 8
- * calls in progress.
+ * The baseline for the delivery rate of signed messages: the rate at which `crypto.sign` with a callback creates
+ * RSA-2048 signatures. Eight calls are in progress at the same time.
  */
 import { generateKeyPairSync, sign } from 'node:crypto';
 

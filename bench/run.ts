@@ -4,8 +4,8 @@
  *   npm run bench                    everything; a few minutes
  *   npm run bench -- accept relay    only these parts
  *
- * Prints a table and writes bench/results.json, which keeps the previous figures of parts that did not run. The run
- * does not fail if a figure misses its target.
+ * Prints a table and writes bench/results.json, which keeps the previous figures of the parts that did not run. A
+ * figure that misses its target does not change the exit code.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
@@ -36,7 +36,7 @@ import { seedStore } from './seed.ts';
 import { benchWebhooks } from './webhooks.ts';
 
 const MESSAGE_BYTES = 2048;
-const MILLION = 1_000_000;
+const SEEDED_COUNT = 1_000_000;
 const POSTFIX_PORT = 2599;
 const PARTS = [
   'accept',
@@ -59,7 +59,7 @@ type Part = (typeof PARTS)[number];
 
 interface LoadResult {
   readonly statuses: Record<string, number>;
-  /** Milliseconds since the epoch. */
+  /** The start time of the load in milliseconds since the epoch. */
   readonly startedAt: number;
   readonly seconds: number;
   readonly perSecond: number;
@@ -76,7 +76,7 @@ interface Figure {
   readonly target: string | null;
 }
 
-/** The start time of a load in milliseconds since the epoch. The start of the generator process is not included. */
+/** The start time of a load in milliseconds since the epoch, measured after the start of the generator process. */
 type StartedLoad = Pick<LoadResult, 'startedAt'>;
 
 const figures: Figure[] = [];
@@ -126,8 +126,8 @@ async function stopAndRemove(service: BenchService): Promise<void> {
 }
 
 /**
- * Returns the median of the ratios of several rounds. Each round measures both values, so a change of the machine's
- * speed affects both values.
+ * Returns the median of the ratios of several rounds. Each round measures both values of its ratio, so a change of the
+ * speed of the machine affects both values.
  */
 async function calculateMedianRatio(count: number, measureRatio: () => Promise<number>): Promise<number> {
   const ratios: number[] = [];
@@ -135,7 +135,10 @@ async function calculateMedianRatio(count: number, measureRatio: () => Promise<n
   return calculateMedian(ratios);
 }
 
-/** Resolves to the seconds from the first request of `startLoad` until the sink has received `count` more messages. */
+/**
+ * Resolves to the number of seconds from the first request of `startLoad` until the sink has received `count` more
+ * messages.
+ */
 async function measureSecondsUntilReceived(
   readReceivedCount: () => Promise<number>,
   count: number,
@@ -180,7 +183,7 @@ async function benchAccept(): Promise<void> {
     await withSink(async (sinkPort, readReceivedCount) => {
       const postfix = startPostfix(sinkPort, POSTFIX_PORT);
       try {
-        // Waits until Postfix has relayed all messages, before Postrider is measured.
+        // Waits until Postfix has relayed all messages, so that Postfix is idle while Postrider is measured.
         const measureAcknowledgedRate = async (count: number) => {
           let rate = 0;
           await measureSecondsUntilReceived(readReceivedCount, count, async () => {
@@ -232,7 +235,7 @@ async function benchRelay(): Promise<void> {
         return postriderRate / baselineRate;
       });
       recordFigure('Postfix, end to end into the sink (last round)', baselineRate, '/s');
-      recordFigure('end to end, relay, into the same sink (last round)', postriderRate, '/s');
+      recordFigure('Postrider, end to end into the sink (last round)', postriderRate, '/s');
       recordFigure('end to end, relay, relative to Postfix', ratio, 'ratio', '6');
     } finally {
       postfix.stop();
@@ -289,7 +292,7 @@ async function benchSigned(): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1_000));
     const deliver = (count: number) =>
       measureSecondsUntilReceived(readReceivedCount, count, () => runLoad(service.port, service.key, 64, count));
-    // A warm-up burst of this size causes V8 to compile the code.
+    // V8 compiles the code during these 10,000 messages, before the measurement starts.
     await deliver(10_000);
     let [postriderRate, baselineRate] = [0, 0];
     const ratio = await calculateMedianRatio(3, async () => {
@@ -309,22 +312,22 @@ async function benchLatency(): Promise<void> {
   await withSink(async (sinkPort, readReceivedCount) => {
     const service = await setLimits(await startPostrider({ POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` }));
     await measureSecondsUntilReceived(readReceivedCount, 10_000, () => runLoad(service.port, service.key, 64, 10_000));
-    // Measures the maximum sustainable rate: messages are delivered as fast as they are accepted.
+    // Measures the maximum rate at which messages are both accepted and delivered.
     const seconds = await measureSecondsUntilReceived(readReceivedCount, 30_000, () =>
       runLoad(service.port, service.key, 256, 30_000),
     );
     const maxRate = 30_000 / seconds;
     const halfRateResult = await runLoad(service.port, service.key, 256, Math.round(maxRate / 2) * 10, maxRate / 2);
-    recordFigure('maximum rate accepted and delivered', maxRate, '/s');
-    recordFigure('accept latency at half of this rate, p50', halfRateResult.p50Ms, 'ms');
-    recordFigure('accept latency at half of this rate, p99', halfRateResult.p99Ms, 'ms', 'under 25');
+    recordFigure('maximum rate of accepting and delivering', maxRate, '/s');
+    recordFigure('accept latency at half of the maximum rate, p50', halfRateResult.p50Ms, 'ms');
+    recordFigure('accept latency at half of the maximum rate, p99', halfRateResult.p99Ms, 'ms', 'under 25');
     await stopAndRemove(service);
   });
 }
 
 async function benchGrowth(): Promise<void> {
-  // This service only accepts messages, with all checks that a relay requires, including the check of the sending
-  // domain.
+  // A service with these settings accepts messages and does not deliver them. It performs all checks that a relay
+  // requires, including the check of the sending domain.
   const acceptSettings = {
     POSTRIDER_ROLES: 'api',
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9',
@@ -336,14 +339,19 @@ async function benchGrowth(): Promise<void> {
   const seededService = await startPostrider(acceptSettings, folder);
   await addAuthenticatedDomain(folder, 'example.org');
   await seededService.stop();
-  const seed = { accountCount: 1_000, messageCount: MILLION, queuedCount: MILLION, suppressionCount: MILLION };
+  const seed = {
+    accountCount: 1_000,
+    messageCount: SEEDED_COUNT,
+    queuedCount: SEEDED_COUNT,
+    suppressionCount: SEEDED_COUNT,
+  };
   seedStore(join(folder, 'data/postrider.db'), seed, showProgress);
 
   const startedAt = performance.now();
   const fullService = await startPostrider(acceptSettings, folder);
   await runLoad(fullService.port, seededService.key, 1, 1);
   recordFigure(
-    'time from the start to the first 201, with 1,000,000 stored',
+    'time from the start to the first 201, with 1,000,000 stored messages',
     performance.now() - startedAt,
     'ms',
     'under 2000',
@@ -356,7 +364,7 @@ async function benchGrowth(): Promise<void> {
     const emptyResult = await runLoad(emptyService.port, emptyService.key, 256, 30_000);
     return (await runLoad(fullService.port, seededService.key, 256, 30_000)).perSecond / emptyResult.perSecond;
   });
-  recordFigure('accept rate with 1,000,000 stored, relative to an empty store', ratio, 'ratio', '0.9');
+  recordFigure('accept rate with 1,000,000 stored messages, relative to an empty store', ratio, 'ratio', '0.9');
   await fullService.stop();
 
   // The relay refuses connections, so all messages remain queued.
@@ -387,8 +395,8 @@ async function benchIdle(): Promise<void> {
 }
 
 /**
- * Measures the transport `ses:` with a fake SES API in a separate process: once without a delay, and once with the
- * delay of the real API.
+ * Measures the transport `ses:` with a fake SES API in a separate process: first without a delay, and then with a delay
+ * of 100 ms, like that of the real API.
  */
 async function benchSes(): Promise<void> {
   for (const latencyMs of [0, 100]) {
@@ -427,22 +435,22 @@ async function benchSes(): Promise<void> {
 
 /** Measures how many provider events are recorded per second, and the accept rate during a stream of events. */
 async function benchEvents(): Promise<void> {
-  const rounds = 5;
+  const roundCount = 5;
   const maxEventsPerRound = 60_000;
-  const eventBench = await startEventBench(120_000 + rounds * maxEventsPerRound);
+  const eventBench = await startEventBench(120_000 + roundCount * maxEventsPerRound);
   const service = await setLimits(eventBench.service);
-  await (await eventBench.start(20_000, null)).result;
-  const { perSecond } = await (await eventBench.start(100_000, null)).result;
+  await (await eventBench.startStream(20_000, null)).result;
+  const { perSecond } = await (await eventBench.startStream(100_000, null)).result;
   recordFigure('provider events recorded, in batches of 1,000', perSecond, '/s', '20,000');
   await runLoad(service.port, service.key, 64, 10_000);
-  const ratio = await calculateMedianRatio(rounds, async () => {
+  const ratio = await calculateMedianRatio(roundCount, async () => {
     const loadOnlyResult = await runLoad(service.port, service.key, 64, 30_000);
-    // The stream of events lasts longer than the load, even if the load takes twice as long with events as without
-    // events.
+    // The stream of events lasts longer than the load, even if events double the duration of the load.
     const eventSeconds = Math.ceil(loadOnlyResult.seconds * 2 + 2);
-    const events = await eventBench.start(Math.min(maxEventsPerRound, eventSeconds * 5_000), 5_000);
+    const events = await eventBench.startStream(Math.min(maxEventsPerRound, eventSeconds * 5_000), 5_000);
     const loadDuringEventsResult = await runLoad(service.port, service.key, 64, 30_000);
-    if (!events.isRunning()) throw new Error('the stream of events ended before the load; increase maxEventsPerRound');
+    if (!events.isRunning())
+      throw new Error('the stream of events ended before the load ended; increase maxEventsPerRound');
     await events.result;
     return loadDuringEventsResult.perSecond / loadOnlyResult.perSecond;
   });
@@ -450,7 +458,7 @@ async function benchEvents(): Promise<void> {
   await stopAndRemove(service);
 }
 
-/** Measures a steady load with and without hostile clients. */
+/** Measures a constant load with and without hostile clients. */
 async function benchHostile(): Promise<void> {
   const windowCount = Number(process.env.BENCH_HOSTILE_WINDOWS ?? 3);
   const printProgress = (line: string) => process.stderr.write(`${line}\n`);
@@ -465,7 +473,7 @@ async function benchHostile(): Promise<void> {
   const computeMedian = (member: 'acceptedPerSecond' | 'p99Ms', windowsOfKind: typeof result.calmWindows) =>
     calculateMedian(windowsOfKind.map((window) => window[member]));
   recordFigure(
-    `accept rate without hostile clients, ${perSecond}/s offered`,
+    `accept rate without hostile clients, ${perSecond} submissions/s`,
     computeMedian('acceptedPerSecond', result.calmWindows),
     '/s',
   );

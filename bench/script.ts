@@ -1,4 +1,4 @@
-/** Starts the scripts of this folder as separate processes: load generators and the sink. */
+/** Starts the scripts of this folder, such as the load generators and the sinks, as separate processes. */
 import type { ChildProcess } from 'node:child_process';
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -11,14 +11,14 @@ export function startScript(name: string, ...args: string[]): ChildProcess {
   });
 }
 
-/** Starts a script with a JSON argument and resolves to the JSON of its first line. */
+/** Starts a script with a JSON argument and resolves to the value of the first output line, which is JSON. */
 export async function runScript<T>(name: string, argument: unknown): Promise<T> {
   return JSON.parse(await readFirstLine(startScript(name, JSON.stringify(argument)))) as T;
 }
 
 /**
- * Starts a sink and calls `run` with its port and a function that returns the number of received messages. The sink
- * ends when `run` has ended. `script` is the file of the sink, and `args` are its arguments.
+ * Starts a sink and calls `run` with its port and a function that returns the number of received messages. After
+ * the promise of `run` is settled, the sink ends. `script` is the file of the sink, and `args` are its arguments.
  */
 export async function withSink<T>(
   run: (port: number, readReceivedCount: () => Promise<number>) => Promise<T>,

@@ -1,6 +1,7 @@
 /**
- * Generates the messages of a service after one month, with a few large providers, many small domains, accounts of very
- * different sizes, several kinds of subjects, and every state. The messages are the same on every run.
+ * Generates the messages that a service has stored after one month. The recipients belong to a few large providers and
+ * to many small domains. The sizes of the accounts, the subjects and the states differ. The same arguments result in
+ * the same messages.
  */
 
 import type { State } from '../src/model/message.ts';
@@ -31,7 +32,7 @@ const SUBJECTS: readonly (readonly [share: number, text: string])[] = [
   [0.9, 'Your subscription ends soon'],
   [0.1, 'Final notice: account suspension'],
 ];
-const END_STATES: readonly (readonly [share: number, state: State])[] = [
+const TERMINAL_STATES: readonly (readonly [share: number, state: State])[] = [
   [96.3, 'delivered'],
   [1.5, 'bounced'],
   [1, 'suppressed'],
@@ -52,17 +53,20 @@ export interface SeededMessage {
   readonly subject: string;
 }
 
-/** Yields `count` messages before `now` in the order of acceptance. The newest messages have no terminal state. */
+/**
+ * Yields `count` messages that were accepted before `now`, in the order of acceptance. The newest 1 % of the messages
+ * have no terminal state.
+ */
 export function* generateMessages(count: number, accountCount: number, now: number): Generator<SeededMessage> {
   const random = createSeededRandom(42);
-  const pick = <T>(from: readonly T[]): T => from[Math.floor(random() * from.length)] as T;
-  const pickByShare = <T>(from: readonly (readonly [number, T])[]): T => {
+  const pick = <T>(values: readonly T[]): T => values[Math.floor(random() * values.length)] as T;
+  const pickByShare = <T>(options: readonly (readonly [number, T])[]): T => {
     let remaining = random() * 100;
-    for (const [share, value] of from) {
+    for (const [share, value] of options) {
       remaining -= share;
       if (remaining < 0) return value;
     }
-    return (from[0] as readonly [number, T])[1];
+    return (options[0] as readonly [number, T])[1];
   };
   const createUuid = () => `00000000-0000-4000-8${randomHex(random, 3)}-${randomHex(random, 6)}${randomHex(random, 6)}`;
   const ids = createMessageIdGenerator(null, createUuid);
@@ -70,7 +74,7 @@ export function* generateMessages(count: number, accountCount: number, now: numb
   const unfinishedCount = Math.floor(count * 0.01);
   for (let n = 0; n < count; n += 1) {
     const acceptedAt = Math.floor(now - MONTH_MS + (MONTH_MS * n) / count);
-    // A tenth of the accounts have about half of the messages.
+    // Ten percent of the accounts have about half of the messages.
     const accountId = 1 + Math.floor(random() ** 3 * accountCount);
     const recipient = Math.floor(random() ** 1.5 * recipientCount);
     const firstName = FIRST_NAMES[recipient % FIRST_NAMES.length] as string;
@@ -84,7 +88,7 @@ export function* generateMessages(count: number, accountCount: number, now: numb
     const isUnfinished = n >= count - unfinishedCount;
     const state = isUnfinished
       ? pick<State>(['queued', 'queued', 'queued', 'queued', 'sending'])
-      : pickByShare(END_STATES);
+      : pickByShare(TERMINAL_STATES);
     yield {
       id: ids.next(acceptedAt),
       accountId,
@@ -104,7 +108,7 @@ function randomHex(random: () => number, digitCount: number): string {
     .padStart(digitCount, '0');
 }
 
-/** Returns a mulberry32 generator of numbers in [0, 1), which generates the same sequence for the same seed. */
+/** Returns a mulberry32 generator of numbers in [0, 1). The same seed results in the same sequence. */
 function createSeededRandom(seed: number): () => number {
   let state = seed;
   return () => {

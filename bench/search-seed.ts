@@ -1,4 +1,7 @@
-/** Writes the messages of a service after one month, with their last replies, into an empty store. */
+/**
+ * Writes the messages that a service has stored after one month, and the last reply to each message, into an empty
+ * store.
+ */
 import type pg from 'pg';
 import { toSeq } from '../src/store/rules/messages.ts';
 import { openDatabase } from '../src/store/sqlite/database.ts';
@@ -10,36 +13,39 @@ const BATCH_SIZE = 5_000;
 
 export function seedSqlite(path: string, count: number, now: number): void {
   const database = openDatabase(path);
-  // The database is removed after the run, so writes need not be durable.
+  // The database is removed after the benchmark, so writes need not be durable.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000; BEGIN');
-  const account = database.prepare('INSERT INTO account (id, name, created_at, revision) VALUES (?, ?, 1, 1)');
-  for (let id = 1; id <= SEEDED_ACCOUNT_COUNT; id += 1) account.run(id, `a${id}`);
-  const insert = database.prepare(
+  const insertAccount = database.prepare('INSERT INTO account (id, name, created_at, revision) VALUES (?, ?, 1, 1)');
+  for (let id = 1; id <= SEEDED_ACCOUNT_COUNT; id += 1) insertAccount.run(id, `a${id}`);
+  const insertMessage = database.prepare(
     `INSERT INTO mail_request (seq, id, account_id, key_id, state, lane, due_at, handing_over, attempts, accepted_at, ended_at,
        "to", "from", subject) VALUES (?, ?, ?, 1, ?, 0, ?, 0, 1, ?, ?, ?, ?, ?)`,
   );
   for (const message of generateMessages(count, SEEDED_ACCOUNT_COUNT, now)) {
     const { id, accountId, state, acceptedAt, endedAt, to, from, subject } = message;
     const dueAt = endedAt === null ? now + DAY_MS : null;
-    insert.run(toSeq(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
+    insertMessage.run(toSeq(id), id, accountId, state, dueAt, acceptedAt, endedAt, to, from, subject);
   }
   database.exec(`${SET_FAILURES}; ${INSERT_EVENTS_SQLITE}; COMMIT; PRAGMA wal_checkpoint(TRUNCATE)`);
   database.close();
 }
 
-/** Bounced messages have a hard failure. Suppressed messages and a third of the delivered messages were greylisted. */
+/**
+ * Bounced messages have a hard failure. Suppressed messages, and the delivered messages of every third account, were
+ * greylisted.
+ */
 const SET_FAILURES = `UPDATE mail_request SET
   failure_class = CASE state WHEN 'bounced' THEN 'hard' ELSE 'soft' END,
   failure_category = CASE state WHEN 'bounced' THEN 'mailbox-unknown' ELSE 'greylisted' END
   WHERE state IN ('bounced', 'suppressed') OR (state = 'delivered' AND account_id % 3 = 0)`;
 
-/** The last reply of each message in a terminal state. */
-const REPLY = `CASE state WHEN 'bounced' THEN '550 5.1.1 <' || "to" || '>: the user does not exist'
+/** The last reply to a message that has a terminal state. */
+const REPLY_EXPRESSION = `CASE state WHEN 'bounced' THEN '550 5.1.1 <' || "to" || '>: the user does not exist'
   ELSE '250 2.0.0 Ok: queued as ' || substr(CAST(id AS text), 1, 13) END`;
 const INSERT_EVENTS_SQLITE = `INSERT INTO event (seq, n, at, verb, by, detail)
-  SELECT seq, 1, ended_at, state, 'bench', ${REPLY} FROM mail_request WHERE ended_at IS NOT NULL`;
+  SELECT seq, 1, ended_at, state, 'bench', ${REPLY_EXPRESSION} FROM mail_request WHERE ended_at IS NOT NULL`;
 const INSERT_EVENTS_POSTGRES = `INSERT INTO event (id, account_id, n, at, verb, by, detail)
-  SELECT id, account_id, nextval('event_n'), ended_at, state, 'bench', ${REPLY} FROM mail_request WHERE ended_at IS NOT NULL`;
+  SELECT id, account_id, nextval('event_n'), ended_at, state, 'bench', ${REPLY_EXPRESSION} FROM mail_request WHERE ended_at IS NOT NULL`;
 
 export async function seedPostgres(client: pg.Client, count: number, now: number): Promise<void> {
   await client.query(

@@ -1,6 +1,6 @@
 /**
- * Fills an embedded database for the benchmark with 1,000,000 stored messages. Writes accounts with
- * domains, stored and queued messages, and suppressions.
+ * Fills the embedded database of the benchmark that measures a store with 1,000,000 messages. Writes accounts with
+ * domains, queued and suppressed messages, and suppressions.
  */
 import { randomUUID } from 'node:crypto';
 import type { NewMessage } from '../src/model/message.ts';
@@ -11,7 +11,7 @@ import { createEngine } from '../src/store/sqlite/thread.ts';
 const HIGH_LIMITS = { volume: 1e12, volumeExpiresAt: null, rate: null, throttle: null };
 const BATCH_SIZE = 10_000;
 
-/** The numbers of rows. `queuedCount` messages are due in one hour; the other messages are suppressed. */
+/** The numbers of rows. Of the messages, `queuedCount` are due in one hour, and all others are suppressed. */
 export interface Seed {
   readonly accountCount: number;
   readonly messageCount: number;
@@ -19,10 +19,10 @@ export interface Seed {
   readonly suppressionCount: number;
 }
 
-/** Fills the database at `path`, in which `serve` has created the account `default`. */
+/** Fills the database at `path`. Requires that `serve` has already created the account `default` in this database. */
 export function seedStore(path: string, seed: Seed, onProgress: (done: number, total: number) => void): void {
   const database = openDatabase(path);
-  // The database is removed after the run, so writes need not be durable.
+  // The database is removed after the benchmark, so writes need not be durable.
   database.exec('PRAGMA synchronous = OFF; PRAGMA wal_autocheckpoint = 100000');
   const { operations } = createEngine(database);
   const now = Date.now() - 3_600_000;

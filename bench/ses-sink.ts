@@ -1,14 +1,15 @@
 /**
- * A fake of the SESv2 API that accepts and discards every message, in a separate process. The send rate of the
- * simulated account is so high that it does not limit the sender. The sink prints its port. For each line of standard
- * input, it prints the number of received messages and of connections. It ends when its standard input ends.
+ * A fake of the SESv2 API that accepts and discards every message, in a separate process. The maximum send rate of the
+ * simulated account is so high that it does not limit Postrider. The sink prints its port. For each line of standard
+ * input, the sink prints the number of received messages and the number of connections. The sink ends when its standard
+ * input ends.
  *
  * node bench/ses-sink.ts 50      answers each message after 50 ms
  */
 import { createServer, type ServerResponse } from 'node:http';
 
 const latencyMs = Number(process.argv[2] ?? 0);
-const ACCOUNT = JSON.stringify({
+const ACCOUNT_RESPONSE = JSON.stringify({
   SendingEnabled: true,
   ProductionAccessEnabled: true,
   EnforcementStatus: 'HEALTHY',
@@ -18,7 +19,7 @@ let receivedCount = 0;
 let connectionCount = 0;
 
 const server = createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (request, response) => {
-  if (request.url !== '/v2/email/outbound-emails') return sendResponse(response, ACCOUNT);
+  if (request.url !== '/v2/email/outbound-emails') return sendResponse(response, ACCOUNT_RESPONSE);
   request.resume();
   request.once('end', () => {
     receivedCount += 1;

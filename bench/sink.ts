@@ -1,14 +1,14 @@
 /**
  * An SMTP sink with PIPELINING that accepts and discards every message, like Postfix's smtp-sink. The sink prints its
- * port. For each line of standard input, it prints the number of received messages. It ends when its standard input
- * ends.
+ * port. For each line of standard input, the sink prints the number of received messages. The sink ends when its
+ * standard input ends.
  */
 import { createServer } from 'node:net';
 
 let receivedCount = 0;
 const CONTENT_END = Buffer.from('\r\n.\r\n');
 const GREETING = '220 sink ESMTP\r\n';
-const EHLO = '250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SMTPUTF8\r\n';
+const EHLO_REPLY = '250-sink\r\n250-PIPELINING\r\n250-8BITMIME\r\n250-ENHANCEDSTATUSCODES\r\n250 SMTPUTF8\r\n';
 
 const server = createServer({ noDelay: true }, (socket) => {
   let isInContent = false;
@@ -34,7 +34,7 @@ const server = createServer({ noDelay: true }, (socket) => {
       }
       const verb = bytes.toString('latin1', 0, 4).toUpperCase();
       bytes = bytes.subarray(end + 1);
-      if (verb === 'EHLO' || verb === 'HELO') reply += EHLO;
+      if (verb === 'EHLO' || verb === 'HELO') reply += EHLO_REPLY;
       else if (verb === 'DATA') {
         isInContent = true;
         reply += '354 End data with <CR><LF>.<CR><LF>\r\n';

@@ -1,11 +1,12 @@
 /**
  * A client in a separate process that submits messages at a fixed rate for a fixed time and continues when the service
- * restarts. A failed submission is counted and not repeated. The message ids in all 201 responses are appended to a
+ * restarts. A failed submission is counted and is not repeated. The message ids in all 201 responses are appended to a
  * file.
  *
  *   node bench/steady.ts '{"port":8080,"key":"pr_…","perSecond":2000,"seconds":20,"messageBytes":2048,"idsFile":"/tmp/ids"}'
  *
- * Prints one JSON line: the numbers of due, accepted and failed submissions, and the latencies of the accepted ones in ms.
+ * Prints one JSON line: the numbers of due, accepted and failed submissions, and the latencies of the accepted
+ * submissions in ms.
  */
 import { appendFileSync } from 'node:fs';
 import { Agent, request } from 'node:http';
@@ -22,7 +23,7 @@ interface SteadyLoad {
 
 const load = JSON.parse(process.argv[2] ?? '{}') as SteadyLoad;
 const MAX_IN_PROGRESS = 512;
-/** The time limit of a submission. A submission without a response within this time has failed. */
+/** The time limit of a submission. A submission without a response within this time counts as failed. */
 const TIMEOUT_MS = 10_000;
 const agent = new Agent({ keepAlive: true, maxSockets: MAX_IN_PROGRESS });
 const message = 'Thank you for your order. It is on its way to you.\n'
@@ -60,8 +61,8 @@ function submitMessage(): void {
     (response) => {
       let text = '';
       response.setEncoding('utf8');
-      response.on('data', (share: string) => {
-        text += share;
+      response.on('data', (chunk: string) => {
+        text += chunk;
       });
       response.on('error', () => completeSubmission(null));
       response.on('end', () =>
@@ -83,7 +84,8 @@ const timer = setInterval(() => {
   const elapsedSeconds = Math.min(load.seconds, (performance.now() - loadStartedAt) / 1000);
   const targetCount = Math.floor(elapsedSeconds * load.perSecond);
   for (; dueCount < targetCount; dueCount += 1) {
-    // The load is an open loop, so a submission that cannot be sent at its due time has failed.
+    // The load does not wait for responses (open loop). A submission that cannot be sent at its due time therefore
+    // counts as failed.
     if (inProgressCount < MAX_IN_PROGRESS) submitMessage();
     else failedCount += 1;
   }

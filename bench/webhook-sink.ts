@@ -1,6 +1,7 @@
 /**
- * A receiver of webhooks that counts every request and responds with 204. It prints its port. For each line of standard
- * input, it prints the number of received requests. It ends when its standard input ends.
+ * A receiver of webhooks that counts every request and responds with 204. The receiver prints its port. For each line
+ * of standard input, the receiver prints the number of received requests. The receiver ends when its standard input
+ * ends.
  */
 import { createServer } from 'node:net';
 

@@ -1,8 +1,8 @@
 /**
  * Measures the number of webhooks that a node sends per second to a receiver in a separate process. Also measures how
  * much an endpoint that subscribes to all event types reduces the rates of accepting and delivering. Two services, with
- * and without an endpoint, are measured in alternating rounds with the same load. Other load on the machine affects the
- * processor time less than the rates.
+ * and without an endpoint, are measured in alternating rounds with the same load. The benchmark also
+ * records the processor time, because other load on the machine affects the processor time less than the rates.
  */
 import { calculateMedian } from './median.ts';
 import { type BenchService, removeFolder, runCommand, startPostrider } from './postrider.ts';
@@ -10,7 +10,7 @@ import { withSink } from './script.ts';
 
 const ROUND_COUNT = 5;
 const MESSAGES_PER_ROUND = 10_000;
-/** The events of one delivered message: accepted and delivered. */
+/** The number of events of one delivered message: accepted and delivered. */
 const EVENTS_PER_MESSAGE = 2;
 const TARGET_SETTINGS = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
 const CONNECTION_COUNT = 64;
@@ -19,7 +19,7 @@ type ReadReceivedCount = () => Promise<number>;
 
 export interface WebhookBenchParts {
   readonly record: (measure: string, value: number, unit: string, target?: string | null) => void;
-  /** Submits messages. Resolves to the time of the first request and the accepted messages per second. */
+  /** Submits messages. Resolves to the time of the first request and the number of accepted messages per second. */
   readonly load: (
     target: Pick<BenchService, 'port' | 'key'>,
     connectionCount: number,
@@ -56,14 +56,15 @@ async function benchWithReceiver(
     return service;
   };
 
-  // Measures the accept rate without the sending of webhooks, because nodes with the role `deliver` send them.
+  // Measures the accept rate. These services send no webhooks, because only nodes with the role `deliver` send
+  // webhooks.
   const apiSettings = { POSTRIDER_ROLES: 'api' };
-  const acceptors = [await startService(apiSettings, false), await startService(apiSettings, true)] as const;
-  const acceptMedians = await measurePairs(acceptors, 4 * MESSAGES_PER_ROUND, async (service) => {
+  const apiServices = [await startService(apiSettings, false), await startService(apiSettings, true)] as const;
+  const acceptMedians = await measurePairs(apiServices, 4 * MESSAGES_PER_ROUND, async (service) => {
     return (await load(service, CONNECTION_COUNT, 4 * MESSAGES_PER_ROUND)).perSecond;
   });
   recordRatios(record, 'accept', acceptMedians);
-  for (const service of acceptors) await stopAndRemove(service);
+  for (const service of apiServices) await stopAndRemove(service);
 
   await withSink(async (sinkPort, readDeliveredCount) => {
     const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sinkPort}` };
@@ -74,7 +75,7 @@ async function benchWithReceiver(
       const seconds = await parts.measureSecondsUntilReceived(readDeliveredCount, MESSAGES_PER_ROUND, () =>
         load(service, CONNECTION_COUNT, MESSAGES_PER_ROUND),
       );
-      // The processor time of a message includes its webhooks.
+      // Waits for the webhooks, because the processor time of a message includes the sending of its webhooks.
       if (service === subscribedService) expectedWebhookCount += MESSAGES_PER_ROUND * EVENTS_PER_MESSAGE;
       await waitForCount(readReceivedCount, expectedWebhookCount);
       return MESSAGES_PER_ROUND / seconds;
@@ -82,7 +83,8 @@ async function benchWithReceiver(
     recordRatios(record, 'end to end', deliveryMedians);
     await stopAndRemove(services[0]);
 
-    // Measures the sending of webhooks. The events of all messages wait for a disabled endpoint, which is then enabled.
+    // Measures the sending of webhooks. The endpoint is disabled while the messages are delivered, so that all events
+    // wait. The measurement starts when the endpoint is enabled.
     const rates: number[] = [];
     const cpuUs: number[] = [];
     for (let round = 0; round < ROUND_COUNT; round += 1) {

@@ -12,19 +12,19 @@ export default defineConfig({
     assetsInlineLimit: 0,
     target: 'es2022',
     reportCompressedSize: false,
-    // The manifest lists the imports of each chunk, for the test of page sizes. The service does not serve the
-    // manifest.
+    // The manifest lists the imports of each chunk. The test of the page sizes reads the manifest. The service does not
+    // serve the manifest.
     manifest: true,
   },
-  // `vite dashboard` serves the pages during development, beside a running service.
+  // During development, `vite dashboard` serves the pages and forwards their requests to a running service.
   server: { port: 5173, proxy: { '/api': 'http://127.0.0.1:8081' } },
 });
 
 /**
- * Removes the language of the browser from uPlot. When uPlot is loaded, it creates a number format for this language.
- * The constructor throws if the language is not a valid tag, such as the `en-US@posix` of a Chromium that was started
- * with LANG=C. Pages with a chart would then not be shown. The dashboard is in English, so it does not need the
- * language of the browser.
+ * Removes the code of uPlot that reads the language of the browser. When uPlot is loaded, it creates a number format
+ * for this language. The constructor of the number format throws if the language is not a valid tag, such as the
+ * `en-US@posix` of a Chromium that was started with LANG=C. Pages with a chart would then not be shown. The dashboard
+ * is in English, so it does not need the language of the browser.
  */
 function removeBrowserLanguage(): Plugin {
   const originalCode = 'new Intl.NumberFormat(domEnv ? nav.language : ';

@@ -45,8 +45,8 @@ export type AttemptFailure =
 
 export interface BehaviorScript {
   /**
-   * The failure of each attempt, in order. With `repeatsLast`, the last failure repeats; otherwise the next attempt
-   * succeeds.
+   * The failures of the first attempts, in order. If `repeatsLast` is true, every later attempt fails with the last
+   * failure; otherwise the next attempt succeeds.
    */
   readonly failures: readonly AttemptFailure[];
   readonly repeatsLast: boolean;

@@ -36,7 +36,10 @@ export interface DemoOptions {
   readonly listen: string;
   readonly operatorListen: string;
   readonly seed: number;
-  /** A fixed time in ms since the epoch, with which every run has the same keys; null for the clock of the machine. */
+  /**
+   * A fixed time in ms since the epoch, or null for the clock of the machine. With a fixed time, every run creates the
+   * same keys.
+   */
   readonly now: number | null;
   /** True if live traffic starts after the history is written. */
   readonly hasLiveTraffic: boolean;
@@ -45,7 +48,7 @@ export interface DemoOptions {
 export interface Demo {
   readonly service: Service;
   readonly folder: string;
-  /** Resolves when the history is written, or to null if the demo is stopped earlier. */
+  /** Resolves when the history is written, or to null if the demo is stopped before the history is complete. */
   readonly history: Promise<History | null>;
   stop(): Promise<void>;
 }
@@ -59,7 +62,7 @@ export interface History {
 export const VISITOR_ACCOUNT = 'shop';
 /** The number of messages in the inbox, which contains the newest messages of the history. */
 const CAPTURED_MESSAGE_COUNT = 80;
-/** The drain time of the demo, which is short because its shutdown aborts delivery attempts. */
+/** The drain time of the service. It is short, because the shutdown of the demo aborts delivery attempts. */
 const DRAIN_MS = 2_000;
 
 export async function startDemo(options: DemoOptions, onProgress: (share: number) => void): Promise<Demo> {
@@ -96,7 +99,7 @@ async function createDemo(
     POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
     POSTRIDER_FEEDBACK_URL: EVENTS_URL,
     POSTRIDER_EVENTS_POSTMARK: eventSecret,
-    // The receiver of webhooks has a loopback address.
+    // The value `any` allows the loopback address of the webhook receiver.
     POSTRIDER_WEBHOOK_TARGETS: 'any',
     POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.lumen.example',
     POSTRIDER_DNS: `${dns.host}:${dns.port}`,
@@ -136,7 +139,7 @@ async function createDemo(
 
   let isStopped = false;
   const history = createHistory();
-  // The caller may ignore this promise. Without a handler, a failure would be an unhandled rejection.
+  // The caller may ignore the promise `history`. Without this handler, a failure would then be an unhandled rejection.
   history.catch(() => undefined);
   disposers.push(async () => {
     isStopped = true;
@@ -166,7 +169,7 @@ async function createDemo(
       messageCounts,
       onKeyCreated: (account, id, key) => keys.set(account, { id, key }),
     });
-    let delivered: LeasedMessage[] = [];
+    let deliveredMessages: LeasedMessage[] = [];
     await writeHistory({
       store,
       plan,
@@ -180,12 +183,12 @@ async function createDemo(
       onAttempt(message, { outcome: { kind } }) {
         if (kind === 'deferred') attemptCounts.set(message.id, message.attempts);
         else attemptCounts.delete(message.id);
-        if (kind === 'delivered') delivered = [...delivered.slice(1 - CAPTURED_MESSAGE_COUNT), message];
+        if (kind === 'delivered') deliveredMessages = [...deliveredMessages.slice(1 - CAPTURED_MESSAGE_COUNT), message];
       },
       onProgress,
       isStopped: () => isStopped,
     });
-    await captureHistory(delivered);
+    await captureHistory(deliveredMessages);
     if (isStopped) return null;
     pausedStore.resume();
     const { publicUrl, feedback } = service;
@@ -205,8 +208,8 @@ async function createDemo(
   }
 
   /**
-   * Writes messages into the inbox. The messages are composed and signed as for delivery. The modification time of a
-   * file is the time of acceptance.
+   * Writes messages into the inbox. The messages are composed and signed as for delivery. The modification time of each
+   * file is the time at which its message was accepted.
    */
   async function captureHistory(messages: readonly LeasedMessage[]): Promise<void> {
     const domains = new DomainCache({ clock, publish: () => undefined });

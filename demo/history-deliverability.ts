@@ -22,7 +22,10 @@ const PROVIDERS: Readonly<Record<string, MailboxProvider>> = {
   'webpost.example.net': 'yahoo',
 };
 
-/** Returns the mailbox providers of the recipient domains, as stored after a lookup. */
+/**
+ * Returns the mailbox providers of the recipient domains in the form in which the service stores the result of a
+ * lookup.
+ */
 export function listStoredProviders(domains: readonly string[], lookedUpAt: number): readonly StoredMailboxProvider[] {
   return domains.map((domain) => ({ domain, provider: PROVIDERS[domain] ?? 'other', lookedUpAt }));
 }
@@ -65,7 +68,7 @@ export class HistoryDeliverability {
     }
   }
 
-  /** Returns the rows that have changed since the last call. */
+  /** Returns the rows that have changed since the previous call. */
   collectChangedRows(): readonly DeliverabilityRow[] {
     const rows = [...this.#changed].map(({ keys, ...row }) => ({
       ...row,
@@ -76,9 +79,9 @@ export class HistoryDeliverability {
   }
 
   #getRow(spanMs: RowSums['spanMs'], at: number, series: Series): RowSums {
-    const name = `${spanMs} ${at} ${series}`;
-    const row = this.#rows.get(name) ?? { spanMs, at, series, keys: new Map<string, MutableKeyCounts>() };
-    this.#rows.set(name, row);
+    const rowKey = `${spanMs} ${at} ${series}`;
+    const row = this.#rows.get(rowKey) ?? { spanMs, at, series, keys: new Map<string, MutableKeyCounts>() };
+    this.#rows.set(rowKey, row);
     return row;
   }
 }

@@ -29,10 +29,13 @@ export class HistoryTraffic {
   readonly #changed = new Set<TrafficSums>();
 
   count(name: TrafficCount, at: number): void {
-    for (const sums of this.#sumsAt(at)) sums[name] += 1;
+    for (const sums of this.#getSums(at)) sums[name] += 1;
   }
 
-  /** Counts a message that reaches a terminal state. `tookMs` is the time from acceptance to delivery. */
+  /**
+   * Counts a message that reaches a terminal state. `tookMs` is the time from acceptance to delivery of a delivered
+   * message.
+   */
   countTerminalState(
     state: Extract<State, 'delivered' | 'bounced' | 'suppressed' | 'expired'>,
     at: number,
@@ -42,7 +45,7 @@ export class HistoryTraffic {
     this.count('ended', at);
     if (tookMs === undefined) return;
     const bucket = getLatencyBucket(tookMs);
-    for (const { latencies } of this.#sumsAt(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
+    for (const { latencies } of this.#getSums(at)) latencies.set(bucket, (latencies.get(bucket) ?? 0) + 1);
   }
 
   /**
@@ -51,23 +54,23 @@ export class HistoryTraffic {
    */
   countConfirmedDelivery(at: number, bucket: number): void {
     this.count('confirmed', at);
-    for (const { confirmations } of this.#sumsAt(at)) confirmations.set(bucket, (confirmations.get(bucket) ?? 0) + 1);
+    for (const { confirmations } of this.#getSums(at)) confirmations.set(bucket, (confirmations.get(bucket) ?? 0) + 1);
   }
 
-  /** Counts a bounced message by its failure. */
+  /** Counts a bounced message under the key of its failure. */
   countBounce(failure: Failure, at: number): void {
     const key = getFailureKey(failure);
-    for (const { bounces } of this.#sumsAt(at)) bounces.set(key, (bounces.get(key) ?? 0) + 1);
+    for (const { bounces } of this.#getSums(at)) bounces.set(key, (bounces.get(key) ?? 0) + 1);
   }
 
-  /** Returns the rows that have changed since the last call. */
+  /** Returns the rows that have changed since the previous call. */
   collectChangedRows(): readonly TrafficRow[] {
     const rows = [...this.#changed];
     this.#changed.clear();
     return rows;
   }
 
-  #sumsAt(at: number): readonly TrafficSums[] {
+  #getSums(at: number): readonly TrafficSums[] {
     return SPANS.map((spanMs) => {
       const startAt = at - (at % spanMs);
       const key = `${spanMs} ${startAt}`;

@@ -63,13 +63,13 @@ const CLAIM_LIMITS = { maxMessages: 2_000, maxBytes: 1 << 30 };
 /** Maximum number of claims in one slice. A message may be retried several times in a slice. */
 const MAX_CLAIMS_PER_SLICE = 12;
 
-/** The age of the oldest delivery that the provider confirms. */
+/** The maximum age of a delivery that the provider confirms. */
 const MAX_CONFIRMED_AGE_MS = 7 * DAY_MS;
 
 interface DueReport {
   readonly at: number;
   readonly message: LeasedMessage;
-  /** `confirmed`: the event by which the provider confirms the delivery. */
+  /** `confirmed` means a delivery event, with which the provider confirms the delivery. */
   readonly kind: ReportKind | 'confirmed';
 }
 
@@ -130,8 +130,8 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     if (messages.length === 0) return [];
     for (const { keyId, acceptedAt } of messages) keyLastUsedAt.set(keyId, acceptedAt);
     const results = await store.accept(messages);
-    return messages.flatMap((message, at) => {
-      const result = results[at];
+    return messages.flatMap((message, index) => {
+      const result = results[index];
       if (result?.kind === 'accepted') {
         traffic.count('accepted', message.acceptedAt);
         deliverability.count(message, message.acceptedAt, (counts) => {
@@ -163,7 +163,7 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 
   function createSettlement(message: LeasedMessage, until: number): Settlement {
     const { id, attempts } = message;
-    // An operator may have changed the due time to an earlier time.
+    // The message may be due earlier than `dueAt`, because an operator may have retried it.
     const startedAt = Math.min(until, dueAt.get(id) ?? message.acceptedAt + random.pickInteger(2, 40));
     if (isPastMaxAge(message.acceptedAt, policy, startedAt)) {
       traffic.countTerminalState('expired', startedAt);
@@ -231,13 +231,13 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
     });
   }
 
-  function scheduleReport(message: LeasedMessage, from: number): void {
-    if (isConfirmed(message.id) && from > now - MAX_CONFIRMED_AGE_MS)
-      reports.push({ at: from + getConfirmationDelayMs(message.id), message, kind: 'confirmed' });
+  function scheduleReport(message: LeasedMessage, deliveredAt: number): void {
+    if (isConfirmed(message.id) && deliveredAt > now - MAX_CONFIRMED_AGE_MS)
+      reports.push({ at: deliveredAt + getConfirmationDelayMs(message.id), message, kind: 'confirmed' });
     const report = BEHAVIORS[recipients.findBehavior(message.to) ?? 'accepting'].report;
     if (report === null) return;
     reports.push({
-      at: from + random.pickInteger(...report.afterMinutes) * MINUTE_MS + random.pickInteger(1, 50_000),
+      at: deliveredAt + random.pickInteger(...report.afterMinutes) * MINUTE_MS + random.pickInteger(1, 50_000),
       message,
       kind: report.kind,
     });
@@ -261,8 +261,8 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
         );
       }),
     );
-    for (const [at, result] of results.entries()) {
-      const report = arrivedReports[at];
+    for (const [index, result] of results.entries()) {
+      const report = arrivedReports[index];
       if (report === undefined) continue;
       if (result.kind === 'confirmed') countConfirmation(report);
       if (result.kind !== 'applied') continue;
@@ -277,8 +277,8 @@ export async function writeHistory(parts: HistoryParts): Promise<void> {
 }
 
 /**
- * Returns the end times of the slices. The last end time is `now`. A suppression or a lock affects
- * only messages of later slices. Recent slices are shorter, so that the effect begins soon after the cause.
+ * Returns the end times of the slices. The last end time is `now`. A suppression or a lock affects only the messages of
+ * later slices. Recent slices are shorter, so that a suppression or a lock takes effect soon after its cause.
  */
 function listSliceEnds(now: number): readonly number[] {
   const endTimes: number[] = [];

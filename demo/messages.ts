@@ -77,7 +77,7 @@ const THREADS: readonly string[] = [
   'E14 or E27 for the hallway?',
 ];
 const ANSWERS: readonly string[] = [
-  'Grace answered: “2,700 K, and mind the width of the shade. Mine is 12 cm and gets warm at 9 W.”',
-  'Owen answered: “Had the same. A trailing-edge dimmer cured it.”',
-  'Maya answered: “Take a photo of the socket, then we can tell.”',
+  'Grace answered: “2,700 K, and check the width of the shade. My shade is 12 cm wide and gets warm at 9 W.”',
+  'Owen answered: “I had the same problem. A trailing-edge dimmer solved it.”',
+  'Maya answered: “Take a photo of the socket, then we can identify it.”',
 ];

@@ -53,13 +53,13 @@ const NO_LIMITS: AccountLimits = { volume: null, volumeExpiresAt: null, rate: nu
 export async function createOperatorActions(context: ActionContext): Promise<readonly OperatorAction[]> {
   const dkimKeysByDomain = await createDkimKeys(context);
   const actions = [
-    ...APPLICATIONS.flatMap((application, at) => createAccountActions(context, application, at)),
+    ...APPLICATIONS.flatMap((application, index) => createAccountActions(context, application, index)),
     ...APPLICATIONS.flatMap((application) =>
       createDomainActions(context, application, dkimKeysByDomain.get(application.domain) ?? []),
     ),
     ...createKeyActions(context),
     ...createSuppressionActions(context),
-    ...createLaterActions(context),
+    ...createMaintenanceActions(context),
     ...createWebhookActions({
       settings: context.settings,
       receiverUrl: context.webhookReceiverUrl,
@@ -89,14 +89,16 @@ const createAction = (
 function createAccountActions(
   context: ActionContext,
   { account, limits }: Application,
-  number: number,
+  index: number,
 ): readonly OperatorAction[] {
   const { now, randomBytes, messageCounts, onKeyCreated } = context;
-  const accountAgeMs = 32 * DAY_MS - number * 11 * MINUTE_MS;
-  // The messages of the history use most of this volume.
-  const count = messageCounts.get(account) ?? 0;
+  const accountAgeMs = 32 * DAY_MS - index * 11 * MINUTE_MS;
+  // The messages of the history use most of the volume of the account `billing`.
+  const messageCount = messageCounts.get(account) ?? 0;
   const volume =
-    account === 'billing' ? { volume: Math.ceil((count * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS } : {};
+    account === 'billing'
+      ? { volume: Math.ceil((messageCount * 1.06) / 50) * 50, volumeExpiresAt: now + 9 * DAY_MS }
+      : {};
   return [
     createAction(context, accountAgeMs, CLI_ACTOR, async (store, at) => {
       requireSuccess(await store.createAccount(account, { ...NO_LIMITS, ...limits, ...volume }, at));
@@ -177,8 +179,8 @@ function createDomainActions(
 }
 
 /**
- * Returns the actions that create a key that expires soon, a revoked key, and a rotated key whose old key is still
- * valid.
+ * Returns the actions that create a key with an early expiry, create and revoke a key, rotate a key, and create a
+ * token. The rotated key remains valid for one day.
  */
 function createKeyActions(context: ActionContext): readonly OperatorAction[] {
   const { now, randomBytes, onKeyCreated } = context;
@@ -234,9 +236,10 @@ function createSuppressionActions(context: ActionContext): readonly OperatorActi
 }
 
 /**
- * Returns the later actions: locking and unlocking an account, raising limits, and retrying and cancelling messages.
+ * Returns the remaining actions: raising limits, locking and unlocking an account, and cancelling and retrying
+ * messages.
  */
-function createLaterActions(context: ActionContext): readonly OperatorAction[] {
+function createMaintenanceActions(context: ActionContext): readonly OperatorAction[] {
   const findQueuedIds = async (store: Store, limit: number) =>
     (await store.listMessages({ accountId: null, state: 'queued', to: null, since: null, limit })).map(({ id }) => id);
   return [

@@ -1,8 +1,8 @@
 /**
- * Plans the messages of the history: thirty days with a daily rhythm, more messages on recent days, and incidents of
- * today. A campaign to old addresses locks an account, a forum writes to missing mailboxes, and a mailbox provider defers
- * most messages. The day before has similar traffic without incidents, so that the comparison of both days shows the
- * incidents.
+ * Plans the messages of the history: thirty days with a daily rhythm, more messages on recent days, and incidents on
+ * the last day. A campaign to old addresses causes the lock of an account, a forum sends messages to mailboxes that do
+ * not exist, and a mailbox provider defers most messages. The day before the last day has similar traffic without
+ * incidents, so that the comparison of the two days shows the incidents.
  */
 import { APPLICATIONS, type Application, DAY_MS, HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { Behavior } from './behaviors.ts';
@@ -70,8 +70,8 @@ export function planHistory(now: number, recipients: Recipients, random: Random)
 }
 
 /**
- * Returns a second message to a recipient whose mailbox is missing or who complained. The address is already suppressed
- * when the second message is submitted.
+ * Returns a second message to a recipient whose mailbox does not exist or who complained, or an empty list. The address
+ * is already suppressed when the second message is submitted.
  */
 function planRepeatedMessage(
   message: PlannedMessage,
@@ -149,7 +149,8 @@ const INCIDENTS: readonly Incident[] = [
     endAgeMs: 2 * DAY_MS,
     behaviorWeights: { 'not-understood-report': 1 },
   },
-  // Messages that are in the queue now, because their servers have temporary failures.
+  // Messages that are in the queue at the end of the history, because the servers of their recipients have temporary
+  // failures.
   {
     account: 'shop',
     kind: 'shipped',
@@ -162,25 +163,25 @@ const INCIDENTS: readonly Incident[] = [
 
 /** Returns a random age of a message, in ms. */
 function pickAge(now: number, random: Random): number {
-  const day = random.next();
-  if (day < LAST_DAY_SHARE) {
+  const dayFraction = random.next();
+  if (dayFraction < LAST_DAY_SHARE) {
     if (random.next() < PEAK_SHARE) return Math.min(DAY_MS, 2_000 - Math.log(1 - random.next()) * PEAK_MEAN_AGE_MS);
     return 2_000 + pickAgeOfDay(now, random);
   }
-  if (day < LAST_DAY_SHARE + PREVIOUS_DAY_SHARE) return DAY_MS + pickAgeOfDay(now, random);
-  // Recent days are more likely. The time of day is near the current time of day.
+  if (dayFraction < LAST_DAY_SHARE + PREVIOUS_DAY_SHARE) return DAY_MS + pickAgeOfDay(now, random);
+  // A recent day is more likely than an older day. The time of day is near the current time of day.
   const ageDays = 2 + Math.floor((HISTORY_DAYS - 2) * random.next() ** 1.8);
   const offsetMs = (random.next() + random.next() + random.next() - 1.5) * 8 * HOUR_MS;
   return Math.max(2_000, ageDays * DAY_MS + offsetMs);
 }
 
-/** Returns a random age within one day, in ms. The hours around `BUSIEST_HOUR` are more likely. */
+/** Returns a random age within one day, in ms. Ages that fall into the hours around `BUSIEST_HOUR` are more likely. */
 function pickAgeOfDay(now: number, random: Random): number {
   for (;;) {
     const age = random.next() * DAY_MS;
     const hour = ((now - age) % DAY_MS) / HOUR_MS;
-    const distance = Math.min(Math.abs(hour - BUSIEST_HOUR), 24 - Math.abs(hour - BUSIEST_HOUR));
-    const weight = NIGHT_WEIGHT + (1 - NIGHT_WEIGHT) * Math.exp(-((distance / BUSY_HOURS) ** 2));
+    const distanceHours = Math.min(Math.abs(hour - BUSIEST_HOUR), 24 - Math.abs(hour - BUSIEST_HOUR));
+    const weight = NIGHT_WEIGHT + (1 - NIGHT_WEIGHT) * Math.exp(-((distanceHours / BUSY_HOURS) ** 2));
     if (random.next() < weight) return age;
   }
 }

@@ -1,13 +1,13 @@
 /**
- * The events of a provider in the demo: Postmark confirms one third of the deliveries. In the last days of the history,
- * the events are recorded with their times. During the live traffic, they are sent to the listener for provider events
- * on loopback.
+ * The events of a provider in the demo: Postmark confirms one third of the deliveries. The events of the last days of
+ * the history are written into the store, with times in the past. During the live traffic, the events are sent over
+ * loopback to the listener for provider events.
  */
 import { createEventReports } from '../src/feedback/provider/report.ts';
 import type { FeedbackReport } from '../src/model/feedback.ts';
 import type { LeasedMessage } from '../src/model/message.ts';
 
-/** The public URL of the listener for provider events, which no request uses. */
+/** The public URL of the listener for provider events. No request is sent to this URL. */
 export const EVENTS_URL = 'https://events.lumen.example';
 
 const REPLY = 'smtp;250 2.0.0 OK';
@@ -24,12 +24,12 @@ export function getConfirmationDelayMs(messageId: string): number {
   return MIN_CONFIRMATION_MS + (readIdNumber(messageId) % CONFIRMATION_SPAN_MS);
 }
 
-/** Returns the number in the random end of a message id. */
+/** Returns the number that the last six hexadecimal digits of a message id represent. These digits are random. */
 function readIdNumber(messageId: string): number {
   return Number.parseInt(messageId.slice(-6), 16);
 }
 
-/** Creates the report of a delivery event that was received at a time. */
+/** Creates the report of a delivery event that was received at the time `at`. */
 export function createConfirmationReports(
   { id, to }: Pick<LeasedMessage, 'id' | 'to'>,
   at: number,

@@ -22,9 +22,9 @@ export function createSeededRandom(seed: number): Random {
   let state = seed >>> 0;
   const next = (): number => {
     state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+    let mixedState = Math.imul(state ^ (state >>> 15), state | 1);
+    mixedState ^= mixedState + Math.imul(mixedState ^ (mixedState >>> 7), mixedState | 61);
+    return ((mixedState ^ (mixedState >>> 14)) >>> 0) / 2 ** 32;
   };
   const generateBytes = (count: number): Buffer =>
     Buffer.from(Array.from({ length: count }, () => Math.floor(next() * 256)));
@@ -39,10 +39,10 @@ export function createSeededRandom(seed: number): Random {
     },
     pickWeighted<K extends string>(weights: Readonly<Partial<Record<K, number>>>): K {
       const entries = Object.entries(weights) as [K, number][];
-      let remaining = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
+      let remainingWeight = next() * entries.reduce((sum, [, weight]) => sum + weight, 0);
       for (const [key, weight] of entries) {
-        remaining -= weight;
-        if (remaining < 0) return key;
+        remainingWeight -= weight;
+        if (remainingWeight < 0) return key;
       }
       const lastEntry = entries.at(-1);
       if (lastEntry === undefined) throw new RangeError('cannot pick from an empty list');

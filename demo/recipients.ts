@@ -64,8 +64,8 @@ export class Recipients {
   }
 
   /**
-   * Returns a recipient with this behavior. If no domain is given, the function chooses a random domain, or, for the
-   * behavior `accepting`, often returns an existing recipient.
+   * Returns a recipient with the given behavior and domain. If no domain is given, the function chooses a random
+   * domain; for the behavior `accepting`, it instead often returns an existing recipient.
    */
   pick(behavior: Behavior, domain?: string): Recipient {
     if (domain !== undefined) return this.#create(behavior, domain);

@@ -5,7 +5,7 @@
 import type { BehaviorScript } from './behaviors.ts';
 
 export interface ReportedMessage {
-  /** The envelope sender of the message, which receives the report. */
+  /** The envelope sender of the message. The report is sent to this address. */
   readonly returnPath: string;
   readonly to: string;
   readonly from: string;
@@ -72,7 +72,7 @@ const REPORT_LINES: Readonly<Record<ReportKind, (message: ReportedMessage) => re
   ],
 };
 
-/** Returns the domain of the recipient, whose provider sends the report. */
+/** Returns the domain of the recipient. The mail servers of this domain send the report. */
 function getDomain({ to }: ReportedMessage): string {
   return to.slice(to.lastIndexOf('@') + 1);
 }

@@ -20,11 +20,11 @@ const ANY_PORT = '127.0.0.1:0';
 try {
   await runDemo();
 } catch (error) {
-  // The command has flags in place of these two settings.
-  const line = describeError(error)
+  // The command has flags in place of the settings POSTRIDER_LISTEN and POSTRIDER_OPERATOR_LISTEN.
+  const errorLine = describeError(error)
     .replace('POSTRIDER_LISTEN', '--listen')
     .replace('POSTRIDER_OPERATOR_LISTEN', '--operator-listen');
-  process.stderr.write(`demo: ${line}\n`);
+  process.stderr.write(`demo: ${errorLine}\n`);
   process.exit(1);
 }
 
@@ -56,7 +56,7 @@ async function runDemo(): Promise<void> {
     const seconds = ((systemClock.now() - startedAt) / 1000).toFixed(1);
     status.clear();
     status.writeLine(
-      `${formatCount(history.messageCount)} messages of thirty days were written in ${seconds} s; the applications now send more.`,
+      `${formatCount(history.messageCount)} messages of thirty days were written in ${seconds} s; the applications now send more messages.`,
     );
     status.writeLine(`An API key of the account ${VISITOR_ACCOUNT}: ${history.key}`);
   });
@@ -66,7 +66,7 @@ async function runDemo(): Promise<void> {
   status.clear();
   await demo.stop();
   if (result instanceof Error) throw result;
-  process.stderr.write(`${result}: stopped, and removed ${demo.folder}\n`);
+  process.stderr.write(`${result}: the demo has stopped, and ${demo.folder} is removed\n`);
   // A library may leave a handle open, which would prevent the end of the process.
   process.exit(0);
 }

@@ -30,11 +30,11 @@ interface Screenshot {
   readonly path: string | ((getJson: GetJson) => Promise<string>);
   /** A text that the page must show before the screenshot is taken. */
   readonly text: string | RegExp;
-  /** A text that the frame in the page must show. */
+  /** A text that the `iframe` of the page must show before the screenshot is taken. */
   readonly frameText?: string;
   /** The text of an element that is clicked before the screenshot, such as the title of a collapsed section. */
   readonly clickedText?: string | RegExp;
-  /** The accessible name of a chart over which the pointer rests. */
+  /** The accessible name of the chart over which the pointer is placed before the screenshot. */
   readonly hoveredChart?: RegExp;
   /** The height in px; by default the height of `DESKTOP`. */
   readonly height?: number;
@@ -157,11 +157,11 @@ async function movePointerOverChart(page: Page, chartName: RegExp): Promise<void
   await page.locator('.chart-tip').waitFor();
 }
 
-/** Converts a PNG file to WebP, which is less than half as large. */
+/** Converts a PNG file to WebP. The WebP file is less than half as large as the PNG file. */
 async function convertToWebp(context: BrowserContext, png: Buffer): Promise<Buffer> {
   const page = await context.newPage();
-  // The expression runs in the browser. The expression is text, because the types of this file do not include the types
-  // of a browser.
+  // The expression runs in the browser. The expression is a string, because the types of the browser, such as `Image`,
+  // are not available in this file.
   const dataUrl = await page.evaluate<string>(`(async () => {
     const image = new Image();
     image.src = 'data:image/png;base64,${png.toString('base64')}';
@@ -176,7 +176,7 @@ async function convertToWebp(context: BrowserContext, png: Buffer): Promise<Buff
   return Buffer.from(dataUrl.slice(dataUrl.indexOf(',') + 1), 'base64');
 }
 
-/** Waits for the text and for the end of loading. */
+/** Waits until the page shows the text and no longer shows that it is loading. */
 async function waitForText(page: Page, name: string, text: string | RegExp): Promise<void> {
   try {
     await page.getByRole('main').getByText(text).filter({ visible: true }).first().waitFor({ timeout: 20_000 });
@@ -211,11 +211,11 @@ async function takeScreenshots(): Promise<void> {
     name,
     bytes: statSync(join(SCREENSHOTS_FOLDER, getFileName(name))).size,
   }));
-  const bytes = sizes.reduce((sum, file) => sum + file.bytes, 0);
+  const totalBytes = sizes.reduce((sum, file) => sum + file.bytes, 0);
   for (const file of sizes) process.stdout.write(`${file.name.padEnd(20)} ${String(file.bytes).padStart(8)}\n`);
-  if (bytes > MAX_TOTAL_BYTES)
+  if (totalBytes > MAX_TOTAL_BYTES)
     throw new Error(
-      `the total size of the screenshots is ${bytes} bytes; the limit is ${MAX_TOTAL_BYTES}; remove a screenshot or reduce WEBP_QUALITY`,
+      `the total size of the screenshots is ${totalBytes} bytes; the limit is ${MAX_TOTAL_BYTES}; remove a screenshot or reduce WEBP_QUALITY`,
     );
 }
 

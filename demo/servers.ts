@@ -116,7 +116,8 @@ function simulateSession(
   failure: AttemptFailure | null,
   id: string,
 ) {
-  // The number of round trips so far. The time offset of a line is proportional to the number of round trips before the line.
+  // The number of round trips until now. The time offset of a line is proportional to the number of round trips before
+  // the line.
   let roundTrips = 0;
   const transcript = new Transcript({ monotonic: () => roundTrips });
   const host = `${name}:25`;
@@ -130,7 +131,7 @@ function simulateSession(
   };
   const exchangeEhlo = (lines: readonly string[]) => {
     transcript.addClientLine(`EHLO ${EHLO_NAME}`);
-    addReply(...lines.map((line, at) => `250${at === lines.length - 1 ? ' ' : '-'}${line}`));
+    addReply(...lines.map((line, index) => `250${index === lines.length - 1 ? ' ' : '-'}${line}`));
   };
   const classifyReply = (stage: Reply['stage'], lines: readonly string[]): Outcome => {
     const text = lines.map(fillTemplate);
@@ -175,8 +176,8 @@ interface SessionParts {
 }
 
 /**
- * Writes MAIL, RCPT, DATA and the message to the transcript. The commands are in one group if the server supports
- * PIPELINING.
+ * Writes MAIL, RCPT, DATA and the message to the transcript. The client sends the commands in one group if the server
+ * supports PIPELINING.
  */
 function simulateTransaction(
   attempt: SimulatedAttempt,
@@ -187,20 +188,20 @@ function simulateTransaction(
   const { transcript, addReply, fillTemplate, classifyReply } = session;
   const commands = [`MAIL FROM:<${attempt.envelopeFrom}> SIZE=${attempt.sizeBytes}`, `RCPT TO:<${attempt.to}>`, 'DATA'];
   const replies = ['250 2.1.0 Ok', '250 2.1.5 Ok', '354 End data with <CR><LF>.<CR><LF>'];
-  const refusedAt = failure?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(failure.stage) : -1;
+  const refusedIndex = failure?.kind === 'reply' ? ['mail', 'rcpt'].indexOf(failure.stage) : -1;
   if (server.hasPipelining) for (const command of commands) transcript.addClientLine(command);
-  for (const [at, command] of commands.entries()) {
+  for (const [index, command] of commands.entries()) {
     if (!server.hasPipelining) transcript.addClientLine(command);
-    if (failure?.kind === 'reply' && at === refusedAt) {
+    if (failure?.kind === 'reply' && index === refusedIndex) {
       addReply(...failure.lines);
       // The server also refuses the remaining commands of the group.
-      if (server.hasPipelining) addReply(...commands.slice(at + 1).map(() => '503 5.5.1 Bad sequence of commands'));
+      if (server.hasPipelining) addReply(...commands.slice(index + 1).map(() => '503 5.5.1 Bad sequence of commands'));
       return classifyReply(failure.stage, failure.lines);
     }
-    addReply(replies[at] ?? '');
+    addReply(replies[index] ?? '');
   }
   transcript.addClientLine(`(${attempt.sizeBytes} octets)`);
-  // The outcome is unknown if the connection is lost after the message.
+  // The outcome is unknown if the connection is lost after the message was sent and before the server replied.
   if (failure?.kind === 'lost' && failure.stage === 'content') {
     return {
       kind: 'unanswered',

@@ -41,7 +41,7 @@ const LOCALIZED_TEXTS: Readonly<Record<Language, LocalizedTexts>> = {
     orderText: 'Thank you. We have received your order and will write to you when it is shipped.',
     total: 'Total',
     reset: 'Reset your password',
-    resetText: 'A new password was requested for your account. If it was not you, ignore this email.',
+    resetText: 'A new password was requested for your account. If you did not request it, ignore this email.',
     resetButton: 'Choose a new password',
   },
   de: {
@@ -111,8 +111,8 @@ export function composeOrder(to: Recipient, number: number, items: readonly Item
 
 export function composeShippingNotice(to: Recipient, number: number, days: number): MessageText {
   return {
-    subject: `Your order ${number} is on its way`,
-    message: `Hello ${to.name},\n\nyour parcel has left us and should be with you in ${days} working ${days === 1 ? 'day' : 'days'}.\n\nFollow it: https://parcels.example.net/track/LU${number}EX\n\nLumen, lights for people\n`,
+    subject: `Your order ${number} has been shipped`,
+    message: `Hello ${to.name},\n\nwe have shipped your parcel. It should arrive in ${days} working ${days === 1 ? 'day' : 'days'}.\n\nTrack it: https://parcels.example.net/track/LU${number}EX\n\nLumen, lights for people\n`,
   };
 }
 
@@ -157,7 +157,7 @@ export function composePasswordReset(to: Recipient, word: string): MessageText {
 export function composeSignInCode(to: Recipient, digits: string): MessageText {
   return {
     subject: `${digits} is your sign-in code`,
-    message: `Hello ${to.name},\n\n${digits} is your code for id.lumen.example. It is valid for ten minutes, once.\n\nWe never ask you for it.\n`,
+    message: `Hello ${to.name},\n\n${digits} is your code for id.lumen.example. The code is valid for ten minutes and can be used once.\n\nWe never ask you for this code.\n`,
   };
 }
 
@@ -166,7 +166,7 @@ export function composeWelcome(to: Recipient): MessageText {
     subject: `Welcome, ${to.name} – please confirm your address`,
     message: renderPage('en', 'One more click', [
       renderParagraph(`Hello ${to.name},`),
-      renderParagraph('please confirm that this address is yours. Then your account is ready.'),
+      renderParagraph('please confirm that this address is yours. Your account is ready after the confirmation.'),
       renderButton('Confirm my address', 'https://id.lumen.example/confirm'),
     ]),
   };

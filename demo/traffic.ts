@@ -30,7 +30,7 @@ export interface TrafficParts {
 export interface Traffic {
   /** Schedules the report about a message that a simulated server has accepted. */
   onDelivered(message: OutgoingMessage, behavior: Behavior): void;
-  /** Resolves when no request is in progress. */
+  /** Stops the traffic. Resolves when no request is in progress. */
   stop(): Promise<void>;
 }
 
@@ -39,7 +39,10 @@ const PAUSE_RANGE_MS = [400, 2_600] as const;
 /** The minimum and the maximum delay of a report, in ms, which are shorter than in the history. */
 const REPORT_DELAY_RANGE_MS = [4_000, 40_000] as const;
 const SIMULATOR_LOCAL_PARTS = ['success', 'bounce', 'defer', 'complaint', 'suppressed'] as const;
-/** The number of messages to slow servers at the start, so that some messages are always in the state `sending`. */
+/**
+ * The number of messages that are sent to slow servers at the start, so that some messages are always in the state
+ * `sending`.
+ */
 const INITIAL_SLOW_MESSAGE_COUNT = 4;
 
 const LIVE_BEHAVIOR_WEIGHTS: Readonly<Partial<Record<Behavior, number>>> = {

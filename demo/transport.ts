@@ -15,7 +15,10 @@ export interface DemoTransportParts {
   readonly recipients: Recipients;
   readonly random: Random;
   readonly clock: Clock;
-  /** The number of attempts of each message in the history, by message id. */
+  /**
+   * The number of attempts that have been made for each message, by message id. It includes the attempts of the
+   * history.
+   */
   readonly attemptCounts: Map<string, number>;
   /** Called when a simulated server accepts a message. */
   readonly onDelivered: (message: OutgoingMessage, behavior: Behavior) => void;

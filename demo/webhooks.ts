@@ -19,7 +19,7 @@ import { HOUR_MS, MINUTE_MS } from './accounts.ts';
 import type { OperatorAction } from './operators.ts';
 
 export interface WebhookReceiver {
-  /** The URL without a path. */
+  /** The URL of the receiver, without a path. */
   readonly url: string;
   close(): Promise<void>;
 }
@@ -72,7 +72,7 @@ export function createWebhookActions({ settings, receiverUrl, now }: WebhookActi
   const createEndpoint = (
     ageMs: number,
     webhook: Omit<NewWebhook, 'url' | 'sealed'> & { readonly path: string },
-    testAges: readonly number[],
+    testAgesMs: readonly number[],
   ): readonly OperatorAction[] => {
     const { path, ...members } = webhook;
     let createdId = 0;
@@ -90,7 +90,7 @@ export function createWebhookActions({ settings, receiverUrl, now }: WebhookActi
       },
     };
     const deliveryIds = createMessageIdGenerator(null, randomUUID);
-    const testActions = testAges.map(
+    const testActions = testAgesMs.map(
       (testAgeMs): OperatorAction => ({
         at: now - testAgeMs,
         actor: 'page',

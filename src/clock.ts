@@ -15,8 +15,8 @@ export interface Clock {
 /** A clock that also measures durations. */
 export interface MonotonicClock extends Clock {
   /**
-   * Milliseconds since an arbitrary origin. Adjustments of the system clock have no effect. A duration is the difference
-   * of two readings.
+   * Milliseconds since an arbitrary origin. Adjustments of the system clock have no effect. A duration is the
+   * difference of two readings.
    */
   monotonic(): number;
 }
@@ -55,7 +55,8 @@ export interface SynchronizedClock extends MonotonicClock {
 
 /**
  * Creates a clock that is synchronized by calls of `synchronize` and advances with `monotonic` between two calls. A
- * change of the system clock has no effect. Before the first call, `now` starts from the time of `base`.
+ * change of the system clock has no effect. Until the first call, `now` advances from the time that `base` had at the
+ * creation of the clock.
  */
 export function createSynchronizedClock(base: Clock, monotonic: () => number): SynchronizedClock {
   let offset = base.now() - monotonic();

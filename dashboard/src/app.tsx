@@ -31,7 +31,7 @@ export function App() {
   return <SessionGate link={link} refused={search.get('refused') === 'link'} />;
 }
 
-/** Loads the session. `link` is the secret of the sign-in link in this URL; `refused` is true after a refused link. */
+/** Loads the session. `link` is the secret of the sign-in link in this URL; `refused`: the service refused the link. */
 function SessionGate({ link, refused }: { readonly link: string | null; readonly refused: boolean }) {
   const session = useQuery({ queryKey: ['session'], queryFn: () => get<Session>('/session'), staleTime: 60_000 });
   if (session.isPending) return <Spinner />;

@@ -165,7 +165,10 @@ export function Logo() {
   );
 }
 
-/** Searches messages from every page. The key `/` moves the focus to the field, or to the search of the page. */
+/**
+ * The search for messages, which every page contains. The key `/` moves the focus to this search field, or to the
+ * search field of the page if the page has one.
+ */
 function Search() {
   const [, navigate] = useLocation();
   const [text, setText] = useState('');

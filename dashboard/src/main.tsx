@@ -1,4 +1,4 @@
-/** Entry point: renders the app inside its providers. */
+/** Entry point: renders the app inside the context providers. */
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './styles/base.css';
@@ -46,8 +46,8 @@ function readNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[name="postrider-nonce"]')?.content ?? '';
 }
 
-// To prevent scrolling, a Mantine dialog uses another package that adds a style tag. That package reads the nonce from
-// this global variable.
+// To prevent scrolling, a Mantine dialog uses a package that adds a style tag. This package reads the nonce from the
+// global variable `__webpack_nonce__`.
 Object.assign(globalThis, { __webpack_nonce__: readNonce() });
 
 const root = document.getElementById('root');

@@ -1,4 +1,4 @@
-/** The entries of the sidebar by group. An entry has a page in pages/index.ts. */
+/** The entries of the sidebar by group. Each entry has a page in pages/index.ts. */
 import {
   IconAdjustmentsHorizontal,
   IconBook2,

@@ -8,8 +8,8 @@ import { Logo } from './frame';
 import { ErrorAlert } from './parts/page-states';
 
 /**
- * Signs in once with the link of the URL. Then opens the overview, or, after a refusal, the sign-in page with the
- * reason.
+ * Sends one sign-in request with the link from the URL. If the request succeeds, opens the overview; if it fails, opens
+ * the sign-in page with the reason.
  */
 export function SignInWithLink({ link }: { readonly link: string }) {
   const queryClient = useQueryClient();

@@ -1,6 +1,6 @@
 /**
- * Signs out. If no operator password is set, a dialog asks for confirmation first, because another sign-in needs a new
- * link.
+ * Signs out. If no operator password is set, a dialog asks for confirmation first, because without a password every
+ * sign-in needs a new link.
  */
 import { ActionIcon, Code } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
@@ -18,7 +18,7 @@ export function SignOut({ session: { password } }: { readonly session: Session }
     mutationFn: requestSignOut,
     onSuccess: () => queryClient.resetQueries(),
     onError: ({ message }) => {
-      // Without a password the dialog shows the error.
+      // If no password is set, the dialog shows the error.
       if (password) notifications.show({ color: 'red', message, closeButtonProps: { 'aria-label': 'Close' } });
     },
   });

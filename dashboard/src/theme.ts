@@ -15,7 +15,7 @@ import {
   Popover,
 } from '@mantine/core';
 
-/** The colors of surfaces, of text, and of the meanings that a color can have. */
+/** The colors of surfaces, text and states such as `delivered`, and the shadows, in light mode. */
 const LIGHT = {
   bg: '#f7f8fa',
   surface: '#ffffff',
@@ -127,7 +127,7 @@ const red: MantineColorsTuple = [
 const MONOSPACE = '"JetBrains Mono", ui-monospace, SFMono-Regular, Menlo, monospace';
 const SANS = 'Inter, system-ui, -apple-system, "Segoe UI", sans-serif';
 
-/** A surface above the page: its color differs from the background of the page. */
+/** The style of a card, dialog or menu, whose color differs from the background of the page. */
 const SURFACE = { backgroundColor: 'var(--pr-surface)' } as const;
 
 /** Height, horizontal padding and font size of the buttons. */
@@ -204,7 +204,7 @@ function toCssVariables(tokens: Readonly<Record<Token, string>>): Record<string,
   return Object.fromEntries(Object.entries(tokens).map(([name, value]) => [`--pr-${name}`, value]));
 }
 
-/** Returns the variables of Mantine that have the value of a token. */
+/** Returns the CSS variables of Mantine whose values are tokens. */
 function toMantineVariables(tokens: Readonly<Record<Token, string>>): Record<string, string> {
   return {
     '--mantine-color-body': tokens.bg,

@@ -3,8 +3,8 @@
  * data. If the next hop is the relay of a provider, the rules of this provider (src/providers) precede them. This
  * module applies the first matching rule, or a default if no rule matches.
  *
- * Guarantees: the functions are pure, and their cost is linear in the length of the text. A reply with a 4yz, malformed or
- * missing code never bounces a message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is
+ * Guarantees: the functions are pure, and their cost is linear in the length of the text. A reply with a 4yz, malformed
+ * or missing code never bounces a message. An enhanced code 5.7.x never suppresses a recipient. An unknown failure is
  * temporary.
  */
 import type { Outcome, Reason, Reply } from '../model/outcome.ts';
@@ -17,7 +17,9 @@ import { RULES } from './rules.ts';
  */
 type ReplyClass = 4 | 5 | null;
 
-/** Returns the outcome of an attempt that ended with this reply. `relayRules` are the rules of the relay that replied. */
+/**
+ * Returns the outcome of an attempt that ended with this reply. `relayRules` are the rules of the relay that replied.
+ */
 export function classify(reply: Reply, relayRules: readonly ReplyRule[] = []): Outcome {
   const { code } = reply;
   if (code === null) return { kind: 'deferred', reply, reason: 'connection', scope: 'transport' };
@@ -28,8 +30,8 @@ export function classify(reply: Reply, relayRules: readonly ReplyRule[] = []): O
 }
 
 /**
- * Returns the first matching rule, or null. The rules of the relay precede `RULES`. Rules with a permanent result apply only to
- * permanent replies.
+ * Returns the first matching rule, or null. The rules of the relay precede `RULES`. Rules with a permanent result apply
+ * only to permanent replies.
  */
 export function findRule(reply: Reply, relayRules: readonly ReplyRule[] = []): ReplyRule | null {
   const replyClass = getReplyClass(reply);
@@ -82,7 +84,10 @@ function containsPhrase(text: string, phrase: string): boolean {
   return false;
 }
 
-/** Returns true for an ASCII letter or digit. Other characters count as word boundaries, because most of them are punctuation. */
+/**
+ * Returns true for an ASCII letter or digit. Other characters count as word boundaries, because most of them are
+ * punctuation.
+ */
 function isWordCharacter(text: string, index: number): boolean {
   const code = text.charCodeAt(index);
   return (code >= 0x61 && code <= 0x7a) || (code >= 0x30 && code <= 0x39);
@@ -129,32 +134,32 @@ function toOutcome(result: ReplyRuleResult, reply: Reply): Outcome {
 /** Converts the text to lower case and removes addresses, so that no phrase matches within an address. */
 function normalizeReplyText(text: string): string {
   let normalizedText = '';
-  let from = 0;
-  for (let openIndex = text.indexOf('<'); openIndex >= 0; openIndex = text.indexOf('<', from)) {
+  let nextIndex = 0;
+  for (let openIndex = text.indexOf('<'); openIndex >= 0; openIndex = text.indexOf('<', nextIndex)) {
     const closeIndex = text.indexOf('>', openIndex);
     if (closeIndex < 0) break;
-    normalizedText += `${text.slice(from, openIndex)}<>`;
-    from = closeIndex + 1;
+    normalizedText += `${text.slice(nextIndex, openIndex)}<>`;
+    nextIndex = closeIndex + 1;
   }
-  return removeAddresses((from === 0 ? text : normalizedText + text.slice(from)).toLowerCase());
+  return removeAddresses((nextIndex === 0 ? text : normalizedText + text.slice(nextIndex)).toLowerCase());
 }
 
 /**
- * Removes addresses outside angle brackets: the characters around each `@` up to a delimiter. The function makes one pass over
- * the text.
+ * Removes addresses outside angle brackets: the characters around each `@` up to a delimiter. The function makes one
+ * pass over the text.
  */
 function removeAddresses(text: string): string {
   let remainingText = '';
-  let from = 0;
-  for (let at = text.indexOf('@'); at >= 0; at = text.indexOf('@', from)) {
-    let start = at;
-    while (start > from && !ADDRESS_DELIMITERS.has(text[start - 1] ?? ' ')) start -= 1;
-    let end = at + 1;
-    while (end < text.length && !ADDRESS_DELIMITERS.has(text[end] ?? ' ')) end += 1;
-    remainingText += `${text.slice(from, start)}@`;
-    from = end;
+  let nextIndex = 0;
+  for (let atIndex = text.indexOf('@'); atIndex >= 0; atIndex = text.indexOf('@', nextIndex)) {
+    let startIndex = atIndex;
+    while (startIndex > nextIndex && !ADDRESS_DELIMITERS.has(text[startIndex - 1] ?? ' ')) startIndex -= 1;
+    let endIndex = atIndex + 1;
+    while (endIndex < text.length && !ADDRESS_DELIMITERS.has(text[endIndex] ?? ' ')) endIndex += 1;
+    remainingText += `${text.slice(nextIndex, startIndex)}@`;
+    nextIndex = endIndex;
   }
-  return from === 0 ? text : remainingText + text.slice(from);
+  return nextIndex === 0 ? text : remainingText + text.slice(nextIndex);
 }
 
 const ADDRESS_DELIMITERS: ReadonlySet<string> = new Set(' \t\r\n()[]{}<>,;:"');

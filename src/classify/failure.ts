@@ -11,7 +11,7 @@ import type { HistoryEntry } from '../model/message.ts';
 import { type Attempt, type Outcome, type Reason, SIMULATOR } from '../model/outcome.ts';
 import { findRule } from './classify.ts';
 
-/** The category of a failure with this reason, if no rule of rules.ts has a more specific one. */
+/** The category of a failure by its reason, if no rule of rules.ts has a more specific category. */
 const CATEGORIES: Readonly<Record<Reason, FailureCategory>> = {
   'recipient-unknown': 'mailbox-unknown',
   'recipient-disabled': 'mailbox-disabled',
@@ -31,8 +31,8 @@ const CATEGORIES: Readonly<Record<Reason, FailureCategory>> = {
 };
 
 /**
- * Reasons of failures that end by themselves: the recipient or the server cannot receive the message now. A failure with another
- * reason is a refusal, unless its reply is temporary and has an unknown reason.
+ * Reasons of failures that end by themselves: the recipient or the server cannot receive the message now. A failure
+ * with any other reason is a refusal, unless its reply is temporary and its reason is `unknown`.
  */
 const SOFT_REASONS: readonly Reason[] = [
   'recipient-disabled',
@@ -43,7 +43,9 @@ const SOFT_REASONS: readonly Reason[] = [
   'connection',
 ];
 
-/** Returns the class and the category of the outcome, or null if the attempt did not fail or its result is not known. */
+/**
+ * Returns the class and the category of the outcome, or null if the attempt did not fail or its result is not known.
+ */
 export function classifyOutcome(outcome: Outcome): Failure | null {
   switch (outcome.kind) {
     case 'delivered':
@@ -60,7 +62,10 @@ export function classifyOutcome(outcome: Outcome): Failure | null {
   }
 }
 
-/** Returns the class and the category of the attempt as `classifyOutcome` does. A bounce of the mailbox simulator is hard. */
+/**
+ * Returns the class and the category of the attempt as `classifyOutcome` does. A bounce of the mailbox simulator is
+ * hard.
+ */
 export function classifyAttempt({ outcome, remote }: Pick<Attempt, 'outcome' | 'remote'>): Failure | null {
   const failure = classifyOutcome(outcome);
   return failure !== null && outcome.kind === 'bounced' && remote === SIMULATOR
@@ -77,9 +82,9 @@ export function classifyEntry({ attempt, failure }: Pick<HistoryEntry, 'attempt'
 }
 
 /**
- * Returns the category of the reason. If the reason is `recipient-unknown` and the matching rule has the same reason, returns
- * the category of the rule. The matching rule has another reason if the rules of an earlier version determined the
- * outcome.
+ * Returns the category of the reason. If the reason is `recipient-unknown` and the matching rule has the same reason,
+ * returns the category of the rule. The matching rule has another reason if the rules of an earlier version determined
+ * the outcome.
  */
 function findCategory({ reply, reason }: Extract<Outcome, { reason: Reason }>): FailureCategory {
   if (reason !== 'recipient-unknown') return CATEGORIES[reason];

@@ -137,7 +137,7 @@ const DOMAIN_ENHANCED_CODES: readonly string[] = [
 ];
 
 /** Phrases about a subject other than the recipient’s domain, such as the sender or a relay. */
-const OTHER_DOMAIN_PHRASES: readonly string[] = [
+const OTHER_SUBJECT_PHRASES: readonly string[] = [
   'mail from',
   'email from',
   'messages from',
@@ -467,7 +467,7 @@ export const RULES: readonly ReplyRule[] = [
     codes: [550, 553, 554],
     enhancedCodes: ['', '5.1.2', '5.4.4'],
     phrases: ['host unknown (name server*'],
-    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'name server*'), ...OTHER_DOMAIN_PHRASES],
+    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'name server*'), ...OTHER_SUBJECT_PHRASES],
     result: RECIPIENT_UNKNOWN,
     category: 'domain',
     samples: ['rcpt 550 5.1.2 <a@b.example>... Host unknown (Name server: b.example.: host not found)'],
@@ -479,7 +479,7 @@ export const RULES: readonly ReplyRule[] = [
     codes: DOMAIN_CODES,
     enhancedCodes: DOMAIN_ENHANCED_CODES,
     phrases: ['null mx', 'nullmx', 'null-mx'],
-    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'dns*'), ...OTHER_DOMAIN_PHRASES],
+    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'dns*'), ...OTHER_SUBJECT_PHRASES],
     result: RECIPIENT_UNKNOWN,
     category: 'domain',
     samples: [
@@ -495,7 +495,7 @@ export const RULES: readonly ReplyRule[] = [
     stages: MAILBOX_STAGES,
     codes: [550, 554],
     enhancedCodes: ['5.4.310'],
-    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'dns*'), ...OTHER_DOMAIN_PHRASES],
+    exceptPhrases: [...OTHER_CAUSE_PHRASES.filter((phrase) => phrase !== 'dns*'), ...OTHER_SUBJECT_PHRASES],
     result: RECIPIENT_UNKNOWN,
     category: 'domain',
     samples: ['rcpt 550 5.4.310 DNS domain b.example does not exist [Message=InfoDomainNonexistent]'],
@@ -506,7 +506,7 @@ export const RULES: readonly ReplyRule[] = [
     codes: DOMAIN_CODES,
     enhancedCodes: DOMAIN_ENHANCED_CODES,
     phrases: DOMAIN_PHRASES,
-    exceptPhrases: [...OTHER_CAUSE_PHRASES, ...OTHER_DOMAIN_PHRASES],
+    exceptPhrases: [...OTHER_CAUSE_PHRASES, ...OTHER_SUBJECT_PHRASES],
     result: RECIPIENT_UNKNOWN,
     category: 'domain',
     samples: [

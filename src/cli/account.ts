@@ -30,7 +30,7 @@ export function addAccountCommands(program: Command, context: Context): void {
       maxBounces: '--max-bounces <percent>',
       maxComplaints: '--max-complaints <percent>',
       sesConfigurationSet: '--ses-configuration-set <set>',
-      ...EXPECTED_FLAG_HELP,
+      ...EXPECTED_FLAG,
     },
     shorthands: NO_VOLUME,
     formatResult: createChangeFormatter('changed'),
@@ -47,12 +47,12 @@ export function addAccountCommands(program: Command, context: Context): void {
   });
   addOperationCommand(group, context, 'lock <name>', lockAccount, {
     argumentMembers: { name: 'account' },
-    customFlags: { reason: '--reason <text>', ...EXPECTED_FLAG_HELP },
+    customFlags: { reason: '--reason <text>', ...EXPECTED_FLAG },
     formatResult: createChangeFormatter('locked'),
   });
   addOperationCommand(group, context, 'unlock <name>', unlockAccount, {
     argumentMembers: { name: 'account' },
-    customFlags: EXPECTED_FLAG_HELP,
+    customFlags: EXPECTED_FLAG,
     formatResult: createChangeFormatter('unlocked'),
   });
 }
@@ -63,7 +63,7 @@ const LIMIT_FLAGS = {
   rate: '--rate <n/period>',
   throttle: '--throttle <n/s>',
 };
-const EXPECTED_FLAG_HELP = { expected: '--expected <version>' };
+const EXPECTED_FLAG = { expected: '--expected <version>' };
 
 function createChangeFormatter(pastParticiple: string) {
   return (account: AccountEntry, _input: unknown, now: number) =>

@@ -23,18 +23,18 @@ export function addBackupCommands(program: Command, context: Context, terminal: 
     .option('--json', 'print JSON')
     .action(async (file: string, flags: { json?: boolean }) => {
       const path = requireEmbeddedDatabase(context, 'backup', 'pg_dump or pg_basebackup');
-      const line = new StatusLine(terminal);
-      const showProgress = (fraction: number) => line.show(`${Math.round(fraction * 100)} % copied`);
+      const statusLine = new StatusLine(terminal);
+      const showProgress = (fraction: number) => statusLine.show(`${Math.round(fraction * 100)} % copied`);
       const bytes = await writeNewFile(file, (draft) => backupDatabase(path, draft, file, showProgress)).finally(() =>
-        line.clear(),
+        statusLine.clear(),
       );
-      const secret = context.getSettings().secret === null ? getSecretPath(context.getSettings()) : null;
-      if (flags.json) context.writeJson({ file: resolve(file), bytes, secret });
+      const secretPath = context.getSettings().secret === null ? getSecretPath(context.getSettings()) : null;
+      if (flags.json) context.writeJson({ file: resolve(file), bytes, secret: secretPath });
       else {
         context.writeText(`wrote the database to ${resolve(file)}: ${bytes} bytes, integrity verified\n`);
-        if (secret !== null)
+        if (secretPath !== null)
           context.writeText(
-            `The backup does not contain the secret. Store a copy of ${secret} separately: without the secret, the keys of the domains cannot be decrypted\n`,
+            `The backup does not contain the secret. Store a copy of ${secretPath} separately: without the secret, the keys of the domains cannot be decrypted\n`,
           );
       }
     });
@@ -74,6 +74,6 @@ function requireEmbeddedDatabase(context: Context, command: string, alternative:
  * only of its write-ahead log.
  */
 function listReplacedFiles(replacedPath: string): string {
-  const names = DATABASE_FILE_SUFFIXES.map((suffix) => replacedPath + suffix);
-  return names.filter((name) => existsSync(name)).join(' and ');
+  const paths = DATABASE_FILE_SUFFIXES.map((suffix) => replacedPath + suffix);
+  return paths.filter((path) => existsSync(path)).join(' and ');
 }

@@ -1,4 +1,7 @@
-/** Declares, for shell completion, which values an option or an argument accepts. The operation checks the value. */
+/**
+ * Declares, for shell completion, which values an option or an argument accepts. The operation that a command performs
+ * checks the entered value.
+ */
 import type { Argument, Option } from 'commander';
 
 const CHOICES = new WeakMap<Option | Argument, readonly string[]>();

@@ -18,7 +18,7 @@ export interface CommandFiguresParts {
   readonly clock: Clock;
   readonly store: Pick<TrafficStore, 'writeTraffic'> &
     Pick<DeliverabilityStore, 'writeDeliverability' | 'findMailboxProviders'>;
-  /** Receives the error of a failed write. The changes of the command are stored nevertheless. */
+  /** Receives the error of a failed write of the figures. The changes of the command are stored nevertheless. */
   readonly onError: (error: unknown) => void;
 }
 
@@ -39,7 +39,7 @@ async function writeFigures(
   publishedEvents: readonly CommandEvent[],
   { clock, store, onError }: CommandFiguresParts,
 ): Promise<void> {
-  // The modules are loaded only by a command that changes messages, because most commands only read.
+  // The modules are loaded only by a command that changes messages, because most commands change no message.
   const [{ createEvents }, traffic, deliverability] = await Promise.all([
     import('../observability/events.ts'),
     import('../observability/traffic.ts'),

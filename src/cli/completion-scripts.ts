@@ -35,7 +35,7 @@ function quoteWord(text: string): string {
   return `'${text.replaceAll("'", () => "'\\''")}'`;
 }
 
-/** Returns the pattern of a `case` in bash and zsh. */
+/** Returns a `case` pattern for bash and zsh that matches every key. */
 function createCasePattern(keys: readonly string[]): string {
   return keys.map(quoteWord).join('|');
 }
@@ -102,7 +102,7 @@ complete -F _postrider postrider
  * Returns the script for zsh. The script can be sourced, or installed as the file `_postrider` in a folder of `fpath`.
  */
 export function createZshScript(nodes: readonly CommandNode[]): string {
-  // Formats an entry for `_describe`, which separates a name from its description by the first colon.
+  // Formats an entry for `_describe`, which separates a name from its description at the first colon.
   const formatEntry = ({ name, description }: DescribedName) =>
     quoteWord(`${name.replaceAll(':', '\\:')}:${description.replaceAll('`', '')}`);
   const valueFlags = listValueFlags(nodes).filter(({ choices }) => choices.length > 0);
@@ -169,7 +169,7 @@ export function createFishScript(nodes: readonly CommandNode[]): string {
     ];
   });
   return `# Completion of postrider for fish. Load it: postrider completion fish | source
-function __postrider_command -d 'True if the words before the cursor name this command'
+function __postrider_command -d 'True if the words before the cursor select the given command'
     set -l words (commandline -opc)
     set -e words[1]
     set -l path

@@ -1,6 +1,6 @@
 /**
- * Defines the context of every command: settings, store, output, clock. The settings are read and the store is opened only
- * when a command uses them, so that `config` and `openapi` open no database.
+ * Defines the context of every command: settings, store, output, clock. The settings are read and the store is opened
+ * only when a command uses them, so that `config` and `openapi` open no database.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -34,8 +34,8 @@ export interface Context {
   /** Writes data, such as CSV, to standard output without change. */
   writeData(text: string): void;
   /**
-   * Reads the first line of standard input. `name` is the expected value, such as `the key`, or a flag: `--key -`.
-   * @throws CommandFailure if there is no line
+   * Reads the first line of standard input. `name` stands for the value in error messages, such as `the key` or
+   * `--key -`. @throws CommandFailure if there is no line
    */
   readInputLine(name: string): Promise<string>;
   /**
@@ -54,8 +54,8 @@ export interface Context {
   ): Promise<T>;
   /**
    * Opens the store for `work`, even while a service runs, and closes the store afterwards. Changes are written to the
-   * audit log. If `runsInCallerThread` is true, the store runs in this thread. The caller sets `runsInCallerThread` for work that only
-   * waits for the store.
+   * audit log. If `runsInCallerThread` is true, the store runs in this thread. The caller sets `runsInCallerThread` for
+   * work that only waits for the store.
    */
   withStore<T>(work: (store: CommandStore, settings: Settings) => Promise<T>, runsInCallerThread?: boolean): Promise<T>;
 }
@@ -90,7 +90,7 @@ export function createProcessContext(): Context {
   };
   /**
    * Opens the store for `work` and closes the store afterwards. If `runsInCallerThread` is true, no thread is started.
-   * This is sufficient for a command of one operation, which only waits for the store.
+   * The thread of the caller is sufficient for a command of one operation, which only waits for the store.
    */
   async function openStoreForWork<T>(
     runsInCallerThread: boolean,

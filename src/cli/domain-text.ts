@@ -27,8 +27,8 @@ export function toDomainSummary({
 }
 
 /**
- * Returns the records to publish as lines of a zone file, each with a comment about its purpose. `publishedSelector` is the
- * selector of a key whose record is already published.
+ * Returns the records to publish as lines of a zone file, each with a comment about its purpose. `publishedSelector` is
+ * the selector of a key whose record is already published.
  */
 export function formatRecords(
   { domain, status, returnPath, records }: DomainDetails,

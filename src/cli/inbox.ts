@@ -58,7 +58,7 @@ export function addInboxCommands(program: Command, context: Context): void {
   });
 }
 
-/** Creates the context of the operations that read the inbox. They need no store. */
+/** Creates the context of the operations that read the inbox. These operations need no store. */
 function createInboxCommandContext(context: Context): CommandContext<InboxContext> {
   return {
     ...context,

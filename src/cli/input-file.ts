@@ -11,8 +11,8 @@ import { CommandFailure } from './failure.ts';
 const MAX_FILE_BYTES = 16_384;
 
 /**
- * Returns the text of the file. `flag` is the name of the flag in error messages. Calls `warn` if other users of the machine can access
- * the file. @throws CommandFailure
+ * Returns the text of the file. `flag` is the name of the flag in error messages. Calls `warn` if other users of the
+ * machine can access the file. @throws CommandFailure
  */
 export async function readInputFile(flag: string, file: string, warn: (message: string) => void): Promise<string> {
   let handle: FileHandle;
@@ -30,7 +30,8 @@ export async function readInputFile(flag: string, file: string, warn: (message: 
   }
   try {
     const status = await handle.stat();
-    if (!status.isFile()) throw new CommandFailure(`${flag}: ${quote(file)} is not a regular file; give a file`, 2);
+    if (!status.isFile())
+      throw new CommandFailure(`${flag}: ${quote(file)} is not a regular file; give a regular file`, 2);
     const content = Buffer.alloc(MAX_FILE_BYTES + 1);
     const { bytesRead } = await handle.read(content, 0, content.length, 0);
     if (bytesRead > MAX_FILE_BYTES)

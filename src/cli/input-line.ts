@@ -8,7 +8,8 @@ import { CommandFailure } from './failure.ts';
 const MAX_LINE_BYTES = 8_192;
 
 /**
- * Reads the first line without its line end. `name` is the expected value, such as `the key`, or the flag: `--key -`.
+ * Reads the first line without its line end. `name` stands for the value in error messages, such as `the key` or
+ * `--key -`.
  */
 export async function readInputLine(name: string, input: AsyncIterable<Buffer | string>): Promise<string> {
   const chunks: Buffer[] = [];

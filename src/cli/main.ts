@@ -98,7 +98,7 @@ const COMMAND_FILES: readonly { readonly names: readonly string[]; readonly load
 
 /**
  * Builds the commands with their arguments and flags. `onError` receives the errors of commander. If `firstArgument` is
- * a command, only its file is loaded. If `firstArgument` prints the version, no file is loaded. In all other cases,
+ * a command, only its file is loaded. If `firstArgument` requests the version, no file is loaded. In all other cases,
  * such as the help and `completion`, all files are loaded.
  */
 export async function buildProgram(
@@ -115,9 +115,8 @@ export async function buildProgram(
     .exitOverride()
     .configureOutput({ writeOut: context.writeText, writeErr: onError });
   if (firstArgument === '--version' || firstArgument === '-V') return program;
-  const loadsOneFile = firstArgument !== undefined && firstArgument !== 'completion';
-  const selectedGroup = COMMAND_FILES.find(({ names }) => loadsOneFile && names.includes(firstArgument));
-  for (const { load } of selectedGroup === undefined ? COMMAND_FILES : [selectedGroup])
-    (await load())(program, context);
+  const mayLoadOneFile = firstArgument !== undefined && firstArgument !== 'completion';
+  const selectedFile = COMMAND_FILES.find(({ names }) => mayLoadOneFile && names.includes(firstArgument));
+  for (const { load } of selectedFile === undefined ? COMMAND_FILES : [selectedFile]) (await load())(program, context);
   return program;
 }

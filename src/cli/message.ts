@@ -53,8 +53,8 @@ export function addMessageCommands(program: Command, context: Context): void {
 }
 
 /**
- * Adds `message change`, which changes the messages in consecutive batches. An interruption does not undo the completed
- * batches.
+ * Adds `message change`, which changes the messages that match a filter, in consecutive batches. An interruption does
+ * not undo the completed batches.
  */
 function addChangeCommand(group: Command, context: Context): void {
   const command = group
@@ -69,12 +69,12 @@ function addChangeCommand(group: Command, context: Context): void {
   declareOperations(command, [changeMessages]);
   command.action((action: string, { json, dryRun, ...filter }: Readonly<Record<string, unknown>>) =>
     context.withOperationContext(async (operationContext) => {
-      const getName = (member: string) => (member === 'action' ? 'ACTION' : `--${member}`);
+      const getInputName = (member: string) => (member === 'action' ? 'ACTION' : `--${member}`);
       if (dryRun === true) {
         const { count, isComplete } = unwrapResult(
           context,
           await perform(countMessages, filter, operationContext),
-          getName,
+          getInputName,
         );
         if (json === true) context.writeJson({ count, isComplete });
         else
@@ -86,7 +86,7 @@ function addChangeCommand(group: Command, context: Context): void {
       const totals = { done: 0, refused: 0, reasons: new Set<string>() };
       for (let cursor: string | undefined; ; ) {
         const rawInput = { action, ...filter, ...(cursor === undefined ? {} : { cursor }) };
-        const batch = unwrapResult(context, await perform(changeMessages, rawInput, operationContext), getName);
+        const batch = unwrapResult(context, await perform(changeMessages, rawInput, operationContext), getInputName);
         totals.done += batch.done;
         totals.refused += batch.refused;
         for (const reason of batch.reasons) totals.reasons.add(reason);
@@ -218,7 +218,10 @@ function formatDelivery({ deliveryMs }: Pick<MessageDetails, 'deliveryMs'>): rea
   return deliveryMs === null ? [] : [['delivered', `${formatDuration(deliveryMs)} after acceptance`]];
 }
 
-/** Formats the confirmation. For a delivered message without a confirmation, states that the next hop accepted the message. */
+/**
+ * Formats the confirmation. For a delivered message without a confirmation, states that the next hop accepted the
+ * message.
+ */
 function formatConfirmation({
   state,
   confirmedAt,

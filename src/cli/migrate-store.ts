@@ -1,7 +1,7 @@
 /**
  * `postrider migrate-store --from sqlite:FILE --to postgres://…`: copies the embedded database into an empty PostgreSQL
- * database. After an interruption, a second run continues the copy. At the end, the number and the checksum of the rows of
- * every table are compared.
+ * database. After an interruption, a second run continues the copy. At the end, the number and the checksum of the rows
+ * of every table are compared in both databases.
  */
 import { createHash } from 'node:crypto';
 import type { Command } from 'commander';

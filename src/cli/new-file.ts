@@ -33,7 +33,7 @@ export async function writeNewFile<T>(
   write: (temporaryFile: string) => Promise<T>,
   fileOperations: FileOperations = { link },
 ): Promise<T> {
-  if (await lstat(file).catch(() => null)) throw createExistsFailure(file);
+  if (await lstat(file).catch(() => null)) throw createFileExistsFailure(file);
   const folder = dirname(file);
   let temporaryFolder: string | null = null;
   const removeSignalHandlers = runOnTermination(() => {
@@ -104,13 +104,13 @@ async function syncPath(path: string): Promise<void> {
   }
 }
 
-function createExistsFailure(file: string): CommandFailure {
+function createFileExistsFailure(file: string): CommandFailure {
   return new CommandFailure(`${file} already exists; give the name of a new file`);
 }
 
 function toWriteFailure(file: string, error: unknown): unknown {
   const code = getErrorCode(error);
-  if (code === 'EEXIST') return createExistsFailure(file);
+  if (code === 'EEXIST') return createFileExistsFailure(file);
   if (code === null || code.startsWith('ERR_')) return error;
   const remedy =
     code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'

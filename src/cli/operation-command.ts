@@ -36,7 +36,10 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   readonly outputFlags?: { readonly [flag: string]: string };
   /** The member whose value is the first line of standard input, because the value is a secret (input-line.ts). */
   readonly standardInputMember?: keyof Static<I> & string;
-  /** Members whose flag names a file that contains the value, because the value is a secret of several lines (input-file.ts). */
+  /**
+   * Members whose flag names a file that contains the value, because the value is a secret of several lines
+   * (input-file.ts).
+   */
   readonly fileMembers?: readonly (keyof Static<I> & string)[];
   /** The help of the command. The default is the summary of the operation. */
   readonly help?: string;
@@ -56,8 +59,8 @@ export interface CommandOptions<I extends TObject, R extends TSchema> {
   /** The help of `--json`. */
   readonly jsonHelp?: string;
   /**
-   * Returns one line if the command fails although the operation succeeded, for example if `domain verify` finds that a
-   * domain is not authenticated. Otherwise returns null.
+   * Returns a one-line error if the command fails although the operation succeeded, for example if `domain verify`
+   * finds that a domain is not authenticated. Otherwise returns null.
    */
   readonly findFailure?: (result: Static<R>) => string | null;
 }
@@ -78,8 +81,8 @@ export function declareOperations(command: Command, operations: readonly NamedOp
 }
 
 /**
- * Adds a command to `group` that performs the operation. `usage` is its name and arguments, such as `remove <account>
- * <address>`.
+ * Adds a command to `group` that performs the operation. `usage` is the name of the command with its arguments, such as
+ * `remove <account> <address>`.
  */
 export function addOperationCommand<I extends TObject, R extends TSchema, C extends object>(
   group: Command,

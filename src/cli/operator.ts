@@ -1,4 +1,4 @@
-/** `postrider token …` and `postrider audit`: manages the tokens of the operator API, and shows the audit log. */
+/** `postrider token …` and `postrider audit`: manage the tokens of the operator API, and show the audit log. */
 import type { Command } from 'commander';
 import { listDifferences } from '../model/audit.ts';
 import type { AuditRecord } from '../operations/audit/schemas.ts';

@@ -1,6 +1,6 @@
 /**
- * Shows the progress of a long command: one line on the terminal that is overwritten, and erased at the end. Lines
- * written with `writeLine` are permanent. A pipe or a file receives only these lines.
+ * Shows the progress of a long command in one line of the terminal. This line is overwritten, and erased at the end.
+ * Lines written with `writeLine` are permanent. A pipe or a file receives only the permanent lines.
  */
 import { formatCount, formatSpan, shortenText } from '../printing/text.ts';
 

@@ -1,7 +1,8 @@
 /**
  * `postrider send`: submits one message to the public interface over HTTP, on TCP or a unix socket. The API key is read
- * from `--key`, from standard input (`--key -`) or from POSTRIDER_API_KEY. Without a key, the command creates a temporary
- * key in the configured store, uses the key and revokes it. If the revocation fails, the key expires after five minutes.
+ * from `--key`, from standard input (`--key -`) or from POSTRIDER_API_KEY. Without a key, the command creates a
+ * temporary key in the configured store, uses the key and revokes it. If the revocation fails, the key expires after
+ * five minutes.
  */
 
 import { randomBytes } from 'node:crypto';
@@ -20,7 +21,7 @@ import { CommandFailure } from './failure.ts';
 
 const SEND_MAIL_PATH = '/api/v1/send-mail';
 const TIMEOUT_MS = 60_000;
-/** A response of the public interface has a few hundred bytes. A larger response is from another server. */
+/** A response of the public interface has a few hundred bytes. A larger response is not from Postrider. */
 const MAX_RESPONSE_BYTES = 65_536;
 /** Lifetime of a temporary key that cannot be revoked. */
 const KEY_LIFETIME_MS = 5 * 60_000;

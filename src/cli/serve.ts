@@ -1,8 +1,8 @@
 /**
  * `postrider serve`: runs the service until a signal stops it. The first SIGTERM or SIGINT drains and stops the
  * service. A second signal ends the process at once. No accepted message is lost, because the next start recovers the
- * leases. When the store fails, the process exits with code 1, so that a supervisor restarts it. If a setting is invalid,
- * it exits with code 78, so that a supervisor does not restart it.
+ * leases. When the store fails, the process exits with code 1, so that a supervisor restarts it. If a setting is
+ * invalid, the process exits with code 78, so that a supervisor does not restart it.
  */
 
 import type { Command } from 'commander';

@@ -1,6 +1,6 @@
 /**
- * `postrider suppression import`: opens a file or standard input for the operation and shows the progress on the terminal. At the end it
- * prints the line numbers of invalid rows. Fails with a CommandFailure of one line.
+ * `postrider suppression import`: opens a file or standard input for the import operation and shows the progress on
+ * the terminal. At the end it prints the line numbers of invalid rows. Fails with a CommandFailure of one line.
  */
 import { constants } from 'node:fs';
 import { open } from 'node:fs/promises';

@@ -127,16 +127,16 @@ export function addSuppressionCommands(
 
 function formatRemoval({ address, removed, provider }: RemovedSuppression, account: string): string {
   const label = formatListLabel(account);
-  const ownLine = removed
+  const ownListLine = removed
     ? `${address} can receive messages from ${label} again.\n`
     : `${address} was not on the suppression list of ${label}.\n`;
   switch (provider) {
     case null:
-      return ownLine;
+      return ownListLine;
     case 'removed':
-      return `${ownLine}${address} is no longer on the suppression list of Amazon SES.\n`;
+      return `${ownListLine}${address} is no longer on the suppression list of Amazon SES.\n`;
     case 'absent':
-      return `${ownLine}${address} was not on the suppression list of Amazon SES.\n`;
+      return `${ownListLine}${address} was not on the suppression list of Amazon SES.\n`;
   }
 }
 
@@ -171,7 +171,7 @@ const EXCLUSION_NOUNS: Readonly<Record<Exclusion, readonly [string, string]>> = 
 
 function formatImport(account: string, result: ImportResult): string {
   const { format, read, added, known, skippedCount, excluded, reasons, dryRun } = result;
-  const rows = `read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'}${format === null ? '' : ` (${format})`} for ${formatListLabel(account)}`;
+  const readText = `read ${formatCount(read)} ${read === 1 ? 'row' : 'rows'}${format === null ? '' : ` (${format})`} for ${formatListLabel(account)}`;
   const reasonCounts = reasons.map(({ reason, count }) => `${formatCount(count)} ${reason}`);
   const counts = dryRun
     ? [...reasonCounts, `${formatCount(skippedCount)} skipped; nothing was added (--dry-run)`]
@@ -181,7 +181,7 @@ function formatImport(account: string, result: ImportResult): string {
   );
   const skippedLine =
     exclusions.length === 0 ? '' : `skipped because they suppress no recipient: ${exclusions.join(', ')}\n`;
-  return `${rows}: ${counts.join(', ')}\n${skippedLine}`;
+  return `${readText}: ${counts.join(', ')}\n${skippedLine}`;
 }
 
 /**

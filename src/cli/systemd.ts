@@ -5,7 +5,7 @@ const MAX_WAIT_MS = 10_000;
 
 /**
  * Runs `systemd-notify --ready` once. Resolves when systemd has received the notification. A failure causes only a
- * warning: the service runs, and systemd ends the service after `TimeoutStartSec`.
+ * warning: the service runs until systemd ends it after `TimeoutStartSec`.
  */
 export function notifyReady(warn: (line: string) => void): Promise<void> {
   return new Promise((resolve) => {

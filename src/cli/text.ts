@@ -1,6 +1,6 @@
 /**
- * Formats text for the terminal: aligned tables, times, styles. Text from messages and remote servers may contain terminal
- * escapes and bidi controls; `toPrintable` replaces them.
+ * Formats text for the terminal: aligned tables, times, styles. Text from messages and remote servers may contain
+ * terminal escapes and bidi controls; `toPrintable` replaces them.
  */
 import { styleText } from 'node:util';
 import type { State } from '../model/message.ts';
@@ -40,7 +40,7 @@ export interface TableOptions {
  * Formats headings and rows as aligned columns, two spaces apart. A column has the width of its widest cell. If the
  * table is wider than the terminal, the widest columns of free text are truncated with `…`. If the table is still too
  * wide, the last of these columns are omitted, then the last of the other columns. A line below the table names the
- * omitted columns. The first column is never omitted. Other columns, such as ids, are never truncated.
+ * omitted columns. The first column is never omitted. Columns without free text, such as ids, are never truncated.
  */
 export function formatTable(
   headings: readonly string[],

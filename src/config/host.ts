@@ -4,8 +4,8 @@ import type { HostPort, HttpListen } from '../model/listen-address.ts';
 import { createFault, createParseResult, findDuplicate, type ParseResult, parseCount, quote } from './units.ts';
 
 /**
- * Returns true for a host name whose labels have letters, digits and inner hyphens (RFC 1123 section 2.1). Underscores are
- * also allowed, because existing host names contain them.
+ * Returns true for a host name whose labels consist of letters, digits and inner hyphens (RFC 1123 section 2.1).
+ * Underscores are also allowed, because existing host names contain them.
  */
 export function isHostName(text: string): boolean {
   if (text.length === 0 || text.length > 253) return false;
@@ -21,8 +21,8 @@ export function isHost(text: string): boolean {
 }
 
 /**
- * Parses `host:port`, `[::1]:8080`, or `:8080` for every IPv4 address of the machine. With port 0 the system chooses a
- * free port.
+ * Parses `host:port`, `[::1]:8080` or `:8080`. An address without a host, such as `:8080`, means every IPv4 address of
+ * the machine. With port 0 the system chooses a free port.
  */
 export function parseListen(text: string): ParseResult<HostPort> {
   const colonIndex = text.lastIndexOf(':');

@@ -58,9 +58,9 @@ const SETTING_NAMES: readonly string[] = SETTING_SPECS.map(({ name }) => name);
 const ALL_VARIABLE_NAMES: readonly string[] = [...SETTING_NAMES, ...FILE_VARIABLE_NAMES];
 
 /**
- * Variables that Kubernetes and Docker links set for a Service named `postrider`: `POSTRIDER_SERVICE_HOST`,
- * `POSTRIDER_SERVICE_PORT_HTTP`, `POSTRIDER_PORT=tcp://10.0.0.1:80`, `POSTRIDER_PORT_80_TCP_ADDR`. These variables are not
- * settings.
+ * Variables that Kubernetes or Docker sets for a Service named `postrider`: `POSTRIDER_SERVICE_HOST`,
+ * `POSTRIDER_SERVICE_PORT_HTTP`, `POSTRIDER_PORT=tcp://10.0.0.1:80`, `POSTRIDER_PORT_80_TCP_ADDR`. These variables are
+ * not settings.
  */
 const INJECTED_SERVICE_PATTERN = /^POSTRIDER_(?:[A-Z0-9_]+_)?SERVICE_(?:HOST|PORT(?:_[A-Z0-9_]+)?)$/;
 const INJECTED_PORT_PATTERN = /^POSTRIDER_(?:[A-Z0-9_]+_)?PORT(?:_\d+_(?:TCP|UDP|SCTP)(?:_(?:PROTO|PORT|ADDR))?)?$/;
@@ -73,7 +73,7 @@ export interface LoadedSettings {
 }
 
 /**
- * Reads the settings and their description at once, so that both are based on the same content of the files.
+ * Reads the settings and their description together, so that both are based on the same content of the files.
  *
  * @param environment the environment variables, such as `process.env`; only names that begin with `POSTRIDER_` are read.
  * @param dotEnv the text of `.env`, or null if there is none.
@@ -135,12 +135,12 @@ export function readSettings(
   return { settings: freezeSettings(settings), describedSettings: describeInputs(inputs) };
 }
 
-/** Returns the settings of `readSettings`. @throws SettingsError as `readSettings` does */
+/** Returns the settings that `readSettings` reads. @throws SettingsError as `readSettings` does */
 export function loadSettings(environment: Environment, dotEnv: string | null, readFile?: ReadFile): Settings {
   return readSettings(environment, dotEnv, readFile).settings;
 }
 
-/** Returns the description of `readSettings`. @throws SettingsError as `readSettings` does */
+/** Returns the description of the settings that `readSettings` reads. @throws SettingsError as `readSettings` does */
 export function describeSettings(
   environment: Environment,
   dotEnv: string | null,
@@ -405,8 +405,8 @@ function checkFeedback(settings: Settings): void {
       `${SETTINGS_TABLE.sesTopics.name} is set, but no listener or queue receives the events; set ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
   }
-  const hasNoSource = feedbackListen === null && feedbackHttpListen === null && sesQueue === null;
-  if (hasNoSource && roles.size === 1 && roles.has('feedback')) {
+  const hasNoFeedbackSource = feedbackListen === null && feedbackHttpListen === null && sesQueue === null;
+  if (hasNoFeedbackSource && roles.size === 1 && roles.has('feedback')) {
     throw new SettingsError(
       `${SETTINGS_TABLE.roles.name}: the role feedback has no source of feedback; set ${SETTINGS_TABLE.feedbackListen.name}, ${SETTINGS_TABLE.feedbackHttpListen.name} or ${SETTINGS_TABLE.sesQueue.name}`,
     );
@@ -425,7 +425,7 @@ function isEndpointTested({ transport }: Settings): boolean {
   return transport.kind === 'smtp' && findProvider(transport.provider)?.events?.isEndpointTest !== undefined;
 }
 
-/** Freezes the settings, the objects of their members, and the credentials of the relay. */
+/** Freezes the settings, each object that is a member of the settings, and the credentials of the relay. */
 function freezeSettings(settings: Settings): Settings {
   for (const value of Object.values(settings)) if (typeof value === 'object' && value !== null) Object.freeze(value);
   if (settings.transport.kind === 'smtp') Object.freeze(settings.transport.auth);

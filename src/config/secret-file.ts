@@ -1,8 +1,8 @@
 /**
  * Reads the file of a secret setting (`NAME_FILE`).
  *
- * Guarantees: refuses a file of more than `MAX_SECRET_FILE_BYTES` and a file that is not UTF-8 text. Refuses a device or a
- * pipe without waiting for its data. Errors contain no part of the content.
+ * Refuses a file of more than `MAX_SECRET_FILE_BYTES` and a file that is not UTF-8 text. Refuses a device or a pipe
+ * without waiting for its data. Errors contain no part of the content.
  */
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 
@@ -16,7 +16,9 @@ export class SecretFileError extends Error {
   override readonly name = 'SecretFileError';
 }
 
-/** Returns the text of the file, without a byte order mark. @throws SecretFileError, or an Error of Node with a code */
+/**
+ * Returns the text of the file, without a byte order mark. @throws SecretFileError, or an Error of Node.js with a code
+ */
 export function readSecretText(path: string): string {
   // Without O_NONBLOCK, opening a pipe waits for its writer.
   const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);

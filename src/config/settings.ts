@@ -24,7 +24,7 @@ export interface PostgresSetting {
   readonly tls: 'never' | 'preferred' | 'required' | 'verified-chain' | 'verified';
   /** Paths of PEM files: the certificates of trusted authorities, and the client certificate with its key. */
   readonly tlsFiles: { readonly rootCert: string | null; readonly cert: string | null; readonly key: string | null };
-  /** The schema of the tables; null for the search path of the role. */
+  /** The schema of the tables; null for the search path of the database role. */
   readonly schema: string | null;
   /** The value of the libpq parameter `options`, or null. */
   readonly options: string | null;
@@ -115,7 +115,7 @@ export interface Settings {
   readonly feedbackUrl: string | null;
   /** ARNs of the accepted SNS topics. The list may be empty. */
   readonly sesTopics: readonly string[];
-  /** For each setting POSTRIDER_EVENTS_<PROVIDER> that has a value, its secrets, unchanged; no list is empty. */
+  /** The secrets of each setting POSTRIDER_EVENTS_<PROVIDER> that has a value. No list is empty. */
   readonly eventSecrets: Readonly<Partial<Record<EventProviderName, readonly string[]>>>;
   /** URL of the SQS queue with the provider events, or null. */
   readonly sesQueue: string | null;
@@ -123,7 +123,7 @@ export interface Settings {
   readonly webhookTargets: 'public' | 'any';
   /** The targets of notifications to operators. The list may be empty. */
   readonly notifyTargets: readonly NotificationTarget[];
-  /** The sender of notifications by mail. Null only if no target is an address. */
+  /** The sender of notifications by mail. Null only if no target is a mail address. */
   readonly notifyFrom: string | null;
   /** The secrets that sign notifications, the newest first. Empty only if no target is a URL. */
   readonly notifySecrets: readonly string[];

@@ -145,7 +145,7 @@ export function parseDatabase(text: string): ParseResult<DatabaseSetting> {
     return createFault(`${maskedUrl} has a URL after sqlite:; remove sqlite:, or give a path such as ${example}`);
   if (path.trim() === '' || path.endsWith('/'))
     return createFault(`${maskedUrl} names no file; give a file, such as ${example}`);
-  // SQLite would store messages in memory, but an accepted message must survive the end of the process.
+  // With `:memory:` SQLite stores messages in memory, but an accepted message must survive the end of the process.
   if (path === ':memory:')
     return createFault(`${maskedUrl} would lose accepted messages; give a file, such as ${example}`);
   if (path.startsWith('//') && !path.startsWith('///')) {
@@ -204,7 +204,7 @@ function parseSecretText(text: string): ParseResult<string> {
     : createFault('the secret must have 64 hexadecimal digits; `openssl rand -hex 32` prints one');
 }
 
-/** `arn:aws:sns:REGION:ACCOUNT:NAME`, also of the partitions `aws-cn` and `aws-us-gov`. */
+/** `arn:aws:sns:REGION:ACCOUNT:NAME`, or the same form with the partition `aws-cn` or `aws-us-gov`. */
 const TOPIC_ARN_PATTERN = /^arn:aws(?:-cn|-us-gov)?:sns:[a-z0-9-]{1,40}:[0-9]{12}:[A-Za-z0-9_-]{1,256}$/;
 
 function parseTopics(text: string): ParseResult<readonly string[]> {

@@ -29,7 +29,7 @@ export interface ClockParts {
   readonly now: () => number;
   /** Returns the monotonic time, in ms. */
   readonly monotonic: () => number;
-  /** Resolves after about `ms`. */
+  /** Resolves after about `ms` milliseconds. */
   readonly wait: (ms: number) => Promise<void>;
   /** The time when the newest message was accepted, in ms since the epoch, or null. */
   readonly newestAcceptedAt: number | null;

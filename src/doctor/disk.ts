@@ -1,4 +1,4 @@
-/** Queries the file system for the checks. A folder that a query creates is removed at once. */
+/** Queries the file system for the checks of `postrider doctor`. A folder that a query creates is removed at once. */
 import { constants, existsSync } from 'node:fs';
 import { access, mkdtemp, rmdir, stat, statfs } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -15,8 +15,8 @@ export async function readDiskSpace(
 }
 
 /**
- * Creates and removes a folder in `folder`. Returns its modification time in ms since the epoch, or null when it cannot
- * be created.
+ * Creates and removes a temporary folder in `folder`. Returns the modification time of the temporary folder in ms since
+ * the epoch, or null when the temporary folder cannot be created.
  */
 export async function readFileSystemTime(folder: string): Promise<number | null> {
   try {

@@ -26,7 +26,7 @@ export interface RunChecksOptions {
   readonly clock: Clock;
   /** Timeout of each check. */
   readonly timeoutMs: number;
-  /** Timeout for all checks together. Checks that have not started before this timeout expires become warnings. */
+  /** Timeout for all checks together. A check that has not started when this timeout expires results in a warning. */
   readonly totalTimeoutMs: number;
   readonly concurrency: number;
   /** Called when a check starts or ends, with the number of completed checks and the names of the running checks. */

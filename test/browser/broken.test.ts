@@ -51,7 +51,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
     );
     await openPage(page, 'Accounts');
     await findHeading(page, 'This page cannot be shown').waitFor();
-    await page.getByText('This page belongs to an older version of the service. Reload it.').waitFor();
+    await page.getByText('This page belongs to an older version of the service. Reload the page.').waitFor();
     expect(countPageLoads()).toBe(1);
     expect(await findSeriousFaults(page)).toEqual([]);
     await openPage(page, 'Domains');

@@ -89,7 +89,7 @@ test('an endpoint is created with the keyboard alone, its secret is shown once, 
   const countBefore = findReceivedWebhooks('/keyboard').length;
   await tabTo(page, `Replay ${newest?.id}`);
   await page.keyboard.press('Enter');
-  await page.getByText('The delivery is due now, with the same id and body.').waitFor();
+  await page.getByText('The delivery is due now. Its id and its body are unchanged.').waitFor();
   await expect.poll(() => findReceivedWebhooks('/keyboard').length).toBe(countBefore + 1);
   const receivedWebhooks = findReceivedWebhooks('/keyboard').filter(
     ({ headers }) => headers['webhook-id'] === newest?.id,
@@ -126,7 +126,7 @@ test('a test shows the response of the endpoint literally and without effect', a
   const { page } = await browsers.openSignedIn(service, `/webhooks/${id}`);
   await page.getByRole('button', { name: 'Send test' }).click();
   const dialog = page.getByRole('dialog', { name: 'Test' });
-  await dialog.getByText('The test failed. It is not sent again.').waitFor();
+  await dialog.getByText('The test failed. The service does not send it again.').waitFor();
   const answer = await dialog.locator('pre').innerText();
   expect(answer).toContain('<img src=x onerror=alert(1)><script>alert(2)</script>');
   for (const character of ['\u0000', '\u001b', '\u202e']) expect(answer).not.toContain(character);
@@ -200,7 +200,7 @@ test('an operator enables, edits and deletes an endpoint that the response 410 d
   const newSecret = (await secretDialog.locator('pre').innerText()).trim();
   expect(newSecret).toMatch(/^whsec_/);
   expect(newSecret).not.toBe(secret);
-  await secretDialog.getByText('The previous secret also signs for 24 hours.').waitFor();
+  await secretDialog.getByText('For 24 hours, requests are also signed with the previous secret.').waitFor();
   await secretDialog.getByRole('button', { name: 'I have stored it' }).click();
 
   await page.getByRole('button', { name: 'Edit', exact: true }).click();

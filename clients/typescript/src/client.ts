@@ -1,15 +1,15 @@
 /**
  * Submits messages to a Postrider service: `POST {baseUrl}/api/v1/send-mail`.
  *
- * Guarantees: `send` resolves only if the response is 201 with an id. Every attempt of one `send` has the same
+ * Guarantees: `send` resolves only if the response is 201 with an id. Every attempt of one call of `send` has the same
  * idempotency key, so that repetitions send no second message. The number of attempts and the total time are bounded,
- * regardless of the server. Redirects are not followed, so that the API key reaches no other server. No error contains
- * the API key.
+ * regardless of the responses of the server. Redirects are not followed, so that the API key reaches no other server.
+ * No error contains the API key.
  */
 import { SendError, type SendErrorDetails, type SendErrorKind } from './errors.ts';
 import { type JsonMembers, parseJson } from './json.ts';
 
-/** The part of `fetch` that the client calls. */
+/** The part of the signature of `fetch` that the client uses. */
 export type Fetch = (
   url: string,
   init: {
@@ -23,7 +23,7 @@ export type Fetch = (
 
 /** The time source of a client. */
 export interface Clock {
-  /** Returns milliseconds that never decrease. */
+  /** Returns the time of a monotonic clock in milliseconds. */
   now(): number;
   /** Calls `callback` once after `delayMs`. Returns a function that cancels the call. */
   schedule(callback: () => void, delayMs: number): () => void;
@@ -60,8 +60,9 @@ export interface Message {
   /** The body: HTML if it begins with `<!doctype html` or `<html`, otherwise plain text. */
   readonly message: string;
   /**
-   * 1 to 255 visible ASCII characters, kept for 24 hours by the service. Derive it from the event that causes the message, such as
-   * `receipt-4711`, so that a restarted job sends no second message. Default: a random UUID for each call of `send`.
+   * 1 to 255 visible ASCII characters, kept for 24 hours by the service. Derive the key from the event that causes the
+   * message, such as `receipt-4711`, so that a restarted job sends no second message. Default: a random UUID for each
+   * call of `send`.
    */
   readonly idempotencyKey?: string;
 }
@@ -72,15 +73,18 @@ export interface SendOptions {
   readonly signal?: AbortSignal;
 }
 
-/** The result of an accepted message. */
+/** The result of `send` for an accepted message. */
 export interface SendResult {
   /** The id of the message, a UUID. Webhooks and `postrider message show` contain the same id. */
   readonly id: string;
-  /** True if the service had accepted a message with this idempotency key before. No second message is sent. */
+  /**
+   * True if the service had already accepted a message with this idempotency key. In this case the service sends no
+   * second message.
+   */
   readonly replayed: boolean;
   /** Names of members that the service ignored, such as `cc`. Empty if it ignored none. */
   readonly ignoredFields: readonly string[];
-  /** The idempotency key of the request, given or generated. */
+  /** The idempotency key of the request, given by the caller or generated. */
   readonly idempotencyKey: string;
   /** The number of requests that were made. */
   readonly attempts: number;
@@ -89,10 +93,11 @@ export interface SendResult {
 /** A client for one service and one API key. It has no state and can be used concurrently. */
 export interface Client {
   /**
-   * Submits a message. Repeats the request after 408, 429, 5xx and a missing response.
-   * @returns the id, when the message is stored on disk
+   * Submits a message. Repeats the request after status 408, 429 and 5xx, and if no complete response arrives.
+   * @returns the result, after the service has stored the message on disk
    * @throws SendError (the promise rejects) with `kind`, if the request is refused or the attempts are exhausted
-   * @throws TypeError (the promise rejects) if idempotencyKey is empty or contains a character that is not visible ASCII
+   * @throws TypeError (the promise rejects) if idempotencyKey is empty or contains a character that is not visible
+   * ASCII
    */
   send(message: Message, options?: SendOptions): Promise<SendResult>;
 }
@@ -106,12 +111,12 @@ interface Failure extends Pick<SendErrorDetails, 'kind' | 'status' | 'reason' | 
 }
 
 const RETRYABLE_KINDS: readonly SendErrorKind[] = ['throttled', 'server-error', 'timeout', 'network'];
-/** After these failures the message is not accepted. */
+/** If an attempt fails with one of these kinds, the service has not accepted the message in this attempt. */
 const REFUSAL_KINDS: readonly SendErrorKind[] = ['invalid-request', 'unauthorized', 'forbidden', 'throttled'];
 const ABORTED_FAILURE: Failure = { kind: 'aborted', text: 'Aborted by the signal' };
-/** The base of the exponential backoff. */
+/** The base of the exponential backoff in milliseconds. */
 const BACKOFF_MS = 500;
-/** Responses of the service are smaller than 1 KiB. The client stops reading at this limit. */
+/** The client stops reading a response at this limit. Responses of the service are smaller than 1 KiB. */
 const MAX_RESPONSE_CHARACTERS = 16_384;
 const MAX_ERROR_CHARACTERS = 500;
 
@@ -125,7 +130,8 @@ const systemClock: Clock = {
 
 /**
  * Creates a client. Makes no request.
- * @throws TypeError if baseUrl is not an http or https URL, or apiKey is empty or contains a character that is not visible ASCII
+ * @throws TypeError if baseUrl is not an http or https URL, or apiKey is empty or contains a character that is not
+ * visible ASCII
  */
 export function createClient(options: ClientOptions): Client {
   const { apiKey, timeoutMs = 10_000, maxTotalMs = 60_000, maxAttempts = 5 } = options;
@@ -139,7 +145,7 @@ export function createClient(options: ClientOptions): Client {
    * Masks the key, because a proxy could repeat the headers of the request in its response. Replaces control
    * characters, because a line break in the text could add a forged line to a log.
    */
-  const hideKey = (text: string) => text.replaceAll(apiKey, '…').replace(/\p{Cc}/gu, ' ');
+  const sanitizeText = (text: string) => text.replaceAll(apiKey, '…').replace(/\p{Cc}/gu, ' ');
 
   return {
     async send({ idempotencyKey = crypto.randomUUID(), ...fields }, { signal } = {}) {
@@ -148,7 +154,7 @@ export function createClient(options: ClientOptions): Client {
       let attempts = 0;
       let mayBeAccepted = false;
       requireVisibleAscii('idempotencyKey', idempotencyKey);
-      const attempt = async (attemptSignal: AbortSignal): Promise<AcceptedResult | Failure> => {
+      const sendRequest = async (attemptSignal: AbortSignal): Promise<AcceptedResult | Failure> => {
         try {
           const response = await (options.fetch ?? fetch)(url, {
             method: 'POST',
@@ -164,7 +170,7 @@ export function createClient(options: ClientOptions): Client {
       };
       const createError = ({ text, cause, ...failure }: Failure) =>
         new SendError(
-          hideKey(text).slice(0, MAX_ERROR_CHARACTERS),
+          sanitizeText(text).slice(0, MAX_ERROR_CHARACTERS),
           { ...failure, idempotencyKey, attempts, mayBeAccepted },
           failure.kind === 'aborted' ? signal?.reason : cause,
         );
@@ -173,34 +179,34 @@ export function createClient(options: ClientOptions): Client {
         if (signal?.aborted) throw createError(ABORTED_FAILURE);
         attempts += 1;
         const limitMs = Math.min(timeoutMs, deadline - clock.now());
-        const outcome = await limitTime(clock, limitMs, signal, attempt);
+        const outcome = await limitTime(clock, limitMs, signal, sendRequest);
         if ('id' in outcome) return { ...outcome, idempotencyKey, attempts };
         if (!REFUSAL_KINDS.includes(outcome.kind)) mayBeAccepted = true;
         const pauseMs = (outcome.retryAfterMs ?? 0) + BACKOFF_MS * 2 ** (attempts - 1) * (0.5 + random() / 2);
         // If a limit is NaN, the comparison with this limit is false, so the attempts end.
-        const isRepeated =
+        const shouldRepeat =
           RETRYABLE_KINDS.includes(outcome.kind) && attempts < maxAttempts && clock.now() + pauseMs < deadline;
-        if (!isRepeated) throw createError(outcome);
+        if (!shouldRepeat) throw createError(outcome);
         await limitTime(clock, pauseMs, signal, () => new Promise(() => undefined));
       }
     },
   };
 }
 
-/** Requires a value that every header can contain. @throws TypeError, whose text does not contain the value */
+/** Requires characters that each HTTP header permits. @throws TypeError; its text does not contain the value */
 function requireVisibleAscii(name: string, value: string): void {
   if (!/^[!-~]+$/.test(value ?? '')) throw new TypeError(`${name} must consist of visible ASCII characters`);
 }
 
 /**
  * Starts an operation and returns its result. Returns a failure after `limitMs` or when the signal of the caller is
- * aborted, even if the operation continues. The signal of the operation is always aborted at the end.
+ * aborted, even if the operation continues. Aborts the signal of the operation when the returned promise resolves.
  */
 function limitTime(
   clock: Clock,
   limitMs: number,
   signal: AbortSignal | undefined,
-  start: (signal: AbortSignal) => Promise<AcceptedResult | Failure>,
+  startOperation: (signal: AbortSignal) => Promise<AcceptedResult | Failure>,
 ): Promise<AcceptedResult | Failure> {
   return new Promise((resolve) => {
     const operation = new AbortController();
@@ -214,11 +220,11 @@ function limitTime(
     const timeout: Failure = { kind: 'timeout', text: 'No complete response within the time limit' };
     const cancel = clock.schedule(() => settle(timeout), limitMs);
     signal?.addEventListener('abort', onAbort);
-    void start(operation.signal).then(settle);
+    void startOperation(operation.signal).then(settle);
   });
 }
 
-/** Reads the body as text up to the limit. @throws Error if the connection fails before the end of the body */
+/** Reads the body up to `MAX_RESPONSE_CHARACTERS`. @throws Error if the connection fails before the end of the body */
 async function readText({ body }: Response): Promise<string> {
   const reader = body?.getReader();
   const decoder = new TextDecoder();
@@ -232,8 +238,8 @@ async function readText({ body }: Response): Promise<string> {
 }
 
 /**
- * Converts a response to a result by its status and body. A status below 500 with a body that is not in the format of
- * the service is an `unexpected-response`, neither a success nor a refusal.
+ * Converts a response to a result, based on the status and the body. A status below 500, except 408 and 429, with a
+ * body that is not in the format of the service is an `unexpected-response`, neither a success nor a refusal.
  */
 function readResponse({ status, headers }: Response, body: JsonMembers | null): AcceptedResult | Failure {
   const result = body?.result;

@@ -18,13 +18,13 @@ export type SendErrorKind =
   | 'throttled'
   /** 408 or 5xx on the last attempt: the server or a proxy failed. */
   | 'server-error'
-  /** An attempt had no complete response within `timeoutMs`, or all attempts and pauses together took `maxTotalMs`. */
+  /** The last attempt had no complete response within `timeoutMs`, or before `maxTotalMs` had passed since the call. */
   | 'timeout'
   /** The connection failed or was closed before the response was complete. */
   | 'network'
-  /** The response is not from Postrider: a page of a proxy, a redirect, a truncated body. */
+  /** The response is not in the format of Postrider: for example a page of a proxy, a redirect or a truncated body. */
   | 'unexpected-response'
-  /** The caller's signal was aborted. `cause` is its reason. */
+  /** The caller's signal was aborted. `cause` is the abort reason of the signal. */
   | 'aborted';
 
 /** The cause of a 403, from the header `Postrider-Reason`. A later version may add values. */
@@ -52,7 +52,7 @@ export class SendError extends Error {
   declare readonly kind: SendErrorKind;
   /** The status of the last response. Null without a response. */
   readonly status: number | null = null;
-  /** The header `Postrider-Reason` of a 403. Otherwise null. */
+  /** The value of the header `Postrider-Reason` of a 403 response. Otherwise null. */
   readonly reason: ForbiddenReason | null = null;
   /** The time after which the service permits the next request, from `Retry-After`. Null without this header. */
   readonly retryAfterMs: number | null = null;
@@ -61,8 +61,8 @@ export class SendError extends Error {
   /** The number of requests that were made. */
   declare readonly attempts: number;
   /**
-   * False if the message is not accepted: no attempt was made, or each attempt was refused with 429 or with another 4xx of the
-   * service except 408. True if at least one attempt has an unknown result.
+   * False if the message is not accepted: no attempt was made, or each attempt was refused. A refusal is a 429, or a
+   * 4xx response of the service other than 408. True if at least one attempt has an unknown result.
    */
   declare readonly mayBeAccepted: boolean;
   constructor(message: string, details: SendErrorDetails, cause?: unknown) {
@@ -74,11 +74,13 @@ export class SendError extends Error {
 /** The cause of a `WebhookError`. */
 export type WebhookErrorKind =
   /**
-   * A secret is absent, or is not the base64 encoding of at least 24 bytes. The prefix `whsec_` is optional. The receiver is
-   * misconfigured.
+   * A secret is absent, or is not the base64 encoding of at least 24 bytes. The prefix `whsec_` is optional. The
+   * receiver is misconfigured.
    */
   | 'invalid-secret'
-  /** The body is neither a string nor a Uint8Array. A middleware may have parsed it. The receiver is misconfigured. */
+  /**
+   * The body is neither a string nor a Uint8Array. Middleware may have parsed the body. The receiver is misconfigured.
+   */
   | 'invalid-body'
   /** `webhook-id`, `webhook-timestamp` or `webhook-signature` is absent or malformed. */
   | 'invalid-header'

@@ -1,7 +1,7 @@
 /**
- * The events that a webhook of Postrider contains, as types. A later version of Postrider may add types of events,
- * members and values. A receiver must ignore unknown types, members and values. A test compares these types with the
- * schemas of the service.
+ * The types of the events that Postrider sends as webhooks. A later version of Postrider may add event types, members
+ * and values. A receiver must ignore unknown event types, members and values. A test compares the types of this file
+ * with the schemas of the service.
  */
 
 /** The states of a message. */
@@ -42,8 +42,8 @@ export interface ReplyData {
 }
 
 /**
- * The class of a failure. `hard`: the mailbox cannot receive messages. `soft`: a later message may be delivered. `block`: the
- * receiving server or the provider refused this message or this sender.
+ * The class of a failure. `hard`: the mailbox cannot receive messages. `soft`: a later message may be delivered.
+ * `block`: the receiving server or the provider refused this message or this sender.
  */
 export type FailureClass = 'hard' | 'soft' | 'block';
 
@@ -78,7 +78,7 @@ export interface BouncedMessageData extends FailedMessageData {
   readonly suppressed: boolean;
 }
 
-/** A message with a reason: confirmed, suppressed or uncertain. */
+/** A message that was confirmed or suppressed, or that became uncertain, with the reason. */
 export interface DetailedMessageData extends MessageData {
   /** The reason, in one line. */
   readonly detail: string | null;
@@ -115,7 +115,7 @@ export interface AccountData {
   readonly account: string;
   /** The reason for the warning or the lock. Null after an unlock. */
   readonly reason: string | null;
-  /** The figures of the last 7 days, or since the last unlock. */
+  /** The figures of the last 7 days. After an unlock within this time: the figures since the unlock. */
   readonly figures: { readonly messages: number; readonly bounces: number; readonly complaints: number };
   /** The thresholds of the account, as fractions. */
   readonly limit: { readonly bounceRate: number; readonly complaintRate: number };
@@ -138,18 +138,18 @@ export interface WebhookDisabledData {
   readonly id: string;
   readonly url: string;
   readonly name: string | null;
-  /** The name of the account. Null for an endpoint with the events of every account. */
+  /** The name of the account. Null for an endpoint that receives the events of every account. */
   readonly account: string | null;
   readonly reason: 'operator' | 'gone' | 'failing';
 }
 
-/** The data of `postrider webhook test`. */
+/** The data of the event that `postrider webhook test` sends. */
 export interface TestData {
   /** The id of the endpoint. */
   readonly id: string;
 }
 
-/** The type of `data` of each type of event. */
+/** The type of `data` for each event type. */
 export interface WebhookDataByType {
   readonly 'message.accepted': MessageData;
   readonly 'message.delivered': DeliveredMessageData;
@@ -173,12 +173,15 @@ export interface WebhookDataByType {
   readonly 'webhook.test': TestData;
 }
 
-/** The types of events. */
+/** The event types. */
 export type WebhookEventType = keyof WebhookDataByType;
 
-/** A verified event of one type. */
+/** A verified event of one event type. */
 export interface WebhookEventOf<Type extends WebhookEventType> {
-  /** The header `webhook-id`: the same in every attempt to deliver this event, so that a receiver can ignore repetitions. */
+  /**
+   * The header `webhook-id`. Every attempt to deliver this event has the same id, so that a receiver can ignore
+   * repetitions.
+   */
   readonly id: string;
   readonly type: Type;
   /** The time of the event, ISO 8601 in UTC. */

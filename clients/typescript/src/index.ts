@@ -1,6 +1,7 @@
 /**
- * The public names of the package: `createClient` submits messages, `verifyWebhook` verifies webhooks. The package has no
- * dependencies and uses only the web standards fetch, URL, WebCrypto, AbortSignal and timers. Importing it has no side effect.
+ * The public names of the package. `createClient` creates the client that submits messages, and `verifyWebhook`
+ * verifies webhooks. The package has no dependencies and uses only the web standards fetch, URL, WebCrypto,
+ * AbortSignal and timers. Importing the package has no side effect.
  */
 export {
   type Client,

@@ -1,8 +1,8 @@
 /** Parses JSON of unknown origin. */
 
 /**
- * The members of a JSON value. Every value except null has this type, because reading a member of a text or a number
- * causes no error.
+ * The members of a JSON value. A text, a number and a boolean also have this type, because reading a member of these
+ * values causes no error.
  */
 export type JsonMembers = Readonly<Record<string, unknown>>;
 

@@ -2,16 +2,19 @@
  * Verifies a webhook of Postrider by the rules of Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, header
  * `webhook-signature` with one or more signatures `v1,BASE64`.
  *
- * Guarantees: an event is returned only if one of the signatures matches its text and one of the secrets, and the
- * timestamp is within the tolerance. Signatures are compared in constant time. The body is hashed once per secret,
- * regardless of the number of signatures in the header.
+ * Guarantees: an event is returned only if one of the signatures is valid for the received body and one of the secrets,
+ * and the timestamp is within the tolerance. Signatures are compared in constant time. The body is hashed once per
+ * secret, regardless of the number of signatures in the header.
  * @see https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md
  */
 import { WebhookError } from './errors.ts';
 import type { WebhookEvent } from './events.ts';
 import { parseJson } from './json.ts';
 
-/** The headers of a request: `Headers`, a Map or other pairs, or an object such as `request.headers` of Node. Any letter case. */
+/**
+ * The headers of a request: `Headers`, a Map or other pairs, or an object such as `request.headers` of Node. The letter
+ * case of the names is ignored.
+ */
 export type WebhookHeaders =
   | Iterable<readonly [string, string]>
   | { readonly [name: string]: string | readonly string[] | undefined };
@@ -28,7 +31,7 @@ export interface VerifyOptions {
 const MIN_SECRET_BYTES = 24;
 
 /**
- * Returns the event of a webhook request. The `id` of an event is the same in every attempt, so that the receiver can
+ * Returns the event of a webhook request. Every attempt to deliver an event has the same `id`, so that the receiver can
  * ignore repetitions.
  *
  * @param body the received bytes, unchanged: a string or a Uint8Array, not a parsed object
@@ -42,13 +45,14 @@ export async function verifyWebhook(
   secret: string | readonly string[],
   { toleranceMs = 300_000, now = Date.now }: VerifyOptions = {},
 ): Promise<WebhookEvent> {
-  const secrets = [secret].flat().map(decodeSecret);
+  const signingKeys = [secret].flat().map(decodeSecret);
   if (typeof body !== 'string' && !ArrayBuffer.isView(body))
     throw new WebhookError('invalid-body', 'body must be the received text or bytes, not a parsed object');
-  // Bytes that are not UTF-8 become U+FFFD, so that the verified text is always the parsed text.
+  // Both the signature check and the parser use this text. Bytes that are not UTF-8 become U+FFFD, so their signature
+  // does not match.
   const text = typeof body === 'string' ? body : new TextDecoder('utf-8', { ignoreBOM: true }).decode(body);
 
-  // A dot separates the parts of the signed content, so an id with a dot would be ambiguous.
+  // A dot separates the parts of the signed content, so an id with a dot would make this content ambiguous.
   const id = readHeader(headers, 'webhook-id', /^[^.]+$/);
   const timestamp = readHeader(headers, 'webhook-timestamp', /^\d+$/);
   const signatures = readHeader(headers, 'webhook-signature', /./).split(' ');
@@ -57,7 +61,7 @@ export async function verifyWebhook(
 
   const content = new TextEncoder().encode(`${id}.${timestamp}.${text}`);
   let isValid = false;
-  for (const key of secrets) {
+  for (const key of signingKeys) {
     const expectedSignature = await signContent(key, content);
     for (const signature of signatures) if (isEqual(signature, expectedSignature)) isValid = true;
   }
@@ -74,8 +78,8 @@ function decodeSecret(secret: string): Uint8Array<ArrayBuffer> {
   try {
     binaryText = atob(`${secret}`.trim().replace('whsec_', ''));
   } catch {
-    // `binaryText` remains empty, so the error below is thrown. It has no `cause`, because the error of `atob` could
-    // contain the secret.
+    // `binaryText` remains empty, so the error below is thrown. This error has no `cause`, because the error of `atob`
+    // could contain the secret.
   }
   if (binaryText.length < MIN_SECRET_BYTES)
     throw new WebhookError('invalid-secret', 'secret must be the text whsec_… of the endpoint');
@@ -85,12 +89,12 @@ function decodeSecret(secret: string): Uint8Array<ArrayBuffer> {
 /**
  * Returns the value of a header. Joins several values with commas, as `Headers` does. Ignores the letter case of the
  * name.
- * @throws WebhookError if the header is absent or does not match `form`
+ * @throws WebhookError if the header is absent or does not match `pattern`
  */
-function readHeader(headers: WebhookHeaders, name: string, form: RegExp): string {
+function readHeader(headers: WebhookHeaders, name: string, pattern: RegExp): string {
   const pairs = Symbol.iterator in headers ? headers : Object.entries(headers);
   const value = [...pairs].flatMap(([key, values]) => (key.toLowerCase() === name ? (values ?? []) : [])).join();
-  if (!form.test(value)) throw new WebhookError('invalid-header', `${name} is absent or malformed`);
+  if (!pattern.test(value)) throw new WebhookError('invalid-header', `${name} is absent or malformed`);
   return value;
 }
 

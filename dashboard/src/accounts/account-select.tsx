@@ -16,12 +16,12 @@ export function AccountSelect({ label, value, service = false, required = false,
   const accounts = useAccounts();
   const names = (accounts.data ?? []).map(({ name }) => ({ value: name, label: name }));
   const data = service ? [{ value: '*', label: '* (the whole service)' }, ...names] : names;
-  // The account in the URL may no longer exist. Its name is shown, and the request for the account returns the error.
-  const options = value === null || data.some((account) => account.value === value);
+  // The account in the URL may no longer exist. Its name is shown, and a request for this account returns an error.
+  const isListed = value === null || data.some((account) => account.value === value);
   return (
     <Select
       label={label}
-      data={options ? data : [...data, { value, label: value }]}
+      data={isListed ? data : [...data, { value, label: value }]}
       value={value}
       onChange={(name) => {
         if (name !== null) onChange(name);

@@ -84,7 +84,7 @@ function Cells({ account }: { readonly account: AccountDetails }) {
   );
 }
 
-/** Returns the reason of a lock or of a warning; otherwise the limits. */
+/** Returns the reason for the lock; without a lock the warning; without a warning the limits. */
 function describeAccount({ reason, warning, state, volume, rate, throttle }: AccountDetails): string {
   if (state === 'locked') return reason ?? 'locked';
   if (warning !== null) return warning;
@@ -106,7 +106,7 @@ export function AccountBadge({ account }: { readonly account: Pick<AccountDetail
   );
 }
 
-/** Shows a rate. A rate of at least half of the threshold is bold, so that its meaning does not depend on color. */
+/** Shows a rate. A rate of at least half of the threshold is bold. */
 function Rate({ threshold, emails }: { readonly threshold: ThresholdUsage | undefined; readonly emails: number }) {
   if (threshold === undefined || emails === 0 || threshold.count === 0) return <>0</>;
   const text = formatPercent(threshold.count / emails);

@@ -43,7 +43,7 @@ export function CreateAccountDialog({ opened, onClose }: { readonly opened: bool
         required
         data-autofocus
       />
-      <LimitFields limits={limits} thresholds={false} onChange={setLimits} />
+      <LimitFields limits={limits} hasThresholds={false} onChange={setLimits} />
     </FormDialog>
   );
 }

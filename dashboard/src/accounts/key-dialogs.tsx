@@ -1,4 +1,4 @@
-/** Dialogs that create and rotate a key. `onCreated` receives the new key, which is shown once. */
+/** Dialogs that create and rotate a key. `onCreated` receives the new key, which can be shown only once. */
 import { NativeSelect, Text } from '@mantine/core';
 import { useState } from 'react';
 import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys/schemas.ts';
@@ -45,7 +45,7 @@ export function CreateKeyDialog({ account, onCreated, onClose }: NewKeyDialogPro
   );
 }
 
-/** The grace periods of the old key. */
+/** The periods for which the old key can remain valid. */
 const GRACE_PERIODS = [
   { value: '0s', label: 'Stops immediately' },
   { value: '1h', label: '1 hour' },
@@ -54,13 +54,13 @@ const GRACE_PERIODS = [
   { value: '30d', label: '30 days' },
 ];
 
-export function RotateKeyDialog({ rotated, onCreated, onClose }: NewKeyDialogProps & { readonly rotated: KeyEntry }) {
+export function RotateKeyDialog({ oldKey, onCreated, onClose }: NewKeyDialogProps & { readonly oldKey: KeyEntry }) {
   const [grace, setGrace] = useState('24h');
-  const rotate = useApiMutation(() => post<RotatedKey>(path`/keys/${rotated.id}/rotate`, { grace }), ['accounts']);
+  const rotate = useApiMutation(() => post<RotatedKey>(path`/keys/${oldKey.id}/rotate`, { grace }), ['accounts']);
   return (
     <FormDialog
       opened
-      title={`Rotate ${rotated.name} (${rotated.prefix}…)`}
+      title={`Rotate ${oldKey.name} (${oldKey.prefix}…)`}
       action="Create new key"
       busy={rotate.isPending}
       error={rotate.error}
@@ -68,8 +68,8 @@ export function RotateKeyDialog({ rotated, onCreated, onClose }: NewKeyDialogPro
       onClose={onClose}
     >
       <Text>
-        A new key with the same name is created. The old key remains valid for the period below, so that you can
-        configure the clients.
+        A new key with the name of the old key is created. The old key remains valid for the period below, so that you
+        can configure the clients with the new key.
       </Text>
       <NativeSelect
         label="Lifetime of the old key"

@@ -1,4 +1,4 @@
-/** The keys of an account, with the actions on them. */
+/** The keys of an account, with buttons to create, rotate and revoke keys. */
 import { Button, Group, Stack, Title } from '@mantine/core';
 import { useState } from 'react';
 import type { CreatedKey, KeyEntry, RotatedKey } from '../../../src/operations/keys/schemas.ts';
@@ -36,7 +36,7 @@ export function Keys({ account }: { readonly account: string }) {
           <CredentialList
             noun="keys"
             credentials={keys.data}
-            empty={<EmptyState title="No active keys">Create a key to send with this account.</EmptyState>}
+            emptyState={<EmptyState title="No active keys">Create a key to send with this account.</EmptyState>}
             renderActions={(key) => <KeyActions keyEntry={key} onAction={setDialog} />}
           />
         </div>
@@ -45,7 +45,7 @@ export function Keys({ account }: { readonly account: string }) {
         <CreateKeyDialog account={account} onCreated={showNewKey} onClose={closeDialog} />
       ) : null}
       {dialog?.kind === 'rotate' ? (
-        <RotateKeyDialog rotated={dialog.key} onCreated={showNewKey} onClose={closeDialog} />
+        <RotateKeyDialog oldKey={dialog.key} onCreated={showNewKey} onClose={closeDialog} />
       ) : null}
       {dialog?.kind === 'revoke' ? (
         <RevokeDialog

@@ -1,10 +1,10 @@
-/** The fields for the limits of an account, in the format of the command line. */
+/** The input fields for the limits of an account. They accept the same formats as the command line. */
 import { SimpleGrid, TextInput } from '@mantine/core';
 import type { LimitTexts } from './limits';
 
 interface LimitFieldsProps {
   readonly limits: LimitTexts;
-  readonly thresholds: boolean;
+  readonly hasThresholds: boolean;
   readonly onChange: (limits: LimitTexts) => void;
 }
 
@@ -29,8 +29,8 @@ const FIELDS: readonly (readonly [name: keyof LimitTexts, label: string, descrip
   ],
 ];
 
-export function LimitFields({ limits, thresholds, onChange }: LimitFieldsProps) {
-  const names = FIELDS.filter(([name]) => thresholds || !name.startsWith('max'));
+export function LimitFields({ limits, hasThresholds, onChange }: LimitFieldsProps) {
+  const names = FIELDS.filter(([name]) => hasThresholds || !name.startsWith('max'));
   return (
     <SimpleGrid cols={{ base: 1, xs: 2 }}>
       {names.map(([name, label, description]) => (

@@ -10,8 +10,8 @@ import { RelativeTime } from '../parts/relative-time';
 import { formatDuration, formatTime } from '../parts/time';
 
 /**
- * The minimum number of messages for which the service compares rates with the thresholds. Below it, the service
- * compares counts.
+ * The minimum number of messages for which the service compares rates with the thresholds. Below this number, the
+ * service compares counts.
  */
 const MIN_MESSAGES_FOR_RATES = 100;
 
@@ -56,7 +56,7 @@ function Volume({ account: { volume, volumeUsed, volumeLeft, volumeExpires } }: 
         'Does not expire'
       ) : (
         <>
-          {isExpired ? 'No message is accepted: expired ' : 'Expires '}
+          {isExpired ? 'No message is accepted: the volume expired ' : 'Expires '}
           <RelativeTime at={volumeExpires} /> ({formatTime(volumeExpires)})
         </>
       )}

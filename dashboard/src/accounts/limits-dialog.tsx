@@ -34,7 +34,7 @@ export function LimitsDialog({ account, onClose }: { readonly account: AccountDe
       onSubmit={() => save.mutate(undefined, { onSuccess: onClose })}
       onClose={onClose}
     >
-      <LimitFields limits={limits} thresholds onChange={setLimits} />
+      <LimitFields limits={limits} hasThresholds onChange={setLimits} />
       {changedLimits.volume === undefined ? null : (
         <Text size="sm">
           The count of a new volume starts at zero; the {shownAccount.volumeUsed} messages used so far are no longer

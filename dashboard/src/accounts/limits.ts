@@ -1,13 +1,13 @@
 /**
- * Converts limits to form texts, and determines which fields were changed. Only changed fields are sent, so that a form
- * does not overwrite other changes.
+ * Converts limits to the texts of form fields, and determines which fields were changed. The form sends only these
+ * fields, so that it does not overwrite a concurrent change of another field.
  */
 import type { AccountDetails, limitMembers, thresholdMembers } from '../../../src/operations/accounts/schemas.ts';
 
 /** The text of each field. */
 export type LimitTexts = Readonly<Record<keyof typeof limitMembers | keyof typeof thresholdMembers, string>>;
 
-/** A new account has no limits and the default thresholds. */
+/** The form of a new account: no limits. An empty field stands for the default threshold. */
 export const NO_LIMITS: LimitTexts = {
   volume: 'unlimited',
   volumeExpires: 'never',
@@ -36,7 +36,7 @@ export function findChangedLimits(before: LimitTexts, after: LimitTexts): Partia
     const value = after[name].trim();
     if (value !== '' && value !== before[name]) changes[name] = value;
   }
-  // The service resets the expiry of an unlimited volume unless the request contains an expiry.
+  // If a request sets an unlimited volume and contains no expiry, the service resets the expiry.
   if (changes.volume === 'unlimited' && after.volumeExpires.trim() !== 'never')
     changes.volumeExpires = after.volumeExpires.trim();
   return changes;

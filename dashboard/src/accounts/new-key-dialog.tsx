@@ -1,4 +1,4 @@
-/** Shows a new key once. */
+/** Shows a new key, which cannot be shown again. */
 import { Text } from '@mantine/core';
 import type { CreatedKey, RotatedKey } from '../../../src/operations/keys/schemas.ts';
 import { SecretDialog } from '../parts/secret-dialog';

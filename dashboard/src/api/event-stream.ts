@@ -14,15 +14,17 @@ export interface StreamListener {
 }
 
 /**
- * Reads events until the stream ends, `signal` aborts it, or the service sends nothing for 45 s. Resolves to `refused` if
- * the service answers without a stream. Otherwise resolves to `ended`, even if the service does not answer. Never rejects.
+ * Reads events until the stream ends, `signal` aborts it, or the service sends nothing for 45 s. Resolves to `refused`
+ * if the service answers without a stream. Otherwise resolves to `ended`, even if the service does not answer. Never
+ * rejects.
  */
 export async function readEvents(
   apiPath: string,
   signal: AbortSignal,
   { onOpen, onEvent }: StreamListener,
 ): Promise<'refused' | 'ended'> {
-  // A service that stops without closing its connections, or a lost network, causes no error.
+  // A service that stops without closing its connections, or a lost network, causes no error. The timer therefore
+  // aborts the request.
   const silenceController = new AbortController();
   let timer = setTimeout(() => silenceController.abort(), MAX_SILENCE_MS);
   const restartTimer = () => {

@@ -7,8 +7,8 @@ import type { Overview } from '../../../src/operations/overview/schemas.ts';
 import { get } from './client';
 
 /**
- * The interval between two requests. The query key is not a topic, because the topic `overview` is published up to
- * twice per second, and the frame of every open page would then repeat the request.
+ * The interval between two requests. The query key is not the topic `overview`: this topic is published up to twice
+ * per second, and every open page would repeat the request each time.
  */
 const REFRESH_INTERVAL_MS = 10_000;
 

@@ -1,7 +1,7 @@
 /**
  * Implements live updates: subscribes to server-sent events that name the changed topics, and reloads the queries of
- * these topics. After a lost connection all queries are reloaded. A hidden page does not subscribe, because browsers
- * allow few connections to one service, and every tab would use a connection.
+ * these topics. After a reconnection all queries are reloaded. A hidden page does not subscribe, because browsers allow
+ * few connections to one service, and every tab would use a connection.
  */
 import { type QueryClient, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';

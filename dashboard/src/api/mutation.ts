@@ -7,8 +7,8 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import type { Topic } from '../../../src/model/topic.ts';
 
 /**
- * Creates the mutation of a component. `successText` returns the text of the notification. Without it no notification
- * is shown.
+ * Creates the mutation of a component. `successText` returns the text of the notification. Without `successText`
+ * no notification is shown.
  */
 export function useApiMutation<Value, Result>(
   request: (value: Value) => Promise<Result>,

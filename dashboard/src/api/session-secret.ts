@@ -5,7 +5,7 @@
  */
 
 const STORAGE_KEY = 'postrider-session';
-/** The secret if the browser stores nothing for this origin. The session then ends when the page is closed. */
+/** The secret if the browser stores nothing for this origin. In this case the session ends when the page is closed. */
 let secretInMemory: string | null = null;
 
 export function readSessionSecret(): string | null {

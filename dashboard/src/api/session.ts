@@ -14,7 +14,7 @@ export async function signOut(): Promise<void> {
   storeSessionSecret(null);
 }
 
-/** Returns a URL that the browser loads without headers, for a frame. The URL is valid for 30 s. */
+/** Returns the URL for a frame, which the browser loads without the session header. The URL is valid for 30 s. */
 export async function createTicketedUrl(apiPath: string): Promise<string> {
   const path = buildApiUrl(apiPath);
   const { ticket } = await post<Ticket>('/ticket', { path });

@@ -5,21 +5,21 @@ export type UrlChange = Readonly<Record<string, string | null>>;
 
 /**
  * Returns the query parameters and a function that changes some of them. The values null and '' remove a parameter.
- * With `typed`, a change adds no entry to the history of the browser.
+ * With `isTyped`, a change adds no entry to the history of the browser.
  */
-export function useUrlState(): readonly [URLSearchParams, (change: UrlChange, typed?: boolean) => void] {
+export function useUrlState(): readonly [URLSearchParams, (change: UrlChange, isTyped?: boolean) => void] {
   const [parameters, setParameters] = useSearchParams();
-  const setUrlState = (change: UrlChange, typed = false) =>
+  const setUrlState = (change: UrlChange, isTyped = false) =>
     setParameters(
-      (before) => {
-        const after = new URLSearchParams(before);
+      (currentParameters) => {
+        const newParameters = new URLSearchParams(currentParameters);
         for (const [name, value] of Object.entries(change)) {
-          if (value === null || value === '') after.delete(name);
-          else after.set(name, value);
+          if (value === null || value === '') newParameters.delete(name);
+          else newParameters.set(name, value);
         }
-        return after;
+        return newParameters;
       },
-      { replace: typed },
+      { replace: isTyped },
     );
   return [parameters, setUrlState];
 }

@@ -13,7 +13,7 @@ interface CredentialFieldsProps {
   readonly values: CredentialValues;
   /** The description of the name field. */
   readonly description: string;
-  /** The error of the request, which is shown at the field that causes it. */
+  /** The error of the request. It is shown at the field that caused the error. */
   readonly error: unknown;
   readonly onChange: (values: CredentialValues) => void;
 }
@@ -49,7 +49,7 @@ export function hasCredentialFieldError(error: unknown): boolean {
   return findFieldError(error, 'name') !== null || findFieldError(error, 'expires') !== null;
 }
 
-/** Returns the members of the request without an empty expiry. */
+/** Returns the members of the request. Omits an empty expiry. */
 export function toCredentialInput({ name, expires }: CredentialValues): object {
   return { name: name.trim(), ...(expires.trim() === '' ? {} : { expires: expires.trim() }) };
 }

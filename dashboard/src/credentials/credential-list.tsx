@@ -1,6 +1,6 @@
 /**
- * The list of the keys of an account, or of the tokens of the operator API. Revoked and expired credentials are shown on
- * request. The service never returns the secret of a stored credential.
+ * The list of the keys of an account, or of the tokens of the operator API. Revoked and expired credentials are shown
+ * on request. The service never returns the secret of a stored credential.
  */
 import { Switch } from '@mantine/core';
 import type { ReactNode } from 'react';
@@ -23,11 +23,11 @@ export interface Credential {
 }
 
 interface CredentialListProps<Row extends Credential> {
-  /** The plural noun, such as `tokens`. It is also the query parameter that shows all credentials. */
+  /** The plural noun, such as `tokens`. The query parameter that shows all credentials has the same name. */
   readonly noun: 'keys' | 'tokens';
   readonly credentials: readonly Row[];
   /** Shown if no credential is active. */
-  readonly empty: ReactNode;
+  readonly emptyState: ReactNode;
   /** The buttons of an active credential. */
   readonly renderActions: (credential: Row) => ReactNode;
 }
@@ -35,26 +35,26 @@ interface CredentialListProps<Row extends Credential> {
 export function CredentialList<Row extends Credential>({
   noun,
   credentials,
-  empty,
+  emptyState,
   renderActions,
 }: CredentialListProps<Row>) {
   const [urlState, setUrlState] = useUrlState();
   const showsAll = urlState.get(noun) === 'all';
   const activeCredentials = credentials.filter(({ state }) => state === 'active');
   const shownCredentials = showsAll ? credentials : activeCredentials;
-  const endedCount = credentials.length - activeCredentials.length;
+  const inactiveCount = credentials.length - activeCredentials.length;
   return (
     <>
-      {endedCount === 0 ? null : (
+      {inactiveCount === 0 ? null : (
         <Switch
           mb="sm"
-          label={`Also show expired and revoked ${noun} (${endedCount})`}
+          label={`Also show expired and revoked ${noun} (${inactiveCount})`}
           checked={showsAll}
           onChange={(event) => setUrlState({ [noun]: event.currentTarget.checked ? 'all' : null }, true)}
         />
       )}
       {shownCredentials.length === 0 ? (
-        empty
+        emptyState
       ) : (
         <div className="card flush">
           <table className="list">

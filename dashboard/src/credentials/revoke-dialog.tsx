@@ -10,7 +10,7 @@ import type { Credential } from './credential-list';
 interface RevokeDialogProps {
   readonly noun: 'key' | 'token';
   readonly credential: Credential;
-  /** The path of the operation. */
+  /** The path of the operation that revokes the credential. */
   readonly apiPath: string;
   readonly topic: Topic;
   /** The effect of the revocation. */

@@ -1,5 +1,5 @@
 /**
- * What changed since the previous period, one sentence per significant change. The link in a sentence about a row
+ * Lists the significant changes since the previous period, one sentence per change. The link in a sentence about a row
  * selects the row.
  */
 import { Anchor } from '@mantine/core';

@@ -18,7 +18,7 @@ const TIME_LINES = [
   { percentile: 'p99', token: 'deferred', dash: [4, 3] },
 ] as const;
 
-/** Returns the line of the time until the provider confirmed a delivery, or no line without a confirmation. */
+/** Returns the line for the time until the provider confirms a delivery. Returns no line without confirmations. */
 function createConfirmationLines(points: Deliverability['points']): readonly Line[] {
   if (points.every(({ confirmationMs }) => confirmationMs === null)) return [];
   return [
@@ -34,7 +34,7 @@ function createConfirmationLines(points: Deliverability['points']): readonly Lin
 interface RowChartProps {
   /** The name of the selected row. */
   readonly name: string;
-  /** The duration of an interval in words, such as `hour`. */
+  /** The duration of one interval of the chart in words, such as `hour`. */
   readonly step: string;
   readonly points: Deliverability['points'];
 }
@@ -42,7 +42,7 @@ interface RowChartProps {
 export function RowChart({ name, step, points }: RowChartProps) {
   const [figure, setFigure] = useState('outcomes');
   const showsTimes = figure === 'times';
-  const times = useMemo(() => points.map(({ at }) => at), [points]);
+  const timestamps = useMemo(() => points.map(({ at }) => at), [points]);
   const lines = useMemo<readonly Line[]>(
     () =>
       showsTimes
@@ -70,7 +70,7 @@ export function RowChart({ name, step, points }: RowChartProps) {
       key={figure}
       title={name}
       secondary={showsTimes ? `time to deliver per ${step}` : `messages per ${step}`}
-      times={times}
+      times={timestamps}
       lines={lines}
       format={showsTimes ? formatDuration : formatNumber}
       formatAxis={formatCompact}

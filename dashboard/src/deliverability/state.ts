@@ -31,7 +31,7 @@ export interface PageState {
   readonly by: Grouping;
   readonly range: DeliverabilityRange;
   readonly account: string | null;
-  /** The sending domain by which the rows are filtered; null unless the rows are mailbox providers. */
+  /** The sending domain by which mailbox providers are filtered. Null without this filter, and for all other rows. */
   readonly sendingDomain: string | null;
   /** The key of the selected row; null for the total. */
   readonly key: string | null;
@@ -52,7 +52,7 @@ export function readState(parameters: URLSearchParams): PageState {
   };
 }
 
-/** Returns the URL of the message list with the filter of a row; null if the list has no such filter. */
+/** Returns the URL of the message list, filtered by a row; null if the message list has no filter for the row. */
 export function buildMessagesUrl({ by, range, account }: PageState, key: string, state?: string): string | null {
   const filter = getMessageFilter(by, key);
   if (filter === null) return null;

@@ -1,6 +1,6 @@
 /**
- * One row per key with its figures and their changes from the previous period. A click on a row selects it for the
- * chart.
+ * The table of figures, with one row per mailbox provider, domain or account. Each figure shows the change from the
+ * previous period. A click on a row selects the row for the chart.
  */
 import { Anchor } from '@mantine/core';
 import type { ReactNode } from 'react';
@@ -11,7 +11,7 @@ import type {
   DeliverabilityFigures,
   DeliverabilityTableRow,
 } from '../../../src/operations/deliverability/schemas.ts';
-import { type Change, ChangeText, compareCounts, compareShares, compareTimes, formatShare } from '../parts/change';
+import { type Change, ChangeText, compareCounts, compareDurations, compareShares, formatShare } from '../parts/change';
 import { ListRow } from '../parts/list-row';
 import { formatNumber, formatPercent } from '../parts/number';
 import { formatDuration } from '../parts/time';
@@ -122,7 +122,10 @@ function readSortValue(figures: DeliverabilityFigures, sort: Sort): number | nul
   }
 }
 
-/** Links to the messages of the row, its figures by mailbox provider, and the limits of an account. */
+/**
+ * Links to the messages of a row. For an account or a sending domain, also links to the figures by mailbox provider.
+ * For an account, also links to the limits.
+ */
 function RowLinks({
   row: { key, bounced },
   state,
@@ -132,10 +135,10 @@ function RowLinks({
 }) {
   const { by, range } = state;
   const links: { readonly text: string; readonly href: string }[] = [];
-  const messages = buildMessagesUrl(state, key);
-  if (messages !== null) links.push({ text: 'Messages', href: messages });
-  const bounces = buildMessagesUrl(state, key, 'bounced');
-  if (bounces !== null && bounced > 0) links.push({ text: 'Bounced', href: bounces });
+  const messagesUrl = buildMessagesUrl(state, key);
+  if (messagesUrl !== null) links.push({ text: 'Messages', href: messagesUrl });
+  const bouncesUrl = buildMessagesUrl(state, key, 'bounced');
+  if (bouncesUrl !== null && bounced > 0) links.push({ text: 'Bounced', href: bouncesUrl });
   if (by === 'account') {
     links.push({
       text: 'Providers',
@@ -212,7 +215,7 @@ function FigureCells({ figures, periods, lockThresholds }: FigureCellsProps) {
           key={percentile}
           label={percentile}
           value={figures.latencyMs === null ? '–' : formatDuration(figures.latencyMs[percentile])}
-          change={compareTimes(figures.latencyMs?.[percentile] ?? null, previous.latencyMs?.[percentile] ?? null)}
+          change={compareDurations(figures.latencyMs?.[percentile] ?? null, previous.latencyMs?.[percentile] ?? null)}
           note={
             figures.confirmationMs === null ? null : `confirmed ${formatDuration(figures.confirmationMs[percentile])}`
           }
@@ -223,8 +226,8 @@ function FigureCells({ figures, periods, lockThresholds }: FigureCellsProps) {
 }
 
 /**
- * Compares the accepted messages per hour. The last step of the range has not ended, so the range is shorter than the
- * previous period.
+ * Compares the numbers of accepted messages per unit of time. The last interval of the range is incomplete, so the
+ * range is shorter than the previous period.
  */
 function compareAccepted({ accepted, previous }: ComparedFigures, { from, until, previousFrom }: Periods) {
   if (previous.accepted === 0) return null;

@@ -20,7 +20,7 @@ export function DomainSettings({ domain, transport }: { readonly domain: DomainD
   const closeDialog = () => setDialog(null);
   const cacheDomain = (changedDomain: DomainDetails) =>
     queryClient.setQueryData(['domains', domain.domain], changedDomain);
-  const subdomains = useApiMutation(
+  const toggleSubdomains = useApiMutation(
     () => patch<DomainDetails>(domainPath, { subdomains: !domain.subdomains }),
     ['domains'],
     (changedDomain) =>
@@ -44,8 +44,8 @@ export function DomainSettings({ domain, transport }: { readonly domain: DomainD
           <Button
             variant="default"
             size="xs"
-            loading={subdomains.isPending}
-            onClick={() => subdomains.mutate(undefined, { onSuccess: cacheDomain })}
+            loading={toggleSubdomains.isPending}
+            onClick={() => toggleSubdomains.mutate(undefined, { onSuccess: cacheDomain })}
           >
             {domain.subdomains ? 'Forbid subdomains' : 'Allow subdomains'}
           </Button>
@@ -58,7 +58,7 @@ export function DomainSettings({ domain, transport }: { readonly domain: DomainD
         </>
       }
     >
-      {subdomains.isError ? <ErrorAlert error={subdomains.error} /> : null}
+      {toggleSubdomains.isError ? <ErrorAlert error={toggleSubdomains.error} /> : null}
       <dl className="facts">
         {listFacts(domain).map(([name, value]) => (
           <div key={name}>
@@ -81,10 +81,12 @@ export function DomainSettings({ domain, transport }: { readonly domain: DomainD
       >
         <Stack>
           <Text>
-            The keys of the domain are deleted, and messages from it are refused with 403 from now on. If you add the
-            domain again, it gets new keys, and their records must be published.
+            The keys of the domain are deleted, and messages from the domain are refused with 403 from now on. If you
+            add the domain again, it gets new keys, and their records must be published.
           </Text>
-          {transport === 'ses' ? <Text>Amazon SES keeps the identity of this name. Delete it there.</Text> : null}
+          {transport === 'ses' ? (
+            <Text>Amazon SES keeps the identity of this name. Delete the identity in Amazon SES.</Text>
+          ) : null}
         </Stack>
       </ConfirmDialog>
     </Card>

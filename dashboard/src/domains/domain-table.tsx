@@ -9,7 +9,7 @@ import { DomainBadge, formatFoundRecords, PURPOSES } from './domain-badge';
 
 interface DomainTableProps {
   readonly domains: readonly DomainDetails[];
-  /** True if all domains belong to one account. The name of the account is then omitted. */
+  /** True if all domains belong to one account. The table then omits the name of the account. */
   readonly oneAccount?: boolean;
 }
 
@@ -66,7 +66,7 @@ function Cells({ domain, oneAccount }: { readonly domain: DomainDetails; readonl
       <td className="fill">
         <div className="two-lines">
           <span>{formatFoundRecords(domain)}</span>
-          <span>{describeReason(domain)}</span>
+          <span>{describeProblem(domain)}</span>
         </div>
       </td>
       <td className="nowrap" data-label="Checked">
@@ -76,8 +76,8 @@ function Cells({ domain, oneAccount }: { readonly domain: DomainDetails; readonl
   );
 }
 
-/** Names the records that are missing or wrong, and the consequence for messages. Empty if all records were found. */
-function describeReason({ records, sends, status, graceEnds }: DomainDetails): string {
+/** Names the missing and the wrong records, and the consequence for messages. Empty if all records were found. */
+function describeProblem({ records, sends, status, graceEnds }: DomainDetails): string {
   const listPurposes = (state: 'missing' | 'wrong') => {
     const purposes = [
       ...new Set(records.filter(({ found }) => found === state).map(({ purpose }) => PURPOSES[purpose])),

@@ -85,13 +85,13 @@ function Row({ record, domain }: { readonly record: DomainRecord; readonly domai
   );
 }
 
-/** Returns the purpose as a sentence, without the name of the record, which the page shows above it. */
+/** Returns the purpose as a sentence. Removes a leading name such as `SPF:`, because the table shows it separately. */
 function describePurpose(about: string): string {
   const text = about.replace(/^[\w ]{2,20}: /, '');
   return text.slice(0, 1).toUpperCase() + text.slice(1);
 }
 
-/** Shows the name with the domain muted, because most DNS hosts append the domain to the entered name. */
+/** Shows the name of a record. The domain is gray, because most DNS hosts append the domain to the entered name. */
 function RecordName({ name, domain }: { readonly name: string; readonly domain: string }) {
   const suffix = `.${domain}`;
   const endsWithDomain = name.endsWith(suffix);
@@ -111,7 +111,7 @@ function RecordName({ name, domain }: { readonly name: string; readonly domain: 
   );
 }
 
-/** A button with a label that copies a value of several lines. */
+/** A labeled button that copies a value of several lines. */
 export function CopyTextButton({ value, label }: { readonly value: string; readonly label: string }) {
   return (
     <CopyButton value={value}>
@@ -135,7 +135,7 @@ function CopyableCode({ value, label }: { readonly value: string; readonly label
   );
 }
 
-/** Shows what DNS returned if it differs from the value to publish, and the remedy of a fault. */
+/** Shows the values in DNS that differ from the value to publish, and the remedy of a fault. */
 function CheckResult({ record: { found, detail, observed, value, type } }: { readonly record: DomainRecord }) {
   const otherValues = type === 'SES' || found === 'unknown' ? [] : observed.filter((text) => text !== value);
   const hasFault = found !== 'found' || type === 'SES';

@@ -4,8 +4,8 @@ import type { ReportDetails, ReportSummary } from '../../../src/operations/feedb
 import { get, path } from '../api/client';
 
 /**
- * Live updates report only the reports that this node stored. The list is also polled, because other nodes store
- * reports too.
+ * Live updates announce only the feedback reports that this node stored. The list is also polled, because the other
+ * nodes store reports as well.
  */
 const POLL_INTERVAL_MS = 15_000;
 

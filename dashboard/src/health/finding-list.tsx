@@ -26,7 +26,7 @@ export function FindingList({ findings }: { readonly findings: Findings }) {
         // One check may have several findings, so the key includes the index.
         const group = findings
           .filter((finding) => finding.result === result)
-          .map((finding, at) => ({ finding, key: `${at} ${finding.check}` }));
+          .map((finding, index) => ({ finding, key: `${index} ${finding.check}` }));
         if (group.length === 0) return null;
         return (
           <Card key={result} title={formatCount(group.length, singular, plural)} flush>

@@ -1,6 +1,6 @@
 /**
- * The list of captured messages, newest first, with two lines per row: recipient and subject. The service applies the
- * search. The keys `j` and `k` move through the list, and `Enter` opens the current row.
+ * The list of captured messages, newest first, with two lines per row: recipient and subject. The service filters
+ * the list by the search text. The keys `j` and `k` move through the list, and `Enter` opens the current row.
  */
 import { Button } from '@mantine/core';
 import { Link, useLocation, useSearch } from 'wouter';
@@ -20,10 +20,10 @@ interface CapturedListProps {
 }
 
 export function CapturedList({ messages, selectedId, loadMore, busy, isSearch }: CapturedListProps) {
-  // The links preserve the query parameters, so that the next message opens in the same view.
-  const search = useSearch();
+  // The links preserve the query parameters, so that the next message opens in the current view.
+  const queryString = useSearch();
   const [, navigate] = useLocation();
-  const getUrl = (id: string) => `/inbox/${id}${search === '' ? '' : `?${search}`}`;
+  const getUrl = (id: string) => `/inbox/${id}${queryString === '' ? '' : `?${queryString}`}`;
   const currentId = useRowKeys({
     ids: messages.map(({ id }) => id),
     onOpen: (id) => navigate(getUrl(id)),

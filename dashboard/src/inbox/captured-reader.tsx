@@ -50,9 +50,9 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
   const view = VIEWS.find((candidate) => candidate === requestedView) ?? (message.html ? 'html' : 'text');
   // On a narrow screen the list and its focused link are hidden, so the title receives the focus.
   const isNarrow = useMediaQuery('(max-width: 61.99em)', false, { getInitialValueInEffect: false });
-  const title = useRef<HTMLHeadingElement>(null);
+  const titleRef = useRef<HTMLHeadingElement>(null);
   useEffect(() => {
-    if (isNarrow) title.current?.focus();
+    if (isNarrow) titleRef.current?.focus();
   }, [isNarrow]);
   const setParameter = (name: string, value: string | null) =>
     setParameters((before) => {
@@ -63,7 +63,7 @@ function CapturedContent({ message }: { readonly message: CapturedMessage }) {
   return (
     <article className="card">
       <div className="inbox-title">
-        <Title order={2} className="wrap" ref={title} tabIndex={-1}>
+        <Title order={2} className="wrap" ref={titleRef} tabIndex={-1}>
           {subject === '' ? '(no subject)' : subject}
         </Title>
         <Group gap="xs" wrap="nowrap">

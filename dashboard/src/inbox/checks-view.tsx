@@ -1,4 +1,7 @@
-/** The findings of the HTML and link checks of a captured message, errors first. Excerpts are untrusted and shown as text. */
+/**
+ * The findings of the HTML and link checks of a captured message, errors first. Excerpts are untrusted and are shown as
+ * text.
+ */
 import type { CapturedMessage, Check } from '../../../src/operations/inbox/schemas.ts';
 import { formatCount, formatNumber } from '../parts/number';
 import { EmptyState } from '../parts/page-states';
@@ -7,16 +10,16 @@ import { TextWithCode } from '../parts/text-with-code';
 import { toPrintableText } from '../parts/untrusted-text';
 
 export function ChecksView({ message: { checks, htmlBytes } }: { readonly message: CapturedMessage }) {
-  const size = htmlBytes === null ? 'The message has no HTML' : `${formatNumber(htmlBytes)} bytes of HTML`;
+  const sizeText = htmlBytes === null ? 'The message has no HTML' : `${formatNumber(htmlBytes)} bytes of HTML`;
   if (checks.length === 0)
     return (
       <EmptyState title="The checks found nothing">
-        {size}. The checks cover links, images, placeholders, the plain text and the size. Nothing was fetched.
+        {sizeText}. The checks cover links, images, placeholders, the plain text and the size. Nothing was fetched.
       </EmptyState>
     );
   return (
     <>
-      <p className="inbox-note">{size}. Nothing was fetched for the checks.</p>
+      <p className="inbox-note">{sizeText}. Nothing was fetched for the checks.</p>
       <ul className="inbox-checks" aria-label="Findings">
         {checks.map((check) => (
           <Finding key={check.code} check={check} />

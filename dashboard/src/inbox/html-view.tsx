@@ -21,7 +21,7 @@ export function HtmlView({ message: { id, subject, html }, width, onWidth }: Htm
     <>
       <Group justify="space-between" mb="xs" wrap="nowrap" align="flex-start">
         <Text size="sm" c="dimmed">
-          Remote content is not loaded, and links are disabled. Their addresses are under “Text”.
+          Remote content is not loaded, and links are disabled. The addresses of the links are under “Text”.
         </Text>
         <SegmentedControl
           visibleFrom="md"

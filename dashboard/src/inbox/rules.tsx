@@ -1,6 +1,6 @@
 /**
  * The rules of the inbox. Each rule answers the next delivery attempts to an address or a domain. A row shows the
- * answer, its effect, its uses, and the suppression list that contains the last recipient.
+ * answer, the effect of the answer, the number of uses, and the suppression lists that contain the last recipient.
  */
 import { Anchor, Button } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';

@@ -31,8 +31,8 @@ export function TextView({ text }: { readonly text: string | null }) {
 }
 
 export function HeadersView({ headers }: Pick<CapturedMessage, 'headers'>) {
-  // A name may occur twice, so the key includes the index.
-  const rows = headers.map((header, at) => ({ ...header, key: `${at} ${header.name}` }));
+  // A message may have several header fields with one name, so the key includes the index.
+  const rows = headers.map((header, index) => ({ ...header, key: `${index} ${header.name}` }));
   return (
     <Table className="inbox-headers" captionSide="top">
       <Table.Tbody>

@@ -1,6 +1,6 @@
 /**
- * Retry, cancel and resend, if the state of the message allows them. If another operator has already changed the message, the
- * page shows the error of the service and the new state.
+ * The actions retry, cancel and resend, which are shown if the state of the message allows them. If another operator
+ * has already changed the message, the page shows the error of the service and the new state.
  */
 import { Button, Group, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';

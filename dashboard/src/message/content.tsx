@@ -1,6 +1,6 @@
 /**
- * The content as the client submitted it. HTML is shown in a sandboxed frame, as the plain text that the service derives
- * from it, and as source.
+ * The content as the client submitted it. HTML has three views: the rendered HTML in a sandboxed frame, the plain text
+ * that the service derives from the HTML, and the source.
  */
 import { Button, SegmentedControl, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';

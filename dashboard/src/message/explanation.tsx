@@ -1,4 +1,7 @@
-/** Explains why a message is in its state: the sentences of the service, with links to the messages that they name. */
+/**
+ * Explains the state of a message with the sentences that the service returns. The ids of other messages in these
+ * sentences are links.
+ */
 import { Anchor, Code, Group, Skeleton, Stack, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
@@ -13,7 +16,7 @@ import { buildSuppressionUrl, formatSuppressionListName } from './suppression-li
 const REFRESH_INTERVAL_MS = 20_000;
 
 /** Text in backticks, or the id of a message. */
-const LINKED_PARTS = /(`[^`]+`|\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
+const FORMATTED_PARTS = /(`[^`]+`|\b[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}\b)/;
 
 export function Explanation({ message }: { readonly message: MessageDetails }) {
   const { id } = message;
@@ -48,9 +51,9 @@ function Sentence({ text, first, ownId }: { readonly text: string; readonly firs
   return (
     <Text size="sm" className="wrap" {...(first ? { fw: 600 } : {})}>
       {toChosenZone(text)
-        .split(LINKED_PARTS)
+        .split(FORMATTED_PARTS)
         .map((part, index) => {
-          // The parts with an odd index match the expression.
+          // The parts with an odd index match `FORMATTED_PARTS`.
           const key = `${index} ${part}`;
           if (index % 2 === 0) return part;
           if (part.startsWith('`')) return <Code key={key}>{part.slice(1, -1)}</Code>;
@@ -68,7 +71,7 @@ function Sentence({ text, first, ownId }: { readonly text: string; readonly firs
 /** A time in UTC, as the service formats it. */
 const SERVICE_TIME = /\b\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ/g;
 
-/** Replaces the times of a sentence, which are in UTC, with times in the time zone of the dashboard. */
+/** Converts the times in a sentence from UTC to the time zone of the dashboard. */
 function toChosenZone(text: string): string {
   return text.replace(SERVICE_TIME, (time) => {
     const isoTime = time.replace(' ', 'T');

@@ -45,7 +45,7 @@ function describeOutcome(message: MessageDetails): OutcomeText {
   const durationText = deliveryMs === null ? '' : ` in ${formatDuration(deliveryMs)}`;
   const isSuppressed = message.suppressions.length > 0;
   const suppressionText = isSuppressed
-    ? `Further messages ${account === null ? '' : `of account ${account} `}to ${to} end as suppressed.`
+    ? `Further messages ${account === null ? '' : `of account ${account} `}to ${to} are suppressed.`
     : 'No suppression list contains the recipient.';
   const attemptCountText = attempts.length === 1 ? 'one attempt' : `${attempts.length} attempts`;
   switch (state) {

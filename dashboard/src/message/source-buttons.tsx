@@ -1,6 +1,6 @@
 /**
- * Downloads the raw source or the header fields of a message while its body is kept. The service composes the source
- * again. A notification names a known difference from the transmitted bytes.
+ * Downloads the raw source or the header fields of a message, as long as its body is stored. The service composes the
+ * source again. A notification names the known differences between this source and the transmitted bytes.
  */
 import { Button } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
@@ -44,7 +44,7 @@ export function SourceButtons({ message: { id } }: { readonly message: MessageDe
   );
 }
 
-/** Returns the known differences from the transmitted bytes in one text, or null. */
+/** Describes the known differences from the transmitted bytes. Returns null if no difference is known. */
 function describeDifference({ signature, replacedFields }: MessageSource): string | null {
   const sentences = [
     ...(signature === 'other-keys'

@@ -1,4 +1,4 @@
-/** The history of a message in order: accepted, attempts, reports, actions of operators. */
+/** The history of a message in chronological order: acceptance, attempts, reports, actions of operators. */
 import { Anchor, Text } from '@mantine/core';
 import { IconPoint, type TablerIcon } from '@tabler/icons-react';
 import { Link } from 'wouter';
@@ -17,7 +17,7 @@ import { AttemptDetails } from './attempt';
 import { buildSuppressionUrl, formatSuppressionListName } from './suppression-links';
 
 export function Timeline({ message }: { readonly message: MessageDetails }) {
-  // Events are only appended, so the index is a stable key.
+  // Events are only appended, so the sequence number of an event is a stable key.
   const entries = groupDeferrals(message.events);
   return (
     <Card
@@ -67,7 +67,7 @@ export function Timeline({ message }: { readonly message: MessageDetails }) {
   );
 }
 
-/** The icon of an event. An event that is not a message state has a neutral dot. */
+/** The icon of an event. An event type without an icon is shown as a neutral dot. */
 function EventIcon({ type }: { readonly type: string }) {
   const [tone, Icon] = EVENT_ICONS.get(type) ?? ['neutral', IconPoint];
   return (
@@ -88,7 +88,7 @@ const MIN_COLLAPSED_COUNT = 3;
 
 interface TimelineEntry {
   readonly event: EventDetails;
-  /** The deferrals before `event`, oldest first, if they are collapsed. */
+  /** The collapsed deferrals before `event`, oldest first. */
   readonly earlierDeferrals: readonly EventDetails[];
 }
 
@@ -132,7 +132,7 @@ function Event({ event, message }: { readonly event: EventDetails; readonly mess
 /** The codes at the beginning of a reply, such as `550 5.1.1`. */
 const REPLY_CODES = /^\d{3}(?: \d\.\d{1,3}\.\d{1,3})?(?= |$)/;
 
-/** The reply, the reported reason, or the id of another message. */
+/** Shows the reply or the reported reason. For a resend, links to the original or the new message. */
 function Detail({ event, detail }: { readonly event: EventDetails; readonly detail: string }) {
   if (event.type === 'resent' || event.type === 'resend-of') {
     return (
@@ -196,7 +196,7 @@ function Accepted({ message: { account, key, keyName } }: { readonly message: Me
   );
 }
 
-/** Describes the actor: a node, an operator, the simulator, or a report and how it arrived. */
+/** Describes the actor that caused an event, such as a node, an operator, or a report with its source. */
 function describeActor(by: string): string {
   if (by === 'operator') return 'an operator';
   if (by === 'simulator') return 'the mailbox simulator';

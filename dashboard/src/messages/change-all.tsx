@@ -13,7 +13,7 @@ import { ErrorAlert } from '../parts/page-states';
 import type { Filters } from './filters';
 
 const ACTIONS = [
-  { value: 'retry', label: 'Retry', description: 'Queued and uncertain messages become due at once.' },
+  { value: 'retry', label: 'Retry', description: 'Queued and uncertain messages become due immediately.' },
   {
     value: 'cancel',
     label: 'Cancel',
@@ -22,7 +22,8 @@ const ACTIONS = [
   {
     value: 'resend',
     label: 'Resend',
-    description: 'Ended messages are submitted again, each only once. They count toward the volume.',
+    description:
+      'Ended messages are submitted again as new messages, except messages that were already resent. The new messages count toward the volume.',
   },
 ] as const;
 type Action = (typeof ACTIONS)[number]['value'];
@@ -87,7 +88,7 @@ function ChangeAll({ filters, onClose }: { readonly filters: Filters; readonly o
     [],
   );
 
-  async function start(): Promise<void> {
+  async function startRun(): Promise<void> {
     isStopped.current = false;
     let state = NEW_RUN;
     setRun(state);
@@ -143,7 +144,7 @@ function ChangeAll({ filters, onClose }: { readonly filters: Filters; readonly o
         <Button variant="default" onClick={onClose}>
           Go back
         </Button>
-        <Button disabled={countText === null || count.data?.count === 0} onClick={() => void start()}>
+        <Button disabled={countText === null || count.data?.count === 0} onClick={() => void startRun()}>
           {countText === null ? actionLabel : `${actionLabel} ${countText}`}
         </Button>
       </Group>

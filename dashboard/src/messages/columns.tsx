@@ -1,4 +1,4 @@
-/** The columns of the list, which the operator chooses. The choice is stored in the browser. */
+/** The columns of the message list. The operator chooses the columns, and the browser stores the choice. */
 import { Button, Checkbox, Popover, Stack } from '@mantine/core';
 import { useLocalStorage } from '@mantine/hooks';
 
@@ -16,7 +16,7 @@ export const COLUMN_LABELS: Readonly<Record<Column, string>> = {
 
 const DEFAULT_COLUMNS: readonly Column[] = ['reason', 'account', 'attempts', 'updated'];
 
-/** Returns the chosen columns in their fixed order, and the function that changes them. */
+/** Returns the chosen columns in a fixed order, and the function that changes the choice. */
 export function useColumns(): readonly [readonly Column[], (columns: readonly string[]) => void] {
   const [stored, setStored] = useLocalStorage<readonly string[]>({
     key: 'postrider-message-columns',

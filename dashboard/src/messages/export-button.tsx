@@ -1,4 +1,4 @@
-/** Downloads the messages that match the filters as CSV. */
+/** Downloads a CSV file of the messages that match the filters. */
 import { Button } from '@mantine/core';
 import { useDownload } from '../parts/download';
 import type { Filters } from './filters';

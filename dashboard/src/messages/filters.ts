@@ -29,7 +29,7 @@ export type FilterName = (typeof FILTERS)[number];
 /** The filters that are set. The values come from the URL, and the service validates them. */
 export type Filters = Readonly<Partial<Record<FilterName, string>>>;
 
-/** The values of `since` that the form offers by name. */
+/** The time ranges that the form offers, with their labels. Each value is a value of the filter `since`. */
 export const TIME_RANGES: readonly { readonly value: string; readonly label: string }[] = [
   { value: '1h', label: 'in the last hour' },
   { value: '24h', label: 'in the last 24 hours' },
@@ -47,13 +47,13 @@ export function parseFilters(parameters: URLSearchParams): Filters {
   return Object.fromEntries(entries);
 }
 
-/** Returns the id if the text is a message id, or null. */
+/** Returns the text as a message id, or null if the text is not a message id. */
 export function parseMessageId(text: string): string | null {
-  const trimmed = text.trim();
-  return UUID.test(trimmed) ? trimmed.toLowerCase() : null;
+  const trimmedText = text.trim();
+  return UUID.test(trimmedText) ? trimmedText.toLowerCase() : null;
 }
 
-/** Describes each filter, such as `to rita@example.com`. */
+/** Returns one description for each filter, such as `to rita@example.com`. */
 export function describeFilters(filters: Filters): readonly string[] {
   return FILTERS.flatMap((name) => {
     const value = filters[name];

@@ -7,7 +7,10 @@ export function formatLabel(value: string): string {
   return words.slice(0, 1).toUpperCase() + words.slice(1);
 }
 
-/** Returns the text below the category: the reply, or what the message waits for. Null if neither is known. */
+/**
+ * Returns the text that a list shows below the failure category: what the message waits for, or else the last reply.
+ * Returns null if neither is known.
+ */
 export function findReasonText({ reason, waitReason }: FoundMessage): string | null {
   if (waitReason !== undefined && waitReason !== null) return `Waits for ${waitReason}`;
   return reason?.text ?? null;

@@ -1,9 +1,10 @@
 /**
  * The number of messages that match the filters, and the number of all messages in the same time range, such as `12 of
- * 340 in 24 h`. Both counts are bounded by the service. An incomplete count is shown as `10,000+`.
+ * 340 in 24 h`. The service ends each count at a time limit or at 10,000 messages. An incomplete count is shown as
+ * `10,000+`.
  *
- * The counts are loaded after the rows of the list. If a count fails, no number is shown. The width of the text is
- * reserved, so that other elements do not move when the counts arrive.
+ * The counts are loaded after the rows of the list. A count that fails is not shown. The width of the text is reserved,
+ * so that other elements do not move when the counts are shown.
  */
 import { useQuery } from '@tanstack/react-query';
 import { get } from '../api/client';
@@ -22,7 +23,7 @@ interface MatchCountProps {
   readonly isEnabled: boolean;
 }
 
-/** The key is not the topic `messages`, because each live update would then count the messages again. */
+/** The query key of the counts. It differs from the topic `messages`, so that live updates do not repeat the counts. */
 export const MATCH_COUNT_KEY = 'message-matches';
 
 export function MatchCount({ filters, isEnabled }: MatchCountProps) {
@@ -51,9 +52,9 @@ function useCount(filters: Filters, isEnabled: boolean): Count | undefined {
 }
 
 /** Returns `12 of 340 in 24 h`, or `340 in 24 h` if `totalCount` is undefined. */
-function formatMatches(matches: Count, all: Count | undefined, { since, until }: Filters): string {
-  const totalText = all === undefined ? '' : ` of ${formatCount(all)}`;
-  return `${formatCount(matches)}${totalText}${formatPeriod(since, until)}`;
+function formatMatches(matchCount: Count, totalCount: Count | undefined, { since, until }: Filters): string {
+  const totalText = totalCount === undefined ? '' : ` of ${formatCount(totalCount)}`;
+  return `${formatCount(matchCount)}${totalText}${formatPeriod(since, until)}`;
 }
 
 function formatCount({ count, isComplete }: Count): string {

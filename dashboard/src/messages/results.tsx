@@ -14,16 +14,16 @@ import type { ShownMessage } from './use-search';
 interface ResultsProps {
   readonly messages: readonly ShownMessage[];
   readonly columns: readonly Column[];
-  /** The id of the row to which the keyboard has moved, or null. */
+  /** The id of the row that was chosen with the keyboard, or null. */
   readonly currentId: string | null;
-  readonly selected: ReadonlySet<string>;
+  readonly selectedIds: ReadonlySet<string>;
   readonly onSelect: (id: string) => void;
 }
 
 /** The columns with right-aligned values. */
-const END_COLUMNS: readonly Column[] = ['attempts', 'accepted', 'updated'];
+const RIGHT_ALIGNED_COLUMNS: readonly Column[] = ['attempts', 'accepted', 'updated'];
 
-export function Results({ messages, columns, currentId: current, selected, onSelect }: ResultsProps) {
+export function Results({ messages, columns, currentId: current, selectedIds, onSelect }: ResultsProps) {
   const [, navigate] = useLocation();
   return (
     <table className="list messages">
@@ -40,7 +40,7 @@ export function Results({ messages, columns, currentId: current, selected, onSel
             Recipient and subject
           </th>
           {columns.map((column) => (
-            <th key={column} scope="col" className={`${column} ${END_COLUMNS.includes(column) ? 'end' : ''}`}>
+            <th key={column} scope="col" className={`${column} ${RIGHT_ALIGNED_COLUMNS.includes(column) ? 'end' : ''}`}>
               {COLUMN_LABELS[column]}
             </th>
           ))}
@@ -52,14 +52,14 @@ export function Results({ messages, columns, currentId: current, selected, onSel
             key={message.id}
             id={message.id}
             isCurrent={current === message.id}
-            isSelected={selected.has(message.id)}
+            isSelected={selectedIds.has(message.id)}
             onOpen={() => navigate(`/messages/${message.id}`)}
           >
             <td>
               <Checkbox
                 size="xs"
                 aria-label={`Select the message to ${message.to}`}
-                checked={selected.has(message.id)}
+                checked={selectedIds.has(message.id)}
                 onChange={() => onSelect(message.id)}
               />
             </td>
@@ -93,9 +93,9 @@ function Cell({ column, message }: { readonly column: Column; readonly message: 
         </td>
       );
     case 'from':
-      return <OneLine label="From" text={message.from} />;
+      return <OneLineCell label="From" text={message.from} />;
     case 'account':
-      return <OneLine label="Account" text={message.account ?? '–'} />;
+      return <OneLineCell label="Account" text={message.account ?? '–'} />;
     case 'attempts':
       return (
         <td className="end" data-label="Attempts">
@@ -117,7 +117,10 @@ function Cell({ column, message }: { readonly column: Column; readonly message: 
   }
 }
 
-/** The cause of the last failure, and the reply of the next hop. The reply is untrusted and shown literally. */
+/**
+ * The category of the last failure, and below it the reply of the next hop or what the message waits for. The reply is
+ * untrusted and shown literally.
+ */
 function Reason({ message }: { readonly message: ShownMessage }) {
   const text = findReasonText(message);
   const category = message.reason?.category ?? null;
@@ -134,7 +137,7 @@ function Reason({ message }: { readonly message: ShownMessage }) {
   );
 }
 
-function OneLine({ label, text }: { readonly label: string; readonly text: string }) {
+function OneLineCell({ label, text }: { readonly label: string; readonly text: string }) {
   return (
     <td className="muted one-line" data-label={label} title={text}>
       {text}

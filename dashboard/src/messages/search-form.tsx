@@ -1,4 +1,6 @@
-/** The search field and the filters, as chips. The values are in the URL and are applied without a button. */
+/**
+ * The two search fields, and the filters as chips. A changed value is stored in the URL and applied without a button.
+ */
 import { Button, Group, Stack } from '@mantine/core';
 import { FAILURE_CATEGORIES, FAILURE_CLASSES } from '../../../src/model/failure.ts';
 import { STATES } from '../../../src/model/message.ts';
@@ -26,7 +28,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
   const applyText = (name: FilterName) => (text: string) => onChange({ [name]: text }, true);
   const clear = (...names: readonly FilterName[]) =>
     onChange(Object.fromEntries(names.map((name) => [name, undefined])), false);
-  const names = [...new Set([...(accounts.data ?? []).map(({ name }) => name), ...splitList(filters.account)])];
+  const accountNames = [...new Set([...(accounts.data ?? []).map(({ name }) => name), ...splitList(filters.account)])];
   const changeList = (name: FilterName) => (values: readonly string[]) => onChange({ [name]: values.join(',') }, false);
   return (
     <search aria-label="Messages">
@@ -66,7 +68,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
           <FilterChip label="Account" value={filters.account} onClear={() => clear('account')}>
             <FilterValues
               label="Account"
-              values={names}
+              values={accountNames}
               chosen={filters.account}
               onChange={changeList('account')}
               isRaw
@@ -131,7 +133,7 @@ export function SearchForm({ filters, onChange, onClear }: SearchFormProps) {
               <TextFilter label="Subject" value={filters.subject ?? ''} onApply={applyText('subject')} />
             </Stack>
           </FilterChip>
-          <FilterChip label="Time" value={describeTime(filters)} onClear={() => clear('since', 'until')}>
+          <FilterChip label="Time" value={describeTimeRange(filters)} onClear={() => clear('since', 'until')}>
             <Stack gap="sm">
               <TimeFilter
                 filters={filters}
@@ -155,7 +157,7 @@ function joinValues(values: readonly (string | undefined)[]): string {
   return values.filter((value) => value !== undefined && value !== '').join(', ');
 }
 
-function describeTime({ since, until }: Filters): string {
+function describeTimeRange({ since, until }: Filters): string {
   if (until !== undefined) return 'between dates';
   if (since === undefined) return '';
   return TIME_RANGES.find(({ value }) => value === since)?.label ?? `since ${since.slice(0, 16)}`;

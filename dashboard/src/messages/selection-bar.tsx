@@ -15,12 +15,12 @@ type Action = 'retry' | 'cancel' | 'resend';
 const ACTIONS: Readonly<Record<Action, { readonly button: string; readonly text: string; readonly done: string }>> = {
   retry: {
     button: 'Retry',
-    text: 'Queued messages become due at once, and uncertain messages are sent again. Other messages are refused.',
+    text: 'Queued messages become due immediately, and uncertain messages are sent again. Other messages are refused.',
     done: 'retried',
   },
   cancel: {
     button: 'Cancel',
-    text: 'Queued and uncertain messages are cancelled. You cannot undo this. Other messages are refused.',
+    text: 'Queued and uncertain messages are cancelled. Other messages are refused. You cannot undo a cancellation.',
     done: 'cancelled',
   },
   resend: {
@@ -40,11 +40,11 @@ interface Run {
 }
 
 interface SelectionBarProps {
-  readonly selected: ReadonlySet<string>;
+  readonly selectedIds: ReadonlySet<string>;
   readonly onClear: () => void;
 }
 
-export function SelectionBar({ selected, onClear }: SelectionBarProps) {
+export function SelectionBar({ selectedIds, onClear }: SelectionBarProps) {
   const queryClient = useQueryClient();
   const [requestedAction, setRequestedAction] = useState<Action | null>(null);
   const [run, setRun] = useState<Run | null>(null);
@@ -58,7 +58,7 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
   );
 
   async function start(action: Action): Promise<void> {
-    const ids = [...selected];
+    const ids = [...selectedIds];
     setRequestedAction(null);
     isStopped.current = false;
     let state: Run = { action, total: ids.length, done: 0, refused: 0, error: null, isRunning: true };
@@ -69,11 +69,11 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
         await post(path`/messages/${id}/${action}`);
         state = { ...state, done: state.done + 1 };
       } catch (error) {
-        const message = error instanceof Error ? error.message : String(error);
-        state = { ...state, refused: state.refused + 1, error: state.error ?? message };
-        // The status 404 or 409 concerns only this message. Any other error concerns every message.
+        const errorText = error instanceof Error ? error.message : String(error);
+        state = { ...state, refused: state.refused + 1, error: state.error ?? errorText };
+        // An error with status 404 or 409 concerns only this message. Any other error concerns every message.
         if (!(error instanceof ApiError && (error.status === 404 || error.status === 409))) {
-          setRun({ ...state, error: message, isRunning: false });
+          setRun({ ...state, error: errorText, isRunning: false });
           return;
         }
       }
@@ -84,12 +84,12 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
     void queryClient.invalidateQueries({ queryKey: ['messages'] });
   }
 
-  if (selected.size === 0 && run === null) return null;
+  if (selectedIds.size === 0 && run === null) return null;
   return (
     <Paper withBorder p="sm" mb="sm" component="section" aria-label="Selected messages">
       {run === null ? (
         <Group gap="sm">
-          <Text fw={500}>{formatCount(selected.size, 'message')} selected</Text>
+          <Text fw={500}>{formatCount(selectedIds.size, 'message')} selected</Text>
           {(['retry', 'cancel', 'resend'] as const).map((action) => (
             <Button key={action} variant="default" size="compact-sm" onClick={() => setRequestedAction(action)}>
               {ACTIONS[action].button}…
@@ -110,8 +110,8 @@ export function SelectionBar({ selected, onClear }: SelectionBarProps) {
       )}
       <ConfirmDialog
         opened={requestedAction !== null}
-        title={`${ACTIONS[requestedAction ?? 'retry'].button} ${formatCount(selected.size, 'message')}?`}
-        action={`${ACTIONS[requestedAction ?? 'retry'].button} ${formatCount(selected.size, 'message')}`}
+        title={`${ACTIONS[requestedAction ?? 'retry'].button} ${formatCount(selectedIds.size, 'message')}?`}
+        action={`${ACTIONS[requestedAction ?? 'retry'].button} ${formatCount(selectedIds.size, 'message')}`}
         dismissal="Go back"
         busy={false}
         error={null}

@@ -1,4 +1,7 @@
-/** Filters messages by the time of acceptance: a range up to now, or two dates. The dates are in the time zone of the dashboard. */
+/**
+ * Filters messages by the time of acceptance: a range up to now, or two dates. The dates are in the time zone of the
+ * dashboard.
+ */
 import { NativeSelect, TextInput } from '@mantine/core';
 import { formatZone, toUtcTime, toZonedTime } from '../parts/time';
 import type { Filters } from './filters';
@@ -25,7 +28,7 @@ export function TimeFilter({ filters: { since, until }, onApply }: TimeFilterPro
         onChange={({ currentTarget: { value } }) =>
           onApply(
             value === CUSTOM_DATES
-              ? { since: toMinute(new Date(Date.now() - DAY_MS).toISOString()) }
+              ? { since: truncateToMinute(new Date(Date.now() - DAY_MS).toISOString()) }
               : { since: value },
           )
         }
@@ -65,16 +68,19 @@ function DateTimeField({ label, value, onChange }: DateTimeFieldProps) {
   );
 }
 
-/** Returns `2026-11-21T08:40` in the chosen zone, the format of the input field; empty if the text is not a date. */
+/**
+ * Returns the time in the chosen zone, in the format of the input field, such as `2026-11-21T08:40`. Returns an empty
+ * string if the text is not a date.
+ */
 function toInputText(text: string): string {
   return Number.isNaN(Date.parse(text)) ? '' : toZonedTime(text).slice(0, 16);
 }
 
 function toIsoTime(inputText: string): string {
-  return inputText === '' ? '' : toMinute(toUtcTime(inputText));
+  return inputText === '' ? '' : truncateToMinute(toUtcTime(inputText));
 }
 
-/** Returns the time in UTC, in whole minutes, as `2026-11-21T08:40:00Z`. */
-function toMinute(iso: string): string {
+/** Truncates a UTC time to whole minutes. The result has the format `2026-11-21T08:40:00Z`. */
+function truncateToMinute(iso: string): string {
   return `${iso.slice(0, 16)}:00Z`;
 }

@@ -1,10 +1,10 @@
 /**
- * Searches messages page by page. The service limits the time of each request, so a response may contain less than one
- * page and a cursor. The search then continues until the page is full, all messages are searched, or the operator stops
- * the search.
+ * Searches messages page by page. The service limits the time of each request, so a response may contain a cursor and
+ * fewer messages than one page. The search sends further requests until the page is full, all messages are searched, or
+ * the operator stops the search.
  *
- * The rows on the screen do not move: new messages are counted, and shown on request. Only the states of rows are
- * updated.
+ * The rows on the screen do not move: new messages are counted, and shown on request. The existing rows are updated in
+ * place.
  */
 import { useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useCallback, useEffect, useState } from 'react';
@@ -16,7 +16,9 @@ import type { Filters } from './filters';
 import { MATCH_COUNT_KEY } from './match-count';
 
 const PAGE_SIZE = 50;
-/** The states in which a message waits. A search for one of these states also requests the wait reason. */
+/**
+ * The states in which a message waits. A search whose filter contains only these states also requests the wait reason.
+ */
 const WAITING_STATES: readonly string[] = [
   'queued',
   'sending',
@@ -37,12 +39,15 @@ export interface MessageSearch {
   readonly searchedSince: string | null;
   /** The number of new messages; `hasMore` is true if there are more than `count`. */
   readonly newMessages: { readonly count: number; readonly hasMore: boolean };
-  readonly showNew: () => void;
+  readonly showNewMessages: () => void;
   readonly resume: () => void;
   readonly stop: () => void;
 }
 
-/** Runs the search. `firstCursor` is the cursor of the first page, or empty. */
+/**
+ * Runs the search. `firstCursor` is the cursor of the first page to load. If it is empty, the search starts with the
+ * newest message.
+ */
 export function useMessageSearch(filters: Filters, firstCursor: string): MessageSearch {
   const queryClient = useQueryClient();
   const [limit, setLimit] = useState(PAGE_SIZE);
@@ -51,7 +56,8 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
   const fetchPage = (cursor: string) =>
     get<MessagePage>('/messages', { ...filters, cursor, waitReason, limit: PAGE_SIZE });
 
-  // The key is not the topic `messages`, because each live update would then reload every page and move the rows.
+  // The query key differs from the topic `messages`, so that live updates do not reload the pages and do not move the
+  // rows.
   const results = useInfiniteQuery({
     queryKey: ['found', filters, firstCursor],
     queryFn: ({ pageParam }) => fetchPage(pageParam),
@@ -77,18 +83,18 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
 
   const firstRowId = rows[0]?.id ?? '';
   const newestPage = newestQuery.data;
-  const count = newestPage?.messages.filter(({ id }) => id > firstRowId).length ?? 0;
-  const showNew = useCallback(() => {
+  const newCount = newestPage?.messages.filter(({ id }) => id > firstRowId).length ?? 0;
+  const showNewMessages = useCallback(() => {
     if (newestPage === undefined) return;
     queryClient.setQueryData(['found', filters, firstCursor], { pages: [newestPage], pageParams: [''] });
     setLimit(PAGE_SIZE);
     void queryClient.invalidateQueries({ queryKey: [MATCH_COUNT_KEY] });
   }, [queryClient, filters, firstCursor, newestPage]);
   // If no row is on the screen, no row can move, so new messages are shown immediately.
-  const showImmediately = rows.length === 0 && count > 0 && !hasNextPage;
+  const showImmediately = rows.length === 0 && newCount > 0 && !hasNextPage;
   useEffect(() => {
-    if (showImmediately) showNew();
-  }, [showImmediately, showNew]);
+    if (showImmediately) showNewMessages();
+  }, [showImmediately, showNewMessages]);
 
   return {
     messages: rows.map((row) => toCurrentRow(row, newestPage)),
@@ -101,8 +107,8 @@ export function useMessageSearch(filters: Filters, firstCursor: string): Message
           : getIdlePhase(hasNextPage, rows.length < limit),
     error: results.error,
     searchedSince: pages.at(-1)?.searchedSince ?? null,
-    newMessages: { count, hasMore: count === PAGE_SIZE && newestPage?.next !== null },
-    showNew,
+    newMessages: { count: newCount, hasMore: newCount === PAGE_SIZE && newestPage?.next !== null },
+    showNewMessages,
     resume: () => {
       setIsStopped(false);
       if (isError) void (pages.length === 0 ? results.refetch() : fetchNextPage());
@@ -118,8 +124,8 @@ function getIdlePhase(hasMore: boolean, isPageIncomplete: boolean): 'all' | 'sto
 }
 
 /**
- * Returns the message of the row from the newest page, or the row itself if the page does not contain the message. The
- * row is outdated if the page covers its id but does not contain the message.
+ * Returns the message of the row as the newest page contains it, or the row unchanged if the page does not contain the
+ * message. The row is outdated if its id is in the range of the page but the page does not contain the message.
  */
 function toCurrentRow(row: FoundMessage, newestPage: MessagePage | undefined): ShownMessage {
   const currentMessage = newestPage?.messages.find(({ id }) => id === row.id);

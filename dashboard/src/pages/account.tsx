@@ -83,7 +83,7 @@ function Content({ account }: { readonly account: AccountDetails }) {
         </Button>
         <LockButton account={account} />
       </PageHead>
-      {account.state === 'locked' ? <Locked account={account} /> : null}
+      {account.state === 'locked' ? <LockedNote account={account} /> : null}
       {account.state === 'active' && account.warning !== null ? (
         <Callout tone="warning" title="Close to a threshold that locks the account">
           {account.warning}
@@ -110,7 +110,7 @@ function Content({ account }: { readonly account: AccountDetails }) {
   );
 }
 
-function Locked({ account: { reason, lockedAt } }: { readonly account: AccountDetails }) {
+function LockedNote({ account: { reason, lockedAt } }: { readonly account: AccountDetails }) {
   return (
     <Callout tone="error" title="Locked: keys are refused, queued messages wait">
       <div className="wrap">{reason}</div>

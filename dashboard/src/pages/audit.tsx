@@ -38,7 +38,7 @@ export function AuditPage() {
   const page = toListPage(log.data, PAGE_SIZE);
   const latestEntries = log.isSuccess && !log.isPlaceholderData ? page.rows : undefined;
   const { rows, newCount, showNew } = useSteadyRows(latestEntries, JSON.stringify([filters, before]));
-  // While another page loads, the rows of the previous page are shown.
+  // While another page of the log loads, the rows of the current page remain on the screen.
   const entries = log.isPlaceholderData ? page.rows : rows;
   const olderPageStart = findOlderPageStart(page, entries);
   const openTarget = (id: string) => {
@@ -90,7 +90,7 @@ interface AuditFiltersProps {
 
 function AuditFilters({ target, action, actor }: AuditFiltersProps) {
   const [, setUrlState] = useUrlState();
-  const change = (name: string, value: string | null, typed = false) =>
+  const changeFilter = (name: string, value: string | null, typed = false) =>
     setUrlState({ [name]: value, before: null }, typed);
   return (
     <search className="filters" aria-label="Audit log">
@@ -98,24 +98,24 @@ function AuditFilters({ target, action, actor }: AuditFiltersProps) {
         label="Search targets"
         placeholder="Target, such as an account or domain"
         value={target}
-        onApply={(text) => change('target', text, true)}
+        onApply={(text) => changeFilter('target', text, true)}
         isMain
         isInline
       />
-      <FilterChip label="Action" value={action} onClear={() => change('action', null)}>
+      <FilterChip label="Action" value={action} onClear={() => changeFilter('action', null)}>
         <FilterValues
           label="Action"
           values={AUDITED_NOUNS}
           chosen={action}
-          onChange={(values) => change('action', values.join(','))}
+          onChange={(values) => changeFilter('action', values.join(','))}
         />
       </FilterChip>
-      <FilterChip label="Actor" value={actor} onClear={() => change('actor', null)}>
+      <FilterChip label="Actor" value={actor} onClear={() => changeFilter('actor', null)}>
         <TextFilter
           label="Actor"
           placeholder="page, token:ci or cli:root"
           value={actor}
-          onApply={(text) => change('actor', text, true)}
+          onApply={(text) => changeFilter('actor', text, true)}
         />
       </FilterChip>
       {target + action + actor === '' ? null : (

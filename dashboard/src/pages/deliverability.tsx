@@ -1,6 +1,6 @@
 /**
  * The Deliverability page: figures by mailbox provider, recipient domain, account or sending domain, compared with the
- * previous period, and what changed.
+ * previous period, and a list of the notable changes.
  */
 import { Button, SegmentedControl } from '@mantine/core';
 import { IconChartBar } from '@tabler/icons-react';
@@ -18,7 +18,7 @@ import { FilterChip, FilterChoice } from '../parts/filter-chip';
 import { PageHead } from '../parts/page-head';
 import { EmptyState, ErrorAlert, Loading } from '../parts/page-states';
 
-/** The refetch interval. The figures also change without an event, when an interval of the chart ends. */
+/** The refetch interval. The figures also change without a live update, when an interval of the chart ends. */
 const REFRESH_INTERVAL_MS = 30_000;
 const DEFAULT_SORT: Sort = 'accepted';
 
@@ -39,7 +39,7 @@ export function DeliverabilityPage() {
     refetchInterval: REFRESH_INTERVAL_MS,
     placeholderData: keepPreviousData,
   });
-  const select = (newKey: string | null) => setUrlState({ key: newKey });
+  const selectRow = (newKey: string | null) => setUrlState({ key: newKey });
   return (
     <>
       <PageHead title="Deliverability">
@@ -75,7 +75,7 @@ export function DeliverabilityPage() {
         <Content
           state={state}
           figures={figures.data}
-          onSelect={select}
+          onSelect={selectRow}
           onSort={(sort) => setUrlState({ sort: sort === DEFAULT_SORT ? null : sort })}
           onLongerRange={() => setUrlState({ range: '30d' })}
         />
@@ -140,16 +140,16 @@ function Content({ state, figures, onSelect, onSort, onLongerRange }: ContentPro
     );
   }
   const periods = { from, until, previousFrom, previousUntil: from };
-  const select = (newKey: string | null) => {
+  const selectRow = (newKey: string | null) => {
     onSelect(newKey);
     if (newKey !== null) chart.current?.scrollIntoView({ block: 'nearest' });
   };
   const name = key === null ? 'All messages' : (rows.find((row) => row.key === key)?.name ?? key);
   return (
     <div className="stack">
-      <Changes changes={changes} periods={periods} onSelect={select} />
+      <Changes changes={changes} periods={periods} onSelect={selectRow} />
       <section className="card flush" aria-label="Figures">
-        <FiguresTable state={state} figures={figures} onSelect={select} onSort={onSort} />
+        <FiguresTable state={state} figures={figures} onSelect={selectRow} onSort={onSort} />
         <div className="list-foot">
           <span className="sentence">
             {by === 'account'

@@ -1,4 +1,4 @@
-/** The domain page: the DNS records to publish with their states, and the actions on the domain. */
+/** The domain page: the DNS records to publish, the state of each record, and the actions on the domain. */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { formatZone } from '../../../src/domains/zone-file';
@@ -128,22 +128,22 @@ function StatusNote({ domain: { status, graceEnds, failingSince, sends } }: { re
 }
 
 /**
- * Names the missing and wrong records of an authenticated domain. For a domain with another status, StatusNote explains
- * the problem.
+ * Names the missing and wrong records of an authenticated domain. For a domain that is not authenticated,
+ * StatusNote explains the problem.
  */
 function MissingRecords({ domain: { status, records } }: { readonly domain: DomainDetails }) {
   const missingRecords = records.filter(
     ({ found, type }) => (found === 'missing' || found === 'wrong') && type !== 'SES',
   );
-  const [first] = missingRecords;
-  if (status !== 'authenticated' || first === undefined) return null;
+  const [firstRecord] = missingRecords;
+  if (status !== 'authenticated' || firstRecord === undefined) return null;
   const purposes = [...new Set(missingRecords.map(({ purpose }) => PURPOSES[purpose]))].join(', ');
   return (
     <Callout
       tone="warning"
       title={
         missingRecords.length === 1
-          ? `One record is ${first.found}: ${purposes}`
+          ? `One record is ${firstRecord.found}: ${purposes}`
           : `${missingRecords.length} records are missing or wrong: ${purposes}`
       }
       action={
@@ -180,7 +180,7 @@ function Rotation({ domain: { keys } }: { readonly domain: DomainDetails }) {
     return (
       <Callout tone="info" title="New keys are staged">
         1. Publish the records marked staged; do not change the other records. 2. Verify the domain. Once the records
-        are found, the new keys sign and the current keys retire.
+        are found, the service signs with the new keys, and the current keys retire.
       </Callout>
     );
   }

@@ -20,12 +20,12 @@ export function FeedbackPage() {
   const [urlState] = useUrlState();
   const [, navigate] = useLocation();
   const before = urlState.get('before') ?? '';
-  const page = useReports(before);
-  const listPage = toListPage(page.data, REPORT_PAGE_SIZE);
-  const latestReports = page.isSuccess && !page.isPlaceholderData ? listPage.rows : undefined;
+  const reportQuery = useReports(before);
+  const listPage = toListPage(reportQuery.data, REPORT_PAGE_SIZE);
+  const latestReports = reportQuery.isSuccess && !reportQuery.isPlaceholderData ? listPage.rows : undefined;
   const { rows, newCount, showNew } = useSteadyRows(latestReports, before);
-  // While another page loads, the rows of the previous page are shown.
-  const reports = page.isPlaceholderData ? listPage.rows : rows;
+  // While another page of the list loads, the rows of the current page remain on the screen.
+  const reports = reportQuery.isPlaceholderData ? listPage.rows : rows;
   const olderPageStart = findOlderPageStart(listPage, reports);
   const openReport = (id: string) => navigate(path`/feedback/${id}`);
   const currentId = useRowKeys({ ids: reports.map(({ id }) => String(id)), onOpen: openReport });
@@ -39,9 +39,9 @@ export function FeedbackPage() {
         </p>
         {reports.length === 0 ? null : <KeyHints open="open" search={null} />}
       </div>
-      {page.isPending ? <Loading /> : null}
-      {page.isError ? <ErrorAlert error={page.error} retry={page.refetch} /> : null}
-      {page.isSuccess && reports.length === 0 ? (
+      {reportQuery.isPending ? <Loading /> : null}
+      {reportQuery.isError ? <ErrorAlert error={reportQuery.error} retry={reportQuery.refetch} /> : null}
+      {reportQuery.isSuccess && reports.length === 0 ? (
         <EmptyState title={before === '' ? 'Every report was understood' : 'No older reports'}>
           A report that cannot be read appears here with its text, so that you can decide what it means.
         </EmptyState>
@@ -63,7 +63,7 @@ export function FeedbackPage() {
               ))}
             </tbody>
           </table>
-          <OlderPages olderPageStart={olderPageStart} isLoading={page.isPlaceholderData} />
+          <OlderPages olderPageStart={olderPageStart} isLoading={reportQuery.isPlaceholderData} />
         </div>
       )}
     </>

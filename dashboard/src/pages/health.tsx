@@ -21,7 +21,7 @@ interface Run {
   readonly at: string;
 }
 
-/** The checks take up to one minute. */
+/** The timeout of the request that runs the checks. The checks take up to one minute. */
 const MAX_CHECK_MS = 120_000;
 
 export function HealthPage() {

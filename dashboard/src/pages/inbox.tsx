@@ -57,7 +57,7 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
       >
         <Tabs.List mb="md" aria-label="Inbox">
           <Tabs.Tab value="messages">Messages</Tabs.Tab>
-          <Tabs.Tab value="rules" rightSection={<Count value={activeRules.length} />}>
+          <Tabs.Tab value="rules" rightSection={<ActiveRuleCount value={activeRules.length} />}>
             Rules
           </Tabs.Tab>
         </Tabs.List>
@@ -91,7 +91,7 @@ export function InboxPage({ parameters: { id }, session }: PageProps) {
   );
 }
 
-function Count({ value }: { readonly value: number }) {
+function ActiveRuleCount({ value }: { readonly value: number }) {
   return value === 0 ? null : (
     <span className="inbox-count">
       {value}
@@ -113,26 +113,30 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
   });
   const latestMessages = list.data?.pages.flatMap((page) => page.messages);
   const { rows: messages, newCount, showNew } = useSteadyRows(latestMessages, search);
-  const newest = latestMessages?.[0];
-  const hasNewMessage = useHasNewMessage(newest?.id, list.isSuccess);
+  const newestMessage = latestMessages?.[0];
+  const hasNewMessage = useHasNewMessage(newestMessage?.id, list.isSuccess);
 
-  // The first message opens automatically if the inbox was empty and no message is selected.
+  // The first message that arrives in an empty inbox opens automatically, unless a message is already selected.
   const [, navigate] = useLocation();
-  const isEmpty = list.isSuccess && newest === undefined && search === '';
+  const isEmpty = list.isSuccess && newestMessage === undefined && search === '';
   const wasEmpty = useRef(false);
   useEffect(() => {
-    if (wasEmpty.current && newest !== undefined && id === undefined)
-      navigate(`/inbox/${newest.id}`, { replace: true });
+    if (wasEmpty.current && newestMessage !== undefined && id === undefined)
+      navigate(`/inbox/${newestMessage.id}`, { replace: true });
     wasEmpty.current = isEmpty;
-  }, [isEmpty, newest, id, navigate]);
+  }, [isEmpty, newestMessage, id, navigate]);
 
   return (
     <>
       <VisuallyHidden role="status" aria-live="polite">
-        {hasNewMessage && newest !== undefined ? `New message to ${newest.to}: ${newest.subject}` : ''}
+        {hasNewMessage && newestMessage !== undefined
+          ? `New message to ${newestMessage.to}: ${newestMessage.subject}`
+          : ''}
       </VisuallyHidden>
       {list.isPending ? <Loading /> : null}
-      {list.isError && newest === undefined ? <ErrorAlert error={list.error} retry={() => list.refetch()} /> : null}
+      {list.isError && newestMessage === undefined ? (
+        <ErrorAlert error={list.error} retry={() => list.refetch()} />
+      ) : null}
       {isEmpty && id === undefined ? (
         <div className="stack">
           <EmptyState title="No messages">Messages are captured here and not sent.</EmptyState>
@@ -181,9 +185,9 @@ function Messages({ id, session }: { readonly id: string | undefined } & Pick<Pa
   );
 }
 
-/** Returns true once the newest message differs from the newest message of the first response. */
-function useHasNewMessage(newest: string | undefined, isLoaded: boolean): boolean {
+/** Returns true if the newest message differs from the newest message of the first response. */
+function useHasNewMessage(newestId: string | undefined, isLoaded: boolean): boolean {
   const firstKnownId = useRef<string | null | undefined>(undefined);
-  if (isLoaded && firstKnownId.current === undefined) firstKnownId.current = newest ?? null;
-  return isLoaded && newest !== undefined && newest !== firstKnownId.current;
+  if (isLoaded && firstKnownId.current === undefined) firstKnownId.current = newestId ?? null;
+  return isLoaded && newestId !== undefined && newestId !== firstKnownId.current;
 }

@@ -27,7 +27,8 @@ export const pages: readonly { readonly path: string; readonly Page: ComponentTy
       loadPage(import('./deliverability')).then(({ DeliverabilityPage }) => ({ default: DeliverabilityPage })),
     ),
   },
-  // The list and the selected message are one route, so that the list stays on the screen while messages are selected.
+  // The list of the inbox and the selected message share one route, so that the list stays on the screen when another
+  // message is selected.
   {
     path: '/inbox/:id?',
     Page: lazy(() => loadPage(import('./inbox')).then(({ InboxPage }) => ({ default: InboxPage }))),

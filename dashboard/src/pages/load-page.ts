@@ -1,11 +1,13 @@
 /**
- * Loads the code of a page when it is first shown. If the file no longer exists, the service has a newer build. The
- * dashboard then reloads itself, once for each build, and only if the service answers.
+ * Loads the code of a page when the page is first shown. If the code file no longer exists, the service was updated to
+ * another build. In this case, the dashboard reloads itself, at most once for each build, and only if the service
+ * answers.
  */
 const RELOADED_KEY_PREFIX = 'postrider reloaded';
 
 /**
- * Loads a page. The promise never resolves if the dashboard reloads, and rejects with an error text for the operator.
+ * Loads a page. If the dashboard reloads, the promise never settles. If the code file is missing and the dashboard does
+ * not reload, the promise rejects with an error text for the operator.
  */
 export async function loadPage<T>(page: Promise<T>): Promise<T> {
   try {
@@ -15,15 +17,15 @@ export async function loadPage<T>(page: Promise<T>): Promise<T> {
     if (!isMissingFileError(error)) throw error;
     if (!(await isServiceAvailable()))
       throw new Error('This page could not be loaded, because the service does not answer. Check that it is running.');
-    if (!mayReload()) throw new Error('This page belongs to an older version of the service. Reload it.');
+    if (!mayReload()) throw new Error('This page belongs to an older version of the service. Reload the page.');
     location.reload();
     return new Promise(() => {});
   }
 }
 
 /**
- * Browsers identify a missing file only by the wording of the error. The last text in the list is the error of Vite for
- * style sheets.
+ * Browsers identify a missing file only by the text of the error. The last alternative of the pattern is the error text
+ * of Vite for a missing style sheet.
  */
 function isMissingFileError(error: unknown): boolean {
   return (
@@ -40,17 +42,17 @@ async function isServiceAvailable(): Promise<boolean> {
 }
 
 /**
- * Returns true once for each build. The URL of this script identifies the build, so that two alternating builds cause
- * no loop.
+ * Returns true on the first call for each build in this browser tab, and false on every later call. The URL of this
+ * script identifies the build, so that requests answered by two different builds do not cause endless reloads.
  */
 function mayReload(): boolean {
   try {
-    const key = `${RELOADED_KEY_PREFIX} ${import.meta.url}`;
-    if (sessionStorage.getItem(key) !== null) return false;
-    sessionStorage.setItem(key, 'yes');
+    const storageKey = `${RELOADED_KEY_PREFIX} ${import.meta.url}`;
+    if (sessionStorage.getItem(storageKey) !== null) return false;
+    sessionStorage.setItem(storageKey, 'yes');
     return true;
   } catch {
-    // Without storage, the dashboard does not reload, because a loop of reloads would not end.
+    // Without session storage, the dashboard cannot detect repeated reloads, so it does not reload.
     return false;
   }
 }

@@ -28,7 +28,8 @@ export function MessagePage({ parameters, session }: PageProps) {
     queryFn: () => get<MessageDetails>(path`/messages/${id}`),
     refetchInterval: ({ state }) => (state.data === undefined ? false : refetchInterval),
   });
-  if (message.data !== undefined) return <Message message={message.data} captured={session.transport === 'capture'} />;
+  if (message.data !== undefined)
+    return <Message message={message.data} isCapturing={session.transport === 'capture'} />;
   return (
     <>
       <PageHead title="Message" />
@@ -49,7 +50,7 @@ function MessageNotFound({ error, retry }: { readonly error: unknown; readonly r
   );
 }
 
-function Message({ message, captured }: { readonly message: MessageDetails; readonly captured: boolean }) {
+function Message({ message, isCapturing }: { readonly message: MessageDetails; readonly isCapturing: boolean }) {
   const { state, subject, id } = message;
   return (
     <>
@@ -73,7 +74,7 @@ function Message({ message, captured }: { readonly message: MessageDetails; read
             <MessageContent
               key={`content ${id}`}
               message={message}
-              inInbox={captured && message.attempts.some(({ outcome }) => outcome === 'delivered')}
+              inInbox={isCapturing && message.attempts.some(({ outcome }) => outcome === 'delivered')}
             />
           </div>
           <div className="stack">

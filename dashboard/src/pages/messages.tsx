@@ -1,4 +1,4 @@
-/** The search for messages. */
+/** The page Messages: searches messages and shows them in a list. */
 import { Anchor, Button, Group, Text } from '@mantine/core';
 import { useEffect, useEffectEvent, useMemo, useState } from 'react';
 import { Link, useLocation, useSearchParams } from 'wouter';
@@ -26,19 +26,19 @@ import type { PageProps } from './index';
 export function MessagesPage({ session }: PageProps) {
   const [parameters, setParameters] = useSearchParams();
   const [, navigate] = useLocation();
-  const text = parameters.toString();
-  const filters = useMemo(() => parseFilters(new URLSearchParams(text)), [text]);
-  const from = parameters.get('cursor') ?? '';
+  const queryText = parameters.toString();
+  const filters = useMemo(() => parseFilters(new URLSearchParams(queryText)), [queryText]);
+  const firstCursor = parameters.get('cursor') ?? '';
 
   const id = parseMessageId(filters.q ?? '');
   useEffect(() => {
     if (id !== null) navigate(`/messages/${id}`, { replace: true });
   }, [id, navigate]);
 
-  const change = (newValues: FilterChange, typed: boolean) =>
+  const changeFilters = (newValues: FilterChange, typed: boolean) =>
     setParameters(
-      (before) => {
-        const newParameters = new URLSearchParams(before);
+      (previousParameters) => {
+        const newParameters = new URLSearchParams(previousParameters);
         // The cursor is removed, because it belongs to the previous search.
         newParameters.delete('cursor');
         for (const [name, value] of Object.entries(newValues)) {
@@ -51,14 +51,14 @@ export function MessagesPage({ session }: PageProps) {
     );
   const clearFilters = () => setParameters(new URLSearchParams());
   const [columns, setColumns] = useColumns();
-  // The search whose first rows are loaded. The matches of this search are counted afterwards.
+  // The query of the search whose first rows are loaded. The matches are counted after these rows are loaded.
   const [loadedSearch, setLoadedSearch] = useState<string | null>(null);
 
   return (
     <>
       <PageHead
         title="Messages"
-        secondary={<MatchCount key={text} filters={filters} isEnabled={loadedSearch === text} />}
+        secondary={<MatchCount key={queryText} filters={filters} isEnabled={loadedSearch === queryText} />}
       >
         <Group gap="xs">
           <ChangeAllButton filters={filters} />
@@ -67,16 +67,16 @@ export function MessagesPage({ session }: PageProps) {
           <TestMessageButton session={session} />
         </Group>
       </PageHead>
-      <SearchForm filters={filters} onChange={change} onClear={clearFilters} />
+      <SearchForm filters={filters} onChange={changeFilters} onClear={clearFilters} />
       {id === null ? (
         <SearchResults
-          key={text}
+          key={queryText}
           session={session}
           filters={filters}
-          from={from}
+          firstCursor={firstCursor}
           columns={columns}
           onClear={clearFilters}
-          onLoaded={() => setLoadedSearch(text)}
+          onLoaded={() => setLoadedSearch(queryText)}
         />
       ) : (
         <Loading />
@@ -88,20 +88,20 @@ export function MessagesPage({ session }: PageProps) {
 interface SearchResultsProps {
   readonly session: Session;
   readonly filters: Filters;
-  readonly from: string;
+  readonly firstCursor: string;
   readonly columns: readonly Column[];
   readonly onClear: () => void;
   /** Called when the first rows are loaded. */
   readonly onLoaded: () => void;
 }
 
-function SearchResults({ session, filters, from, columns, onClear, onLoaded }: SearchResultsProps) {
-  const search = useMessageSearch(filters, from);
-  const { messages, phase, error, newMessages, showNew } = search;
+function SearchResults({ session, filters, firstCursor, columns, onClear, onLoaded }: SearchResultsProps) {
+  const search = useMessageSearch(filters, firstCursor);
+  const { messages, phase, error, newMessages, showNewMessages } = search;
   const [, navigate] = useLocation();
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [selectedIds, setSelectedIds] = useState<ReadonlySet<string>>(new Set());
   const toggleSelection = (id: string) =>
-    setSelected((before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]));
+    setSelectedIds((ids) => new Set(ids.has(id) ? [...ids].filter((otherId) => otherId !== id) : [...ids, id]));
   const currentId = useRowKeys({
     ids: messages.map(({ id }) => id),
     onOpen: (id) => navigate(`/messages/${id}`),
@@ -116,7 +116,7 @@ function SearchResults({ session, filters, from, columns, onClear, onLoaded }: S
   const isRefused = error instanceof ApiError && error.status >= 400 && error.status < 500;
   return (
     <>
-      {from === '' ? null : (
+      {firstCursor === '' ? null : (
         <Text mb="sm" c="dimmed">
           This list starts at an older message.{' '}
           <Anchor component={Link} href={buildSearchUrl(filters)}>
@@ -124,12 +124,12 @@ function SearchResults({ session, filters, from, columns, onClear, onLoaded }: S
           </Anchor>
         </Text>
       )}
-      <SelectionBar selected={selected} onClear={() => setSelected(new Set())} />
+      <SelectionBar selectedIds={selectedIds} onClear={() => setSelectedIds(new Set())} />
       <NewRowsButton
         count={messages.length > 0 ? newMessages.count : 0}
         hasMore={newMessages.hasMore}
         noun="message"
-        onShow={showNew}
+        onShow={showNewMessages}
       />
       {messages.length > 0 ? (
         <div className="card flush">
@@ -137,7 +137,7 @@ function SearchResults({ session, filters, from, columns, onClear, onLoaded }: S
             messages={messages}
             columns={columns}
             currentId={currentId}
-            selected={selected}
+            selectedIds={selectedIds}
             onSelect={toggleSelection}
           />
           <SearchProgress search={search} />
@@ -185,7 +185,7 @@ function SearchProgress({
   );
 }
 
-function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from' | 'columns' | 'onLoaded'>) {
+function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'firstCursor' | 'columns' | 'onLoaded'>) {
   const descriptions = describeFilters(filters);
   if (descriptions.length === 0) {
     return (
@@ -209,6 +209,6 @@ function NoResults({ session, filters, onClear }: Omit<SearchResultsProps, 'from
 }
 
 function buildSearchUrl(filters: Filters): string {
-  const text = new URLSearchParams(Object.entries(filters)).toString();
-  return text === '' ? '/messages' : `/messages?${text}`;
+  const queryText = new URLSearchParams(Object.entries(filters)).toString();
+  return queryText === '' ? '/messages' : `/messages?${queryText}`;
 }

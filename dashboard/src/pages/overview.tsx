@@ -25,12 +25,12 @@ const RANGES: readonly { readonly value: Range; readonly label: string; readonly
   { value: '30d', label: '30 d', phrase: '30 days' },
 ];
 const DEFAULT_RANGE: Range = '24h';
-/** The refetch interval. Ages and figures also change without an event. */
+/** The refetch interval. Ages and figures also change without a live update. */
 const REFRESH_INTERVAL_MS = 10_000;
 
 export function OverviewPage({ session }: PageProps) {
-  const [search, setSearch] = useSearchParams();
-  const range = RANGES.find(({ value }) => value === search.get('range'))?.value ?? DEFAULT_RANGE;
+  const [parameters, setParameters] = useSearchParams();
+  const range = RANGES.find(({ value }) => value === parameters.get('range'))?.value ?? DEFAULT_RANGE;
   const overview = useQuery({
     queryKey: ['overview', range],
     queryFn: () => get<Overview>('/overview', { range }),
@@ -39,11 +39,12 @@ export function OverviewPage({ session }: PageProps) {
   });
   const setup = useSetup();
   const [isSetupHidden, setSetupHidden] = useSetupHidden();
-  // The checklist is expanded for an installation without a message, and after the operator asked for it.
+  // The setup checklist is expanded if the installation has never accepted a message, or if the operator clicked the
+  // button that shows the checklist.
   const [isExpanded, setExpanded] = useState(false);
   if (!isExpanded && overview.data?.everAccepted === false) setExpanded(true);
-  // The problems and the figures must fit on the first screen. If there are problems, a button in the header replaces
-  // the collapsed checklist.
+  // The problems and the figures must be visible without scrolling. If there are problems, a button in the header
+  // replaces the collapsed checklist.
   const hasProblems = (overview.data?.attention.length ?? 0) > 0;
   const isSetupInHeader = isSetupHidden || (!isExpanded && hasProblems);
   const showSetup = () => {
@@ -63,12 +64,12 @@ export function OverviewPage({ session }: PageProps) {
           aria-label="Time range of the figures"
           data={RANGES.map(({ value, label }) => ({ value, label }))}
           value={range}
-          onChange={(value) => setSearch(value === DEFAULT_RANGE ? {} : { range: value })}
+          onChange={(value) => setParameters(value === DEFAULT_RANGE ? {} : { range: value })}
         />
       </PageHead>
       {overview.isPending || (setup.isPending && !overview.isError) ? <Loading /> : null}
       {overview.isError ? <ErrorAlert error={overview.error} retry={() => overview.refetch()} /> : null}
-      {/* Both queries are awaited, so that the checklist does not move the figures. */}
+      {/* The page waits for both queries, so that the checklist does not appear later and move the figures. */}
       {overview.data === undefined || setup.isPending ? null : (
         <Content overview={overview.data}>
           {setup.data === undefined || isSetupInHeader ? null : (

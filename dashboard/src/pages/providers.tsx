@@ -1,4 +1,7 @@
-/** The providers: the relay in use, and for each provider in use the URL to register and the state of its events. */
+/**
+ * The page Providers: the relay in use, and for each provider in use the events URL to register at the provider and the
+ * state of its events.
+ */
 import { Anchor, Code } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
@@ -18,7 +21,11 @@ const POLL_INTERVAL_MS = 10_000;
 
 type ProviderEvents = NonNullable<ProviderEntry['events']>;
 
-const TONES: Readonly<Record<ProviderEvents['result'], Tone>> = { ok: 'success', warning: 'warning', failure: 'error' };
+const RESULT_TONES: Readonly<Record<ProviderEvents['result'], Tone>> = {
+  ok: 'success',
+  warning: 'warning',
+  failure: 'error',
+};
 
 export function ProvidersPage() {
   const list = useQuery({
@@ -91,7 +98,9 @@ function UsedProvider({ provider: { title, isRelay, events, guide } }: UsedProvi
   return (
     <Card
       title={title}
-      badge={<StatusBadge tone={TONES[result]}>{result === 'ok' ? 'events ok' : `events: ${result}`}</StatusBadge>}
+      badge={
+        <StatusBadge tone={RESULT_TONES[result]}>{result === 'ok' ? 'events ok' : `events: ${result}`}</StatusBadge>
+      }
     >
       <div className="card-intro wrap">
         <TextWithCode text={detail} />

@@ -1,4 +1,4 @@
-/** The effective settings of this node with their sources. Secrets are masked. The page changes nothing. */
+/** The effective settings of this node with their sources. Secrets are masked. The page cannot change settings. */
 import { Code, Switch } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import type { EffectiveSettings } from '../../../src/operations/config/schemas.ts';
@@ -25,9 +25,9 @@ export function SettingsPage() {
   // Settings change only with a restart of the service.
   const settings = useQuery({ queryKey: ['settings'], queryFn: () => get<EffectiveSettings>('/config') });
   const [urlState, setUrlState] = useUrlState();
-  const text = urlState.get('q') ?? '';
+  const filterText = urlState.get('q') ?? '';
   const showsAll = urlState.get('settings') !== 'set';
-  const searchText = text.trim().toLowerCase();
+  const searchText = filterText.trim().toLowerCase();
   const allSettings = settings.data ?? [];
   const shownSettings = allSettings.filter(
     ({ name, value, source, meaning }) =>
@@ -48,7 +48,7 @@ export function SettingsPage() {
           <search className="filters" aria-label="Filters">
             <FilterBox
               label="Filter by name, value or meaning"
-              value={text}
+              value={filterText}
               onChange={(q) => setUrlState({ q }, true)}
               isInline
             />

@@ -22,7 +22,7 @@ export function SuppressionsPage() {
   const [urlState, setUrlState] = useUrlState();
   const [dialog, setDialog] = useState<'add' | 'import' | null>(null);
   const list = urlState.get('list') ?? getDefaultList(accounts.data);
-  const selected = urlState.get('address');
+  const selectedAddress = urlState.get('address');
   if (list === null) return <PageWithoutList error={accounts.error} retry={accounts.refetch} />;
   return (
     <>
@@ -39,18 +39,30 @@ export function SuppressionsPage() {
           />
         </Group>
       </PageHead>
-      {selected === null ? null : (
-        <SuppressionDetails key={selected} address={selected} onClose={() => setUrlState({ address: null })} />
+      {selectedAddress === null ? null : (
+        <SuppressionDetails
+          key={selectedAddress}
+          address={selectedAddress}
+          onClose={() => setUrlState({ address: null })}
+        />
       )}
       <SuppressionFilters list={list} />
-      <AddressList key={list} list={list} selected={selected} onSelect={(address) => setUrlState({ address })} />
+      <AddressList
+        key={list}
+        list={list}
+        selectedAddress={selectedAddress}
+        onSelect={(address) => setUrlState({ address })}
+      />
       {dialog === 'add' ? <AddSuppressionDialog list={list} onClose={() => setDialog(null)} /> : null}
       {dialog === 'import' ? <ImportDialog list={list} onClose={() => setDialog(null)} /> : null}
     </>
   );
 }
 
-/** Returns the account `default`, or the first account, or `*` for the whole service. */
+/**
+ * Returns the list to show first: the account `default` if it exists, otherwise the first account, or `*` (the whole
+ * service) if no account exists. Returns null if the accounts are not loaded.
+ */
 function getDefaultList(accounts: readonly { readonly name: string }[] | undefined): string | null {
   if (accounts === undefined) return null;
   return accounts.find(({ name }) => name === 'default')?.name ?? accounts[0]?.name ?? SERVICE_LIST;
@@ -67,11 +79,11 @@ function PageWithoutList({ error, retry }: { readonly error: unknown; readonly r
 
 interface AddressListProps {
   readonly list: string;
-  readonly selected: string | null;
+  readonly selectedAddress: string | null;
   readonly onSelect: (address: string) => void;
 }
 
-function AddressList({ list, selected, onSelect }: AddressListProps) {
+function AddressList({ list, selectedAddress, onSelect }: AddressListProps) {
   const [urlState, setUrlState] = useUrlState();
   const search = urlState.get('search') ?? '';
   const after = urlState.get('after') ?? '';
@@ -93,7 +105,7 @@ function AddressList({ list, selected, onSelect }: AddressListProps) {
         list={list}
         entries={entries}
         currentAddress={currentAddress}
-        selected={selected}
+        selected={selectedAddress}
         onSelect={onSelect}
       />
       <PageTurner
@@ -116,12 +128,15 @@ function AddressList({ list, selected, onSelect }: AddressListProps) {
 interface NoMatchingAddressProps {
   readonly list: string;
   readonly search: string;
-  /** True if a filter other than the search is set. */
+  /** True if a filter other than the search text is set. */
   readonly isFiltered: boolean;
   readonly onSelect: (address: string) => void;
 }
 
-/** Shows that no address matches. A complete address may be on another list, so the page offers to search all lists. */
+/**
+ * Shows that no address matches. If the search text is a complete address, the page offers to search all lists, because
+ * the address may be on another list.
+ */
 function NoMatchingAddress({ list, search, isFiltered, onSelect }: NoMatchingAddressProps) {
   if (isFiltered)
     return (
@@ -143,7 +158,7 @@ function NoMatchingAddress({ list, search, isFiltered, onSelect }: NoMatchingAdd
           Search all lists for {search}
         </Anchor>
       ) : (
-        'A search matches the beginning of an address or, after an @, of its domain.'
+        'A search text matches the beginning of an address. A search text that begins with @ matches the beginning of a domain.'
       )}
     </EmptyState>
   );

@@ -1,4 +1,4 @@
-/** The tokens of the operator API: create, revoke. A new token is shown once. */
+/** The page API tokens: lists, creates and revokes the tokens of the operator API. A new token is shown only once. */
 import { Button, Code, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -36,9 +36,9 @@ export function TokensPage() {
         <CredentialList
           noun="tokens"
           credentials={tokens.data.map(toCredential)}
-          empty={
+          emptyState={
             <EmptyState title="No tokens">
-              Create one here, or with <Code>postrider token create NAME</Code>
+              Create a token here, or with <Code>postrider token create NAME</Code>
             </EmptyState>
           }
           renderActions={(token) => (

@@ -49,8 +49,8 @@ export function WebhooksPage() {
       {figures.isError ? <ErrorAlert error={figures.error} retry={figures.refetch} /> : null}
       {webhooks.isSuccess && allWebhooks.length === 0 ? (
         <EmptyState title="No endpoints">
-          An endpoint receives the outcome of each message as a signed request to your application. Create one here, or
-          with <Code>postrider webhook create https://app.example.com/webhooks</Code>
+          An endpoint receives the outcome of each message as a signed request to your application. Create an endpoint
+          here, or with <Code>postrider webhook create https://app.example.com/webhooks</Code>
         </EmptyState>
       ) : null}
       {allWebhooks.length === 0 ? null : (

@@ -1,6 +1,6 @@
 /**
- * The bounced messages of the range by category of the failure, the most frequent first. Each row leads to the messages
- * of its category.
+ * The number of bounced messages in the range for each failure category, the most frequent category first. Each row is
+ * a link to the messages of the category.
  */
 import { Link } from 'wouter';
 import type { Overview } from '../../../src/operations/overview/schemas.ts';
@@ -29,7 +29,7 @@ export function BounceReasons({ overview: { totals, range } }: { readonly overvi
   const counts = new Map<keyof typeof CATEGORY_NAMES, number>();
   for (const { category, count } of totals.bounces) counts.set(category, (counts.get(category) ?? 0) + count);
   const rows = [...counts].toSorted((left, right) => right[1] - left[1]).slice(0, MAX_ROWS);
-  const max = rows[0]?.[1] ?? 1;
+  const maxCount = rows[0]?.[1] ?? 1;
   return (
     <Card
       title="Why messages bounced"
@@ -42,7 +42,7 @@ export function BounceReasons({ overview: { totals, range } }: { readonly overvi
         <Link key={category} className="bar-row" href={`/messages?state=bounced&category=${category}&since=${range}`}>
           <span>{CATEGORY_NAMES[category]}</span>
           <span className="bar tone-bounced">
-            <i style={{ width: `${(100 * count) / max}%` }} />
+            <i style={{ width: `${(100 * count) / maxCount}%` }} />
           </span>
           <span>{formatNumber(count)}</span>
         </Link>

@@ -1,4 +1,4 @@
-/** A card shows one subject, which its title names. A link at the top right leads to the full page. */
+/** A card shows one subject. The title names the subject. A link at the top right opens the page of the subject. */
 import { type ReactNode, useId } from 'react';
 import { Link } from 'wouter';
 
@@ -9,19 +9,19 @@ interface CardProps {
   /** A short addition beside the title, such as `messages per 10 min`. */
   readonly secondary?: ReactNode;
   readonly link?: { readonly href: string; readonly text: string };
-  /** Other content at the top right, such as a legend. */
+  /** Content at the top right, beside the link, such as a legend. */
   readonly aside?: ReactNode;
-  /** True for a card whose content, such as a list, reaches its edges. */
+  /** True if the content, such as a list, extends to the edges of the card. */
   readonly flush?: boolean;
   readonly children: ReactNode;
 }
 
 export function Card({ title, badge, secondary, link, aside, flush = false, children }: CardProps) {
-  const heading = useId();
+  const headingId = useId();
   return (
-    <section className={flush ? 'card flush' : 'card'} aria-labelledby={heading}>
+    <section className={flush ? 'card flush' : 'card'} aria-labelledby={headingId}>
       <div className="card-header">
-        <h2 id={heading}>{title}</h2>
+        <h2 id={headingId}>{title}</h2>
         {badge}
         {secondary === undefined ? null : <span className="card-secondary">{secondary}</span>}
         {aside === undefined && link === undefined ? null : (

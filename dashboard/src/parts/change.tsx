@@ -25,8 +25,8 @@ export function ChangeText({ change: { text, direction, meaning } }: { readonly 
 }
 
 /**
- * Formats a share with at most one decimal place, with at most two below 1 %, and with two significant digits below 0.1
- * %.
+ * Formats a share in percent. From 1 %, the result has at most one decimal place. Below 1 %, it has at most two decimal
+ * places. Below 0.1 %, it has two significant digits.
  */
 export function formatShare(percent: number): string {
   if (percent === 0) return '0';
@@ -34,8 +34,8 @@ export function formatShare(percent: number): string {
 }
 
 /**
- * Compares two counts of accepted messages, or two counts per hour. The meaning of the change is always
- * neutral. `previous` is greater than zero.
+ * Compares two counts of accepted messages, or two counts per hour. The member `meaning` of the result is always
+ * `neutral`. `previous` must be greater than zero.
  */
 export function compareCounts(value: number, previous: number): Change {
   const percent = (100 * (value - previous)) / previous;
@@ -51,13 +51,13 @@ export function compareShares(percent: number | null, previous: number | null, i
   return { text, direction, meaning: (direction === 'up') === isHigherBetter ? 'better' : 'worse' };
 }
 
-export function compareTimes(ms: number | null, previous: number | null): Change | null {
+export function compareDurations(ms: number | null, previous: number | null): Change | null {
   if (ms === null || previous === null) return null;
   const direction = findDirection(ms - previous, 1);
   return { text: formatDuration(Math.abs(ms - previous)), direction, meaning: direction === 'up' ? 'worse' : 'better' };
 }
 
-/** Returns the direction of a change: `none` below `threshold`. */
+/** Returns the direction of a change; `none` if the absolute value of the change is less than `threshold`. */
 function findDirection(change: number, threshold: number): Change['direction'] {
   if (Math.abs(change) < threshold) return 'none';
   return change > 0 ? 'up' : 'down';

@@ -1,4 +1,7 @@
-/** Asks for confirmation before an action that cannot be undone. Only the button that names the action starts it. */
+/**
+ * Asks for confirmation before an action that cannot be undone. Only the button that names the action starts the
+ * action.
+ */
 import { Text } from '@mantine/core';
 import { FormDialog, type FormDialogProps } from './form-dialog';
 

@@ -19,7 +19,7 @@ export function Copyable({ value, label, block = false }: CopyableProps) {
   );
 }
 
-/** The button alone, for a value that is shown beside it. */
+/** Only the copy button, for a value that the page shows beside the button. */
 export function CopyIcon({ value, label }: Omit<CopyableProps, 'block'>) {
   return (
     <CopyButton value={value}>

@@ -11,7 +11,7 @@ interface DownloadProps {
   /** The path of the file in the operator API. */
   readonly apiPath: string;
   readonly query?: Query;
-  /** The name of the file. */
+  /** The name under which the browser saves the file. */
   readonly name: string;
 }
 
@@ -41,7 +41,7 @@ export function DownloadButton({ label, ...file }: DownloadProps & { readonly la
   );
 }
 
-/** Saves content that the page has loaded as a file. */
+/** Saves already loaded content to a file with the given name. */
 export function saveFile(content: Blob, name: string): void {
   const anchor = document.createElement('a');
   anchor.href = URL.createObjectURL(content);

@@ -4,10 +4,10 @@ import { PageHead } from './page-head';
 import { ErrorAlert } from './page-states';
 
 interface ErrorBoundaryProps {
-  /** If this value, such as the path, changes, the children are rendered again. */
+  /** A value such as the path. If the value changes, the children are rendered again. */
   readonly resetKey: string;
   readonly children: ReactNode;
-  /** Renders the error in place of the default page. */
+  /** Renders the error in place of the default error page. */
   readonly renderError?: (error: unknown) => ReactNode;
 }
 

@@ -1,6 +1,6 @@
 /**
- * The page for an app that fails to render. It uses only plain elements, because the fault may be in any other
- * component.
+ * The page that is shown if the dashboard fails to render. The page uses only plain elements, because the fault may be
+ * in any other component.
  */
 
 export function FatalError({ error }: { readonly error: unknown }) {

@@ -22,7 +22,7 @@ export function FilterBox({ label, placeholder, value, onChange, isInline = fals
       value={value}
       onChange={(event) => onChange(event.currentTarget.value)}
       onKeyDown={(event) => {
-        // When this field loses the focus, the keyboard shortcuts of the list have an effect again.
+        // The keyboard shortcuts of the list have no effect while this field has the focus, so Enter removes the focus.
         if (event.key === 'Enter' && isInline) event.currentTarget.blur();
       }}
       autoComplete="off"

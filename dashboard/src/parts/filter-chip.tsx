@@ -1,4 +1,4 @@
-/** A filter chip, which opens the fields of a filter, and the fields for choosing values. */
+/** A filter chip, and the fields for choosing the values of a filter. A click on the chip opens the fields. */
 import { Checkbox, CloseButton, Group, Popover, Radio, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { formatLabel } from '../messages/labels';
@@ -12,7 +12,7 @@ interface FilterChipProps {
   readonly children: ReactNode;
 }
 
-/** An active filter is filled, names its values, and has a button that removes it. */
+/** The chip of an active filter is filled, shows the values, and has a button that removes the filter. */
 export function FilterChip({ label, value = '', onClear, children }: FilterChipProps) {
   const isActive = value !== '';
   return (
@@ -45,8 +45,8 @@ interface FilterValuesProps {
 }
 
 /**
- * The checkboxes that select the values of one filter. An unknown value in the URL has a checkbox too, so that the
- * operator can remove it.
+ * The checkboxes that select the values of one filter. An unknown value in the URL also has a checkbox, so that
+ * the operator can remove the value.
  */
 export function FilterValues({ label, values, chosen, onChange, isRaw = false }: FilterValuesProps) {
   const chosenValues = splitList(chosen);
@@ -65,13 +65,13 @@ export function FilterValues({ label, values, chosen, onChange, isRaw = false }:
 interface FilterChoiceProps {
   readonly label: string;
   readonly options: readonly { readonly value: string; readonly label: string }[];
-  /** The label of the option without a value. */
+  /** The label of the option that sets no value, such as `All accounts`. */
   readonly anyLabel: string;
   readonly value: string | undefined;
   readonly onChange: (value: string) => void;
 }
 
-/** The radio buttons that select one value of a filter, or none. */
+/** The radio buttons that select one value of a filter, or no value. */
 export function FilterChoice({ label, options, anyLabel, value = '', onChange }: FilterChoiceProps) {
   return (
     <Radio.Group label={label} value={value} onChange={onChange}>

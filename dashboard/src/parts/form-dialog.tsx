@@ -1,6 +1,6 @@
 /**
- * A dialog with a form. Its button names the action. An error is shown above the button, or at the field that causes
- * it, which then receives the focus.
+ * A dialog with a form. The button of the form names the action. An error is shown above the button. An error that a
+ * field causes is shown at the field, and the field receives the focus.
  */
 import { Button, Group, Modal, Stack } from '@mantine/core';
 import { type ReactNode, useEffect, useRef } from 'react';
@@ -10,7 +10,7 @@ export interface FormDialogProps {
   readonly opened: boolean;
   readonly title: string;
   readonly children: ReactNode;
-  /** The verb on the button, such as `Add domain`. */
+  /** The text of the button that starts the action, such as `Add domain`. */
   readonly action: string;
   readonly busy?: boolean;
   readonly disabled?: boolean;

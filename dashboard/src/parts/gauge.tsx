@@ -6,7 +6,7 @@ interface GaugeProps {
   readonly label: string;
   /** The usage in words. */
   readonly text: string;
-  /** The usage as a fraction of the limit; null without a limit. */
+  /** The usage as a fraction of the limit; null if there is no limit. */
   readonly usage: number | null;
   readonly children?: ReactNode;
 }

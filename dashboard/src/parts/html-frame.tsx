@@ -1,6 +1,6 @@
 /**
- * HTML of a message in a sandboxed frame without any permission. The service sends the HTML with a separate content
- * security policy, which forbids scripts and external resources.
+ * Shows the HTML of a message in a sandboxed frame that has no permissions. The service sends the HTML with a separate
+ * content security policy, which forbids scripts and external resources.
  */
 import { useQuery } from '@tanstack/react-query';
 import { createTicketedUrl } from '../api/session';
@@ -16,21 +16,21 @@ interface HtmlFrameProps {
 
 export function HtmlFrame({ apiPath, title, className, maxWidthPx }: HtmlFrameProps) {
   // A frame sends no session header, so each display of the frame needs a new ticket.
-  const source = useQuery({
+  const frameUrl = useQuery({
     queryKey: ['frame', apiPath],
     queryFn: () => createTicketedUrl(apiPath),
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
   });
-  if (source.isPending) return <Loading />;
-  if (source.isError) return <ErrorAlert error={source.error} retry={() => source.refetch()} />;
+  if (frameUrl.isPending) return <Loading />;
+  if (frameUrl.isError) return <ErrorAlert error={frameUrl.error} retry={() => frameUrl.refetch()} />;
   return (
     <iframe
       className={className}
       sandbox=""
       referrerPolicy="no-referrer"
       title={title}
-      src={source.data}
+      src={frameUrl.data}
       style={maxWidthPx === undefined ? {} : { maxWidth: maxWidthPx }}
     />
   );

@@ -10,13 +10,16 @@ export function KeyHint({ children }: { readonly children: string }) {
 interface KeyHintsProps {
   /** The label of the key Enter, such as `open`. */
   readonly open: string;
-  /** The label of the key `/`; null if the page has no search. */
+  /** The label of the key `/`; null if the page has no search field. */
   readonly search?: string | null;
   /** True if the key x selects a row. */
   readonly canSelect?: boolean;
 }
 
-/** The keys of a list (use-row-keys.ts), at the end of its filters. They are hidden on a narrow screen. */
+/**
+ * The keyboard shortcuts of a list (use-row-keys.ts), shown after the filters of the list. The shortcuts are hidden on
+ * a narrow screen.
+ */
 export function KeyHints({ open, search = 'search', canSelect = false }: KeyHintsProps) {
   return (
     <span className="key-hints">

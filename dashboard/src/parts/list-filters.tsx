@@ -1,6 +1,6 @@
 /**
- * Shows the filters of a list that the page has loaded completely: a text and a state. The URL contains both. Also
- * shows the number of matches and the keys of the list.
+ * Shows the filters of a list that the page has loaded completely: a text and a state. The URL contains both filters.
+ * Also shows the number of matching entries and the keyboard shortcuts of the list.
  */
 import { useUrlState } from '../api/url-state';
 import { FilterBox } from './filter-box';
@@ -46,7 +46,10 @@ export function ListFilters({ label, states, entryNoun, shownCount, totalCount }
   );
 }
 
-/** Returns the filters of the URL. `searchText` is the text for comparison with names: trimmed, in lower case. */
+/**
+ * Returns the filters that the URL contains. `searchText` is the text for comparison with names: trimmed, in lower
+ * case.
+ */
 export function useListFilters() {
   const [urlState, setUrlState] = useUrlState();
   const text = urlState.get('q') ?? '';

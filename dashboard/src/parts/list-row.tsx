@@ -1,12 +1,12 @@
 /**
  * A row of a list with two lines per row (`table.list`). Keyboard shortcuts move the focus to the row
- * (use-row-keys.ts), and a click opens the row. A click on a control or a selection of text does not open it.
+ * (use-row-keys.ts), and a click opens the row. A click on a control or a selection of text does not open the row.
  */
 import type { MouseEvent, ReactNode } from 'react';
 
 interface ListRowProps {
   readonly id: string;
-  /** True for the row to which the keyboard has moved. */
+  /** True for the row that was chosen with the keyboard. */
   readonly isCurrent: boolean;
   /** True for the row whose details the page shows. */
   readonly isSelected?: boolean;
@@ -37,7 +37,7 @@ export function ListRow({ id, isCurrent, isSelected = false, onOpen, children }:
 interface ListHeadProps {
   /** The headings of the columns. The column of the actions has an empty heading. */
   readonly columns: readonly string[];
-  /** The number of columns at the right whose values are figures. */
+  /** The number of rightmost columns that contain figures. */
   readonly figureColumnCount?: number;
 }
 

@@ -1,4 +1,7 @@
-/** Shows why the object of a page cannot be loaded: a link to the list for a 404, otherwise the error. */
+/**
+ * Shows why the object of a page cannot be loaded. For the status 404, shows that the object does not exist, and a link
+ * to the list. For any other error, shows the error.
+ */
 import { Anchor } from '@mantine/core';
 import { Link } from 'wouter';
 import { ApiError } from '../api/client';
@@ -7,7 +10,7 @@ import { EmptyState, ErrorAlert } from './page-states';
 interface LoadErrorProps {
   readonly error: unknown;
   readonly retry: () => unknown;
-  /** The title, such as `No account has this name`. */
+  /** The title for the status 404, such as `No account has this name`. */
   readonly title: string;
   readonly href: string;
   readonly link: string;

@@ -1,6 +1,6 @@
 /**
- * Announces new and outdated rows of a live list, and shows the current rows on request. The button floats, so that it
- * moves no row.
+ * Announces new and outdated rows of a live list, and shows the current rows on request. The button overlays the list,
+ * so that no row moves when the button appears.
  */
 import { Button } from '@mantine/core';
 import { formatCount } from './number';
@@ -9,7 +9,7 @@ interface NewRowsButtonProps {
   readonly count: number;
   /** True if there are more new rows than `count`. */
   readonly hasMore?: boolean;
-  /** The number of shown rows that no longer match the filter. They are announced if no row is new. */
+  /** The number of shown rows that no longer match the filter. The button announces them only if no row is new. */
   readonly outdatedCount?: number;
   /** The singular noun for a row, such as `message`. */
   readonly noun: string;

@@ -10,9 +10,9 @@ import { OverviewProviders } from './overview-providers';
 import { formatDuration, formatTime } from './time';
 import { type Line, TimeChart } from './time-chart';
 
-export type Count = keyof Omit<Figures, 'latencyMs' | 'confirmationMs'>;
+export type CountName = keyof Omit<Figures, 'latencyMs' | 'confirmationMs'>;
 
-const COUNT_LABELS: readonly { readonly name: Count; readonly label: string }[] = [
+const COUNT_LABELS: readonly { readonly name: CountName; readonly label: string }[] = [
   { name: 'accepted', label: 'Accepted' },
   { name: 'delivered', label: 'Delivered' },
   { name: 'confirmed', label: 'Confirmed' },
@@ -31,7 +31,7 @@ const COLORS = {
   complained: [TOKENS.light.complained, TOKENS.dark.complained],
 } as const;
 
-/** The outcomes from the bottom of the chart to its top. */
+/** The outcomes in the order of the chart, from bottom to top. */
 const OUTCOME_LINES = [
   { name: 'delivered', label: 'Delivered' },
   { name: 'deferred', label: 'Deferred' },
@@ -39,10 +39,10 @@ const OUTCOME_LINES = [
   { name: 'complained', label: 'Complained' },
 ] as const;
 
-/** The counts that have no tile. */
-const OTHER_COUNTS: readonly Count[] = ['confirmed', 'deferred', 'suppressed', 'expired'];
+/** The counts that no tile of the overview shows. */
+const COUNTS_WITHOUT_TILE: readonly CountName[] = ['confirmed', 'deferred', 'suppressed', 'expired'];
 
-/** Shows the outcomes over time, and the counts that have no tile. */
+/** Shows the outcomes over time, and below the chart the counts that no tile of the overview shows. */
 export function OutcomesChart({ overview: { points, totals, range } }: { readonly overview: Overview }) {
   const times = useMemo(() => points.map(({ at }) => at), [points]);
   const lines = useMemo(
@@ -68,12 +68,12 @@ export function OutcomesChart({ overview: { points, totals, range } }: { readonl
       stacked
     >
       <dl className="facts chart-foot">
-        {COUNT_LABELS.filter(({ name }) => OTHER_COUNTS.includes(name)).map(({ name, label }) => (
+        {COUNT_LABELS.filter(({ name }) => COUNTS_WITHOUT_TILE.includes(name)).map(({ name, label }) => (
           <OtherCount
             key={name}
             label={label}
             value={formatNumber(totals[name])}
-            href={findList(name, totals, range)}
+            href={findListUrl(name, totals, range)}
           />
         ))}
       </dl>
@@ -104,18 +104,18 @@ function OtherCount({ label, value, href }: OtherCountProps) {
   );
 }
 
-/** Shows the time to deliver, the bounce reasons, and the table of all figures. */
+/** Shows the mailbox providers, the bounce reasons, the time to deliver, and the table of all figures. */
 export function OverviewDetails({ overview }: { readonly overview: Overview }) {
   const { points, totals, range } = overview;
   const times = useMemo(() => points.map(({ at }) => at), [points]);
   const listLatencies = (percentile: 'p50' | 'p99') => points.map(({ latencyMs }) => latencyMs?.[percentile] ?? null);
-  const confirmations = points.map(({ confirmationMs }) => confirmationMs?.p50 ?? null);
-  const latency: readonly Line[] = [
+  const confirmationLatencies = points.map(({ confirmationMs }) => confirmationMs?.p50 ?? null);
+  const latencyLines: readonly Line[] = [
     { label: 'p50', colors: COLORS.accent, dash: [], values: listLatencies('p50') },
     { label: 'p99', colors: COLORS.deferred, dash: [4, 3], values: listLatencies('p99') },
     ...(totals.confirmed === 0
       ? []
-      : [{ label: 'p50 until confirmed', colors: COLORS.delivered, dash: [2, 3], values: confirmations }]),
+      : [{ label: 'p50 until confirmed', colors: COLORS.delivered, dash: [2, 3], values: confirmationLatencies }]),
   ];
   return (
     <>
@@ -127,7 +127,7 @@ export function OverviewDetails({ overview }: { readonly overview: Overview }) {
         title="Time to deliver"
         secondary={`per ${STEP_NAMES[range]}`}
         times={times}
-        lines={latency}
+        lines={latencyLines}
         format={formatDuration}
         logarithmic
       />
@@ -143,11 +143,14 @@ const STEP_NAMES: Readonly<Record<Range, string>> = {
   '30d': '6 hours',
 };
 
-/** The counts that are also message states. */
-const STATE_COUNTS: readonly Count[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
+/** The counts whose names are also message states. */
+const STATE_COUNTS: readonly CountName[] = ['delivered', 'bounced', 'complained', 'suppressed', 'expired'];
 
-/** Returns the URL of the message list with the counted messages; undefined if no filter matches them. */
-export function findList(name: Count, totals: Figures, range: Range): string | undefined {
+/**
+ * Returns the URL of a message list that contains only the counted messages. Returns undefined if the count is zero or
+ * no filter selects these messages.
+ */
+export function findListUrl(name: CountName, totals: Figures, range: Range): string | undefined {
   return STATE_COUNTS.includes(name) && totals[name] > 0 ? `/messages?state=${name}&since=${range}` : undefined;
 }
 

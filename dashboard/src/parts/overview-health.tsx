@@ -9,8 +9,8 @@ import { formatCount, formatNumber } from './number';
 import { TextWithCode } from './text-with-code';
 
 /**
- * The number of problems that are shown initially, so that the figures stay on the first screen. Failures are listed
- * first.
+ * The number of problems that are shown initially, so that the figures are visible without scrolling. Failures are
+ * listed first.
  */
 const MAX_INITIAL_ITEMS = 3;
 
@@ -72,26 +72,26 @@ export function OverviewAttention({ attention }: { readonly attention: Overview[
   );
 }
 
-/** The problems, each with its remedy and its page. */
+/** The problems, each with its remedy and a link to the page that shows the details. */
 export function AttentionList({ attention, id }: { readonly attention: Overview['attention']; readonly id?: string }) {
   return (
     <ul id={id} className="attention" style={{ width: '100%' }}>
       {attention.map((item) => (
         <li key={item.text}>
-          <Item item={item} />
+          <AttentionItem item={item} />
         </li>
       ))}
     </ul>
   );
 }
 
-/** Returns the suffix of the button: the number of failures among the hidden problems. */
-function describeHiddenFailures(hidden: Overview['attention']): string {
-  const count = hidden.filter(({ level }) => level === 'failure').length;
-  return count === 0 ? '' : `, including ${formatCount(count, 'more failure')}`;
+/** Returns the suffix of the button text: the number of failures among the hidden problems. */
+function describeHiddenFailures(hiddenProblems: Overview['attention']): string {
+  const failureCount = hiddenProblems.filter(({ level }) => level === 'failure').length;
+  return failureCount === 0 ? '' : `, including ${formatCount(failureCount, 'more failure')}`;
 }
 
-function Item({ item: { level, text, remedy, page } }: { readonly item: Overview['attention'][number] }) {
+function AttentionItem({ item: { level, text, remedy, page } }: { readonly item: Overview['attention'][number] }) {
   return (
     <div className={`attention-row tone-${level === 'failure' ? 'error' : 'warning'}`}>
       <IconAlertTriangle size={18} stroke={1.8} aria-hidden />

@@ -13,12 +13,15 @@ import { formatDuration, formatMinute } from './time';
 
 const MAX_ROWS = 5;
 const REFRESH_INTERVAL_MS = 30_000;
-/** The rate of hard bounces that is shown in red. Relay providers begin to review a sender at about this rate. */
+/**
+ * From this value, the rate of hard bounces is shown in red. Relay providers begin to review a sender at about this
+ * rate.
+ */
 const HIGH_HARD_BOUNCE_RATE = 0.05;
 /** The height of the placeholder while the rows load, so that the loaded rows do not move other cards. */
 const LOADING_HEIGHT_PX = 214;
 
-/** The keys of rows that are not a mailbox provider. */
+/** The keys of the rows that do not belong to a mailbox provider. */
 const KEYS_WITHOUT_PROVIDER: readonly string[] = ['other', 'unknown', 'none'];
 
 /** The segments of the outcome bar, from left to right. */
@@ -86,13 +89,13 @@ export function OverviewProviders({ range }: { readonly range: Range }) {
                     {row.name}
                   </Link>
                 </td>
-                <Figures figures={row} />
+                <FigureCells figures={row} />
               </tr>
             ))}
             {other === null || other.accepted === 0 ? null : (
               <tr>
                 <td className="muted">All others</td>
-                <Figures figures={other} />
+                <FigureCells figures={other} />
               </tr>
             )}
           </tbody>
@@ -102,9 +105,9 @@ export function OverviewProviders({ range }: { readonly range: Range }) {
   );
 }
 
-function Figures({ figures }: { readonly figures: DeliverabilityFigures }) {
+function FigureCells({ figures }: { readonly figures: DeliverabilityFigures }) {
   const { accepted, ended, bounces, deliveredRate, latencyMs } = figures;
-  const hardRate = ended === 0 ? null : bounces.hard / ended;
+  const hardBounceRate = ended === 0 ? null : bounces.hard / ended;
   return (
     <>
       <td className="end">{formatNumber(accepted)}</td>
@@ -119,10 +122,10 @@ function Figures({ figures }: { readonly figures: DeliverabilityFigures }) {
         {formatRate(deliveredRate)}
       </td>
       <td className="end" data-label="Hard bounce">
-        {hardRate !== null && hardRate >= HIGH_HARD_BOUNCE_RATE ? (
-          <b className="tone-bounced">{formatRate(hardRate)}</b>
+        {hardBounceRate !== null && hardBounceRate >= HIGH_HARD_BOUNCE_RATE ? (
+          <b className="tone-bounced">{formatRate(hardBounceRate)}</b>
         ) : (
-          formatRate(hardRate)
+          formatRate(hardBounceRate)
         )}
       </td>
       <td className="end" data-label="p50">

@@ -1,8 +1,8 @@
-/** The tiles of the overview: totals of the range, their shares, and their changes from the previous period. */
+/** The tiles of the overview: counts and shares of the range, and their changes from the previous period. */
 import type { Figures, Overview } from '../../../src/operations/overview/schemas.ts';
-import { compareCounts, compareShares, compareTimes, formatShare } from './change';
+import { compareCounts, compareDurations, compareShares, formatShare } from './change';
 import { formatNumber } from './number';
-import { type Count, findList } from './overview-figures';
+import { type CountName, findListUrl } from './overview-figures';
 import { Tile } from './tile';
 import { formatDuration } from './time';
 
@@ -15,7 +15,7 @@ interface OverviewTilesProps {
 export function OverviewTiles({ overview: { totals, previous, points, range }, period }: OverviewTilesProps) {
   const hasPrevious = previous.accepted > 0;
   const { latencyMs } = totals;
-  const time = latencyMs === null ? null : splitDuration(latencyMs.p50);
+  const deliveryTime = latencyMs === null ? null : splitDuration(latencyMs.p50);
   return (
     <dl className="tiles" aria-label={`Last ${period}`}>
       <Tile
@@ -37,7 +37,7 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
             unit={share === null ? undefined : '%'}
             change={compareShares(share, getShare(previous), isHigherBetter)}
             support={`${count} ${totals[name] === 1 ? 'message' : 'messages'}`}
-            href={findList(name, totals, range)}
+            href={findListUrl(name, totals, range)}
             tone={name}
             sparkline={points.map((point) => point[name])}
           />
@@ -45,9 +45,9 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
       })}
       <Tile
         label="Time to deliver"
-        value={time?.value ?? '–'}
-        unit={time?.unit}
-        change={compareTimes(latencyMs?.p50 ?? null, previous.latencyMs?.p50 ?? null)}
+        value={deliveryTime?.value ?? '–'}
+        unit={deliveryTime?.unit}
+        change={compareDurations(latencyMs?.p50 ?? null, previous.latencyMs?.p50 ?? null)}
         support={latencyMs === null ? 'no delivery' : `p50 · p99 ${formatDuration(latencyMs.p99)}`}
         tone="accent"
         sparkline={points.map((point) => point.latencyMs?.p50 ?? null)}
@@ -57,7 +57,7 @@ export function OverviewTiles({ overview: { totals, previous, points, range }, p
 }
 
 interface Share {
-  readonly name: Extract<Count, 'delivered' | 'bounced' | 'complained'>;
+  readonly name: Extract<CountName, 'delivered' | 'bounced' | 'complained'>;
   readonly label: string;
   readonly isHigherBetter: boolean;
   /** Returns the share in percent; null if the denominator is zero. */
@@ -86,8 +86,8 @@ const SHARES: readonly Share[] = [
 ];
 
 /**
- * Returns the share of delivered or bounced messages among the delivered, bounced, suppressed and expired messages of the
- * range.
+ * Returns the share, in percent, of delivered or bounced messages among the delivered, bounced, suppressed and expired
+ * messages of the range.
  */
 function computeShareOfEnded(figures: Figures, name: 'delivered' | 'bounced'): number | null {
   const endedCount = figures.delivered + figures.bounced + figures.suppressed + figures.expired;

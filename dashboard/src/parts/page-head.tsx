@@ -5,9 +5,9 @@ import { Link } from 'wouter';
 
 interface PageHeadProps {
   readonly title: string;
-  /** The list to which the object of the page belongs. */
+  /** The link to the list to which the object of the page belongs. */
   readonly parent?: { readonly href: string; readonly text: string };
-  /** The last breadcrumb, such as an id. By default the title. */
+  /** The last breadcrumb, such as an id. The default is the title. */
   readonly crumb?: ReactNode;
   /** The state of the object, as a badge. */
   readonly badge?: ReactNode;

@@ -4,13 +4,13 @@ import { IconAlertTriangle, IconInbox, type TablerIcon } from '@tabler/icons-rea
 import type { ReactNode } from 'react';
 import { TextWithCode } from './text-with-code';
 
-const ROWS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'];
+const PLACEHOLDER_ROWS = ['first', 'second', 'third', 'fourth', 'fifth', 'sixth'];
 
 /** Shows a placeholder while a list loads. */
 export function Loading() {
   return (
     <div className="card flush" role="status" aria-label="Loading">
-      {ROWS.map((row, index) => (
+      {PLACEHOLDER_ROWS.map((row, index) => (
         <div key={row} className="skeleton-row">
           <Skeleton height={20} width={78} radius="sm" />
           <Skeleton height={14} width={`${52 - (index % 3) * 9}%`} radius="sm" />

@@ -12,7 +12,7 @@ interface PageTurnerProps {
   readonly first: { readonly label: string; readonly onTurn: () => void } | null;
   /** The button for the next page; null on the last page. */
   readonly next: { readonly label: string; readonly onTurn: () => void } | null;
-  /** True while the next page is loaded. */
+  /** True while the next page is loading. */
   readonly isLoading?: boolean;
 }
 
@@ -37,7 +37,7 @@ export function PageTurner({ note, first, next, isLoading = false }: PageTurnerP
 }
 
 /**
- * One page of a list. The request is for one row more than the page shows, so that the response indicates whether
+ * One page of a list. Each request asks for one row more than the page shows, so that the response indicates whether
  * older rows exist.
  */
 export interface ListPage<Row> {
@@ -46,7 +46,7 @@ export interface ListPage<Row> {
   readonly olderPageStart: string | null;
 }
 
-/** Removes the additional row, which indicates that there are older rows. */
+/** Returns the page without the additional row. The additional row indicates that there are older rows. */
 export function toListPage<Row extends { readonly id: string | number }>(
   rows: readonly Row[] | undefined,
   pageSize: number,
@@ -60,8 +60,8 @@ export function toListPage<Row extends { readonly id: string | number }>(
 }
 
 /**
- * Returns the id after which the page that follows `shownRows` begins; null if there are no older rows. If new rows
- * displaced the last shown row from the page, the next page begins after this row.
+ * Returns the id after which the next page begins; null if there are no older rows. If new rows displaced the last
+ * shown row from `page`, the next page begins after the last shown row.
  */
 export function findOlderPageStart<Row extends { readonly id: string | number }>(
   page: ListPage<Row>,

@@ -1,4 +1,4 @@
-/** The remedy of a problem, below its description. */
+/** The remedy of a problem, shown below the description of the problem. */
 import { IconArrowRight } from '@tabler/icons-react';
 import { TextWithCode } from './text-with-code';
 

@@ -1,4 +1,7 @@
-/** Shows a new secret once. The dialog closes only with the button that confirms that the secret is stored. */
+/**
+ * Shows a new secret, which cannot be shown again. The dialog closes only with the button that confirms that the secret
+ * is stored.
+ */
 import { Button, Group, Modal, Stack, Text } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { Copyable } from './copyable';

@@ -1,4 +1,4 @@
-/** The state of a message as a soft badge with an icon and a word, so that the meaning does not depend on color. */
+/** The state of a message as a badge with an icon and a word, so that the meaning does not depend on color. */
 import {
   IconAlertTriangle,
   IconBan,
@@ -25,7 +25,10 @@ export const STATE_STYLES: Readonly<Record<State, readonly [tone: string, Icon: 
   uncertain: ['deferred', IconAlertTriangle],
 };
 
-/** `queued` is shown as `deferred` if the last attempt was deferred. The state in the API remains `queued`. */
+/**
+ * The tone and the icon of a queued message whose last attempt was deferred. The badge shows `deferred`; the state in
+ * the API remains `queued`.
+ */
 const DEFERRED_STYLE: readonly [tone: string, Icon: TablerIcon] = ['deferred', IconClock];
 
 /** Returns the tone and the icon of a state. `isDeferred` is true if the last attempt was deferred. */

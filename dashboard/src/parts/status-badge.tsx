@@ -1,4 +1,4 @@
-/** A soft badge with one of six tones. Text and background have a contrast of 4.5:1 in light and dark mode. */
+/** A badge with one of six tones. Text and background have a contrast of 4.5:1 in light and dark mode. */
 import {
   IconAlertTriangle,
   IconCheck,

@@ -1,4 +1,4 @@
-/** A text filter, which is applied after a pause in typing, and immediately on Enter. */
+/** A text filter. The text is applied after a pause in typing, or immediately when the operator presses Enter. */
 import { TextInput } from '@mantine/core';
 import { IconSearch } from '@tabler/icons-react';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
@@ -61,7 +61,7 @@ export function TextFilter(props: TextFilterProps) {
         if (event.key !== 'Enter') return;
         appliedText.current = draft.trim();
         latestOnApply.current(draft.trim());
-        // When this field loses the focus, the keyboard shortcuts of the list have an effect again.
+        // The keyboard shortcuts of the list have no effect while this field has the focus, so Enter removes the focus.
         if (isInline) event.currentTarget.blur();
       }}
     />

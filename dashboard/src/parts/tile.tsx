@@ -5,19 +5,19 @@ import { type Change, ChangeText } from './change';
 interface TileProps {
   readonly label: string;
   readonly value: string;
-  /** Shown smaller than the value, such as `%`. */
+  /** The unit, such as `%`. It is shown smaller than the value. */
   readonly unit?: string | undefined;
   readonly change?: Change | null;
   /** A supporting figure below the value. */
   readonly support: string;
-  /** The page with the details; if absent, the tile has no link. */
+  /** The URL of the page with the details. If it is absent, the tile has no link. */
   readonly href?: string | undefined;
   readonly tone: string;
   /** The values of the sparkline, oldest first; null for an interval without a value. */
   readonly sparkline?: readonly (number | null)[];
 }
 
-/** Shows a figure as a term with descriptions. The parent must be a `dl`. */
+/** Shows a figure as a term (`dt`) with descriptions (`dd`). The parent element must be a `dl`. */
 export function Tile({ label, value, unit, change = null, support, href, tone, sparkline }: TileProps) {
   return (
     <div className="tile">
@@ -53,12 +53,12 @@ const MAX_SPARKLINE_POINTS = 40;
 /** Draws the values as a line without axes. The figures are on the page as text, so screen readers skip the line. */
 function Sparkline({ values }: { readonly values: readonly (number | null)[] }) {
   const groupSize = Math.max(1, Math.ceil(values.length / MAX_SPARKLINE_POINTS));
-  const groups = Array.from({ length: Math.ceil(values.length / groupSize) }, (_, index) =>
+  const groupSums = Array.from({ length: Math.ceil(values.length / groupSize) }, (_, index) =>
     values.slice(index * groupSize, (index + 1) * groupSize).reduce<number>((sum, value) => sum + (value ?? 0), 0),
   );
-  const max = Math.max(...groups, 1e-9);
-  const step = 100 / Math.max(1, groups.length - 1);
-  const points = groups.map(
+  const max = Math.max(...groupSums, 1e-9);
+  const step = 100 / Math.max(1, groupSums.length - 1);
+  const points = groupSums.map(
     (value, index) =>
       `${(index * step).toFixed(1)} ${(SPARKLINE_HEIGHT - 2 - (value / max) * (SPARKLINE_HEIGHT - 4)).toFixed(1)}`,
   );

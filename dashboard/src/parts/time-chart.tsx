@@ -1,7 +1,7 @@
 /**
  * A card with a chart over time: lines, or stacked areas. Each line has its own color and dash pattern, so that lines
  * are distinguishable without color. A tooltip shows all values of an interval. The last interval is incomplete, so it
- * is faded. With `hasTable`, the page has a table of the same figures below the chart.
+ * is faded. `hasTable` states whether the page has a table of the same figures below the chart.
  */
 import { useComputedColorScheme } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
@@ -20,7 +20,7 @@ export interface Line {
   readonly colors: readonly [light: string, dark: string];
   /** Dashes and gaps in px; empty for a solid line. */
   readonly dash: readonly number[];
-  /** One value for each time; null without a value. */
+  /** One value for each time of the chart; null if there is no value. */
   readonly values: readonly (number | null)[];
 }
 
@@ -36,20 +36,20 @@ export interface TimeChartProps {
   readonly formatAxis?: (value: number) => string;
   /** If true, the values are durations in ms on a logarithmic axis. */
   readonly logarithmic?: boolean;
-  /** If true, the areas are stacked. The values must be counts that can be added. */
+  /** If true, the values are shown as stacked areas. They must be counts that can be added. */
   readonly stacked?: boolean;
   /** False if the page has no table of the same figures below the chart. */
   readonly hasTable?: boolean;
-  /** Shown at the top right, beside the legend of the chart. */
+  /** The controls at the top right, beside the legend of the chart. */
   readonly controls?: ReactNode;
-  /** Shown below the chart. */
+  /** The content below the chart. */
   readonly children?: ReactNode;
 }
 
-/** The minimum heights. A chart in a taller card fills its card. */
+/** The minimum heights. A chart in a taller card fills the card. */
 const MIN_HEIGHT_PX = 230;
 const MIN_STACKED_HEIGHT_PX = 340;
-/** The width of the tooltip in px, as in styles/parts.css, and its distance from the pointer. */
+/** The width of the tooltip (also in styles/parts.css), and the distance between the tooltip and the interval. */
 const TOOLTIP_WIDTH_PX = 176;
 const TOOLTIP_DISTANCE_PX = 12;
 const INCOMPLETE_LABEL = 'incomplete';
@@ -79,15 +79,16 @@ export function TimeChart(props: TimeChartProps) {
     latestChart.current = { data, format: formatAxis };
   });
 
-  // A change of the lines creates a new chart. New values are set in the existing chart.
-  const shape = JSON.stringify(
+  // A change of the labels, colors or dashes of the lines creates a new chart. New values are set in the existing
+  // chart.
+  const lineShapes = JSON.stringify(
     lines.map(({ label, colors, dash, values }) => [label, colors, dash, !stacked && showsPoints(values)]),
   );
   useEffect(() => {
     if (canvas.current === null || width === 0) return;
     const newChart = new uPlot(
       toChartOptions({
-        shape,
+        lineShapes,
         width,
         height,
         scheme,
@@ -105,7 +106,7 @@ export function TimeChart(props: TimeChartProps) {
       chart.current = null;
       newChart.destroy();
     };
-  }, [shape, width, height, scheme, zone, logarithmic, stacked]);
+  }, [lineShapes, width, height, scheme, zone, logarithmic, stacked]);
   useEffect(() => chart.current?.setData(data), [data]);
 
   const toColor = (line: Line) => line.colors[scheme === 'dark' ? 1 : 0];
@@ -171,7 +172,7 @@ function LineSample({ line, color }: { readonly line: Line; readonly color: stri
   );
 }
 
-/** Returns the left side of the tooltip, which is beside the interval and inside the chart. */
+/** Returns the position of the left side of the tooltip. The tooltip is beside the interval and inside the chart. */
 function positionTooltip(left: number, width: number): number {
   return left + TOOLTIP_DISTANCE_PX + TOOLTIP_WIDTH_PX <= width
     ? left + TOOLTIP_DISTANCE_PX
@@ -204,15 +205,15 @@ function toChartData(
     );
     return [seconds, ...areas];
   }
-  // A logarithmic scale has no zero.
+  // A logarithmic scale cannot show zero, so values below 1 are shown as 1.
   const values = lines.map((line) =>
     line.values.map((value) => (logarithmic && value !== null ? Math.max(1, value) : value)),
   );
   return [seconds, ...values];
 }
 
-interface ChartShape {
-  readonly shape: string;
+interface ChartInput {
+  readonly lineShapes: string;
   readonly width: number;
   readonly height: number;
   readonly scheme: 'light' | 'dark';
@@ -224,7 +225,7 @@ interface ChartShape {
 }
 
 function toChartOptions({
-  shape,
+  lineShapes,
   width,
   height,
   scheme,
@@ -233,8 +234,8 @@ function toChartOptions({
   stacked,
   onHover,
   format,
-}: ChartShape): uPlot.Options {
-  const lines = JSON.parse(shape) as readonly (readonly [string, Line['colors'], number[], boolean])[];
+}: ChartInput): uPlot.Options {
+  const lines = JSON.parse(lineShapes) as readonly (readonly [string, Line['colors'], number[], boolean])[];
   const { text, grid, surface } = AXIS_COLORS[scheme];
   const axis = {
     stroke: text,
@@ -285,7 +286,7 @@ function toChartOptions({
         ...(stacked ? { fill: `${colors[scheme === 'dark' ? 1 : 0]}${AREA_OPACITY}` } : {}),
       })),
     ],
-    // The area of a series ends at the series below it.
+    // The filled area of a series ends at the line of the series below it.
     bands: stacked ? lines.slice(1).map((_, index) => ({ series: [index + 2, index + 1] })) : [],
     hooks: {
       setCursor: [
@@ -301,10 +302,10 @@ function toChartOptions({
   };
 }
 
-/** The opacity of an area as two hexadecimal digits, which are appended to its color. */
+/** The opacity of an area as two hexadecimal digits, which are appended to the color of the area. */
 const AREA_OPACITY = 'a0';
 
-/** Covers the last interval, which is incomplete, with the color of the surface, and labels it. */
+/** Fades the last interval, which is incomplete: covers it with the translucent surface color and adds a label. */
 function fadeLastInterval(chart: uPlot, surface: string, text: string): void {
   const [from, until] = chart.data[0].slice(-2);
   if (from === undefined || until === undefined) return;
@@ -323,10 +324,13 @@ function fadeLastInterval(chart: uPlot, surface: string, text: string): void {
   ctx.restore();
 }
 
-/** The possible steps of the axis. Steps are whole numbers, because messages are counted. */
+/** The possible steps of the value axis. The steps are whole numbers, because the values are counts of messages. */
 const AXIS_STEPS = Array.from({ length: 10 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 
-/** Returns the ticks that enclose the values. */
+/**
+ * Returns the limits of the logarithmic axis: the last tick that is not above `min`, and the first tick that is not
+ * below `max`.
+ */
 function findEnclosingTicks(min: number | null, max: number | null): [number, number] {
   const from = DURATION_TICKS_MS.findLast((tick) => tick <= Math.max(1, min ?? 1)) ?? 1;
   const until = DURATION_TICKS_MS.find((tick) => tick >= (max ?? 1) && tick > from);
@@ -337,8 +341,8 @@ function findEnclosingTicks(min: number | null, max: number | null): [number, nu
 const DURATION_TICKS_MS = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000, 86_400_000, 864_000_000];
 
 /**
- * Returns the labels of times. A label is a time of day. The first label of a day also has the date below the time. If
- * the steps are days, the labels are dates.
+ * Returns the labels of the time axis. A label is a time of day. The first label of a day also has the date below the
+ * time. If the steps are days, the labels are dates.
  */
 function formatTimeLabels(seconds: readonly number[], stepSeconds: number): string[] {
   let previousDay = '';
@@ -353,11 +357,11 @@ function formatTimeLabels(seconds: readonly number[], stepSeconds: number): stri
   });
 }
 
-/** Describes the chart in one sentence for screen readers. */
+/** Describes the chart for screen readers: the maximum of each line, and a reference to the table of the figures. */
 function describeLines(lines: readonly Line[], format: (value: number) => string, hasTable: boolean): string {
-  const parts = lines.map(({ label, values }) => {
+  const descriptions = lines.map(({ label, values }) => {
     const knownValues = values.filter((value) => value !== null);
     return knownValues.length === 0 ? `${label}: no values` : `${label}: maximum ${format(Math.max(...knownValues))}`;
   });
-  return `${parts.join('; ')}.${hasTable ? ' The same figures are in the table below.' : ''}`;
+  return `${descriptions.join('; ')}.${hasTable ? ' The same figures are in the table below.' : ''}`;
 }

@@ -1,11 +1,12 @@
 /**
- * The time zone in which the dashboard shows times: UTC, or the zone of the browser. UTC is the default, because commands
- * and log lines contain times in UTC. The browser stores the choice for this origin, and all tabs share it.
+ * The time zone in which the dashboard shows times: UTC, or the zone of the browser. UTC is the default, because
+ * commands and log lines contain times in UTC. The browser stores the choice for this origin, and all tabs share the
+ * choice.
  */
 export type TimeZone = 'utc' | 'local';
 
 const STORAGE_KEY = 'postrider-time-zone';
-/** The choice if the browser forbids storage. The choice is then lost when the page is closed. */
+/** The chosen zone if the browser forbids storage. In this case, the choice is lost when the page is closed. */
 let zoneInMemory: TimeZone = 'utc';
 const listeners = new Set<() => void>();
 
@@ -27,13 +28,13 @@ export function storeTimeZone(zone: TimeZone): void {
   for (const listener of listeners) listener();
 }
 
-/** Calls `listener` after each choice in this tab. The returned function removes the listener. */
+/** Calls `listener` after each choice of a time zone in this tab. The returned function removes the listener. */
 export function observeTimeZone(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
 }
 
-/** Returns the offset of local time from UTC at `ms` in minutes; 0 if the dashboard shows UTC. */
+/** Returns the offset of local time from UTC, in minutes, at the time `ms`; 0 if the dashboard shows UTC. */
 export function getOffsetMinutes(ms: number): number {
   return readTimeZone() === 'utc' ? 0 : -new Date(ms).getTimezoneOffset();
 }

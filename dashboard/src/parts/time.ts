@@ -35,7 +35,7 @@ export function formatTime(iso: string): string {
   return `${formatDate(iso)}, ${toZonedTime(iso).slice(11, 19)} ${formatZone(iso)}`;
 }
 
-/** Formats a time without year and seconds as `21 Nov, 08:40 UTC`. */
+/** Formats a time without the year and the seconds, as `21 Nov, 08:40 UTC`. */
 export function formatMinute(iso: string): string {
   return `${formatDayOfYear(iso)}, ${toZonedTime(iso).slice(11, 16)} ${formatZone(iso)}`;
 }
@@ -56,7 +56,7 @@ export function formatTimeOfDay(iso: string): string {
   return toZonedTime(iso).slice(11, 23);
 }
 
-/** Returns the name of the time zone at a time, such as `UTC`, `UTC+1` or `UTC−3:30`. */
+/** Returns the name of the chosen time zone with the offset at the given time: `UTC`, `UTC+1` or `UTC−3:30`. */
 export function formatZone(iso: string): string {
   const offset = getOffsetMinutes(Date.parse(iso));
   if (offset === 0) return 'UTC';

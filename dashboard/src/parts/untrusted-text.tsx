@@ -6,7 +6,7 @@ import { formatNumber } from './number';
 /** The maximum number of characters shown. Browsers render longer texts slowly. */
 const MAX_SHOWN_CHARS = 200_000;
 
-/** Shows text of several lines. Long lines break, so that the block does not scroll. */
+/** Shows text of several lines. Long lines are wrapped, so that the block does not scroll. */
 export function UntrustedBlock({ text }: { readonly text: string }) {
   return (
     <>

@@ -1,7 +1,7 @@
 /**
- * The keyboard shortcuts of a list: `j` and `k` move the current row, `Enter` opens it, `x` selects it. The frame
- * focuses the search field on `/`. The keys are ignored while a field, a button or a dialog has the focus, except that
- * `j` and `k` continue from a focused row.
+ * The keyboard shortcuts of a list: `j` makes the next row the current row, and `k` the previous row. `Enter` opens the
+ * current row, and `x` selects it. The frame handles `/`, which moves the focus to the search field. The keys are
+ * ignored while a field or a dialog has the focus.
  */
 import { useEffect, useRef, useState } from 'react';
 
@@ -26,8 +26,8 @@ export function useRowKeys({ ids, onOpen, onSelect = () => undefined }: RowKeys)
       const { ids: rows, current: row } = latestValues.current;
       if (event.key === 'j' || event.key === 'k') {
         const index = row === null ? -1 : rows.indexOf(row);
-        const next = event.key === 'j' ? Math.min(index + 1, rows.length - 1) : Math.max(index - 1, 0);
-        const id = rows[next];
+        const nextIndex = event.key === 'j' ? Math.min(index + 1, rows.length - 1) : Math.max(index - 1, 0);
+        const id = rows[nextIndex];
         if (id === undefined) return;
         event.preventDefault();
         setCurrent(id);

@@ -1,6 +1,6 @@
 /**
- * Programs that send a message, by language. The build reads them from docs/examples and from the README of the client
- * library, whose programs the tests run.
+ * Programs that send a message, by language. The build reads the programs from docs/examples and from the README of the
+ * client library. The tests run these programs.
  */
 import readme from '../../../clients/typescript/README.md?raw';
 import sendMailJava from '../../../docs/examples/SendMail.java?raw';
@@ -13,7 +13,7 @@ import sendSh from '../../../docs/examples/send.sh?raw';
 
 export interface CodeExample {
   readonly language: string;
-  /** The name of the file, or of the package. */
+  /** The name of the file; for a program that uses the client library, the name of the package. */
   readonly name: string;
   readonly code: string;
 }

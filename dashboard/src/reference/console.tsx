@@ -1,6 +1,6 @@
 /**
- * Sends a test message through the public listener of the node, and shows the request and the response as a client
- * receives it. The service uses a temporary key of the account, so the page contains no key.
+ * Sends a test message through the public listener of the node, and shows the request, and the response that a client
+ * receives. The service uses a temporary key of the account, so the page contains no key.
  */
 import { Button, Select, Textarea, TextInput } from '@mantine/core';
 import { useQueryClient } from '@tanstack/react-query';
@@ -24,7 +24,7 @@ import { SEND_MAIL_PATH, toSentence } from './public-interface';
 
 interface ConsoleProps {
   readonly session: Session;
-  /** The document of the public listener, which describes its errors. */
+  /** The OpenAPI document of the public listener, which describes the errors of the listener. */
   readonly document: ApiDocument;
 }
 
@@ -35,9 +35,9 @@ export function Console({ session, document }: ConsoleProps) {
   const accounts = useAccounts();
   const domains = useDomains({ enabled: session.transport !== 'capture' });
   const [chosenAccount, setChosenAccount] = useState<string | null>(null);
-  const [typed, setTyped] = useState<Readonly<Partial<Record<FieldName, string>>>>({});
-  const names = (accounts.data ?? []).map(({ name }) => name);
-  const account = chosenAccount ?? names.find((name) => name === 'default') ?? names[0] ?? null;
+  const [typedValues, setTypedValues] = useState<Readonly<Partial<Record<FieldName, string>>>>({});
+  const accountNames = (accounts.data ?? []).map(({ name }) => name);
+  const account = chosenAccount ?? accountNames.find((name) => name === 'default') ?? accountNames[0] ?? null;
   const ownDomain = domains.data?.find((domain) => domain.sends && domain.account === account)?.domain;
   const initialValues: Readonly<Record<FieldName, string>> = {
     to: getFirstRecipient(session.transport),
@@ -46,7 +46,7 @@ export function Console({ session, document }: ConsoleProps) {
     message: 'It works.',
     idempotencyKey: '',
   };
-  const values = { ...initialValues, ...typed };
+  const values = { ...initialValues, ...typedValues };
   const send = useApiMutation(() => {
     const { idempotencyKey, ...fields } = values;
     return post<TestOutcome>('/messages/test', {
@@ -55,11 +55,11 @@ export function Console({ session, document }: ConsoleProps) {
       ...(idempotencyKey === '' ? {} : { idempotencyKey }),
     });
   }, ['messages', 'accounts', 'inbox']);
-  const field = (name: FieldName) => ({
+  const getFieldProps = (name: FieldName) => ({
     value: values[name],
     onChange: (event: { readonly currentTarget: { readonly value: string } }) => {
       const { value } = event.currentTarget;
-      setTyped((before) => ({ ...before, [name]: value }));
+      setTypedValues((previousValues) => ({ ...previousValues, [name]: value }));
     },
     error: findFieldError(send.error, name),
     autoComplete: 'off',
@@ -88,7 +88,7 @@ export function Console({ session, document }: ConsoleProps) {
         <Select
           label="Account"
           description="The request uses a temporary key of this account. The message counts toward its limits."
-          data={names}
+          data={accountNames}
           value={account}
           onChange={setChosenAccount}
           searchable
@@ -97,14 +97,14 @@ export function Console({ session, document }: ConsoleProps) {
           nothingFoundMessage="No account has this name"
           error={findFieldError(send.error, 'account') ?? accounts.error?.message}
         />
-        <TextInput label="to" {...field('to')} />
-        <TextInput label="from" {...field('from')} />
-        <TextInput label="subject" {...field('subject')} />
-        <Textarea label="message" autosize minRows={3} maxRows={10} {...field('message')} />
+        <TextInput label="to" {...getFieldProps('to')} />
+        <TextInput label="from" {...getFieldProps('from')} />
+        <TextInput label="subject" {...getFieldProps('subject')} />
+        <Textarea label="message" autosize minRows={3} maxRows={10} {...getFieldProps('message')} />
         <TextInput
           label="Idempotency-Key"
           description="A header. Empty: the header is not sent."
-          {...field('idempotencyKey')}
+          {...getFieldProps('idempotencyKey')}
         />
         {send.isError && !hasFieldError ? <ErrorAlert error={send.error} /> : null}
         <Button type="submit" loading={send.isPending} disabled={account === null}>
@@ -151,7 +151,7 @@ function Outcome({ outcome: { id, request, response }, document, isCaptured }: O
   );
 }
 
-/** Shows the condition and the remedy of a refused request. */
+/** Shows the condition and the remedy of the error with which the request was refused. */
 function Explanation({
   response,
   document,

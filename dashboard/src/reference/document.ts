@@ -70,7 +70,7 @@ interface DocumentOperation {
 export interface ApiDocument {
   readonly info: { readonly version: string; readonly description?: string };
   readonly paths: Readonly<Record<string, Readonly<Record<string, DocumentOperation>>>>;
-  /** The requests that the service sends, by the type of the event. */
+  /** The webhook requests that the service sends, by event type. */
   readonly webhooks?: Readonly<Record<string, Readonly<Record<string, DocumentOperation>>>>;
   readonly components?: {
     readonly schemas?: Readonly<Record<string, Schema>>;
@@ -132,7 +132,7 @@ export function listOperations(document: ApiDocument): readonly ReferenceOperati
   return listRequests(document, document.paths);
 }
 
-/** Returns the webhooks in the order of the document. The path of a webhook is the type of its event. */
+/** Returns the webhooks in the order of the document. The member `path` of a webhook is its event type. */
 export function listWebhooks(document: ApiDocument): readonly ReferenceOperation[] {
   return listRequests(document, document.webhooks ?? {});
 }
@@ -220,14 +220,15 @@ function readMessage(value: unknown): string {
   return String(value.message);
 }
 
-/** Returns the headers of the responses with their descriptions. */
+/** Returns the response headers, each with its description. */
 export function listHeaders(document: ApiDocument): readonly (readonly [name: string, description: string])[] {
   return Object.entries(document.components?.headers ?? {}).map(([name, { description = '' }]) => [name, description]);
 }
 
 /**
- * Returns the documented error that a response reports, or null. The header `Postrider-Reason` contains the code of
- * some errors. Other errors are recognized by their message, up to its variable part.
+ * Returns the documented error that a response reports, or null. For some errors, the header `Postrider-Reason` of the
+ * response contains the error code. The other errors are recognized by the message, or by the part of the message
+ * before the colon.
  */
 export function findPublicError(
   errors: readonly PublicError[],
@@ -236,8 +237,8 @@ export function findPublicError(
   reason: string | null,
 ): PublicError | null {
   const candidates = errors.filter((error) => error.status === status);
-  const errorOfReason = candidates.find(({ code }) => code === reason);
-  if (errorOfReason !== undefined) return errorOfReason;
+  const errorWithReason = candidates.find(({ code }) => code === reason);
+  if (errorWithReason !== undefined) return errorWithReason;
   const getFixedPart = (text: string) => text.split(':')[0];
   return (
     candidates.find((error) => error.message === message) ??
@@ -249,14 +250,14 @@ export function findPublicError(
 /** Returns the members of a schema, with nested members up to `depth` levels. */
 export function listFields(document: ApiDocument, schema: Schema, depth: number, prefix = ''): readonly Field[] {
   const object = findObjectSchema(document, schema);
-  const required = object.schema.required ?? [];
+  const requiredNames = object.schema.required ?? [];
   return Object.entries(object.schema.properties ?? {}).flatMap(([name, memberSchema]) => {
     const path = `${prefix}${object.suffix}${prefix === '' && object.suffix === '' ? '' : '.'}${name}`;
     const member = resolveSchema(document, memberSchema);
     const field: Field = {
       name: path,
       type: formatType(document, member),
-      isRequired: required.includes(name),
+      isRequired: requiredNames.includes(name),
       description: member.description ?? '',
       limits: listLimits(member),
     };
@@ -264,7 +265,10 @@ export function listFields(document: ApiDocument, schema: Schema, depth: number,
   });
 }
 
-/** Returns the object in a schema: the schema itself, the items of an array, or the variant that is not null. */
+/**
+ * Returns the schema of the object that a schema describes: the schema itself, the items of an array, or the variant
+ * that is not null. `suffix` contains `[]` for each array.
+ */
 function findObjectSchema(document: ApiDocument, schema: Schema): { readonly schema: Schema; readonly suffix: string } {
   const resolvedSchema = resolveSchema(document, schema);
   if (resolvedSchema.type === 'array' && resolvedSchema.items !== undefined) {

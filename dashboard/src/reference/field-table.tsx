@@ -5,7 +5,7 @@ import type { Field } from './document';
 interface FieldTableProps {
   readonly label: string;
   readonly fields: readonly Field[];
-  /** Returns the location of an input field, such as `query`. A table of result fields has no locations. */
+  /** Returns the location of an input field, such as `query`. Absent for a table of result fields. */
   readonly getLocation?: (field: Field) => string;
 }
 

@@ -1,6 +1,6 @@
 /**
- * A list of operations, or of webhooks, with a search. A click on an operation shows its input, result and errors. A
- * click on a webhook shows the headers and the members of its request.
+ * A list of operations, or of webhooks, with a search field. A click on an operation shows the input, the results and
+ * the errors of the operation. A click on a webhook shows the headers and the members of the request.
  */
 import { IconChevronRight } from '@tabler/icons-react';
 import { useState } from 'react';
@@ -23,15 +23,15 @@ interface OperationListProps {
 
 export function OperationList({ document, operations: allOperations, noun }: OperationListProps) {
   const [urlState, setUrlState] = useUrlState();
-  const [opened, setOpened] = useState<ReadonlySet<string>>(new Set());
-  const text = urlState.get('q') ?? '';
-  const words = text.trim().toLowerCase().split(/\s+/);
+  const [openIds, setOpenIds] = useState<ReadonlySet<string>>(new Set());
+  const filterText = urlState.get('q') ?? '';
+  const words = filterText.trim().toLowerCase().split(/\s+/);
   const operations = allOperations.filter(({ id, group, method, path, summary }) => {
-    const content = `${id} ${group} ${method} ${path} ${summary}`.toLowerCase();
-    return words.every((word) => content.includes(word));
+    const searchedText = `${id} ${group} ${method} ${path} ${summary}`.toLowerCase();
+    return words.every((word) => searchedText.includes(word));
   });
   const toggleOperation = (id: string) =>
-    setOpened((before) => new Set(before.has(id) ? [...before].filter((other) => other !== id) : [...before, id]));
+    setOpenIds((ids) => new Set(ids.has(id) ? [...ids].filter((otherId) => otherId !== id) : [...ids, id]));
   const currentId = useRowKeys({ ids: operations.map(({ id }) => id), onOpen: toggleOperation });
   const groups = [...new Set(operations.map(({ group }) => group))];
   return (
@@ -40,7 +40,7 @@ export function OperationList({ document, operations: allOperations, noun }: Ope
         <FilterBox
           label={`Filter ${noun}s`}
           placeholder="Filter by method, path or words"
-          value={text}
+          value={filterText}
           onChange={(q) => setUrlState({ q }, true)}
           isInline
         />
@@ -66,7 +66,7 @@ export function OperationList({ document, operations: allOperations, noun }: Ope
                     key={operation.id}
                     document={document}
                     operation={operation}
-                    isOpen={opened.has(operation.id)}
+                    isOpen={openIds.has(operation.id)}
                     isCurrent={currentId === operation.id}
                     onToggle={() => toggleOperation(operation.id)}
                   />
@@ -108,7 +108,7 @@ function Operation({ document, operation, isOpen, isCurrent, onToggle }: Operati
 
 function OperationDetails({ document, operation }: Pick<OperationProps, 'document' | 'operation'>) {
   const { id, path, notes, inputs, results, errors } = operation;
-  // A webhook has no path on this service. The endpoint determines its response.
+  // A webhook has no path on this service, and the endpoint determines the response.
   const isWebhook = !path.startsWith('/');
   return (
     <div className="operation-details">
@@ -173,15 +173,17 @@ function Errors({ id, errors }: Pick<ReferenceOperation, 'id' | 'errors'>) {
   );
 }
 
-/** Returns a command with a placeholder in upper case for each required value. */
+/** Returns a curl command with a placeholder in upper case for each required value. */
 function createCurlCommand({ method, path, inputs, bodyType }: ReferenceOperation): string {
-  const required = inputs.filter(({ isRequired }) => isRequired);
-  const query = required
+  const requiredInputs = inputs.filter(({ isRequired }) => isRequired);
+  const query = requiredInputs
     .filter(({ location }) => location === 'query')
     .map(({ name }) => `${name}=${name.toUpperCase()}`)
     .join('&');
   const url = `${window.location.origin}${path.replaceAll(/\{(\w+)\}/g, (_match, name: string) => name.toUpperCase())}`;
-  const members = required.filter(({ location }) => location === 'body').map(({ name }) => [name, name.toUpperCase()]);
+  const members = requiredInputs
+    .filter(({ location }) => location === 'body')
+    .map(({ name }) => [name, name.toUpperCase()]);
   return [
     `curl ${method === 'GET' ? '' : `-X ${method} `}'${url}${query === '' ? '' : `?${query}`}'`,
     `  -H "Authorization: Bearer $TOKEN"`,

@@ -1,4 +1,4 @@
-/** Documents the operation of the public interface: fields, headers, example programs and errors. */
+/** Documents the only operation of the public interface: fields, headers, example programs and errors. */
 import { Code, ScrollArea, Tabs } from '@mantine/core';
 import { useUrlState } from '../api/url-state';
 import { Card } from '../parts/card';
@@ -19,7 +19,7 @@ export const SEND_MAIL_PATH = '/api/v1/send-mail';
 
 interface PublicInterfaceProps {
   readonly document: ApiDocument;
-  /** The URL of the public listener; null if this node has none. */
+  /** The URL of the public listener; null if this node has no public listener. */
   readonly publicUrl: string | null;
 }
 
@@ -79,11 +79,12 @@ export function PublicInterface({ document, publicUrl }: PublicInterfaceProps) {
 
 function CodeExamples({ publicUrl }: { readonly publicUrl: string | null }) {
   const [urlState, setUrlState] = useUrlState();
-  const language = CODE_EXAMPLES.find((example) => example.language === urlState.get('language')) ?? CODE_EXAMPLES[0];
+  const selectedExample =
+    CODE_EXAMPLES.find((example) => example.language === urlState.get('language')) ?? CODE_EXAMPLES[0];
   return (
     <Card title="Programs" secondary="with repetitions and an idempotency key" flush>
       <Tabs
-        value={language?.language ?? ''}
+        value={selectedExample?.language ?? ''}
         onChange={(value) => setUrlState({ language: value }, true)}
         keepMounted={false}
       >

@@ -1,4 +1,4 @@
-/** Queries for the OpenAPI documents. They change only with the version of the service. */
+/** Queries for the OpenAPI documents. The documents change only with the version of the service. */
 import { useQuery } from '@tanstack/react-query';
 import { get } from '../api/client';
 import type { ApiDocument } from './document';

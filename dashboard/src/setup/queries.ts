@@ -1,4 +1,4 @@
-/** The query for the setup checklist, and whether the operator has hidden it in this browser. */
+/** The query for the setup checklist, and whether the operator has hidden the checklist in this browser. */
 import { useLocalStorage } from '@mantine/hooks';
 import { useQuery } from '@tanstack/react-query';
 import type { Setup } from '../../../src/operations/setup/schemas.ts';
@@ -18,7 +18,10 @@ export function useSetup() {
   });
 }
 
-/** Returns whether the checklist is hidden, and the function that hides or shows it. Each browser stores the choice. */
+/**
+ * Returns whether the checklist is hidden, and the function that hides or shows it. The choice is stored in the
+ * browser.
+ */
 export function useSetupHidden(): readonly [boolean, (isHidden: boolean) => void] {
   const [stored, setStored] = useLocalStorage<boolean>({
     key: 'postrider-setup-hidden',

@@ -1,6 +1,7 @@
 /**
- * The setup checklist on the overview: one row per step with its state. A row opens to show what completes the step. The
- * card of an installation that has accepted a message is collapsed at first, so that the figures stay on the first screen.
+ * The setup checklist on the overview: one row per step with its state. An open row shows how to complete the step. If
+ * the installation has accepted a message, the card is collapsed at first, so that the figures of the overview are
+ * visible without scrolling.
  */
 import { Button, UnstyledButton } from '@mantine/core';
 import { IconCheck, IconChevronDown, IconMinus } from '@tabler/icons-react';
@@ -24,9 +25,9 @@ interface SetupCardProps {
 export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, onHide }: SetupCardProps) {
   const [isExpanded, setExpanded] = useState(!isCollapsed);
   const listId = useId();
-  // Null until the operator opens or closes a row. Until then the row of the next step is open.
+  // Null until the operator opens or closes a row. While the value is null, the row of `initialStep` is open.
   const [chosen, setChosen] = useState<SetupStep['step'] | 'none' | null>(null);
-  // The row stays open after its step is done, so that it shows the result.
+  // The next step when the card is first shown. Its row stays open when the step is done, and shows the result.
   const [initialStep] = useState(() => findNextStep(steps)?.step ?? 'none');
   const openedStep = chosen ?? initialStep;
   const requiredSteps = steps.filter(({ state }) => state === 'done' || state === 'open');
@@ -78,8 +79,8 @@ export function SetupCard({ setup: { steps, isComplete }, session, isCollapsed, 
 }
 
 /**
- * Returns the first open step that has a command, otherwise the first open step. A step without a command waits for
- * another step or for an account.
+ * Returns the first open step that has a command, or the first open step if none has a command. A step without a
+ * command cannot be completed until another step is done or an account exists.
  */
 function findNextStep(steps: Setup['steps']): SetupStep | undefined {
   const openSteps = steps.filter(({ state }) => state === 'open');
@@ -146,8 +147,8 @@ function StateIcon({ state }: Pick<SetupStep, 'state'>) {
 }
 
 /**
- * Shows what completes a step: the sentence, the command and the page. The step `first-message` has the form for a test
- * message.
+ * Shows how to complete a step: a sentence, a command, and a link to a page. The step `first-message` shows the form
+ * for a test message instead of the command.
  */
 function Instructions({ step: { step, action, command, page }, session }: Pick<RowProps, 'step' | 'session'>) {
   return (

@@ -19,25 +19,26 @@ interface StatusProps {
 export function FirstMessageStatus({ isCaptured }: StatusProps) {
   const initialId = useRef<string | null | undefined>(undefined);
   const refetchInterval = usePollingInterval();
-  const newest = useQuery({
+  const newestQuery = useQuery({
     queryKey: ['messages', null, 'newest'],
     queryFn: async () => (await get<MessagePage>('/messages', { limit: 1 })).messages[0] ?? null,
     refetchInterval,
   });
-  if (newest.isSuccess && initialId.current === undefined) initialId.current = newest.data?.id ?? null;
-  const message = newest.data !== null && newest.data?.id !== initialId.current ? newest.data : undefined;
+  if (newestQuery.isSuccess && initialId.current === undefined) initialId.current = newestQuery.data?.id ?? null;
+  const message =
+    newestQuery.data !== null && newestQuery.data?.id !== initialId.current ? newestQuery.data : undefined;
   return <Status message={message} isCaptured={isCaptured} />;
 }
 
-/** Shows the state of the message with this id. */
+/** Shows the state of the message with the id `id`. */
 export function SentMessageStatus({ id, isCaptured }: StatusProps & { readonly id: string }) {
   const refetchInterval = usePollingInterval();
-  const sent = useQuery({
+  const messageQuery = useQuery({
     queryKey: ['messages', id, 'test'],
     queryFn: () => get<MessageDetails>(path`/messages/${id}`),
     refetchInterval,
   });
-  const message = sent.data;
+  const message = messageQuery.data;
   if (message === undefined) return <Status message={undefined} isCaptured={isCaptured} />;
   return <Status message={{ ...message, deferred: isDeferred(message) }} isCaptured={isCaptured} />;
 }

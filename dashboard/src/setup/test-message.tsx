@@ -1,6 +1,6 @@
 /**
- * Submits a test message, with a button or with a curl command that contains an API key, and then shows the state of that
- * message.
+ * Submits a test message, with a button or with a curl command that contains an API key, and then shows the state of
+ * the test message.
  */
 import { Anchor, Button, Group, Loader, NativeSelect, Text } from '@mantine/core';
 import { useMutation, useQuery } from '@tanstack/react-query';
@@ -20,14 +20,14 @@ import { SendForm } from './send-form';
 import './setup.css';
 import { FirstMessageStatus, SentMessageStatus } from './test-message-status';
 
-/** The account of the first key, which the service creates on an empty database. */
+/** The name of the account that the service creates on an empty database, together with the first API key. */
 const FIRST_ACCOUNT = 'default';
 
 interface TestMessageProps {
   readonly session: Session;
   /**
-   * True on an installation without messages: the form also shows a curl command, and the next accepted message
-   * counts as the test message. Otherwise only a message that the form has sent counts.
+   * True on an installation without messages: the form also shows a curl command, and the next accepted message counts
+   * as the test message. If false, only a message that the form has sent counts as the test message.
    */
   readonly isFirst: boolean;
 }
@@ -138,7 +138,7 @@ function Submission({ session, publicUrl, account, withCommand, onAccepted }: Su
       <Copyable value={command} label="the command" block />
       <Text size="sm" c="dimmed">
         {isFirstKey
-          ? `The command contains the first key of the account “${account}”. It is shown until the first message, for at most one hour after the service started. Store it in a safe place.`
+          ? `The command contains the first key of the account “${account}”. The key is shown until the first message is accepted, for at most one hour after the service started. Store it in a safe place.`
           : `The command contains the new key of the account “${account}”. The key is shown only once. Store it in a safe place.`}
       </Text>
     </>
@@ -166,7 +166,7 @@ function useSender(transport: string, account: string): string | null | undefine
   return isAnySenderAccepted ? FIRST_SENDER : null;
 }
 
-/** Returns the URL with the host of this page if the listener is bound to all addresses. */
+/** Returns `publicUrl`. If the listener is bound to all addresses, the host is replaced by the host of this page. */
 function toReachableUrl(publicUrl: string): string {
   if (publicUrl.startsWith('unix:')) return publicUrl;
   const { protocol, hostname, port } = new URL(publicUrl);

@@ -1,8 +1,8 @@
-/** Formats sizes in bytes. */
+/** Formats a number of bytes. */
 
 const UNITS = ['B', 'kB', 'MB', 'GB'];
 
-/** Formats a size such as `12.3 MB`. A unit is 1024 times the next smaller one. */
+/** Returns a text such as `12.3 MB`. Each unit is 1024 times the next smaller unit. */
 export function formatBytes(count: number): string {
   let value = count;
   let unit = 0;

@@ -9,7 +9,7 @@ import { KeyHints } from '../parts/key-hint';
 import { TextFilter } from '../parts/text-filter';
 import { SERVICE_LIST } from './list-owner';
 
-/** The filter parameters of the operation, except the search text. */
+/** The parameters that filter the entries of a suppression list, without the search text. */
 export const ENTRY_FILTERS = ['reason', 'source', 'since', 'until'] as const;
 export type EntryFilters = Readonly<Partial<Record<(typeof ENTRY_FILTERS)[number], string>>>;
 
@@ -32,7 +32,7 @@ export function SuppressionFilters({ list }: { readonly list: string }) {
   const { reason, source, since } = readEntryFilters(urlState);
   const search = urlState.get('search') ?? '';
   const isFiltered = search !== '' || Object.keys(readEntryFilters(urlState)).length > 0;
-  const change = (name: string, value: string | null) => setUrlState({ [name]: value, after: null });
+  const changeFilter = (name: string, value: string | null) => setUrlState({ [name]: value, after: null });
   return (
     <search className="filters" aria-label="Suppressed addresses">
       <TextFilter
@@ -51,38 +51,38 @@ export function SuppressionFilters({ list }: { readonly list: string }) {
           onChange={(name) => setUrlState({ list: name, after: null, address: null })}
         />
       </FilterChip>
-      <FilterChip label="Reason" value={reason} onClear={() => change('reason', null)}>
+      <FilterChip label="Reason" value={reason} onClear={() => changeFilter('reason', null)}>
         <FilterValues
           label="Reason"
           values={SUPPRESSION_REASONS}
           chosen={reason}
-          onChange={(values) => change('reason', values.join(','))}
+          onChange={(values) => changeFilter('reason', values.join(','))}
         />
       </FilterChip>
       <FilterChip
         label="Source"
         value={SOURCES.find(({ value }) => value === source)?.label ?? source}
-        onClear={() => change('source', null)}
+        onClear={() => changeFilter('source', null)}
       >
         <FilterChoice
           label="Source"
           options={SOURCES}
           anyLabel="Any"
           value={source}
-          onChange={(value) => change('source', value)}
+          onChange={(value) => changeFilter('source', value)}
         />
       </FilterChip>
       <FilterChip
         label="Since"
         value={TIME_RANGES.find(({ value }) => value === since)?.label ?? since}
-        onClear={() => change('since', null)}
+        onClear={() => changeFilter('since', null)}
       >
         <FilterChoice
           label="Added"
           options={TIME_RANGES}
           anyLabel="at any time"
           value={since}
-          onChange={(value) => change('since', value)}
+          onChange={(value) => changeFilter('since', value)}
         />
       </FilterChip>
       {isFiltered ? (

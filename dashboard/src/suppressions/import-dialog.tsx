@@ -72,9 +72,9 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
         >
           <Stack>
             <Text size="sm" c="dimmed">
-              CSV or JSON, up to 200 MB: a plain list of addresses, a file that Export wrote, or an export of Postmark,
-              SendGrid, Mailgun, Amazon SES, Brevo, Resend or Mailjet. If the file cannot be read, no address is added.
-              Addresses that are already on the list do not change.
+              CSV or JSON, up to 200 MB: a plain list of addresses, a file that Export created, or an export of
+              Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend or Mailjet. If the file cannot be read, no address
+              is added. Addresses that are already on the list do not change.
             </Text>
             <FileInput
               label="File"
@@ -86,7 +86,7 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
               clearButtonProps={{ 'aria-label': 'Clear the file' }}
               {...(isTooLarge
                 ? {
-                    error: `The size of the file is ${formatBytes(file.size)}; the limit is 200 MB. Split it, or use the command line.`,
+                    error: `The size of the file is ${formatBytes(file.size)}; the limit is 200 MB. Split the file, or use the command line.`,
                   }
                 : {})}
             />
@@ -124,15 +124,15 @@ export function ImportDialog({ list, onClose }: { readonly list: string; readonl
 function ImportRunning({ step, onAbort }: { readonly step: UploadStep; readonly onAbort: () => void }) {
   if (step.kind === 'sending') {
     const { sent, size } = step;
-    const part = size === 0 ? 0 : sent / size;
+    const sentFraction = size === 0 ? 0 : sent / size;
     return (
       <Stack>
         <Text fw={600}>
           Sent {formatBytes(sent)} of {formatBytes(size)}
         </Text>
-        <ProgressBar fraction={part} label="Sent" text={`${formatBytes(sent)} of ${formatBytes(size)}`} />
+        <ProgressBar fraction={sentFraction} label="Sent" text={`${formatBytes(sent)} of ${formatBytes(size)}`} />
         <Text role="status">
-          {part >= 1 ? 'The upload is complete. The service reads the file.' : 'No address has been added yet.'}
+          {sentFraction >= 1 ? 'The upload is complete. The service reads the file.' : 'No address has been added yet.'}
         </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onAbort}>
@@ -157,7 +157,7 @@ function ImportRunning({ step, onAbort }: { readonly step: UploadStep; readonly 
         {formatNumber(added)} added, {formatNumber(known)} already on the list, {formatNumber(skipped)} skipped
       </Text>
       <Callout tone="neutral" title="The import continues without this page">
-        The file has arrived. You can close this page. If the service stops during the import, import the file again:
+        The upload is complete. You can close this page. If the service stops during the import, import the file again:
         only the missing addresses are added.
       </Callout>
     </Stack>

@@ -6,7 +6,7 @@ import type { EntryFilters } from './filters';
 
 export const PAGE_SIZE = 50;
 
-/** Returns one page of addresses. The previous page stays until the response arrives. */
+/** Loads one page of suppressed addresses. The previous page is shown until the response arrives. */
 export function useSuppressionPage(list: string, search: string, filters: EntryFilters, after: string) {
   return useQuery({
     queryKey: ['suppressions', list, search, filters, after],
@@ -16,7 +16,7 @@ export function useSuppressionPage(list: string, search: string, filters: EntryF
   });
 }
 
-/** Returns every suppression list that contains the address. */
+/** Loads every suppression list that contains the address. */
 export function useSuppressionLookup(address: string) {
   return useQuery({
     queryKey: ['suppressions', 'lookup', address],

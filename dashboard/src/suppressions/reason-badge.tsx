@@ -9,7 +9,7 @@ const TONES: Readonly<Record<SuppressionEntry['reason'], Tone>> = {
   unsubscribed: 'neutral',
   provider: 'error',
 };
-/** Each reason as a sentence. */
+/** A sentence for each reason. */
 export const REASON_TEXTS: Readonly<Record<SuppressionEntry['reason'], string>> = {
   bounce: 'A message to the address had a hard bounce.',
   complaint: 'The recipient reported a message as spam.',

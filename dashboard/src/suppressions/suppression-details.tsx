@@ -70,7 +70,7 @@ function SuppressionEntries({ found: { address, lists } }: { readonly found: Sup
         title={isOnServiceList ? 'No account can send to this address' : 'Other accounts can send to this address'}
       >
         {isOnServiceList
-          ? 'The address is on the suppression list of the whole service. Removing it from the list of an account changes nothing.'
+          ? 'The address is on the suppression list of the whole service. The removal from the list of an account does not change this.'
           : 'The address is not on the suppression list of the whole service (*).'}
       </Callout>
     </Stack>

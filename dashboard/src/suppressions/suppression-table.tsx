@@ -9,7 +9,7 @@ import { RemoveSuppressionButton } from './remove-button';
 interface SuppressionTableProps {
   readonly list: string;
   readonly entries: readonly SuppressionEntry[];
-  /** The address of the row to which the keyboard has moved, or null. */
+  /** The address of the row that has the keyboard focus, or null. */
   readonly currentAddress: string | null;
   /** The address whose details the page shows, or null. */
   readonly selected: string | null;

@@ -1,4 +1,4 @@
-/** The dialog that creates a token. `onCreated` receives the new token, which is shown once. */
+/** The dialog that creates a token. `onCreated` receives the new token, which is shown only once. */
 import { Switch } from '@mantine/core';
 import { useState } from 'react';
 import type { CreatedToken } from '../../../src/operations/tokens/schemas.ts';

@@ -9,7 +9,7 @@ const DELIVERY_TONES: Readonly<Record<DeliveryStatus, Tone>> = {
   failed: 'error',
 };
 
-/** `failing`: the endpoint is enabled, and an attempt has failed since its last success. */
+/** `failing` means that the endpoint is enabled and that an attempt has failed since the last successful attempt. */
 export function EndpointBadge({ webhook, isFailing }: { readonly webhook: WebhookEntry; readonly isFailing: boolean }) {
   if (webhook.status === 'disabled')
     return <StatusBadge tone={webhook.disabledReason === 'operator' ? 'neutral' : 'error'}>disabled</StatusBadge>;

@@ -1,4 +1,4 @@
-/** Creates an endpoint. Its signing secret is then shown once. */
+/** Creates an endpoint. `onCreated` receives its signing secret, which is shown only once. */
 import { Select } from '@mantine/core';
 import { useState } from 'react';
 import { DEFAULT_WEBHOOK_EVENT_TYPES } from '../../../src/model/webhook.ts';

@@ -104,11 +104,17 @@ function toStatus(text: string | null): DeliveryStatus | '' {
   return DELIVERY_STATUSES.find((status) => status === text) ?? '';
 }
 
-/** Returns the ids of the shown deliveries that are within the range of the newest page but missing from the page. */
-function findOutdatedIds(shown: readonly DeliveryEntry[], page: ListPage<DeliveryEntry>): ReadonlySet<string> {
+/**
+ * Returns the ids of the shown deliveries that are missing from `page`, although they are not older than its last
+ * delivery.
+ */
+function findOutdatedIds(
+  shownDeliveries: readonly DeliveryEntry[],
+  page: ListPage<DeliveryEntry>,
+): ReadonlySet<string> {
   const currentIds = new Set(page.rows.map(({ id }) => id));
   const lastId = page.rows.at(-1)?.id ?? '';
-  const outdatedDeliveries = shown.filter(
+  const outdatedDeliveries = shownDeliveries.filter(
     ({ id }) => !currentIds.has(id) && (page.olderPageStart === null || id > lastId),
   );
   return new Set(outdatedDeliveries.map(({ id }) => id));

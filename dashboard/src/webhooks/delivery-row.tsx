@@ -1,4 +1,4 @@
-/** One delivery of an endpoint. The operator can open its attempts below the row. */
+/** One delivery of an endpoint. The operator can show the attempts of the delivery below the row. */
 import { Button, Collapse, Group, Text } from '@mantine/core';
 import { useDisclosure, useId } from '@mantine/hooks';
 import type { DeliveryEntry, WebhookEntry } from '../../../src/operations/webhooks/schemas.ts';
@@ -18,7 +18,7 @@ const COLUMN_COUNT = 5;
 interface DeliveryRowProps {
   readonly delivery: DeliveryEntry;
   readonly webhook: WebhookEntry;
-  /** True if the status of the delivery changed and no longer matches the filter of the list. */
+  /** True if the delivery no longer matches the filter of the list, because its status has changed. */
   readonly isOutdated: boolean;
 }
 
@@ -30,7 +30,7 @@ export function DeliveryRow({ delivery, webhook, isOutdated }: DeliveryRowProps)
   const replay = useApiMutation(
     () => post(path`/webhooks/${webhook.id}/replay`, { delivery: id }),
     ['webhooks'],
-    () => 'The delivery is due now, with the same id and body.',
+    () => 'The delivery is due now. Its id and its body are unchanged.',
   );
   return (
     <>
@@ -124,7 +124,7 @@ function LastResult({ delivery: { attempts } }: { readonly delivery: DeliveryEnt
   return <span className="wrap">{lastAttempt.error ?? `status ${lastAttempt.status}`}</span>;
 }
 
-/** Returns the time in the id of a delivery, which is a UUIDv7 (RFC 9562 section 5.7). */
+/** Returns the time that the id of a delivery contains. The id is a UUIDv7 (RFC 9562 section 5.7). */
 function toRecordedAt(id: string): string {
   return new Date(Number.parseInt(id.replace('-', '').slice(0, 12), 16)).toISOString();
 }

@@ -20,16 +20,16 @@ export function EditWebhookDialog({
     events: webhook.events,
   });
   const [url, name, events] = [values.url.trim(), values.name.trim(), toEventsParameter(values.events)];
-  // Only changed members are sent, so that the dialog does not undo the change of another operator to other members.
-  const change = {
+  // Only the changed members are sent, so that a change which another operator makes to the remaining members is kept.
+  const changedMembers = {
     ...(url === webhook.url ? {} : { url }),
     ...(name === (webhook.name ?? '') ? {} : { name }),
     ...(events === toEventsParameter(webhook.events) ? {} : { events }),
   };
   const update = useApiMutation(
-    () => patch<WebhookEntry>(path`/webhooks/${webhook.id}`, change),
+    () => patch<WebhookEntry>(path`/webhooks/${webhook.id}`, changedMembers),
     ['webhooks'],
-    ({ id }) => `Changed ${id}. Attempts from now on use the new values.`,
+    ({ id }) => `Changed ${id}. Attempts that begin from now on use the new values.`,
   );
   return (
     <FormDialog
@@ -38,7 +38,7 @@ export function EditWebhookDialog({
       action="Save changes"
       size="lg"
       busy={update.isPending}
-      disabled={!isComplete(values) || Object.keys(change).length === 0}
+      disabled={!isComplete(values) || Object.keys(changedMembers).length === 0}
       error={update.error}
       hasFieldError={hasEndpointFieldError(update.error)}
       onSubmit={() => update.mutate(undefined, { onSuccess: onClose })}

@@ -102,13 +102,13 @@ export function EndpointActions({ webhook, figures }: EndpointActionsProps) {
   );
 }
 
-/** The grace periods during which the previous secret also signs. */
+/** The grace periods during which requests are also signed with the previous secret. */
 const GRACE_PERIODS = [
-  { value: '0s', label: 'Stops immediately', sentence: 'The previous secret no longer signs.' },
-  { value: '1h', label: '1 hour', sentence: 'The previous secret also signs for 1 hour.' },
-  { value: '24h', label: '24 hours', sentence: 'The previous secret also signs for 24 hours.' },
-  { value: '7d', label: '7 days', sentence: 'The previous secret also signs for 7 days.' },
-  { value: '30d', label: '30 days', sentence: 'The previous secret also signs for 30 days.' },
+  { value: '0s', label: 'Stops immediately', sentence: 'Requests are no longer signed with the previous secret.' },
+  { value: '1h', label: '1 hour', sentence: 'For 1 hour, requests are also signed with the previous secret.' },
+  { value: '24h', label: '24 hours', sentence: 'For 24 hours, requests are also signed with the previous secret.' },
+  { value: '7d', label: '7 days', sentence: 'For 7 days, requests are also signed with the previous secret.' },
+  { value: '30d', label: '30 days', sentence: 'For 30 days, requests are also signed with the previous secret.' },
 ];
 
 interface RotateDialogProps {
@@ -123,7 +123,7 @@ function RotateDialog({ webhook, onCreated, onClose }: RotateDialogProps) {
     () => post<WebhookSecret>(path`/webhooks/${webhook.id}/rotate`, { grace }),
     ['webhooks'],
   );
-  const sentence = GRACE_PERIODS.find(({ value }) => value === grace)?.sentence ?? '';
+  const previousSecretText = GRACE_PERIODS.find(({ value }) => value === grace)?.sentence ?? '';
   return (
     <FormDialog
       opened
@@ -131,7 +131,9 @@ function RotateDialog({ webhook, onCreated, onClose }: RotateDialogProps) {
       action="Create new secret"
       busy={rotate.isPending}
       error={rotate.error}
-      onSubmit={() => rotate.mutate(undefined, { onSuccess: (webhookSecret) => onCreated(webhookSecret, sentence) })}
+      onSubmit={() =>
+        rotate.mutate(undefined, { onSuccess: (webhookSecret) => onCreated(webhookSecret, previousSecretText) })
+      }
       onClose={onClose}
     >
       <Text>

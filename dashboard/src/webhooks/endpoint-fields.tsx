@@ -1,4 +1,4 @@
-/** The fields of an endpoint that can be changed later: URL, name and events. */
+/** The form fields for the members that can be changed after an endpoint is created: URL, name and events. */
 import { TextInput } from '@mantine/core';
 import type { ReactNode } from 'react';
 import type { WebhookEventType } from '../../../src/model/webhook.ts';
@@ -55,12 +55,12 @@ export function EndpointFields({ values, error, onChange, children }: EndpointFi
   );
 }
 
-/** Returns true if the values are complete. */
+/** Returns true if the URL is not empty and at least one event type is selected. */
 export function isComplete({ url, events }: EndpointValues): boolean {
   return url.trim() !== '' && events.length > 0;
 }
 
-/** Returns true if the error concerns one of these fields, or the account. */
+/** Returns true if the error concerns the URL, the name, the events or the account. */
 export function hasEndpointFieldError(error: unknown): boolean {
   return ['url', 'name', 'events', 'account'].some((field) => findFieldError(error, field) !== null);
 }

@@ -53,13 +53,13 @@ interface EventGroupProps {
 }
 
 function EventGroup({ label, types, selected, onSelect }: EventGroupProps) {
-  const count = types.filter((type) => selected.includes(type)).length;
+  const selectedCount = types.filter((type) => selected.includes(type)).length;
   return (
     <div>
       <Checkbox
         label={label}
-        checked={count === types.length}
-        indeterminate={count > 0 && count < types.length}
+        checked={selectedCount === types.length}
+        indeterminate={selectedCount > 0 && selectedCount < types.length}
         onChange={(event) => onSelect(types, event.currentTarget.checked)}
         fw={600}
       />

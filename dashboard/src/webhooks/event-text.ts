@@ -3,7 +3,7 @@ import { DEFAULT_WEBHOOK_EVENT_TYPES, WEBHOOK_EVENT_TYPES, type WebhookEventType
 
 const MAX_LISTED_TYPES = 2;
 
-/** The groups of the form. Every type is in one group. */
+/** The groups of event types in the form. Every event type belongs to exactly one group. */
 export const EVENT_GROUPS: readonly { readonly label: string; readonly types: readonly WebhookEventType[] }[] = [
   {
     label: 'Outcome of messages',

@@ -57,7 +57,7 @@ export function useDeliveries(id: string, status: DeliveryStatus | '', before: s
   });
 }
 
-/** Loads one delivery until it has an attempt. */
+/** Loads one delivery repeatedly until it has an attempt. */
 export function useFirstAttempt(id: string, delivery: string | null) {
   return useQuery({
     queryKey: ['webhooks', id, 'delivery', delivery],

@@ -1,6 +1,6 @@
 /**
- * Replays the deliveries since a chosen time: those that have had no success, or all. The confirmation states the
- * number of deliveries.
+ * Replays the deliveries since a chosen time: only the deliveries without a successful attempt, or all deliveries. The
+ * confirmation states the number of deliveries.
  */
 import { NativeSelect, Switch, Text, TextInput } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
@@ -24,7 +24,7 @@ const PERIODS: readonly { readonly value: string; readonly label: string; readon
   { value: '1h', label: 'the last hour', ms: HOUR_MS },
   { value: '24h', label: 'the last 24 hours', ms: 24 * HOUR_MS },
   { value: '7d', label: 'the last 7 days', ms: 168 * HOUR_MS },
-  { value: '30d', label: 'the last 30 days (all that are kept)', ms: 720 * HOUR_MS },
+  { value: '30d', label: 'the last 30 days (all stored deliveries)', ms: 720 * HOUR_MS },
 ];
 
 function toTimeBefore(ms: number): string {
@@ -53,7 +53,7 @@ export function ReplayDialog({ webhook, onClose }: { readonly webhook: WebhookEn
   const replayableCount = countQuery.data?.replayed;
   const choosePeriod = (value: string) => {
     setPeriod(value);
-    const chosenPeriod = PERIODS.find((one) => one.value === value);
+    const chosenPeriod = PERIODS.find((option) => option.value === value);
     setSince(toTimeBefore(chosenPeriod?.ms ?? 24 * HOUR_MS));
   };
   const error = replay.error ?? countQuery.error;

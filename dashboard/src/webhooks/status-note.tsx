@@ -1,4 +1,4 @@
-/** States why an endpoint is disabled or failing, and the consequence. */
+/** Shows why an endpoint is disabled or failing, and the consequences for its deliveries. */
 import { MAX_FAILING_MS } from '../../../src/model/webhook.ts';
 import type { WebhookEntry, WebhookFigures } from '../../../src/operations/webhooks/schemas.ts';
 import { Callout } from '../parts/callout';
@@ -15,11 +15,11 @@ export function StatusNote({ webhook, figures }: StatusNoteProps) {
   if (disabledReason === null || disabledAt === null) {
     const failingSince = figures?.failingSince ?? null;
     if (failingSince === null) return null;
-    const disableAt = new Date(Date.parse(failingSince) + MAX_FAILING_MS).toISOString();
+    const plannedDisableAt = new Date(Date.parse(failingSince) + MAX_FAILING_MS).toISOString();
     return (
       <Callout tone="warning" title="No success since the first failure">
         Attempts have failed since {formatTime(failingSince)}. Each delivery is retried for about three days. Without a
-        success the endpoint is disabled after {formatTime(disableAt)}.
+        success the endpoint is disabled after {formatTime(plannedDisableAt)}.
       </Callout>
     );
   }

@@ -14,15 +14,15 @@ export function TestDialog({ webhook, onClose }: { readonly webhook: WebhookEntr
     mutationFn: () => post<DeliveryEntry>(path`/webhooks/${webhook.id}/test`),
     onSuccess: () => queryClient.invalidateQueries({ queryKey: ['webhooks'] }),
   });
-  // Strict mode runs effects twice, and a test must be sent once.
-  const hasSent = useRef(false);
+  // React runs effects twice in strict mode, but the test must be sent only once.
+  const hasSentTest = useRef(false);
   useEffect(() => {
-    if (hasSent.current) return;
-    hasSent.current = true;
+    if (hasSentTest.current) return;
+    hasSentTest.current = true;
     mutate();
   }, [mutate]);
-  const delivery = useFirstAttempt(webhook.id, data?.id ?? null);
-  const attempt = delivery.data?.attempts[0];
+  const deliveryQuery = useFirstAttempt(webhook.id, data?.id ?? null);
+  const attempt = deliveryQuery.data?.attempts[0];
   return (
     <Modal opened onClose={onClose} title="Test" centered size="lg" closeButtonProps={{ 'aria-label': 'Close' }}>
       <Stack>
@@ -30,17 +30,19 @@ export function TestDialog({ webhook, onClose }: { readonly webhook: WebhookEntr
         <div role="status">
           {error !== null ? (
             <ErrorAlert error={error} />
-          ) : delivery.isError ? (
-            <ErrorAlert error={delivery.error} retry={delivery.refetch} />
+          ) : deliveryQuery.isError ? (
+            <ErrorAlert error={deliveryQuery.error} retry={deliveryQuery.refetch} />
           ) : attempt === undefined ? (
             <Group gap="sm">
               <Loader size="sm" aria-hidden />
-              <Text>Waiting for the response, up to 15 s.</Text>
+              <Text>Waiting for the response for up to 15 s.</Text>
             </Group>
           ) : (
             <Stack gap="sm">
               <Alert variant="outline" color={attempt.error === null ? 'green' : 'red'} role="note" p="sm">
-                {attempt.error === null ? 'The endpoint accepted the test.' : 'The test failed. It is not sent again.'}
+                {attempt.error === null
+                  ? 'The endpoint accepted the test.'
+                  : 'The test failed. The service does not send it again.'}
               </Alert>
               <AttemptDetails attempt={attempt} />
             </Stack>

@@ -11,7 +11,7 @@ import { useRowKeys } from '../parts/use-row-keys';
 import { EndpointBadge } from './badges';
 import { describeEvents } from './event-text';
 
-/** The number of rows that each click on Show more adds. An installation may have 10,000 endpoints. */
+/** The number of rows that each click on the button `Show more` adds. An installation may have 10,000 endpoints. */
 const ROWS_PER_STEP = 100;
 
 interface WebhookTableProps {
