@@ -2,8 +2,8 @@
  * The embeddable API of the package: starts the service inside a Node program. The command `postrider serve` does the
  * same in a separate process.
  *
- * Guarantees: nothing is read from the environment or from `.env`, no signal handler is installed, and the process is
- * never ended. Log lines are written to standard output; `POSTRIDER_LOG: 'silent'` disables them.
+ * Guarantees: nothing is read from the environment or from `.env`, no signal handler is installed, and the service
+ * never ends the process. Log lines are written to standard output; `POSTRIDER_LOG: 'silent'` disables them.
  */
 import { readSettings } from './config/load.ts';
 import { startService as startParts } from './main.ts';
@@ -28,7 +28,8 @@ export interface RunningService {
    */
   readonly signInUrl: string | null;
   /**
-   * The raw API key that the start created because the store was empty; otherwise null. The key cannot be read again.
+   * The raw API key that `startService` created because the store was empty; otherwise null. The key cannot be read
+   * again.
    */
   readonly firstKey: string | null;
   /**

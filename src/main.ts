@@ -3,7 +3,7 @@
  *
  * Guarantees: if the start fails, every component that was started is stopped, and the promise rejects with a one-line
  * error. `stop` completes the requests in progress, waits a limited time for the delivery attempts in progress,
- * releases the leases of all other messages, and then closes the store and the log. It stops every component even if
+ * releases the remaining leases, and then closes the store and the log. It stops every component even if
  * one of them fails to stop.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -66,11 +66,11 @@ export interface Service {
   readonly operatorUrl: string | null;
   /** One-time sign-in link; null when a password is set. */
   readonly signInUrl: string | null;
-  /** The name of the account that the start created on an empty store; otherwise null. */
+  /** The name of the account that `startService` created in an empty store; otherwise null. */
   readonly firstAccount: string | null;
-  /** The raw API key, if the start created it on an empty store; otherwise null. */
+  /** The raw API key that `startService` created for an empty store; otherwise null. */
   readonly firstKey: string | null;
-  /** True if a domain of any account may send. */
+  /** True if any account has a domain from which messages may be sent. */
   readonly hasSendingDomain: boolean;
   /** Addresses of the listeners for bounces and complaints. */
   readonly feedback: FeedbackAddresses;
@@ -79,8 +79,8 @@ export interface Service {
   /** Resolves when the service can no longer work; the process must then be restarted. Never rejects. */
   readonly failed: Promise<Error>;
   /**
-   * Stops every component. If a component fails to stop, the others are still stopped, and the promise rejects with the
-   * first error.
+   * Stops every component. If a component fails to stop, the other components are still stopped, and the promise
+   * rejects with the first error.
    */
   stop(): Promise<void>;
 }
@@ -94,13 +94,13 @@ export interface ServiceOptions {
   /** Until this promise resolves or the start fails, the log writes nothing to standard output. */
   readonly delayLogUntil?: Promise<unknown>;
   /**
-   * Called with a one-line text if the start waits for more than a few seconds. By default the text is written to the
-   * log.
+   * Called with a one-line text if opening the store takes more than a few seconds. By default the text is written to
+   * the log.
    */
   readonly onWait?: (line: string) => void;
   /** Receives the configured transport and returns the transport that the service uses. */
   readonly wrapTransport?: (transport: Transport) => Transport;
-  /** If false, the account that the start creates on an empty store has no API key. The default is true. */
+  /** If false, the account that `startService` creates in an empty store has no API key. The default is true. */
   readonly createsFirstKey?: boolean;
   /** Dependencies of the operator API. Without them the operator listener serves no operator API. */
   readonly operatorApi?: OperatorApiOptions;
@@ -117,8 +117,8 @@ export async function startService(settings: Settings, options: ServiceOptions =
 }
 
 /**
- * Starts the components in the order of this function and disposes of them in reverse order. If the start fails, the
- * components that were started are disposed of.
+ * Starts the components in the order in which this function creates them, and disposes of them in reverse order. If the
+ * start fails, the components that were started are disposed of.
  */
 async function startComponents(settings: Settings, options: ServiceOptions): Promise<Service> {
   await using stack = new AsyncDisposableStack();
@@ -270,8 +270,8 @@ async function startComponents(settings: Settings, options: ServiceOptions): Pro
     delivery: delivery === null ? null : observability.getDeliveryStatus(),
     refusedReports: observability.getRefusedReports(),
   });
-  // Messages and notifications get their ids from one generator, because the time and the counter of an id must be
-  // unique.
+  // Messages and notifications get their ids from one generator, because no two ids may have the same time and
+  // counter.
   const ids = createMessageIdGenerator(await store.findNewestId(), randomUUID);
   stack.use(
     startNotifications({

@@ -44,7 +44,9 @@ function recordResult(counts: TestCounts, name: string, faults: readonly string[
   for (const fault of faults) console.log(`        ${fault.replaceAll('\n', '\n        ')}`);
 }
 
-/** Runs a tool of this checkout with the same Node executable. Returns its output if the exit code is not 0. */
+/**
+ * Runs a tool of this checkout with the Node executable of this process. Returns its output if the exit code is not 0.
+ */
 function runTool(script: string, args: readonly string[]): readonly string[] {
   const toolRun = spawnSync(process.execPath, [join(MODULES, script), ...args], {
     cwd: ROOT,
@@ -63,7 +65,8 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
     const vitestRun = spawnSync(process.execPath, [join(MODULES, 'vitest/vitest.mjs'), ...args], {
       cwd: ROOT,
       stdio: 'inherit',
-      // The compile cache: threads and processes of the tests compile each file only once, as with the launcher.
+      // With this compile cache, the threads and processes of the tests compile each file only once. The launcher
+      // also sets the variable.
       env: {
         NODE_COMPILE_CACHE: join(MODULES, '.cache', 'compiled'),
         ...process.env,
@@ -103,8 +106,8 @@ function runVitest(counts: TestCounts, filters: readonly string[]): void {
 }
 
 /**
- * Returns one line per test file whose process ended before all its tests; Vitest counts these tests as passed. The output
- * above contains the last output of that process, such as a `Fatal error` of V8.
+ * Returns one line per test file whose process ended before all tests of the file ended; Vitest does not count the
+ * remaining tests as failed. The output above contains the last output of that process, such as a `Fatal error` of V8.
  */
 function listMissingResults(report: VitestReport, filters: readonly string[]): readonly string[] {
   const lines: string[] = [];

@@ -11,8 +11,8 @@ const CHECK_NAME = 'host name';
 const MAX_ADDRESSES = 4;
 
 /**
- * Checks the EHLO name. `name` is null if the transport does not use SMTP. `provider` is the display name of the provider of the
- * relay, or null.
+ * Checks the EHLO name. `name` is null if the transport does not use SMTP. `provider` is the display name of the
+ * provider of the relay, or null.
  */
 export async function checkHostName(
   name: string | null,

@@ -1,4 +1,7 @@
-/** Defines the functions by which the checks access the database, the relay and the provider. The caller injects the functions. */
+/**
+ * Defines the functions through which the checks access the database, the relay and the provider. The caller injects
+ * the functions.
+ */
 import type { SesSuppressionList } from '../domains/ses-suppression-list.ts';
 import type { Standby } from '../model/node.ts';
 import type { AcceptStore, FeedbackStore, NodeStore, OperatorStore } from '../store/contract.ts';
@@ -27,18 +30,18 @@ export interface Installation {
   /** Runs `work` with an open store. In a service, `work` receives the store of the service. */
   withStore<T>(work: (store: DoctorStore) => Promise<T>): Promise<T>;
   /**
-   * Returns the result for a missing database file, without creating the file. Resolves to null if the file exists or the
-   * database is a server.
+   * If the database file is missing, resolves to the open result that describes the cause, and creates no file.
+   * Resolves to null if the file exists or if the database is on a server.
    */
   findMissingDatabase(): Promise<DatabaseParts['openResult'] | null>;
   /**
-   * Returns the settings of the database server that can cause the loss of messages, one line each, and the state of
-   * its standby. Returns no lines when the server is unavailable.
+   * Returns one line for each setting with which the database server can lose messages, and the state of the standby of
+   * this server. Returns no lines when the server is unavailable.
    */
   readDatabaseWarnings(): Promise<{ readonly lines: readonly string[]; readonly standby: Standby | null }>;
   /**
-   * Opens an SMTP session with the relay and sends no message. Ends after at most `timeoutMs`. Null when the transport
-   * is not a relay.
+   * Opens an SMTP session with the relay and sends no message. Ends after at most `timeoutMs`. Returns null when the
+   * transport is not a relay.
    */
   probeRelay(timeoutMs: number): Promise<RelayProbe> | null;
   /**
@@ -47,8 +50,8 @@ export interface Installation {
    */
   readSesAccount(timeoutMs: number): Promise<SesAccount>;
   /**
-   * Creates a client of the account-level suppression list of Amazon SES. Resolves to null when the transport does not send
-   * through Amazon SES.
+   * Creates a client of the account-level suppression list of Amazon SES. Resolves to null when the transport does not
+   * send through Amazon SES.
    */
   openSesSuppressionList(): Promise<SesSuppressionList | null>;
   /** Resolves after `ms` and keeps the process alive until then. */

@@ -1,7 +1,7 @@
 /**
- * Runs the loop test of `postrider doctor --loop`: sends a message to a recipient that bounces or complains, and waits
- * for the feedback report. Each test sends one message. A test affects neither the reputation of the account nor a
- * suppression list.
+ * Runs the loop test of `postrider doctor --loop`: sends a message to a recipient that causes a bounce or a complaint,
+ * and waits for the feedback report. Each test sends one message. A test affects neither the reputation of the account
+ * nor a suppression list.
  */
 import type { Clock } from '../clock.ts';
 import type { StoredMessage } from '../model/message.ts';
@@ -51,13 +51,13 @@ async function runTest(
   for (;;) {
     const message = await readMessage(id);
     const elapsedMs = clock.now() - startedAt;
-    const finding = message === null ? null : createEndFinding(test, message, elapsedMs);
+    const finding = message === null ? null : createFinalStateFinding(test, message, elapsedMs);
     if (finding !== null) return finding;
     if (elapsedMs >= timeoutMs) return createTimeoutFinding(test, id, message, timeoutMs);
     await waitForPoll();
   }
 
-  function createEndFinding({ remedy }: LoopTest, message: StoredMessage, elapsedMs: number): Finding | null {
+  function createFinalStateFinding({ remedy }: LoopTest, message: StoredMessage, elapsedMs: number): Finding | null {
     const lastEvent = message.events.at(-1);
     if (message.state === expectedState) {
       if (lastEvent?.by.startsWith('feedback:') === true) {

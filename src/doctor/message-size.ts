@@ -1,6 +1,6 @@
 /**
- * Checks that the provider accepts messages of the size that POSTRIDER_MAX_REQUEST allows. The provider refuses a larger message,
- * and the refused message ends as `bounced`.
+ * Checks that the provider accepts messages of the size that POSTRIDER_MAX_REQUEST allows. A message that exceeds the
+ * limit of the provider is refused and ends as `bounced`.
  */
 import type { RelayProfile } from '../providers/provider.ts';
 import { createOkFinding, createWarning, type Finding } from './finding.ts';
@@ -12,16 +12,19 @@ export interface MessageSizeParts {
   readonly title: string;
   /** The documented maximum size of a message. */
   readonly maxMessageBytes: NonNullable<RelayProfile['maxMessageBytes']>;
-  /** POSTRIDER_MAX_REQUEST. A message is larger than its request, because it contains header fields and may be encoded. */
+  /**
+   * POSTRIDER_MAX_REQUEST. A message is larger than its request, because the message also contains header fields and
+   * its content may be encoded.
+   */
   readonly maxRequestBytes: number;
 }
 
 export function checkMessageSize({ title, maxMessageBytes, maxRequestBytes }: MessageSizeParts): Finding {
-  const limit = `the relay of ${title} accepts messages of up to ${formatMib(maxMessageBytes)}`;
-  if (maxRequestBytes < maxMessageBytes) return createOkFinding('message size', limit);
+  const limitText = `the relay of ${title} accepts messages of up to ${formatMib(maxMessageBytes)}`;
+  if (maxRequestBytes < maxMessageBytes) return createOkFinding('message size', limitText);
   return createWarning(
     'message size',
-    `POSTRIDER_MAX_REQUEST allows requests of up to ${formatMib(maxRequestBytes)}, but ${limit}; larger messages bounce`,
+    `POSTRIDER_MAX_REQUEST allows requests of up to ${formatMib(maxRequestBytes)}, but ${limitText}; larger messages bounce`,
     `set POSTRIDER_MAX_REQUEST to less than ${formatMib(maxMessageBytes)}, unless ${title} has raised the limit of the account`,
   );
 }

@@ -1,4 +1,7 @@
-/** Checks the notifications to operators: the sender of mail, and the last notification and failure of each target. */
+/**
+ * Checks the notifications to operators: the sender address of notifications by mail, and the last delivery and the
+ * last failure of each target.
+ */
 import { formatTarget, type NotificationTarget, type StoredNotification } from '../model/notification.ts';
 import type { NotificationSenderFault } from '../model/notification-sender.ts';
 import { formatSpan, shortenText } from '../printing/text.ts';
@@ -24,7 +27,10 @@ export interface NotificationFacts {
   readonly targets: readonly NotificationTargetFacts[];
 }
 
-/** Returns one finding for each target, or one finding if no target is configured. */
+/**
+ * Returns one finding for each target, and a warning if every target is an address. Returns one finding if no target is
+ * configured.
+ */
 export function checkNotifications({ now, senderFault, targets }: NotificationFacts): readonly Finding[] {
   if (targets.length === 0) {
     const detail = 'not set up: POSTRIDER_NOTIFY is not set; `postrider overview` lists the problems';
@@ -67,10 +73,10 @@ function checkTarget(
       ? 'no notification has been delivered yet'
       : `the last notification was delivered ${formatSpan(now - (deliveredNotification.attemptedAt ?? now))} ago`;
   if (attemptedNotification !== null && attemptedNotification.error !== null) {
-    const agoText = formatSpan(now - (attemptedNotification.attemptedAt ?? now));
+    const elapsedText = formatSpan(now - (attemptedNotification.attemptedAt ?? now));
     const nextAttemptText =
       attemptedNotification.status === 'failed' ? 'no attempt follows' : 'another attempt follows';
-    const detail = `the last attempt failed ${agoText} ago: ${shortenText(attemptedNotification.error, MAX_ERROR_LENGTH)} (${nextAttemptText}); ${lastDeliveryText}`;
+    const detail = `the last attempt failed ${elapsedText} ago: ${shortenText(attemptedNotification.error, MAX_ERROR_LENGTH)} (${nextAttemptText}); ${lastDeliveryText}`;
     const remedy =
       target.kind === 'https'
         ? 'check that the URL is reachable from every node, and that the receiver uses POSTRIDER_NOTIFY_SECRET'

@@ -1,6 +1,6 @@
 /**
- * Checks that this service receives the events of the providers that it uses: of the provider whose relay sends the messages,
- * and of each provider whose events are set up.
+ * Checks that this service receives the events of the providers that it uses: of the provider whose relay sends the
+ * messages, and of each provider whose events are set up.
  */
 import {
   BROKEN_HTTP_REASON,
@@ -36,8 +36,8 @@ const UNMATCHED_SUFFIX = formatUnmatchedReason('');
 
 /**
  * Returns, for each reason, the number of reports and requests that the live nodes refused, and the time of the last
- * refusal. `ownStatus` is the status of this process, which is newer than its entry in `nodes`. For a command,
- * `ownStatus` is null.
+ * refusal. `ownStatus` is the current status of this process, and replaces the older entry of this node in `nodes`.
+ * `ownStatus` is null if the process is a command.
  */
 export function sumRefusedReports(
   nodes: readonly Pick<NodeStatus, 'name' | 'isAlive' | 'refusedReports'>[],
@@ -69,7 +69,7 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
       relay?.keepsEnvelopeSender === false ? 'replaces the envelope sender' : 'may replace the envelope sender';
     return createWarning(
       check,
-      `later bounces and complaints are not received: the relay of ${title} ${cause}, and its events are not set up`,
+      `asynchronous bounces and complaints are not received: the relay of ${title} ${cause}, and its events are not set up`,
       createSetupRemedy(provider),
     );
   }
@@ -104,13 +104,13 @@ export function checkProviderEvents(parts: ProviderEventsParts): Finding {
       check,
       detail,
       name === 'ses'
-        ? `subscribe the topic of ${title} (${getManualPage(provider)}), and send a message`
+        ? `subscribe this service to the topic of ${title} (${getManualPage(provider)}), and send a message`
         : `register ${endpoint} at ${title} (${getManualPage(provider)}), and send a message`,
     );
   return createOkFinding(check, name === 'ses' ? detail : `${detail}; the URL to register is ${endpoint}`);
 }
 
-/** Returns the path of the requests with the events of a provider. */
+/** Returns the URL path to which a provider sends its events. */
 export function getEventsPath({ name }: Pick<Provider, 'name'>): string {
   return name === 'ses' ? '/ses' : `/events/${name}`;
 }
@@ -132,7 +132,7 @@ export function getSetupSettings({ name }: Pick<Provider, 'name'>): string {
     : `POSTRIDER_FEEDBACK_HTTP_LISTEN, POSTRIDER_FEEDBACK_URL and POSTRIDER_EVENTS_${name.toUpperCase()}`;
 }
 
-/** `reason` is the reason of the last refusal, without the name of the provider. */
+/** `reason` is the reason for the last refusal, without the name of the provider. */
 function createRefusalRemedy({ name, title }: Pick<Provider, 'name' | 'title'>, reason: string): string {
   return name === 'ses' || reason !== 'unauthenticated'
     ? 'see postrider_feedback_refused_total and docs/troubleshooting.md'

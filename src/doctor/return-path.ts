@@ -8,15 +8,15 @@ const MAX_EXCHANGES = 10;
 const MAX_LISTED_NAMES = 3;
 
 /**
- * Returns the finding for a provider that replaces the envelope sender. Such a provider reports bounces only by its
- * events. `ownNames` are the return paths of sending domains. These return paths have no effect.
+ * Returns the finding for a provider that replaces the envelope sender. Such a provider reports bounces only by
+ * provider events. `domainReturnPaths` are the return paths of sending domains. These return paths have no effect.
  */
-export function createUnusedReturnPathFinding(provider: string, ownNames: readonly string[]): Finding {
+export function createUnusedReturnPathFinding(provider: string, domainReturnPaths: readonly string[]): Finding {
   const reason = `not used: ${provider} replaces the envelope sender and reports bounces and complaints by provider events`;
-  if (ownNames.length === 0) return createOkFinding(CHECK_NAME, reason);
-  const listedNames = ownNames.slice(0, MAX_LISTED_NAMES).join(', ');
+  if (domainReturnPaths.length === 0) return createOkFinding(CHECK_NAME, reason);
+  const listedNames = domainReturnPaths.slice(0, MAX_LISTED_NAMES).join(', ');
   const remainingNamesText =
-    ownNames.length > MAX_LISTED_NAMES ? ` and ${ownNames.length - MAX_LISTED_NAMES} more` : '';
+    domainReturnPaths.length > MAX_LISTED_NAMES ? ` and ${domainReturnPaths.length - MAX_LISTED_NAMES} more` : '';
   return createOkFinding(
     CHECK_NAME,
     `${reason}; the return paths of sending domains have no effect (${listedNames}${remainingNamesText})`,
@@ -88,7 +88,7 @@ export async function checkReturnPath(
     return [
       createWarning(
         CHECK_NAME,
-        `${unresolvedHosts.join(', ')}, the MX of ${domain}, could not be looked up`,
+        `the addresses of the MX hosts of ${domain} could not be looked up: ${unresolvedHosts.join(', ')}`,
         'check that the name servers of these hosts respond',
       ),
     ];

@@ -7,14 +7,14 @@ export interface DomainCheckParts {
   readonly domain: SendingDomain;
   /** False if messages from all senders are accepted. */
   readonly requiresAuthentication: boolean;
-  /** The state of the domain's return path with its reason. Null if the domain has none. */
+  /** The state of the domain's return path, and the reason for this state. Null if the domain has no return path. */
   readonly returnPath: { readonly state: ReturnPathState; readonly detail: string } | null;
   readonly checkRecords: () => Promise<readonly RecordCheck[]>;
-  /** Returns null if the private key can be decrypted. Otherwise returns the reason. */
+  /** Returns null if the private key can be decrypted. Otherwise returns the reason why it cannot be decrypted. */
   readonly checkKey: (selector: string, sealed: string) => string | null;
 }
 
-/** Returns the finding of an installation that accepts only authenticated senders and has no sending domain. */
+/** Returns the finding for an installation that accepts only authenticated senders and has no sending domain. */
 export function createMissingDomainFinding(): Finding {
   return createWarning(
     'domain',
@@ -40,7 +40,7 @@ export async function checkSendingDomain({
     }
   }
   const checks = await checkRecords();
-  // Only RSA records are fatal, because a missing Ed25519 record invalidates only the Ed25519 signature.
+  // Only a fault of an RSA record is fatal, because a missing Ed25519 record invalidates only the Ed25519 signature.
   const signingRecordNames = new Set(
     domain.keys
       .filter(({ state, algorithm }) => state === 'active' && algorithm === 'rsa')

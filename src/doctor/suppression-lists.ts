@@ -1,9 +1,11 @@
 /**
- * Compares the account-level suppression list of Amazon SES with the suppression lists of Postrider. SES accepts a message to an
- * address on its list and does not send it. An address on only one of the lists is a difference that an operator can repair.
+ * Compares the account-level suppression list of Amazon SES with the suppression lists of Postrider. SES accepts a
+ * message to an address on its list and does not send it. An address that is only on the list of Amazon SES, or only on
+ * lists of Postrider, is a difference that an operator can resolve.
  *
- * Guarantees: the check reads at most one page per second and at most `MAX_PAGES` pages, because the API limits the number of
- * requests per second. If the list of SES is longer, the finding states the number of compared entries.
+ * Guarantees: the check reads at most one page of the list of SES per second and at most `MAX_PAGES` pages, because the
+ * API limits the number of requests per second. If the list of SES has further pages, the finding states the number of
+ * compared entries.
  */
 import type { MonotonicClock } from '../clock.ts';
 import type { SesFailure, SesSuppressionList, SesSuppressionReason } from '../domains/ses-suppression-list.ts';
@@ -34,7 +36,10 @@ const MAX_READ_MS = 12_000;
 const MAX_OWN_READ_MS = 5_000;
 const MAX_EXAMPLES = 3;
 
-/** The number of entries that only one of the two sides contains, and the first entries as examples. */
+/**
+ * The number of entries that are only on the list of Amazon SES, or only on lists of Postrider, and the first of these
+ * entries as examples.
+ */
 interface Difference {
   count: number;
   readonly examples: string[];
@@ -81,7 +86,7 @@ const ONLY_AT_PROVIDER_REMEDY =
 const ONLY_IN_POSTRIDER_REMEDY =
   'on lists of Postrider only: `postrider suppression remove ACCOUNT ADDRESS` removes the address, and `aws sesv2 put-suppressed-destination --reason BOUNCE --email-address ADDRESS` adds it to the list of Amazon SES';
 
-/** With the SMTP interface, credentials of the API are optional, so their absence is not a warning. */
+/** With the SMTP interface, credentials of the API are optional, so missing credentials cause no warning. */
 function createUnreadListFinding({ code, reason, remedy }: SesFailure, usesSmtpInterface: boolean): Finding {
   if (usesSmtpInterface && (code === 'no-credentials' || code === 'no-region'))
     return createOkFinding(CHECK_NAME, `not compared with the list of Amazon SES: ${reason}`);
@@ -97,7 +102,10 @@ function addDifference(difference: Difference, example: string): void {
   if (difference.examples.length < MAX_EXAMPLES) difference.examples.push(example);
 }
 
-/** Reads the list of Amazon SES within the limits. Resolves to the failure if not even the first page could be read. */
+/**
+ * Reads the list of Amazon SES until `MAX_PAGES` or `MAX_READ_MS` is reached. Resolves to the failure if the first page
+ * could not be read.
+ */
 async function readProviderEntries(
   { list, findSuppressed, clock, wait }: SuppressionListsParts,
   reasons: ReadonlySet<SesSuppressionReason>,
@@ -135,7 +143,8 @@ async function readProviderEntries(
 }
 
 /**
- * Returns the canonical address, as in the lists of Postrider. An entry that is not an address is compared unchanged.
+ * Returns the canonical form of an address, which is the form in the lists of Postrider. Returns a text that is not an
+ * address unchanged.
  */
 function toCanonical(text: string): string {
   const address = parseAddress(text);
@@ -149,8 +158,8 @@ interface OwnEntries {
 }
 
 /**
- * Finds the entries of Postrider that the list of Amazon SES does not contain, although Amazon SES adds addresses for
- * the same reasons.
+ * Finds the entries of Postrider that, because of their reasons, are expected on the list of Amazon SES, but are not on
+ * it.
  */
 async function findEntriesOnlyInPostrider(
   { readOwnPages, clock }: SuppressionListsParts,

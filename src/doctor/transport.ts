@@ -17,7 +17,7 @@ export interface TransportCheckParts {
   readonly inboxPath: string;
   /**
    * Returns null when a file can be created in the folder of the inbox, or in the folder that will contain it.
-   * Otherwise returns the reason.
+   * Otherwise returns the reason why no file can be created.
    */
   readonly checkWritable: () => Promise<string | null>;
 }
@@ -88,7 +88,7 @@ async function checkSesAccount(
   if (enforcement !== 'HEALTHY') {
     return createWarning(
       'transport',
-      `${detail}; the account is under ${enforcement.toLowerCase()}`,
+      `${detail}; the account is on ${enforcement.toLowerCase()}`,
       'see the bounces and complaints of the account',
     );
   }
@@ -118,7 +118,7 @@ type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, { kind: 'ready' }>): Finding {
   const authentication = setting.auth === null ? 'no user name is set' : `authenticated as ${setting.auth.user}`;
   const detail = `${result.description}; ${authentication}`;
-  if (result.fellBack) {
+  if (result.fellBackToClearText) {
     return createWarning(
       'transport',
       `${detail}; TLS failed, so messages cross the network in clear text`,
@@ -136,7 +136,7 @@ function createReadyFinding(setting: SmtpSetting, result: Extract<RelaySession, 
   if (result.secure && !result.loopback && !setting.verifyCertificate && setting.tls !== 'offered') {
     return createWarning(
       'transport',
-      `${detail}; its certificate is not checked`,
+      `${detail}; the certificate of the server is not checked`,
       'remove verify=no from POSTRIDER_TRANSPORT',
     );
   }

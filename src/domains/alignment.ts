@@ -11,9 +11,9 @@ import type { SendingSetup } from './records.ts';
 import { parseTags } from './tag-list.ts';
 
 /**
- * `pass`: the method aligns, or, for DMARC, the policy is published and DKIM or SPF aligns. `warning`: as `pass`, but
- * with a consequence that `found` names. `fail`: not aligned. `unknown`: the required record was not looked up, or its
- * lookup failed. `not-needed`: not aligned, and DKIM is sufficient.
+ * `pass`: the method aligns, or, for DMARC, the policy is published and DKIM or SPF aligns. `warning`: the conditions
+ * of `pass` are met, but with a limitation that `found` states. `fail`: not aligned. `unknown`: the required record was
+ * not looked up, or its lookup failed. `not-needed`: SPF is not aligned and not required, because DKIM is sufficient.
  */
 export type AlignmentState = 'pass' | 'warning' | 'fail' | 'unknown' | 'not-needed';
 
@@ -29,7 +29,7 @@ export interface Alignment {
 /** A record to publish with the result of its last check. */
 type CheckedRecord = Pick<RecordCheck, 'purpose' | 'type' | 'name' | 'found'> & {
   readonly observed: readonly string[];
-  /** The state and the algorithm of the key of a DKIM record of Postrider; null for another record. */
+  /** For a DKIM record of Postrider, the state and the algorithm of its key. Null for all other records. */
   readonly key: Pick<SendingDomain['keys'][number], 'state' | 'algorithm'> | null;
 };
 
@@ -71,7 +71,7 @@ function describeDkim({ name, subdomains }: Domain, records: readonly CheckedRec
     case 'missing':
       return { ...base, state: 'fail', found: 'the record is missing' };
     case 'wrong':
-      return { ...base, state: 'fail', found: 'the record has another value' };
+      return { ...base, state: 'fail', found: 'the record has an unexpected value' };
     case 'found':
       // With strict alignment, `d=` must equal the domain of `From` (RFC 7489 section 3.1.1).
       if (subdomains && isStrict(tags, 'adkim'))
@@ -114,7 +114,12 @@ function describeSpf(
   const expected = `envelope sender ${sender} and its SPF record`;
   const record = records.find((one) => one.purpose === 'spf' && one.name === sender) ?? null;
   if (mailFrom !== null || record === null)
-    return { method: 'spf', state: 'unknown', found: `envelope sender ${sender}; its record is not checked`, expected };
+    return {
+      method: 'spf',
+      state: 'unknown',
+      found: `envelope sender ${sender}; its SPF record is not checked`,
+      expected,
+    };
   switch (record.found) {
     case 'unknown':
       return { method: 'spf', state: 'unknown', found: 'no lookup of the record has succeeded', expected };
@@ -166,7 +171,7 @@ function describeDmarc({ name }: Domain, { record, tags }: Policy, dkim: Alignme
   }
 }
 
-/** Returns true if the policy requires strict alignment for `adkim` or `aspf`. The default is relaxed. */
+/** Returns true if the given tag of the policy requires strict alignment. The default is relaxed alignment. */
 function isStrict(tags: ReadonlyMap<string, string>, tag: 'adkim' | 'aspf'): boolean {
   return tags.get(tag)?.toLowerCase() === 's';
 }

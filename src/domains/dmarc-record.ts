@@ -9,12 +9,14 @@ const POLICIES = ['none', 'quarantine', 'reject'];
 
 /** RFC 7489 section 6.6.3: a record that does not begin with the version is not a DMARC record. */
 export function isDmarcRecord(text: string): boolean {
-  const start = text.trimStart();
-  const version = start.slice(0, (start.indexOf(';') + 1 || start.length + 1) - 1);
+  const trimmedText = text.trimStart();
+  const version = trimmedText.slice(0, (trimmedText.indexOf(';') + 1 || trimmedText.length + 1) - 1);
   return version.split(/\s/).join('') === 'v=DMARC1';
 }
 
-/** Checks the TXT records at `_dmarc`. Any policy is accepted. The suggested policy is `none`. */
+/**
+ * Checks the TXT records at `_dmarc`. Any of the policies in `POLICIES` is accepted. The suggested policy is `none`.
+ */
 export function checkDmarc(txtRecords: readonly string[]): RecordFinding {
   const dmarcRecords = txtRecords.filter(isDmarcRecord);
   const [record] = dmarcRecords;

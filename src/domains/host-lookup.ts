@@ -5,7 +5,10 @@
 import { lookup as lookUpInSystem } from 'node:dns/promises';
 import { createResolver, type Lookup } from './dns.ts';
 
-/** The limits of a lookup in DNS. Its two queries end before the attempt to send the webhook times out. */
+/**
+ * The limits of a lookup in DNS. The queries for the IPv4 and the IPv6 addresses end before the attempt to send the
+ * webhook times out.
+ */
 const LIMITS = { timeoutMs: 2_000, maxAttempts: 2 } as const;
 
 /**
@@ -19,9 +22,9 @@ export function createHostLookup(
   usesHostsFile: boolean,
 ): (host: string) => Promise<Lookup> {
   const resolver = createResolver(server, LIMITS);
-  let systemLookups: Promise<unknown> = Promise.resolve();
+  let lastSystemLookup: Promise<unknown> = Promise.resolve();
 
-  async function lookUpByName(host: string): Promise<Lookup> {
+  async function runSystemLookup(host: string): Promise<Lookup> {
     try {
       const addresses = await lookUpInSystem(host, { all: true });
       return addresses.length === 0
@@ -34,8 +37,8 @@ export function createHostLookup(
   }
 
   function queueSystemLookup(host: string): Promise<Lookup> {
-    const result = systemLookups.then(() => lookUpByName(host));
-    systemLookups = result;
+    const result = lastSystemLookup.then(() => runSystemLookup(host));
+    lastSystemLookup = result;
     return result;
   }
 

@@ -1,6 +1,6 @@
 /**
  * Reads a DKIM key that was created elsewhere and whose record is already published, and the name of its selector. The
- * functions are pure. No fault contains a part of the text, because the text may be a private key.
+ * functions are pure. No fault text contains a part of the input, because the input may be a private key.
  */
 import { createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
 import { parseHost } from '../model/address.ts';
@@ -17,10 +17,10 @@ const MIN_RSA_BITS = 1024;
 const MAX_RSA_BITS = 4096;
 /** RFC 8301 section 3.2 recommends this length. */
 const RECOMMENDED_RSA_BITS = 2048;
-/** RFC 1035 section 2.3.4, without the final dot. */
+/** The maximum length of a domain name without the final dot (RFC 1035 section 2.3.4). */
 const MAX_RECORD_NAME_LENGTH = 253;
 
-/** `fault` is a predicate or a sentence. In an error message, it follows the name of the input member. */
+/** `fault` states the problem and the remedy. In an error message, this text follows the name of the input member. */
 export type ParsedPrivateKey =
   | { readonly ok: true; readonly keyPair: KeyPair; readonly warning: string | null }
   | { readonly ok: false; readonly fault: string };
@@ -102,7 +102,9 @@ function findFormFault(text: string): string | null {
   return null;
 }
 
-/** Returns the labels of the PEM blocks: `PRIVATE KEY` of `-----BEGIN PRIVATE KEY-----` (RFC 7468 section 2). */
+/**
+ * Returns the labels of the PEM blocks, such as `PRIVATE KEY` for `-----BEGIN PRIVATE KEY-----` (RFC 7468 section 2).
+ */
 function findPemLabels(text: string): readonly string[] {
   return text.split('\n').flatMap((line) => {
     const trimmedLine = line.trim();
@@ -127,7 +129,7 @@ export function parseSelector(text: string, domain: string): ParsedSelector {
   if (selector.includes('_domainkey')) {
     return { ok: false, fault: 'give only the part of the record name before ._domainkey, such as s1' };
   }
-  // The signer requires that the selector and the domain together are a host name.
+  // The signer requires that the selector and the domain together form a host name.
   if (!isAscii(selector) || parseHost(`${selector}.${domain}`, 0) !== `${selector}.${domain}`) {
     return {
       ok: false,

@@ -21,7 +21,7 @@ const generateKeyPairOnThread = promisify(generateKeyPair);
  * RFC 8301 section 3.2 recommends 2048 bits. Longer keys are not accepted by some DNS hosts and make signing slower.
  */
 const RSA_BITS = 2048;
-/** Octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
+/** The number of octets before the key in the DER of an Ed25519 public key (RFC 8410 section 4). */
 const ED25519_PREFIX_OCTETS = 12;
 const SELECTOR_ALPHABET = 'abcdefghjkmnpqrstuvwxyz23456789';
 const RANDOM_CHARACTERS = 4;
@@ -64,10 +64,10 @@ export interface KeyRequest {
 /** Generates and seals keys. `state` is `active` for the first keys of a domain, and `staged` for a rotation. */
 export async function createKeys(request: KeyRequest): Promise<readonly DkimKey[]> {
   const { domain, algorithms, state, usedSelectors, sealingKey, now, random } = request;
-  const selectorStem = createSelectorStem(now, random, usedSelectors);
+  const selectorPrefix = createSelectorPrefix(now, random, usedSelectors);
   const keyPairs = await Promise.all(algorithms.map(createKeyPair));
   return keyPairs.map(({ algorithm, publicKey, privateKey }) => {
-    const selector = `${selectorStem}${SELECTOR_SUFFIXES[algorithm]}`;
+    const selector = `${selectorPrefix}${SELECTOR_SUFFIXES[algorithm]}`;
     const sealedKey = seal(sealingKey, privateKey, createAssociatedData(domain, selector));
     privateKey.fill(0);
     const activatedAt = state === 'active' ? now : null;
@@ -117,13 +117,13 @@ const SELECTOR_SUFFIXES: Readonly<Record<DkimAlgorithm, string>> = { rsa: 'a', e
  * Creates the common prefix of the selectors: `pr`, the date and four random characters, such as `pr20261121k7xm`. The
  * caller appends the suffix of the algorithm.
  */
-function createSelectorStem(now: number, random: () => number, usedSelectors: readonly string[]): string {
+function createSelectorPrefix(now: number, random: () => number, usedSelectors: readonly string[]): string {
   const dayText = new Date(now).toISOString().slice(0, 10).replaceAll('-', '');
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-    let selectorStem = `pr${dayText}`;
+    let selectorPrefix = `pr${dayText}`;
     for (let i = 0; i < RANDOM_CHARACTERS; i++)
-      selectorStem += SELECTOR_ALPHABET[Math.floor(random() * SELECTOR_ALPHABET.length)] ?? 'a';
-    if (!usedSelectors.some((selector) => selector.startsWith(selectorStem))) return selectorStem;
+      selectorPrefix += SELECTOR_ALPHABET[Math.floor(random() * SELECTOR_ALPHABET.length)] ?? 'a';
+    if (!usedSelectors.some((selector) => selector.startsWith(selectorPrefix))) return selectorPrefix;
   }
   throw new Error('No unused selector was found, because the random numbers repeat');
 }

@@ -1,12 +1,13 @@
 /**
  * Finds the mailbox providers of recipient domains by their MX records, without delaying a caller: `find` returns a
- * cached answer and requests a lookup. A lookup first reads the store, which all nodes share, and then DNS.
+ * cached answer, and requests a lookup if the answer is missing or has expired. A lookup first reads the store, which
+ * all nodes share, and then DNS.
  *
- * Guarantees: after 24 h, a domain that is still requested is looked up again, and its old answer is used until the new
- * answer arrives. A failed lookup is repeated after ten minutes at the earliest. At most `MAX_CONCURRENT_LOOKUPS`
- * lookups run at a time, and on average at most `LOOKUPS_PER_SECOND` start per second, however many different domains
- * are requested. The waiting domain whose answer the most events need is looked up first, so a client that sends to
- * random domains does not delay the lookup of a frequent domain. Memory is bounded.
+ * Guarantees: an answer expires after 24 h. The next call of `find` for the domain causes a new lookup, and the expired
+ * answer is used until the new answer arrives. A failed lookup is repeated after ten minutes at the earliest. At most
+ * `MAX_CONCURRENT_LOOKUPS` lookups run at a time, and on average at most `LOOKUPS_PER_SECOND` start per second, however
+ * many different domains are requested. The waiting domain whose answer the most events need is looked up first, so a
+ * client that sends to random domains does not delay the lookup of a frequent domain. Memory is bounded.
  */
 import type { Clock } from '../clock.ts';
 import { findMailboxProvider, type MailboxProvider, type StoredMailboxProvider } from '../model/mailbox-provider.ts';
@@ -19,7 +20,7 @@ const RETRY_MS = 600_000;
 const TICK_MS = 250;
 const MAX_CONCURRENT_LOOKUPS = 8;
 const LOOKUPS_PER_SECOND = 10;
-/** The number of lookups that may start at once after a pause. */
+/** The capacity of the token bucket: the number of lookups that may start without delay after an idle period. */
 const LOOKUP_BURST = 50;
 /**
  * The maximum number of domains that wait for a lookup. Above this number, the domains with the fewest events are
@@ -55,15 +56,15 @@ interface CachedAnswer {
   readonly validUntil: number;
 }
 
-/** Creates the cache of mailbox providers. The first lookup starts with the first call of `find`. */
+/** Creates the cache of mailbox providers. No lookup starts before the first call of `find`. */
 export function createMailboxProviders({ clock, resolver, store, onError }: MailboxProvidersParts): MailboxProviders {
   /** The answers by domain. The least recently used answer is the first. */
   const answers = new Map<string, CachedAnswer>();
-  /** Domains that wait for the store, with the number of events that need them. */
+  /** Domains that wait for the store, with the number of events that need the answer. */
   const domainsWaitingForStore = new Map<string, number>();
   /**
-   * Domains that wait for DNS, with the number of events that need them. The store has no answer, or only an old
-   * answer, for these domains.
+   * Domains that wait for DNS, with the number of events that need the answer. The store has no answer, or only an
+   * expired answer, for these domains.
    */
   const domainsWaitingForDns = new Map<string, number>();
   const domainsInProgress = new Set<string>();
@@ -179,7 +180,7 @@ export function createMailboxProviders({ clock, resolver, store, onError }: Mail
   function recordAnswer(domain: string, provider: MailboxProvider | null): void {
     const now = clock.now();
     if (provider === null) {
-      // After a failed lookup, the old answer remains in use.
+      // After a failed lookup, the previous answer remains in use.
       cacheAnswer(domain, answers.get(domain)?.provider ?? 'unknown', now + RETRY_MS);
       return;
     }

@@ -1,5 +1,5 @@
 /**
- * Parses the names of sending domains that the operator enters. A name is converted to lower-case A-labels, by the same
+ * Parses the names that an operator enters for sending domains. A name is converted to lower-case A-labels, by the same
  * rules as the domains of addresses. The functions are pure. Every error is one line with the problem and the remedy.
  */
 import { isIP } from 'node:net';
@@ -33,12 +33,12 @@ export function parseDomainName(text: string): DomainName {
   }
   const parsedName = parse(name, { allowPrivateDomains: true });
   if (parsedName.domain === null) {
-    const suffixKind = parsedName.isPrivate
+    const suffixText = parsedName.isPrivate
       ? 'a provider assigns names under it to its customers'
       : 'anyone can register names under it';
     return {
       ok: false,
-      fault: `${quoteShortenedText(text)} is a public suffix: ${suffixKind}; give a domain that you own`,
+      fault: `${quoteShortenedText(text)} is a public suffix: ${suffixText}; give a domain that you own`,
     };
   }
   return { ok: true, name, warning: createMixedScriptWarning(name) };
@@ -54,15 +54,18 @@ export function getOrganizationalDomain(name: string): string {
 }
 
 /**
- * Returns the organizational domain of a host name if its public suffix is in the ICANN part of the list. Otherwise,
- * such as for `node.js` and for IP addresses, returns null.
+ * Returns the organizational domain of a host name if its public suffix is in the Public Suffix List. Otherwise, such
+ * as for `node.js` and for IP addresses, returns null.
  */
 export function findOrganizationalDomain(host: string): string | null {
   const parsedName = parse(host, { allowPrivateDomains: true });
   return parsedName.isIcann === true || parsedName.isPrivate === true ? parsedName.domain : null;
 }
 
-/** Returns an error if the text is not a domain name, such as an address or a URL. Otherwise returns null. */
+/**
+ * Returns an error if the text does not have the form of a domain name, for example if it is an address or a URL.
+ * Otherwise returns null.
+ */
 function findShapeFault(enteredName: string): string | null {
   const quotedName = quoteShortenedText(enteredName);
   if (enteredName === '') return `a domain name is missing; ${REMEDY}`;

@@ -22,7 +22,7 @@ import { loadSealingKey } from './setup.ts';
 type ProviderSettings = Pick<Settings, 'transport' | 'secret' | 'database'>;
 
 export interface ProviderStatus {
-  /** The DNS records that the provider requires, and the status records of the identity. */
+  /** The DNS records that the provider requires, and the status records of the identity, which are not published. */
   readonly records: readonly DnsRecord[];
   /** The checks of the status records. */
   readonly checks: readonly RecordCheck[];
@@ -50,14 +50,14 @@ export function ensureProviderIdentity(
   keys: IdentityKeySource,
 ): Promise<ProviderStatus | null> {
   return withIdentities(settings, domain, (identities) =>
-    ensureIdentity(identities, domain, keys, createKeyOpener(settings, domain)),
+    ensureIdentity(identities, domain, keys, createKeyUnsealer(settings, domain)),
   );
 }
 
 /**
- * Returns a function that calls `update`. While a previous key retires, the function then sends the current signing key
- * to the provider, so that a rotation completes in the background. A failure is reported to `onError`, and the next
- * check sends the key again.
+ * Returns a function that calls `update`. While a previous key retires, the function also sends the current signing key
+ * to the provider after the update, so that a rotation completes in the background. A failure is reported to `onError`,
+ * and the next check sends the key again.
  */
 export function updateWithProviderKey(
   settings: ProviderSettings,
@@ -71,7 +71,7 @@ export function updateWithProviderKey(
     const { value: domain } = updateResult;
     if (!domain.keys.some(({ algorithm, state }) => algorithm === 'rsa' && state === 'retiring')) return updateResult;
     const provider = await withIdentities(settings, domain, (identities) =>
-      updateIdentityKey(identities, domain, createKeyOpener(settings, domain)),
+      updateIdentityKey(identities, domain, createKeyUnsealer(settings, domain)),
     );
     if (provider?.identityCheck.found === 'unknown') {
       onError(`send the new key of ${domain.name} to Amazon SES`, new Error(provider.identityCheck.detail));
@@ -111,7 +111,7 @@ async function withIdentities(
 /**
  * Returns a function that unseals a key of the domain for the provider. The function overwrites the unencrypted buffer.
  */
-function createKeyOpener(
+function createKeyUnsealer(
   settings: ProviderSettings,
   { name }: SendingDomain,
 ): (selector: string, sealed: string) => SesKey {

@@ -15,7 +15,7 @@ export interface SendingSetup {
   readonly replacedBy: string | null;
   /**
    * The public name of the feedback listener, which receives messages for the return path. Null if this name is
-   * `returnPath`, which then has the address records of the listener.
+   * `returnPath`. In this case, `returnPath` has the address records of the listener.
    */
   readonly returnPathHost: string | null;
   /** The suggested SPF record (relays.ts), or null if the relay needs no SPF record. */
@@ -29,9 +29,9 @@ const RETURN_PATH_PRIORITY = 10;
 /**
  * Returns all records of the domain in the order of publication: DKIM keys, the records in `provider`, SPF, DMARC,
  * return path. `provider` contains the records that a provider requires. The SPF record is included only if the relay
- * needs one, and its name is the domain of the envelope sender. Retiring keys are included, because messages in transit
- * have signatures of these keys. A domain with a return path of its own has the records of this return path instead of
- * those of the installation.
+ * needs one. The name of the SPF record is the domain of the envelope sender. Retiring keys are included, because
+ * messages in transit have signatures of these keys. A domain with a return path of its own has the records of this
+ * return path instead of the records of the return path of the installation.
  */
 export function createRecords(
   domain: Pick<SendingDomain, 'name' | 'keys' | 'returnPath'>,

@@ -19,8 +19,8 @@ export interface RelayFacts {
 export const NEUTRAL_SPF = 'v=spf1 ?all';
 
 /**
- * Returns the facts about the relay of a provider, from its profile. A provider without an SPF term sends from its own
- * domain, so the sending domain needs no SPF record.
+ * Returns the facts about the relay of a provider, from the profile of the provider. If the profile contains no SPF
+ * record, the envelope sender is in a domain of the provider, so the sending domain needs no SPF record.
  */
 export function getProviderFacts(name: ProviderName): RelayFacts {
   const relay = findProvider(name)?.relay ?? null;

@@ -1,14 +1,14 @@
 /**
- * Checks the name of a return path: the domain of the envelope sender of a sending domain's messages. Describes whether
- * messages use a return path. The functions are pure.
+ * Checks the name of a return path, which is the domain of the envelope sender in the messages of a sending domain.
+ * Describes whether messages use a return path. The functions are pure.
  */
 import type { ReturnPath } from '../model/domain.ts';
 import { getOrganizationalDomain, parseDomainName } from './name.ts';
 import type { SendingSetup } from './records.ts';
 
 /**
- * Maximum length of a return path. An address has at most 254 octets, and its local part and `@` have 48
- * (message/return-path.ts).
+ * Maximum length of a return path. An address has at most 254 octets, and the local part of a bounce address and the
+ * `@` have 48 octets (message/return-path.ts).
  */
 const MAX_RETURN_PATH_LENGTH = 254 - 48;
 
@@ -45,9 +45,9 @@ export function parseReturnPath(domain: string, text: string): ParsedReturnPath 
 }
 
 /**
- * `used`: messages use the return path. `unverified`: its records have not been found. `replaced`: the provider
- * replaces the envelope sender. `no-listener`: POSTRIDER_RETURN_PATH_DOMAIN is not set, so the listener has no public
- * name.
+ * `used`: messages use the return path. `unverified`: the records of the return path have not been found. `replaced`:
+ * the provider replaces the envelope sender. `no-listener`: POSTRIDER_RETURN_PATH_DOMAIN is not set, so the feedback
+ * listener has no public name.
  */
 export type ReturnPathState = 'used' | 'unverified' | 'replaced' | 'no-listener';
 

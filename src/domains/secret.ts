@@ -1,6 +1,7 @@
 /**
  * Reads the secret of the installation (POSTRIDER_SECRET) and derives keys from it. The secret has 256 bits and is in
- * the environment or in a file beside the database. Each use has its own key. A key does not reveal any other key.
+ * the environment or in a file beside the database. Each purpose has its own derived key. A derived key does not reveal
+ * any other key.
  *
  * Guarantees: only the owner can read the file. The file is synced to disk before the secret is used. The file is never
  * replaced, because data that was sealed with a lost secret cannot be recovered. Without the secret, sealed data can
@@ -21,7 +22,7 @@ const NONCE_OCTETS = 12;
 const TAG_OCTETS = 16;
 /** The first byte of sealed data, which identifies the format. Version 1 is AES-256-GCM with a 96-bit nonce. */
 const SEAL_VERSION = 1;
-const SECRET_FORMAT = `${SECRET_DIGITS} hexadecimal digits, such as openssl rand -hex 32 prints`;
+const SECRET_FORMAT = `${SECRET_DIGITS} hexadecimal digits, such as the output of openssl rand -hex 32`;
 
 /** Parses a secret. Returns null if the text is not 64 hexadecimal digits. */
 export function parseSecret(text: string): Buffer | null {
@@ -83,7 +84,8 @@ function readSecretFile(path: string): Buffer | null {
 }
 
 /**
- * Writes a temporary file and links it to `path`, which fails if another process has created the file in the meantime.
+ * Writes a new secret to a temporary file and links this file to `path`. If another process has created `path` in the
+ * meantime, returns the secret that `path` contains.
  */
 function createSecretFile(path: string): Buffer {
   const secret = randomBytes(SECRET_DIGITS / 2);
@@ -124,9 +126,9 @@ export function deriveKey(secret: Buffer, purpose: string): Buffer {
 }
 
 /**
- * Encrypts with AES-256-GCM and a new random nonce, and returns base64url. `associatedData` identifies the data;
- * `unseal` requires the same value. The function generates the nonce itself, because a repeated nonce would break the
- * encryption.
+ * Encrypts `plaintext` with AES-256-GCM and a new random nonce, and returns the result in base64url. `associatedData`
+ * identifies the data; `unseal` requires the same value. The function generates the nonce itself, because a repeated
+ * nonce would break the encryption.
  */
 export function seal(key: Buffer, plaintext: Buffer, associatedData: string): string {
   const nonce = randomBytes(NONCE_OCTETS);
@@ -137,8 +139,8 @@ export function seal(key: Buffer, plaintext: Buffer, associatedData: string): st
 }
 
 /**
- * Decrypts sealed data. Throws a SecretError that contains `associatedData` if the data was sealed with another key or
- * other associated data, was changed, or has an unsupported format.
+ * Decrypts sealed data. Throws a SecretError that contains `associatedData` if the data was not sealed with `key` and
+ * `associatedData`, was changed, or has an unsupported format.
  */
 export function unseal(key: Buffer, sealed: string, associatedData: string): Buffer {
   const bytes = Buffer.from(sealed, 'base64url');
@@ -159,7 +161,7 @@ export function unseal(key: Buffer, sealed: string, associatedData: string): Buf
     ]);
   } catch {
     throw new SecretError(
-      `${associatedData} cannot be decrypted: POSTRIDER_SECRET (or the file secret beside the database) is not the secret that it was encrypted with, or the stored data was changed; restore the correct secret`,
+      `${associatedData} cannot be decrypted: POSTRIDER_SECRET (or the secret file beside the database) is not the secret that this data was encrypted with, or the stored data was changed; restore the correct secret`,
     );
   }
 }

@@ -54,8 +54,8 @@ function createStatusRecords(domain: string, identity: SesIdentity | null): read
 type Finding = Omit<RecordCheck, keyof DnsRecord>;
 
 /**
- * Returns the checks of the status records, of which the check of the identity is the first. `fault` is the reason why
- * the provider could not be reached, or null. If there is a fault, all checks are `unknown`.
+ * Returns the checks of the status records. The check of the identity is the first. `fault` is the reason why the
+ * provider could not be reached, or null. If there is a fault, all checks are `unknown`.
  */
 export function createIdentityChecks(
   domain: string,
@@ -102,7 +102,7 @@ function describePendingCheck(identity: SesIdentity): string {
 }
 
 function getKeyRemedy({ origin, tokens }: SesIdentity): string {
-  if (origin !== 'EXTERNAL') return 'publish its three CNAME records';
+  if (origin !== 'EXTERNAL') return 'publish the three CNAME records of the identity';
   return `publish the record of ${tokens.length === 0 ? 'the RSA key' : `the selector ${tokens.join(', ')}`}`;
 }
 

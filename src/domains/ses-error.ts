@@ -1,8 +1,8 @@
 /** Formats errors of the API of Amazon SES. */
 
 /**
- * Returns the error as one line. The line begins with the provider's name of the error, such as `AccessDeniedException:
- * …`.
+ * Returns the error as one line. The line begins with the provider's name for the error, such as
+ * `AccessDeniedException: …`.
  */
 export function formatSesError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -26,8 +26,8 @@ export interface SesIdentity {
   /** The DKIM status: `PENDING`, `SUCCESS`, `FAILED`, `TEMPORARY_FAILURE` or `NOT_STARTED`. */
   readonly dkim: string;
   /**
-   * The origin of the DKIM key. `EXTERNAL`: the provider signs with a key of the customer, whose selector is the only
-   * token.
+   * The origin of the DKIM key. `EXTERNAL`: the provider signs with a key of the customer, and the only token is the
+   * selector of this key.
    */
   readonly origin: string;
   readonly tokens: readonly string[];
@@ -55,7 +55,7 @@ export interface SesIdentities {
 const RESPONSE_TIMEOUT_MS = 20_000;
 const DEFAULT_KEY_ZONE = 'dkim.amazonses.com';
 
-/** Loads the SDK and creates a client of the API. The SDK finds the credentials. */
+/** Loads the SDK and creates a client of the API. The SDK reads the credentials from its standard sources. */
 export async function openSesIdentities({ region, endpoint }: SesIdentitySetting): Promise<SesIdentities> {
   const sdk = await import('@aws-sdk/client-sesv2');
   const client = new sdk.SESv2Client({ region, ...(endpoint === null ? {} : { endpoint }), maxAttempts: 2 });
@@ -76,7 +76,7 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
         origin: dkim?.SigningAttributesOrigin ?? 'AWS_SES',
         tokens: dkim?.Tokens ?? [],
         keyZone: dkim?.SigningHostedZone ?? DEFAULT_KEY_ZONE,
-        // The API returns an empty object or an empty name if no domain is set.
+        // The API returns an empty object or an empty name if no MAIL FROM domain is set.
         mailFrom: mailFrom?.MailFromDomain
           ? {
               domain: mailFrom.MailFromDomain.toLowerCase(),
@@ -120,7 +120,7 @@ export async function openSesIdentities({ region, endpoint }: SesIdentitySetting
   };
 }
 
-/** The source of the keys of a new identity: `own` is the key of Postrider, and `easy` are keys of the provider. */
+/** The source of the keys of a new identity: `own` means the key of Postrider, `easy` means keys of the provider. */
 export type IdentityKeySource = 'own' | 'easy';
 
 type IdentityDomain = Pick<SendingDomain, 'name' | 'keys' | 'published'>;
@@ -145,9 +145,9 @@ export async function ensureIdentity(
 }
 
 /**
- * Returns the identity of the domain, or null if the domain has no identity. If the identity has a previous key,
- * replaces this key with the current signing key. The provider checks the record of its key repeatedly, and rejects
- * messages if the record is missing for days.
+ * Returns the identity of the domain, or null if the domain has no identity. If the identity has a previous key of
+ * Postrider and the record of the current signing key is published, replaces the previous key with the current key. The
+ * provider repeatedly checks the record of the identity's key, and rejects messages if the record is missing for days.
  */
 export async function updateIdentityKey(
   identities: SesIdentities,

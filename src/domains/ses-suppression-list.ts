@@ -1,9 +1,9 @@
 /**
  * Reads and changes the account-level suppression list of Amazon SES. SES accepts a message to an address on this list
- * and does not send it. The list applies to all programs that use the same AWS account in the same region, so Postrider
- * changes it only on the request of an operator.
+ * but does not send the message. The list applies to all programs that use the same AWS account in the same region, so
+ * Postrider changes the list only on the request of an operator.
  *
- * A call never rejects because of the API: a failure is a result with a code, a reason and a remedy.
+ * If the API fails, a call does not reject: it resolves to a failure with a code, a reason and a remedy.
  */
 import type { Settings } from '../config/settings.ts';
 import { formatSesError } from './ses-error.ts';
@@ -14,7 +14,7 @@ export interface SesApiSetting {
   readonly endpoint: string | null;
 }
 
-/** The reasons of the entries of the list. */
+/** The reason for an entry of the list. */
 export type SesSuppressionReason = 'BOUNCE' | 'COMPLAINT';
 
 export interface SesSuppressionPage {
@@ -51,11 +51,11 @@ export type SesResult<T> =
   | { readonly kind: 'failed'; readonly failure: SesFailure };
 
 export interface SesSuppressionList {
-  /** Removes an address. The value is false if the address was not on the list. */
+  /** Removes an address. The value of the result is false if the address was not on the list. */
   remove(address: string): Promise<SesResult<boolean>>;
   /** Reads one page of at most `MAX_PAGE_ENTRIES` entries, in the order of the provider. */
   readPage(position: string | null): Promise<SesResult<SesSuppressionPage>>;
-  /** Reads the reasons for which SES suppresses recipients. The set is empty if the list has no effect. */
+  /** Reads the reasons for which SES suppresses recipients. The set is empty if SES does not use the list. */
   readReasons(): Promise<SesResult<ReadonlySet<SesSuppressionReason>>>;
   close(): void;
 }
@@ -82,7 +82,7 @@ function findRegion(host: string): string | null {
   return index === -1 ? null : (labels[index + 1] ?? null);
 }
 
-/** Loads the SDK and creates a client of the API. The SDK finds the credentials. */
+/** Loads the SDK and creates a client of the API. The SDK reads the credentials from its standard sources. */
 export async function openSesSuppressionList({ region, endpoint }: SesApiSetting): Promise<SesSuppressionList> {
   const sdk = await import('@aws-sdk/client-sesv2');
   const client = new sdk.SESv2Client({
@@ -147,7 +147,7 @@ const NO_REGION_FAILURE: SesFailure = {
 };
 
 const CREDENTIALS_REMEDY =
-  'give the service credentials of the API (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the role of the machine)';
+  'provide the service with credentials for the API of Amazon SES (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the role of the machine)';
 
 /** The names of errors for a missing permission. */
 const PERMISSION_ERROR_NAMES = ['AccessDeniedException', 'AccessDenied'];

@@ -20,7 +20,7 @@ import { deriveKey, loadOrCreateSecret, parseSecretSetting, SecretError } from '
 import { createSigner, type PrepareParts } from './signing.ts';
 import { checkRecords } from './verify.ts';
 
-/** Returns the values of the settings on which the records to publish depend. */
+/** Derives from the settings the values that determine the records to publish. */
 export function getSendingSetup({
   returnPathDomain,
   transport,
@@ -38,7 +38,7 @@ export function getSendingSetup({
   };
 }
 
-/** Returns the provider to which the transport sends, or null if it is not known. */
+/** Returns the provider to which the transport sends, or null if the provider is not known. */
 export function findTransportProvider(transport: Settings['transport']): Provider | null {
   switch (transport.kind) {
     case 'capture':
@@ -55,7 +55,7 @@ function getTransportFacts(transport: Settings['transport']): RelayFacts {
     case 'capture':
       return getHostFacts(null);
     case 'ses':
-      // The API of Amazon SES replaces the same fields as its SMTP interface.
+      // The API of Amazon SES replaces the same header fields as its SMTP interface.
       return getProviderFacts('ses');
     case 'smtp':
       return transport.provider === null ? getHostFacts(transport.host) : getProviderFacts(transport.provider);
@@ -88,8 +88,8 @@ export function loadOperatorKey(settings: Pick<Settings, 'secret' | 'database' |
 
 function loadInstallationSecret({ secret, database }: Pick<Settings, 'secret' | 'database'>): Buffer {
   if (secret !== null) return parseSecretSetting(secret);
-  // The folder of the embedded database already exists. With a database server, only this call creates the folder of
-  // the secret file.
+  // The folder of the embedded database already exists. With a database server, this call creates the folder of the
+  // secret file if it does not exist.
   if (database.kind === 'postgres') createDataFolder(getDataFolder(database));
   return loadOrCreateSecret(getSecretPath({ database }));
 }
@@ -104,9 +104,9 @@ function createDataFolder(folder: string): void {
 }
 
 /**
- * Returns the path of the secret file that is used without POSTRIDER_SECRET. The file is in the folder of the embedded
- * database, or with PostgreSQL in the folder `data` of the working directory. If the database path is a symbolic link,
- * a file beside the link takes precedence over a file beside the target.
+ * Returns the path of the secret file that is used if POSTRIDER_SECRET is not set. The file is in the folder of the
+ * embedded database, or with PostgreSQL in the folder `data` of the working directory. If the database path is a
+ * symbolic link, a secret file beside the link takes precedence over a secret file beside the target.
  */
 export function getSecretPath({ database }: Pick<Settings, 'database'>): string {
   const defaultPath = join(getDataFolder(database), 'secret');
@@ -141,9 +141,9 @@ export function getDataFolder(database: Settings['database']): string {
 }
 
 /**
- * Checks that the secret unseals a stored DKIM key, so that a lost secret is never replaced without an error. The
- * caller must call this function before it signs or seals. For a store without keys, every secret is accepted. @throws
- * SecretError with the remedy
+ * Checks that the secret unseals a stored DKIM key, so that a lost secret is never replaced without an error. This
+ * function must be called before a message is signed or a key is sealed. For a store without keys, every secret is
+ * accepted. @throws SecretError with the remedy
  */
 export async function checkSecret(
   settings: Pick<Settings, 'secret' | 'database'>,
@@ -221,8 +221,8 @@ export function createSigningParts(
 
 /**
  * Creates the parts that compose a message that is displayed and not sent. The envelope has no return path. The message
- * is not signed if its domain has no key. The secret is loaded only for a signature. The caller must call `checkSecret`
- * first.
+ * is not signed if its domain has no key. The secret is loaded only if the message is signed. The caller must call
+ * `checkSecret` first.
  */
 export function createSourceParts(
   settings: Settings,

@@ -1,8 +1,8 @@
 /**
  * Caches sending domains and their keys, prepares messages for delivery attempts, and signs messages with DKIM.
  *
- * Guarantees: acceptance and signing need no query. The change feed of the store updates the cache. A change is
- * effective from the next call after `apply`.
+ * Guarantees: acceptance and signing need no database query. The change feed of the store updates the cache. A change
+ * is effective from the next call after `apply`.
  */
 import { createPrivateKey, type KeyObject, sign as signWith } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
@@ -24,7 +24,7 @@ import type { OutgoingMessage } from '../transports/transport.ts';
 
 /** The keys that sign messages from addresses of a domain. */
 interface DomainSigning {
-  /** The tag `d=` of the signature: the domain of the address, or the sending domain that is its parent. */
+  /** The tag `d=` of the signature: the sending domain, which is the domain of the address or a parent of it. */
   readonly domain: string;
   readonly keys: readonly DkimKey[];
   /** False if the domain was authenticated in the past and messages from it are now refused. */
@@ -116,7 +116,7 @@ export class DomainCache {
 
 // Prepares a leased message for an attempt: composes the message, sets the envelope sender to the return path, and
 // signs the message. The bytes are the same on every attempt unless the signing keys change. Rejects if a required
-// signature cannot be created. The message is then deferred and never sent unsigned.
+// signature cannot be created. In this case the message is deferred and never sent unsigned.
 
 /** The identifier of the sender, which is the last element of Feedback-ID. Gmail requires 5 to 15 characters. */
 const SENDER_ID = 'postrider';
@@ -134,7 +134,7 @@ export interface PrepareParts {
   readonly onError: (error: unknown) => void;
   /**
    * The default domain and the key of return paths. The verified return path of the sending domain takes precedence
-   * over the default. If null, the envelope sender is the From address.
+   * over the default. If this member is null, the envelope sender is always the From address.
    */
   readonly returnPath: { readonly domain: string; readonly key: Buffer } | null;
   /**
@@ -163,7 +163,7 @@ export function createPrepare({
     const domain = parseAddress(message.from)?.domain ?? '';
     const signing = domains.findSigning(message.accountId, domain);
     const configurationSet = findConfigurationSet(message.accountId);
-    // Only signed messages have the field Feedback-ID, because Gmail assigns its value to the signing domain.
+    // Only signed messages have the field Feedback-ID, because Gmail attributes its value to the signing domain.
     const feedbackIdField = { name: 'Feedback-ID', value: `transactional:${message.accountId}:${domain}:${SENDER_ID}` };
     const { data, bodyAt, envelopeFrom, envelopeTo, smtputf8 } = compose(message, [
       ...(signing === null ? [] : [feedbackIdField]),
@@ -206,8 +206,8 @@ export function createPrepare({
 // event loop is not blocked.
 //
 // Guarantees: a signed message has one signature per key. If a signature cannot be created, `sign` rejects and never
-// resolves with an unsigned message. Keys are unsealed once and cached. The least recently used keys are evicted. A key
-// is never logged, and no error contains a key.
+// resolves with an unsigned message. Unsealed keys are cached. If the cache is full, the least recently used key is
+// evicted. A key is never logged, and no error contains a key.
 
 export interface SigningKey extends SignatureIdentity {
   /** The sealed private key. */
@@ -235,10 +235,10 @@ interface SignerParts {
 /** The cache can contain two keys for each of 2,000 domains. A key needs about 4 KB. */
 const MAX_KEYS = 4_000;
 
-interface OpenKey {
+interface UnsealedKey {
   /**
-   * The name of the key record. The same object is used for all signatures of the key, because `dkim.ts` caches the
-   * prefix of the signatures by this object.
+   * The name of the key record. The same object is used for all signatures of the key, because `dkim.ts` looks up the
+   * cached prefix of the signatures by this object.
    */
   readonly identity: SignatureIdentity;
   readonly sealed: string;
@@ -246,15 +246,15 @@ interface OpenKey {
 }
 
 /** Creates a signer with an empty cache. */
-export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_KEYS }: SignerParts): Signer {
-  /** Maps record names to unsealed keys, of which the least recently used is first. */
-  const openKeys = new Map<string, OpenKey>();
+export function createSigner({ openKey, unsignedHeaders, maxKeys = MAX_KEYS }: SignerParts): Signer {
+  /** Maps record names to unsealed keys. The least recently used key is first. */
+  const unsealedKeys = new Map<string, UnsealedKey>();
 
   let hasLoweredPriority = false;
 
-  const getOpenKey = (signingKey: SigningKey): OpenKey => {
+  const getUnsealedKey = (signingKey: SigningKey): UnsealedKey => {
     const name = `${signingKey.selector}._domainkey.${signingKey.domain}`;
-    let entry = openKeys.get(name);
+    let entry = unsealedKeys.get(name);
     if (
       entry === undefined ||
       entry.sealed !== signingKey.sealed ||
@@ -263,9 +263,9 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
       const { domain, selector, algorithm, sealed } = signingKey;
       entry = { identity: { domain, selector, algorithm }, sealed, key: loadKey(signingKey, name) };
     }
-    openKeys.delete(name);
-    openKeys.set(name, entry);
-    if (openKeys.size > maxKeys) openKeys.delete(openKeys.keys().next().value ?? name);
+    unsealedKeys.delete(name);
+    unsealedKeys.set(name, entry);
+    if (unsealedKeys.size > maxKeys) unsealedKeys.delete(unsealedKeys.keys().next().value ?? name);
     return entry;
   };
 
@@ -291,15 +291,19 @@ export function createSigner({ openKey, unsignedHeaders: except, maxKeys = MAX_K
     sign(data, bodyAt, keys, at) {
       return new Promise((resolve, reject) => {
         if (keys.length === 0) throw new Error('There is no DKIM key to sign with');
-        const signableMessage = prepareSignableMessage(data, bodyAt, except);
+        const signableMessage = prepareSignableMessage(data, bodyAt, unsignedHeaders);
         const fields = new Array<string>(keys.length).fill('');
         let pendingCount = keys.length;
         for (const [index, signingKey] of keys.entries()) {
-          const { identity: name, key } = getOpenKey(signingKey);
-          const signatureText = createSignatureInput(signableMessage, name, at);
-          signWith(name.algorithm === 'rsa' ? 'sha256' : null, signatureText.bytes, key, (error, signature) => {
+          const { identity, key } = getUnsealedKey(signingKey);
+          const signatureText = createSignatureInput(signableMessage, identity, at);
+          signWith(identity.algorithm === 'rsa' ? 'sha256' : null, signatureText.bytes, key, (error, signature) => {
             if (error !== null) {
-              reject(new Error(`Signing as ${name.selector}._domainkey.${name.domain} failed: ${error.message}`));
+              reject(
+                new Error(
+                  `Signing with the DKIM key ${identity.selector}._domainkey.${identity.domain} failed: ${error.message}`,
+                ),
+              );
               return;
             }
             fields[index] = formatSignatureField(signatureText, signature);

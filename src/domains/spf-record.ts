@@ -39,7 +39,7 @@ export function checkSpf(expected: string, txtRecords: readonly string[]): Recor
   if (missingTerms.length === 0) return { found: 'found', detail: 'found' };
   return {
     found: 'found',
-    detail: `the record exists; without ${missingTerms.join(' ')}, SPF passes only for the domain of the relay`,
+    detail: `the record exists but does not contain ${missingTerms.join(' ')}, so SPF passes only for the domain of the relay`,
   };
 }
 

@@ -3,8 +3,8 @@
  */
 
 /**
- * Returns the values by tag name, without surrounding white space. Returns null if the text is not a tag list or has a
- * tag twice, which makes the whole list invalid. Tag names are case-sensitive.
+ * Returns the values by tag name, without surrounding white space. Returns null if the text is not a tag list or
+ * contains a tag twice. A repeated tag makes the whole list invalid. Tag names are case-sensitive.
  */
 export function parseTags(text: string): ReadonlyMap<string, string> | null {
   const tags = new Map<string, string>();

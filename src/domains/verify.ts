@@ -12,11 +12,10 @@ import { checkSpf, isSpfRecord } from './spf-record.ts';
 
 const CONCURRENCY = 8;
 /**
- * The maximum number of characters of an observed record that are stored. The record of an RSA-4096 key has about 750
- * characters.
+ * The maximum number of stored characters per observed record. The record of an RSA-4096 key has about 750 characters.
  */
 const MAX_OBSERVED_CHARACTERS = 1_000;
-/** The maximum number of observed records that are stored per lookup. */
+/** The maximum number of stored observed records per lookup. */
 const MAX_OBSERVED_RECORDS = 20;
 
 type Finding = RecordFinding & { readonly seen: readonly string[] };
@@ -64,8 +63,9 @@ async function checkTxt(record: DnsRecord, resolver: Resolver): Promise<Finding>
 }
 
 /**
- * Returns the finding for a missing record, with a hint if the record is at the doubled name: many DNS hosts append the
- * domain to the entered name. If the lookup of the doubled name fails, the finding has no hint.
+ * Returns the finding for a missing record. The finding has a hint if the record exists at the doubled name, which ends
+ * with the domain twice, because many DNS hosts append the domain to the entered name. If the lookup of the doubled
+ * name fails, the finding has no hint.
  */
 async function checkDoubledName(record: DnsRecord, marker: string, resolver: Resolver): Promise<RecordFinding> {
   const domain = record.name.slice(record.name.indexOf(marker) + marker.length);
@@ -148,12 +148,12 @@ async function checkReturnPath(
   if (failedLookup !== undefined) return { ...createFailedLookupFinding(failedLookup.reason), seen };
   const listenerHost = getMxHost(record);
   if (listenerHost !== record.name) {
-    const fault = await findForeignHost(exchanges, listenerHost, resolver);
-    if (fault.kind === 'failed') return { ...createFailedLookupFinding(fault.reason), seen };
-    if (fault.kind === 'foreign')
+    const foreignHost = await findForeignHost(exchanges, listenerHost, resolver);
+    if (foreignHost.kind === 'failed') return { ...createFailedLookupFinding(foreignHost.reason), seen };
+    if (foreignHost.kind === 'foreign')
       return {
         found: 'wrong',
-        detail: `messages are routed to ${fault.host}, which is not the feedback listener; publish only ${record.value}`,
+        detail: `messages are routed to ${foreignHost.host}, which is not the feedback listener; publish only ${record.value}`,
         seen,
       };
   }
@@ -172,7 +172,7 @@ type ForeignHost =
 
 /**
  * Returns the first host that does not point to the feedback listener. A host points to the listener if it is
- * `listenerHost` or a host of the MX record of `listenerHost`, or if it has an address of one of these hosts.
+ * `listenerHost` or a host of the MX record of `listenerHost`, or if it shares an address with one of these hosts.
  */
 async function findForeignHost(
   hosts: readonly string[],

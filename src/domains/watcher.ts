@@ -1,8 +1,9 @@
 /**
- * Checks sending domains periodically. The interval is at most 6 hours. The interval is shorter while a domain is
- * pending and new, is failing, has staged keys or has a return path (`getCheckIntervalMs`). A check without an answer
- * does not change the domain and is retried with exponential backoff. The domains whose last check was earliest are
- * checked first. Several nodes can check the same domain, and the node whose result is stored publishes the event.
+ * Checks sending domains periodically. The interval is at most 6 hours. The interval is shorter for a domain that is
+ * new and pending, that is failing, that has staged keys, or that has a return path (`getCheckIntervalMs`). A check
+ * without an answer does not change the domain and is retried with exponential backoff. The domains whose last check
+ * was earliest are checked first. Several nodes can check the same domain, and the node whose result is stored
+ * publishes the event.
  */
 import type { Clock } from '../clock.ts';
 import {
@@ -32,7 +33,7 @@ const RETURN_PATH_EVENT_TYPES = {
  * the load on the resolver.
  */
 const MAX_CHECKS_PER_ROUND = 50;
-/** The delay after the first check without an answer. Each further check without an answer doubles it. */
+/** The delay after the first check without an answer. Each further check without an answer doubles the delay. */
 const MIN_RETRY_MS = HOUR_MS / 12;
 
 /** Returns the interval between two checks of a domain, in ms. */
@@ -52,7 +53,7 @@ export function getCheckIntervalMs(domain: SendingDomain, now: number): number {
 /** Returns the interval for a domain whose status requires no shorter interval. */
 function getLongIntervalMs({ returnPath }: SendingDomain): number {
   if (returnPath === null) return 6 * HOUR_MS;
-  // Bounces are lost while a return path that messages use has no MX record.
+  // Bounces are lost while messages use a return path that has no MX record.
   return returnPath.isVerified ? HOUR_MS : HOUR_MS / 4;
 }
 
@@ -103,8 +104,8 @@ export function watchDomains({ clock, list, find, check, update, publish }: Watc
    * of the last check.
    */
   async function checkDomain(name: string): Promise<boolean> {
-    // The domain is read again, because it may have changed since the round began. An update of the old version would
-    // be stale.
+    // The domain is read again, because it may have changed since the round began. The store rejects an update of an
+    // older version as stale.
     const domain = await find(name);
     if (domain === null) return true;
     const result = await check(domain);

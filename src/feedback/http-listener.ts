@@ -1,6 +1,6 @@
 /**
  * The HTTP listener for provider events (POSTRIDER_FEEDBACK_HTTP_LISTEN). Each path has one receiver: `/ses` for the
- * messages of SNS, and `/events/PROVIDER` for the events of each other provider.
+ * messages of SNS, and `/events/PROVIDER` for the events of every other provider.
  *
  * Guarantees: each request gets one response, or its connection is closed. Each 404 response to a path below `/events/`
  * is published as the event `report.refused`. If a receiver throws, the response is 500 and the error is reported. If
@@ -72,12 +72,12 @@ export function createEventListener(parts: EventListenerParts): EventListener {
         if (result !== null) sendResponse(response, result);
       });
   };
-  const onBroken = () => publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
+  const onBrokenRequest = () => publish({ type: 'report.refused', at: clock.now(), reason: BROKEN_HTTP_REASON });
   const { server, renewCertificate } = createEventServer(
     certificate,
     connections,
     handleRequest,
-    onBroken,
+    onBrokenRequest,
     parts.timeLimits,
   );
 

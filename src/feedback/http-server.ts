@@ -3,7 +3,7 @@
  * sends one-line responses.
  *
  * Slow, oversized and malformed requests get a response, and then the server closes the connection. Memory is bounded:
- * the total size of the bodies that are being received is at most `MAX_UNREAD_BYTES`. Disconnected clients are not
+ * the total size of the bodies that are being received is at most `MAX_BUFFERED_BYTES`. Disconnected clients are not
  * logged. After a refusal, the server closes the connection and does not read the remaining body.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse, STATUS_CODES } from 'node:http';
@@ -13,7 +13,7 @@ import type { Clock } from '../clock.ts';
 import type { HttpConnections } from '../http/connections.ts';
 
 /** The maximum total size of all bodies that are being received. */
-const MAX_UNREAD_BYTES = 64 * 1_048_576;
+const MAX_BUFFERED_BYTES = 64 * 1_048_576;
 const MIN_TLS_VERSION = 'TLSv1.2';
 /** Error codes that mean that the client disconnected. */
 const DISCONNECT_CODES: readonly string[] = ['ECONNRESET', 'EPIPE', 'HPE_INVALID_EOF_STATE'];
@@ -57,7 +57,7 @@ export type RequestBody =
   | { readonly kind: 'too-large' }
   /** The bodies of all requests together exceed the limit. The remaining body is not read. */
   | { readonly kind: 'busy' }
-  /** The body was not complete when its time limit ended. The remaining body is not read. */
+  /** The body was not complete when the time limit expired. The remaining body is not read. */
   | { readonly kind: 'late' }
   /** The client disconnected. */
   | { readonly kind: 'aborted' };
@@ -69,7 +69,7 @@ export interface EventServer {
 
 /**
  * Creates an HTTPS server, or an HTTP server if `certificate` is null. The server calls `onBrokenRequest` before it
- * responds to a request that is not valid HTTP, is too slow, or whose header fields are too large.
+ * responds to a request that is not valid HTTP, is too slow, or has header fields that are too large.
  */
 export function createEventServer(
   certificate: CertificatePair | null,
@@ -116,13 +116,13 @@ export interface BodyReader {
   read(request: IncomingMessage, maxBytes: number): Promise<RequestBody>;
 }
 
-/** Creates the reader of the bodies of one listener. */
+/** Creates the reader for the request bodies of one listener. */
 export function createBodyReader(
   clock: Pick<Clock, 'after'>,
   timeoutMs: number = REQUEST_TIME_LIMITS.bodyTimeout,
-  maxUnreadBytes: number = MAX_UNREAD_BYTES,
+  maxBufferedBytes: number = MAX_BUFFERED_BYTES,
 ): BodyReader {
-  let unreadBytes = 0;
+  let bufferedBytes = 0;
   return {
     read(request, maxBytes) {
       if (Number(request.headers['content-length'] ?? 0) > maxBytes) return Promise.resolve({ kind: 'too-large' });
@@ -134,7 +134,7 @@ export function createBodyReader(
           if (isDone) return;
           isDone = true;
           cancelTimeout();
-          unreadBytes -= length;
+          bufferedBytes -= length;
           chunks.length = 0;
           resolve(body);
         };
@@ -145,9 +145,9 @@ export function createBodyReader(
         request.on('data', (chunk: Buffer) => {
           if (isDone) return;
           length += chunk.length;
-          unreadBytes += chunk.length;
+          bufferedBytes += chunk.length;
           chunks.push(chunk);
-          const refusal = length > maxBytes ? 'too-large' : unreadBytes > maxUnreadBytes ? 'busy' : null;
+          const refusal = length > maxBytes ? 'too-large' : bufferedBytes > maxBufferedBytes ? 'busy' : null;
           if (refusal === null) return;
           request.pause();
           finish({ kind: refusal });

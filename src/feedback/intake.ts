@@ -17,9 +17,9 @@ const MAX_WAIT_MS = 5_000;
 const RETRY_INTERVAL_MS = 250;
 
 /**
- * `recorded`: the report was recorded now or earlier, or is pending until its message is settled. `unmatched`: the
- * report matches no message of this installation, and at most its digest was recorded. `not-yet`: the message is not
- * settled, and nothing was recorded.
+ * `recorded`: the report was recorded by this call or an earlier call, or is pending until its message is settled.
+ * `unmatched`: the report matches no message of this installation, and at most its digest was recorded. `not-yet`: the
+ * message is not settled, and nothing was recorded.
  */
 export type RecordResult = 'recorded' | 'unmatched' | 'not-yet';
 
@@ -61,7 +61,7 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
       for (;;) {
         const result = await record(report);
         if (result.kind !== 'not-yet') {
-          if (!isUnusedKey(result, report)) for (const event of createReportEvents(result, report)) publish(event);
+          if (!isKeyOnly(result, report)) for (const event of createReportEvents(result, report)) publish(event);
           if (result.kind === 'pending') onPending();
           return result.kind === 'unrelated' ? 'unmatched' : 'recorded';
         }
@@ -77,9 +77,9 @@ export function createFeedbackIntake({ clock, record, publish, onPending }: Feed
 }
 
 /**
- * Returns true if the report recorded only the key of a request without events. The intake publishes no event for such
- * a report, because the receiver counts the request.
+ * Returns true if the report contained no event, and only the key of its request was recorded. The intake publishes no
+ * event for such a report, because the receiver counts the request.
  */
-function isUnusedKey({ kind }: FeedbackResult, { isProviderEvent, events }: FeedbackReport): boolean {
+function isKeyOnly({ kind }: FeedbackResult, { isProviderEvent, events }: FeedbackReport): boolean {
   return kind === 'unrelated' && isProviderEvent === true && events.length === 0;
 }

@@ -1,6 +1,6 @@
 /**
  * Applies pending reports: provider events that arrived before the outcome of their message was recorded. Every node
- * with the role `feedback` runs this loop. The store applies each report once.
+ * with the role `feedback` applies the reports in a loop. The store applies no report twice.
  *
  * Guarantees: a report that another node has stored is applied at most `MAX_INTERVAL_MS` after it is due, unless the
  * store fails. An error of the store is reported, and the loop continues.
@@ -35,17 +35,17 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
   let isWakeRequested = false;
   let isClosed = false;
 
-  function schedule(delayMs: number): void {
+  function scheduleRun(delayMs: number): void {
     cancel();
-    if (!isClosed) cancel = clock.after(delayMs, start);
+    if (!isClosed) cancel = clock.after(delayMs, startRun);
   }
 
-  function start(): void {
+  function startRun(): void {
     isRunning = true;
     isWakeRequested = false;
     currentRun = run().then((delayMs) => {
       isRunning = false;
-      schedule(isWakeRequested ? MIN_INTERVAL_MS : delayMs);
+      scheduleRun(isWakeRequested ? MIN_INTERVAL_MS : delayMs);
     });
   }
 
@@ -67,11 +67,11 @@ export function startPendingReports({ clock, store, publish, onError }: PendingR
     }
   }
 
-  schedule(MIN_INTERVAL_MS);
+  scheduleRun(MIN_INTERVAL_MS);
   return {
     wake() {
       isWakeRequested = true;
-      if (!isRunning) schedule(MIN_INTERVAL_MS);
+      if (!isRunning) scheduleRun(MIN_INTERVAL_MS);
     },
     async close() {
       isClosed = true;

@@ -1,10 +1,10 @@
 /**
  * Parses the header of the PROXY protocol, versions 1 and 2 (haproxy.org, "The PROXY protocol", sections 2.1 and 2.2).
- * A TCP proxy sends the header first, to report the address of its client.
+ * A TCP proxy sends the header at the beginning of a connection, to report the address of its client.
  *
- * Guarantees: no function throws. The size of a header is bounded. Bytes that do not match the beginning of either
- * version are `malformed` as soon as the first wrong byte is received. A wrong field is reported at the latest when the
- * header is complete.
+ * Guarantees: no function throws. The size of a header is bounded. Bytes that cannot begin a header of either version
+ * are `malformed` as soon as the first wrong byte is received. A wrong field is reported at the latest when the header
+ * is complete.
  */
 import { isIPv4, isIPv6 } from 'node:net';
 
@@ -44,7 +44,7 @@ function matchesBeginning(bytes: Buffer, prefix: Buffer): boolean {
   return bytes.subarray(0, length).equals(prefix.subarray(0, length));
 }
 
-/** Section 2.1: `PROXY TCP4 CLIENT SERVER PORT PORT` and CR LF. The text after `UNKNOWN` is ignored. */
+/** Section 2.1: `PROXY TCP4 CLIENT SERVER PORT PORT` and CR LF. The text after `PROXY UNKNOWN` is ignored. */
 function parseV1(bytes: Buffer): ProxyHeader {
   const lineLength = bytes.subarray(0, MAX_V1_BYTES).indexOf('\r\n');
   if (lineLength < 0) return bytes.length < MAX_V1_BYTES ? INCOMPLETE_HEADER : MALFORMED_HEADER;
@@ -74,7 +74,7 @@ function parseV2(bytes: Buffer): ProxyHeader {
   const addressBytes = isLocal ? 0 : family === TCP_OVER_IPV4 ? 12 : family === TCP_OVER_IPV6 ? 36 : 0;
   if (length < V2_FIXED_BYTES + addressBytes) return MALFORMED_HEADER;
   if (bytes.length < length) return INCOMPLETE_HEADER;
-  // LOCAL, UNSPEC and other families report no IP address.
+  // The command LOCAL and every family other than TCP over IPv4 and TCP over IPv6 report no IP address.
   const address = addressBytes === 0 ? null : formatAddress(bytes.subarray(V2_FIXED_BYTES), family);
   return { kind: 'complete', address, length };
 }

@@ -3,9 +3,9 @@
  * installation at any domain. At the current return-path domains, it also accepts the role mailboxes `postmaster` and
  * `abuse` (RFC 5321 section 4.5.1, RFC 2142). The functions are pure.
  *
- * The signature of a return path does not cover the domain. Late bounces to a domain whose return path was changed or
+ * The signature of a return path does not cover the domain. Late bounces to a return-path domain that was changed or
  * removed are therefore accepted on every node, without a list of earlier domains. The listener relays no message, so a
- * valid token at another domain gives a peer no advantage over the same token at a current domain.
+ * peer gains no advantage if it combines the local part of a valid return path with any other domain.
  */
 
 import { decodeReturnPath, RETURN_PATH_TOKEN_LENGTH, RETURN_PATH_TOKEN_PREFIX } from '../message/return-path.ts';
@@ -37,12 +37,12 @@ export interface AcceptedReturnPaths {
   /** The key of return paths. */
   readonly key: Buffer;
   /** Returns true for a current return-path domain of this installation. `name` is in lower-case A-labels. */
-  readonly isReturnPath: (name: string) => boolean;
+  readonly isReturnPathDomain: (name: string) => boolean;
 }
 
 /** Classifies an address of RCPT TO. `now` is in milliseconds since the epoch. */
 export function classifyRecipient(
-  { key, isReturnPath }: AcceptedReturnPaths,
+  { key, isReturnPathDomain }: AcceptedReturnPaths,
   address: string,
   now: number,
 ): FeedbackRecipient {
@@ -56,7 +56,7 @@ export function classifyRecipient(
       ? { kind: 'return-path', id: returnPath.id }
       : { kind: 'refused', reason: 'expired' };
   }
-  if (!isReturnPath(parsedAddress.domain)) return { kind: 'refused', reason: 'relay' };
+  if (!isReturnPathDomain(parsedAddress.domain)) return { kind: 'refused', reason: 'relay' };
   const localPart = parsedAddress.localPart.toLowerCase();
   return localPart === 'postmaster' || localPart === 'abuse'
     ? { kind: 'role' }
@@ -73,8 +73,8 @@ const MAX_TOKENS = 50;
 
 /**
  * Finds the reported message in a report to a role mailbox. Feedback loops send reports to `abuse@` and include the
- * original message with its return path, at any domain. Returns null if the report contains no valid return path, or
- * return paths of several messages. At most 50 candidates are checked.
+ * original message. The return path of the original message can be at any domain. Returns null if the report contains
+ * no valid return path, or return paths of several messages. At most 50 possible return paths are checked.
  */
 export function findReportedMessageId(
   { key }: Pick<ReturnPathKey, 'key'>,

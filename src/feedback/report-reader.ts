@@ -16,7 +16,10 @@ export type ReaderThreadReply = ThreadReply<readonly FeedbackEvent[]>;
 
 type ReadResult =
   | { readonly kind: 'read'; readonly events: readonly FeedbackEvent[] }
-  /** The report exceeded the limits, so its content is unknown. The report must not be read again. */
+  /**
+   * Reading the report exceeded the time or memory limit, so the content of the report is unknown. The report must not
+   * be read again.
+   */
   | { readonly kind: 'too-expensive' }
   /** Too many reports are waiting. The sender must send the report again later. */
   | { readonly kind: 'busy' };

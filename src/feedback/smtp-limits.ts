@@ -35,7 +35,7 @@ export interface PeerLimits {
   allowsMessage(address: string, kind: RecipientKind, now: number): boolean;
   /** Returns the result of `allowsMessage`. If the result is true, also consumes the tokens of the message. */
   consumeMessageTokens(address: string, kind: RecipientKind, now: number): boolean;
-  /** Reserves bytes for a message. If the result is true, the caller must release the bytes. */
+  /** Reserves bytes for a message. Returns false if a limit prevents this. The caller must release reserved bytes. */
   reserveBytes(address: string, bytes: number): boolean;
   releaseBytes(address: string, bytes: number): void;
 }

@@ -30,9 +30,12 @@ import { createSessionTable, MAX_SESSIONS, type OpenSession } from './smtp-sessi
 
 /** Maximum size of a message. A larger message is refused with 552. */
 export const MAX_MESSAGE_BYTES = 10 * 1_048_576;
-/** Number of bytes at the beginning of a message that are read. The content of a report is within these bytes. */
+/** Maximum number of bytes that are read from the beginning of a message. Content after these bytes is ignored. */
 const MAX_READ_BYTES = 1_048_576;
-/** Maximum number of bytes that a peer can send for a message that is too large. With more bytes, the session ends. */
+/**
+ * Maximum number of bytes that a peer can send for a message that is too large. If the peer sends more bytes, the
+ * session ends.
+ */
 const MAX_RECEIVED_BYTES = 4 * MAX_MESSAGE_BYTES;
 const IDLE_TIMEOUT_MS = 5 * 60_000;
 /** Timeout of the commands before the first valid recipient, and of the commands between this recipient and DATA. */
@@ -42,7 +45,7 @@ const DATA_TIMEOUT_MS = 5 * 60_000;
 /** Maximum duration of a session, even if the peer is still sending. */
 const MAX_SESSION_MS = 15 * 60_000;
 const CLOSE_TIMEOUT_MS = 2_000;
-/** Timeout of the header of the PROXY protocol. A proxy sends it at once. */
+/** Timeout of the header of the PROXY protocol. A proxy sends the header immediately after it connects. */
 export const PROXY_HEADER_TIMEOUT_MS = 5_000;
 /** Number of refused recipients at which a session ends, because the peer probably guesses addresses. */
 const MAX_REFUSED_RECIPIENTS = 10;
@@ -113,7 +116,7 @@ interface Session extends OpenSession {
   messageBytes: number;
   /** Cancels the timeout of the peer's current phase. */
   cancelPhaseTimeout: () => void;
-  /** Releases the resources of the session. It may be called several times. */
+  /** Releases the resources of the session. The function may be called several times. */
   dispose: () => void;
 }
 
@@ -188,7 +191,8 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
           acceptRecipient(peerSession, 'return-path');
           return done();
         case 'role':
-          // DATA consumes the token of the rate limit, so that a recipient without a message does not count.
+          // The token of the rate limit is consumed at DATA and not at RCPT, so that a recipient without a message
+          // consumes no token.
           if (!limits.allowsMessage(peerSession.address, 'role', clock.now())) {
             publishRefusal('too-fast');
             return done(createReplyError(451, 'too many messages for this mailbox, try again later'));
@@ -293,7 +297,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     }
   }
 
-  /** Starts the command phase: at the beginning of the session and after each message. */
+  /** Starts the command phase. Called at the beginning of the session and after each message. */
   function startCommandPhase(peerSession: Session): void {
     peerSession.stage = 'new';
     peerSession.isReceivingMessage = false;
@@ -336,7 +340,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
     socket.once('close', cancelCloseTimeout);
   }
 
-  /** Returns the session with this id of the SMTP library, or null. */
+  /** Returns the session to which the SMTP library has assigned this id, or null. */
   function findSession(id: string): Session | null {
     for (const connection of server.connections) {
       if (connection.id === id) return sessionBySocket.get(connection._socket) ?? null;
@@ -462,7 +466,7 @@ export function createSmtpListener(parts: SmtpListenerParts): SmtpListener {
       cancel();
       socket.push = push;
       onClient(parsedHeader.address);
-      // `onClient` has replaced `push` by a function that checks the bytes.
+      // `onClient` has replaced `socket.push` with a function that checks the bytes.
       return (
         parsedHeader.length === headerBytes.length ||
         socket.destroyed ||

@@ -4,8 +4,8 @@ import type { FeedbackEvent, FeedbackReport } from '../model/feedback.ts';
 import { findReportedMessageId, type ReturnPathKey } from './recipient.ts';
 
 /**
- * Maximum number of bytes that are stored of a report that is not understood. The maximum for role mailboxes is lower,
- * because any client can send to them.
+ * Maximum number of stored bytes of a report that is not understood. The maximum for role mailboxes is lower, because
+ * any client can send to them.
  */
 const MAX_STORED_BYTES = 65_536;
 const MAX_STORED_ROLE_BYTES = 16_384;
@@ -52,7 +52,8 @@ export function createSmtpReport(
 
 /**
  * Computes the digest of the message id, the events and the body. The header is not included, because its trace fields
- * are different when the report is sent again. Without a message id, the digest includes Subject and Message-ID.
+ * are different when the report is sent again. If the id of the reported message is not known, the digest includes the
+ * fields Subject and Message-ID of the report instead of the id.
  */
 function computeDigest(raw: Uint8Array, id: string | null, events: readonly FeedbackEvent[]): string {
   const body = Buffer.from(raw.buffer, raw.byteOffset, raw.byteLength);

@@ -1,6 +1,7 @@
 /**
- * Manages the open sessions of the feedback listener. When the limit is reached, a new session evicts the session that
- * has been idle longest: first among sessions without a valid recipient, then among sessions for a role mailbox. A
+ * Manages the open sessions of the feedback listener. When a limit on the number of sessions is reached, a new session
+ * evicts an open session: one without a valid recipient, or if there is none, one for a role mailbox, or if there is
+ * none, one for a return path. Among several such sessions, the session that has been idle longest is evicted. A
  * session for a return path is evicted only after one minute without activity. A session whose report is being recorded
  * is never evicted.
  */
@@ -27,7 +28,7 @@ export interface OpenSession {
 
 export interface SessionTable {
   /**
-   * Admits a session. The admission may evict another session. Returns false if the session is refused. The caller must
+   * Admits a session. The admission may evict an open session. Returns false if the session is refused. The caller must
    * remove an admitted session when it ends.
    */
   admit(session: OpenSession, now: number): boolean;

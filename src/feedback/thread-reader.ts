@@ -1,7 +1,7 @@
 /**
  * Reads untrusted content on a separate thread. A job contains the content to read. The thread performs one job at a
- * time, each with a timeout. Expensive content never delays other work of the process. Content that exceeds its timeout
- * or exhausts the memory of the thread is `too-expensive`. The thread then ends, and the next job starts another
+ * time, each with a timeout. Expensive content never delays other work of the process. If a job exceeds its timeout or
+ * exhausts the memory of the thread, its result is `too-expensive` and the thread ends. The next job starts another
  * thread.
  *
  * The number of waiting jobs and their bytes are bounded, because the memory limits of a thread do not cover buffers.
@@ -71,7 +71,7 @@ interface PendingJob<Job, Value> {
 
 interface ReaderThread {
   readonly worker: Worker;
-  /** Resolves when the thread can read. Rejects if the thread ends before it can read. */
+  /** Resolves when the thread is ready to read content. Rejects if the thread ends before it is ready. */
   readonly ready: Promise<void>;
   isEnded: boolean;
 }

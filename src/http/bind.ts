@@ -1,6 +1,6 @@
 /**
  * Binds a server to an address or to a unix socket. Rejects with a one-line error that names the setting, the address
- * and the problem, and the remedy if the problem is a known one.
+ * and the problem and, for a known problem, the remedy.
  *
  * A unix socket is accessible to the user and the group of the service. The file of a socket on which no process
  * listens is replaced. Other files are never removed.

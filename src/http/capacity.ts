@@ -83,7 +83,7 @@ export class ConnectionTable {
     return true;
   }
 
-  /** Marks a connection that has presented a valid key, session or signature. */
+  /** Marks a connection as authenticated, because it has presented a valid key, session or signature. */
   markAuthenticated({ tableEntry }: TableConnection): void {
     if (tableEntry?.isUnauthenticated === true) this.#unlink(tableEntry);
   }
@@ -147,7 +147,10 @@ class ListNode {
   }
 }
 
-/** A doubly linked list. In a `Set`, an access to the first element visits all deleted elements before it. */
+/**
+ * A doubly linked list. A `Set` would not be sufficient: an access to its first element takes time for each deleted
+ * element before this element.
+ */
 class LinkedList {
   #first: ListNode | null = null;
   #last: ListNode | null = null;
@@ -183,9 +186,9 @@ class LinkedList {
 //
 // Guarantees: at most `maxInFlight` requests are in flight. A client that sends its bodies slowly can use up only the
 // limit of incomplete requests of its own account. The bodies of all requests together have at most `maxBufferedBytes`
-// bytes, and the bodies of one account have at most half of this number. The advised wait is the mean duration of a
-// request. By Little's law, the average number of requests that complete within this time is the number of requests in
-// flight.
+// bytes, and the bodies of one account have at most half of this number. Clients are advised to retry a shed request
+// after the mean duration of a request. By Little's law, the average number of requests that complete within this time
+// is the number of requests in flight.
 
 /** The weight of the newest request in the moving average of the duration. */
 const NEWEST_WEIGHT = 0.05;
@@ -256,8 +259,8 @@ export class RequestLimiter {
   }
 
   /**
-   * Waits for a step that precedes the body, then calls `next` with its result. A drain waits for the step and for
-   * `next`. Rejects with the error of the step or of `next`.
+   * Waits for a step that precedes the reading of the body, then calls `next` with the result of the step. A drain
+   * waits for the step and for `next`. Rejects with the error of the step or of `next`.
    */
   async trackStep<T>(step: Promise<T>, next: (result: T) => void): Promise<void> {
     this.#pendingSteps += 1;
@@ -283,8 +286,8 @@ export class RequestLimiter {
   }
 
   /**
-   * Counts received bytes of the body until the request finishes. If the bytes exceed a limit, does not count them and
-   * returns the limit.
+   * Reserves capacity for received bytes of the body until the request finishes. If the bytes exceed a limit, reserves
+   * nothing and returns the limit.
    */
   reserveBytes(request: AdmittedRequest, bytes: number): BodyRefusal | null {
     const { maxBufferedBytes } = this.#limits;
@@ -374,8 +377,8 @@ export type ConnectionLimitByListener = Readonly<Record<keyof typeof MAX_CONNECT
 
 /**
  * Divides the file descriptors among the listeners. `limit` is the limit of the process, and `otherDescriptorCount` is
- * the number that delivery and the SMTP listener use. Each listener gets its maximum, or each gets the same fraction of
- * its maximum.
+ * the number that delivery and the SMTP listener use. Each listener gets its maximum. If the descriptors are not
+ * sufficient, each listener gets the same fraction of its maximum, but at least `MIN_CONNECTIONS`.
  */
 export function divideDescriptors(limit: number, otherDescriptorCount: number): ConnectionLimitByListener {
   const maxTotal = MAX_CONNECTIONS.public + MAX_CONNECTIONS.operator + MAX_CONNECTIONS.events;

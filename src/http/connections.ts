@@ -4,10 +4,10 @@
  *
  * Guarantees: every socket always has an error listener, so a connection reset never ends the process. There are at
  * most `maxConnections` connections, and `ConnectionTable` decides which connection is closed. A connection with more
- * than `maxUnanswered` unanswered requests is paused until half of them are answered. Paused unauthenticated
- * connections are resumed one at a time, one per `unauthenticatedReadIntervalMs`, so requests without a key cannot use
- * all processor time. If a client does not read a pending response for `unreadResponseTimeoutMs`, its connection is
- * closed. A response to bytes that are not HTTP is sent after all pending responses.
+ * than `maxUnanswered` unanswered requests is paused until only half of `maxUnanswered` requests are unanswered. Paused
+ * unauthenticated connections are resumed one at a time, one per `unauthenticatedReadIntervalMs`, so requests without a
+ * key cannot use all processor time. If a client does not read a pending response for `unreadResponseTimeoutMs`, its
+ * connection is closed. A response to bytes that are not HTTP is sent after all pending responses.
  *
  * Node parses a complete chunk before a pause takes effect. A chunk has up to 64 KiB, which is about 3,600 minimal
  * requests. Therefore chunks are split on connections that are unauthenticated or that pipeline requests. Data that a
@@ -69,7 +69,8 @@ export interface HttpConnections {
    */
   attach(server: Server): void;
   /**
-   * Marks the connection of a socket that has presented a valid key or session, or a message with a valid signature.
+   * Marks the connection of a socket as authenticated, because the client has presented a valid key or session, or a
+   * message with a valid signature.
    */
   markAuthenticated(socket: Duplex): void;
   /** Sends a complete HTTP response after all pending responses, then closes the connection. */
@@ -154,7 +155,7 @@ export class Connections implements HttpConnections {
   readonly #handshakes = new Map<string, Connection>();
   /** Paused connections, in the order in which they were paused. */
   readonly #paused = new Set<Connection>();
-  /** Paused unauthenticated connections that can be resumed, in order. */
+  /** Paused unauthenticated connections that can be resumed, in the order in which they will be resumed. */
   readonly #resumable = new Set<Connection>();
   #isResumeScheduled = false;
   /** True if the server listens on a unix socket, whose connections have no remote address. */
@@ -193,7 +194,7 @@ export class Connections implements HttpConnections {
     server.on('timeout', (socket: Socket) => this.#onTimeout(socket));
     const onRequest = (request: IncomingMessage, response: ServerResponse) => this.#onRequest(request, response);
     server.prependListener('request', onRequest);
-    // If these events have no listener, node:http responds itself.
+    // If the event `checkContinue` or `checkExpectation` has no listener, node:http sends the response itself.
     for (const event of ['checkContinue', 'checkExpectation'] as const)
       if (server.listenerCount(event) > 0) server.prependListener(event, onRequest);
     let cancel = ignoreEvent;
@@ -421,8 +422,8 @@ export class Connections implements HttpConnections {
       connection.checksWithoutProgress = sentBytes === connection.sentBytes ? connection.checksWithoutProgress + 1 : 0;
       connection.sentBytes = sentBytes;
       // Responses to pipelined requests are small, so a slow client can read them within the timeout.
-      const isLate = pausedAt !== null && now - pausedAt >= unreadResponseTimeoutMs;
-      if (isLate || connection.checksWithoutProgress * timeoutCheckMs >= unreadResponseTimeoutMs)
+      const hasPauseTimedOut = pausedAt !== null && now - pausedAt >= unreadResponseTimeoutMs;
+      if (hasPauseTimedOut || connection.checksWithoutProgress * timeoutCheckMs >= unreadResponseTimeoutMs)
         connection.close('unread-answers');
     }
   }
@@ -472,7 +473,10 @@ function announceKeepAlive(response: ServerResponse, timeoutMs: number): void {
   if ('_keepAliveTimeout' in response) response._keepAliveTimeout = timeoutMs;
 }
 
-/** Pauses the socket until `startReading`. `resume` is disabled because node:http calls it. */
+/**
+ * Pauses the socket until `startReading` is called. Disables the `resume` method of the socket, because node:http would
+ * call this method during the pause.
+ */
 function stopReading(socket: Socket): void {
   socket.pause();
   socket.resume = () => socket;

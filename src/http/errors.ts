@@ -15,7 +15,7 @@ export interface ErrorEntry {
   readonly headers: readonly string[];
   /** The condition under which the error occurs, as docs/errors.md describes it. */
   readonly condition: string;
-  /** The remedy of the client or the operator. */
+  /** The remedy for the client or the operator. */
   readonly remedy: string;
   /** An example of the part that replaces `…`. */
   readonly example?: string;

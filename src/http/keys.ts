@@ -117,7 +117,7 @@ export class ApiKeyCache {
     return this.findAccount(accountId)?.locked != null;
   }
 
-  /** Returns the keys that were used since the last call, with the time of their use. */
+  /** Returns the ids of the keys that were used since the last call, each with the time of the use. */
   drainUsedKeys(): readonly { readonly id: number; readonly at: number }[] {
     const usedKeys = Array.from(this.#usedAt, ([id, at]) => ({ id, at }));
     this.#usedAt.clear();
@@ -181,13 +181,13 @@ function isActive({ revokedAt, expiresAt }: ApiKey, now: number): boolean {
 // the command or request that created it returns. Therefore the store is queried before an unknown key is refused.
 //
 // Guarantees: the query for a lookup starts after the call of `find`. Lookups are batched: one query runs at a time, at
-// most one query starts per 10 ms, and a query has at most 1,000 digests. All other lookups wait. A query contains one
-// lookup of each peer in turn, so that a peer that guesses keys delays only its own lookups. Unknown keys are not
+// most one query starts per 10 ms, and a query has at most 1,000 digests. All other lookups wait. A query takes one
+// lookup from each peer in turn, so that a peer that guesses keys delays only its own lookups. Unknown keys are not
 // cached, because a client may use its key before an operator imports it. At most `MAX_WAITING_LOOKUPS` lookups wait.
 // The lookups of one peer use at most half of the capacity that other peers do not use. The public listener accepts
-// fewer connections than this limit, so that only clients that pipeline many requests can reach the limit.
+// fewer connections than `MAX_WAITING_LOOKUPS`, so that only clients that pipeline many requests can reach this limit.
 //
-// Fails: if a query fails, its lookups reject. A failed query never makes a key unknown.
+// Fails: if a query fails, its lookups reject. A failed query never causes a valid key to be refused as unknown.
 
 /** The maximum number of digests in one query. */
 export const MAX_DIGESTS_PER_QUERY = 1_000;

@@ -3,8 +3,8 @@
  * the listener is bound. With TLS, the client accepts exactly the certificate that the listener uses, because the
  * certificate contains the name of the service and not the bound address.
  *
- * Fails: `post` rejects with an Error whose message is one line if there is no complete response within 30 s. The
- * message may have been accepted.
+ * Fails: if there is no complete response within 30 s, `post` rejects with an Error that has a one-line message. In
+ * this case the listener may have accepted the submitted message.
  */
 import { readFileSync } from 'node:fs';
 import { request as httpRequest, type IncomingMessage, type RequestOptions } from 'node:http';
@@ -109,7 +109,10 @@ function sendOverTcp(
   );
 }
 
-/** Returns an address of this machine for a listener that is bound to every address. */
+/**
+ * Returns the host to connect to: the loopback address for a listener that is bound to all addresses, otherwise the
+ * address of the listener.
+ */
 function toReachableHost(hostname: string): string {
   if (hostname === '0.0.0.0') return '127.0.0.1';
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;

@@ -49,17 +49,17 @@ export interface ListenerOptions {
   readonly settings: Pick<Settings, 'listen' | 'tls' | 'senders' | 'transport' | 'maxRequestBytes' | 'trustedProxies'>;
   readonly keyCache: ApiKeyCache;
   /**
-   * Looks up keys in the store by SHA-256 (hexadecimal). `BatchedLookups` calls it for keys that are not in the cache,
-   * and limits the number of queries.
+   * Looks up keys in the store by SHA-256 (hexadecimal). `BatchedLookups` calls this function for keys that are not in
+   * the cache, and limits the number of queries.
    */
   readonly findKeys: (hashes: readonly string[]) => Promise<FoundKeys>;
-  /** Takes one token of the account. Returns a promise if the store must be queried. */
+  /** Takes one token from the token bucket of the account. Returns a promise if the store must be queried. */
   readonly throttle: {
     takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult>;
   };
   /**
-   * Stores one message and resolves after the commit. Sets the lease and the suppression of the stored message. If the
-   * promise rejects, it is unknown whether the message is stored.
+   * Sets `lease` and `suppressedBy` of the message, stores the message and resolves after the commit. If the promise
+   * rejects, it is unknown whether the message is stored.
    */
   readonly submit: (message: NewMessage) => Promise<AcceptResult>;
   readonly ids: { next(now: number): string };
@@ -77,8 +77,8 @@ export interface Listener {
   /** Binds the listener and starts to accept connections. Rejects with an Error whose message is one line. */
   start(): Promise<ListenAddress>;
   /**
-   * Stops accepting connections, waits until the accepted requests are answered (with `Connection: close`), then closes
-   * all connections. Waits at most `timeoutMs`.
+   * Stops accepting connections, waits until the requests in progress are answered (with `Connection: close`), then
+   * closes all connections. The wait ends after `timeoutMs` at the latest.
    */
   drain(timeoutMs: number): Promise<void>;
   /** Closes all connections immediately. */

@@ -1,7 +1,7 @@
 /**
  * Creates the public listener, which serves `POST /api/v1/send-mail`, `/healthz` and `/readyz`.
  *
- * Guarantees: every error response is an entry of the error registry. No response names the software. A drain ends
+ * Guarantees: every error response is defined in the error registry. No response names the software. A drain ends
  * within its timeout. Fails: `start` rejects with an Error whose message is one line. Later errors are published as
  * `node.operation_failed`. The request that causes an error receives status 500.
  */
@@ -67,7 +67,7 @@ export function createListener(options: ListenerOptions): Listener {
     await app.ready();
     const { server } = app;
     const listenAddress = await bind(server, settings.listen, 'POSTRIDER_LISTEN');
-    // Accepting a connection fails if no descriptor is free. Open connections are not affected.
+    // Accepting a connection fails if no file descriptor is free. Open connections are not affected.
     server.on('error', reportError);
     const stopCertificateWatch =
       tls === null
@@ -92,7 +92,7 @@ export function createListener(options: ListenerOptions): Listener {
     const { app, server, stopCertificateWatch } = runningServer;
     runningServer = null;
     stopCertificateWatch();
-    // `close` stops the acceptance of connections, and closes connections that are idle between two requests.
+    // `server.close` stops the acceptance of connections, and closes connections that are idle between two requests.
     const serverClosed = new Promise<void>((resolve) => server.close(() => resolve()));
     let cancelTimeout = () => {};
     let cancelFlush = () => {};
@@ -203,9 +203,9 @@ function createApp(
 // Creates the HTTP server of the public listener. The code sets timeouts and the maximum header size, and replaces the
 // error responses of node:http with those of the error registry.
 //
-// Guarantees: a client that is slow or sends malformed data receives a response and is disconnected. The response to a
-// request whose message is being committed is the result of the commit. A request without a Host header or with several
-// Host headers is refused.
+// Guarantees: a client that is slow or sends malformed data receives an error response and is disconnected. If the
+// malformed data follows a request whose message is being committed, the client receives the result of the commit
+// instead. A request without a Host header or with several Host headers is refused.
 
 type Handler = (req: IncomingMessage, res: ServerResponse) => void;
 
@@ -221,7 +221,7 @@ interface ServerParts {
   readonly clock: Clock;
   /** Handles every valid request. */
   readonly handle: Handler;
-  /** Called for each request that is refused before `handle`. */
+  /** Called for each request that is refused before `handle` is called. */
   readonly onRefused: OnRefused;
 }
 

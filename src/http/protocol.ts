@@ -2,8 +2,7 @@
  * Reads requests and writes responses of the public listener: status, headers and bodies.
  *
  * Guarantees: all errors have the same body format. If a request body was not read, the connection is closed only
- * after a delay, so that the client can read the response. During a drain, every response closes its
- * connection.
+ * after a delay, so that the client can read the response. During a drain, every response closes its connection.
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -108,9 +107,13 @@ export class ResponseWriter {
   }
 }
 
-// Functions for request headers and request targets. node:http does not provide them. Each function takes linear time.
+// Functions for request headers and request targets. node:http provides no such functions. Each function takes linear
+// time.
 
-/** Returns the number of headers with this name in lower case. `rawHeaders` contains names and values alternately. */
+/**
+ * Returns the number of headers with the name `name`, which the caller passes in lower case. `rawHeaders` contains
+ * names and values alternately.
+ */
 export function countHeader(rawHeaders: readonly string[], name: string): number {
   let count = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -120,14 +123,16 @@ export function countHeader(rawHeaders: readonly string[], name: string): number
   return count;
 }
 
-/** Returns true if the request has more than one header with this name in lower case. */
+/** Returns true if the request has more than one header with the name `name`, which the caller passes in lower case. */
 export function isHeaderRepeated(rawHeaders: readonly string[], name: string): boolean {
   return countHeader(rawHeaders, name) > 1;
 }
 
 const JSON_TYPE = 'application/json';
 
-/** Returns true for `application/json` in any case, with or without parameters (RFC 9110 section 8.3.1). */
+/**
+ * Returns true for `application/json`, in upper or lower case, with or without parameters (RFC 9110 section 8.3.1).
+ */
 export function isJsonType(value: string | undefined): boolean {
   if (value === undefined) return false;
   if (value === JSON_TYPE) return true;
@@ -252,7 +257,7 @@ export function readBody(
   req.on('end', () => {
     if (!isDone) finish(chunks === null ? (firstChunk ?? EMPTY_BODY) : Buffer.concat(chunks, sizeBytes));
   });
-  // The event `error` occurs only if the connection ends before the body.
+  // The event `error` occurs only if the connection ends before the end of the body.
   req.on('error', () => {
     if (!isDone) finish('aborted');
   });
@@ -276,7 +281,7 @@ export function parseJson(bytes: Buffer): unknown {
 //
 // Guarantees: a listed name has 1 to 64 ASCII letters, digits, hyphens or underscores, so that the name is safe in a
 // header. At most ten names are listed, in the order of the body and without duplicates. If a body has only the four
-// fields, its text is not scanned. Any other body is scanned once, up to the tenth name.
+// fields of a request, its text is not scanned. Any other body is scanned once, up to the tenth listed name.
 
 export interface IgnoredFields {
   /** The number of unknown members, including members that are not listed. */
@@ -301,14 +306,17 @@ const CLOSE_BRACE = 0x7d;
 
 /**
  * Returns the unknown members, or null if the body has no unknown members. `bytes` is a JSON object in UTF-8. `body` is
- * its parsed value, which must have the four fields.
+ * the parsed object, which must have the four fields of a request.
  */
 export function findIgnoredFields(bytes: Buffer, body: object): IgnoredFields | null {
   const count = Object.keys(body).length - REQUEST_FIELDS.length;
   return count === 0 ? null : { count, names: readNames(bytes) };
 }
 
-/** Returns the names in the order of the text. In the parsed object, numeric names would precede all other names. */
+/**
+ * Returns the names of the unknown members in the order of the JSON text. In the parsed object, numeric names would
+ * precede all other names.
+ */
 function readNames(bytes: Buffer): readonly string[] {
   const names = new Set<string>();
   let depth = 0;

@@ -4,7 +4,7 @@
  * domain, volume and rate limit (403); durable commit (201).
  *
  * Guarantees: key, load, throttle and headers are checked before the body is read. Status 201 is sent only after
- * `submit` has resolved. If `submit` rejects or a check throws, the response is status 500 without details.
+ * `submit` has resolved. If `submit` rejects or a check throws, the response has status 500 and no details.
  */
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
@@ -55,8 +55,8 @@ const MAX_COMMIT_RETRY_MS = 60_000;
 /** Retry-After for an account with too many incomplete bodies. */
 const TOO_MANY_BODIES_RETRY_MS = 1_000;
 /**
- * Retry-After if too many key lookups wait. The queries of 32,768 waiting lookups start within 330 ms: one query per 10
- * ms with 1,000 digests each.
+ * Retry-After if too many key lookups wait. The queries of 32,768 waiting lookups start within 330 ms: every 10 ms,
+ * one query with 1,000 digests.
  */
 const TOO_MANY_LOOKUPS_RETRY_MS = 1_000;
 
@@ -88,8 +88,8 @@ export function createSendMail(
 
   function sendMail(req: IncomingMessage, res: ServerResponse): void {
     const startedAt = clock.now();
-    // A request with two keys is refused, because an intermediary may have checked a different key than this handler
-    // would.
+    // A request with two keys is refused, because an intermediary may have checked one key and this handler would check
+    // the other key.
     if (isHeaderRepeated(req.rawHeaders, 'authorization')) {
       refuse(req, res, 'invalid-key', null, null);
       return;
@@ -124,7 +124,10 @@ export function createSendMail(
     });
   }
 
-  /** Waits for a step that precedes the body, then calls `next` with its result. An error causes status 500. */
+  /**
+   * Waits for a step that takes place before the body is read, then calls `next` with the result of the step. An error
+   * causes status 500.
+   */
   function awaitStep<T>(req: IncomingMessage, res: ServerResponse, step: Promise<T>, next: (result: T) => void): void {
     limiter.trackStep(step, next).catch((error: unknown) => {
       reportError(error);
@@ -197,7 +200,7 @@ export function createSendMail(
       refuse(req, res, 'invalid-content-encoding', account, key);
       return;
     }
-    // Node.js joins repeated headers of this name into one string.
+    // Node.js joins repeated Idempotency-Key headers into one string.
     const idempotencyKey = headers['idempotency-key'] ?? null;
     if (idempotencyKey !== null && (typeof idempotencyKey !== 'string' || !isIdempotencyKey(idempotencyKey))) {
       refuse(req, res, 'invalid-idempotency-key', account, key);
@@ -283,7 +286,8 @@ export function createSendMail(
       lease: null,
       suppressedBy: null,
     };
-    // The names are computed before the commit, so the body is not retained until the response.
+    // The names of the ignored fields are computed before the commit, so that the body is not kept in memory until the
+    // response is sent.
     const ignoredNames = findIgnoredFields(body, parsedBody as object);
     submit(newMessage).then(
       (result) => onSubmitted(exchange, newMessage, ignoredNames, result),

@@ -45,7 +45,9 @@ export class Throttle {
     return this.#buckets.size;
   }
 
-  /** Takes one token of the account if one is available. `now` is in milliseconds since the epoch. */
+  /**
+   * Takes one token from the bucket of the account if a token is available. `now` is in milliseconds since the epoch.
+   */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult {
     const bucket = this.#getRefilledBucket(accountId, limit, now);
     if (bucket.milliTokens + ROUNDING_TOLERANCE >= MILLITOKENS_PER_TOKEN) {
@@ -100,8 +102,8 @@ export class Throttle {
   }
 
   /**
-   * Removes full buckets, because a new bucket is full too. This method is called when the number of buckets has
-   * doubled.
+   * Removes full buckets. No information is lost, because a new bucket is full too. This method is called when the
+   * number of buckets has doubled since the previous call.
    */
   #removeFullBuckets(now: number): void {
     for (const [accountId, bucket] of this.#buckets) {
@@ -115,12 +117,13 @@ export class Throttle {
 // Implements the throttle of an installation with several nodes: one token bucket per account in the store. Each node
 // takes several tokens in advance, so that most requests need no query.
 //
-// Guarantees: at most `burst + perSecond × (t + 0.1)` requests pass on all nodes in any t seconds, because a token expires after
-// 0.1 s. Below 20 requests per second, each request takes its own token, and the limit is exact. An account above its limit
-// causes at most one query per token interval.
+// Guarantees: at most `burst + perSecond × (t + 0.1)` requests pass on all nodes together in any t seconds, because a
+// token that a node has taken in advance expires after 0.1 s. With a limit below 20 requests per second, no tokens are
+// taken in advance, and the limit is exact. An account above its limit causes at most one query per node in the time
+// between two tokens.
 //
-// Fails: if the query of the store fails, the error is published and the request passes the throttle. If the store
-// still fails, the commit of the message fails too, and the request is refused.
+// Fails: if the query of the store fails, the error is published and the request passes the throttle. If the commit of
+// the message then fails too, the request is refused.
 
 /** The time for which tokens are taken in advance. After this time the tokens expire. */
 const PREFETCH_MS = 100;
@@ -155,8 +158,8 @@ export class SharedThrottle {
   }
 
   /**
-   * Takes one token of the account if one is available. Returns a promise if the store must be queried. `now` is in
-   * milliseconds since the epoch.
+   * Takes one token from the bucket of the account if a token is available. Returns a promise if the store must be
+   * queried. `now` is in milliseconds since the epoch.
    */
   takeToken(accountId: number, limit: ThrottleLimit, now: number): ThrottleResult | Promise<ThrottleResult> {
     const reserve = this.#getOrCreateReserve(accountId, now);
@@ -166,14 +169,14 @@ export class SharedThrottle {
       reserve.tokens -= 1;
       if (reserve.tokens < getPrefetchCount(limit) / 2 && now >= reserve.emptyUntil)
         this.#refillReserve(accountId, limit, reserve, now);
-      return createPassResult(reserve, limit);
+      return createPassedResult(reserve, limit);
     }
     if (
       !reserve.isQueryRunning &&
       now < reserve.emptyUntil &&
       reserve.emptyUntil - now <= MIN_EMPTY_BUCKET_QUERY_INTERVAL_MS + 1_000 / limit.perSecond
     )
-      return createRefuseResult(reserve.emptyUntil - now, limit);
+      return createRefusedResult(reserve.emptyUntil - now, limit);
     return new Promise((resolve) => {
       reserve.waiters.push(resolve);
       this.#refillReserve(accountId, limit, reserve, now);
@@ -208,9 +211,9 @@ export class SharedThrottle {
         for (const resolve of reserve.waiters.splice(0, waitingCount)) {
           if (reserve.tokens > 0) {
             reserve.tokens -= 1;
-            resolve(createPassResult(reserve, limit));
+            resolve(createPassedResult(reserve, limit));
           } else {
-            resolve(createRefuseResult(Math.max(1, nextTokenInMs), limit));
+            resolve(createRefusedResult(Math.max(1, nextTokenInMs), limit));
           }
         }
         // The remaining requests arrived during the query.
@@ -219,7 +222,7 @@ export class SharedThrottle {
       (error: unknown) => {
         reserve.isQueryRunning = false;
         this.#onError(error);
-        for (const resolve of reserve.waiters.splice(0)) resolve(createPassResult(reserve, limit));
+        for (const resolve of reserve.waiters.splice(0)) resolve(createPassedResult(reserve, limit));
       },
     );
   }
@@ -234,15 +237,15 @@ export class SharedThrottle {
 }
 
 /**
- * Returns the number of tokens to take in advance. The number is 0 for low rates, at which each request takes its own
- * token.
+ * Returns the number of tokens to take in advance. The number is 0 for low rates, at which each request takes one
+ * token from the store.
  */
 function getPrefetchCount({ perSecond }: ThrottleLimit): number {
   const tokens = Math.floor((perSecond * PREFETCH_MS) / 1_000);
   return tokens < 2 ? 0 : tokens;
 }
 
-function createPassResult(
+function createPassedResult(
   { tokens, sharedTokens: remainingTokens }: TokenReserve,
   { perSecond, burst }: ThrottleLimit,
 ): ThrottleResult {
@@ -250,7 +253,7 @@ function createPassResult(
   return { ok: true, remaining, resetMs: Math.ceil(((burst - remaining) * 1_000) / perSecond) };
 }
 
-function createRefuseResult(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleResult {
+function createRefusedResult(retryAfterMs: number, { perSecond, burst }: ThrottleLimit): ThrottleResult {
   return { ok: false, retryAfterMs, resetMs: Math.ceil((burst * 1_000) / perSecond) };
 }
 

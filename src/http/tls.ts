@@ -1,8 +1,8 @@
 /**
  * Reads the certificate and its key from files, and reloads both when the files change.
  *
- * Guarantees: at the start, an invalid pair causes an Error whose message is one line. Later, an invalid pair is
- * reported once, and the previous pair remains in use. A change is loaded only after the next check has found no
+ * Guarantees: at the start, an invalid pair causes an Error whose message is one line. Later, each invalid pair
+ * is reported once, and the previous pair remains in use. A change is loaded only after the next check has found no
  * further change, so that a partial renewal is never loaded.
  */
 import { readFileSync } from 'node:fs';
@@ -44,8 +44,8 @@ export function readCertificate(paths: CertificatePaths): CertificatePair {
 }
 
 /**
- * Checks the files every `intervalMs`. Calls `onPair` with each new valid pair, and `onFault` once for an invalid pair.
- * The returned function stops the checks.
+ * Checks the files every `intervalMs`. Calls `onPair` with each new valid pair, and `onFault` once for each invalid
+ * pair. The returned function stops the checks.
  */
 export function watchCertificate(
   paths: CertificatePaths,

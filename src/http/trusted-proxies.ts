@@ -2,9 +2,10 @@
  * Determines the client of a request behind reverse proxies (POSTRIDER_TRUSTED_PROXIES).
  *
  * Guarantees: the headers X-Forwarded-For and X-Forwarded-Proto have an effect only if the peer of the connection is a
- * trusted proxy. The peers of a unix socket are trusted, because the mode of its file restricts them. The address of
- * the client is the right-most address of X-Forwarded-For that is not a trusted proxy, because an untrusted peer sent
- * every address to the left of this address. The cost is linear in the length of the header.
+ * trusted proxy. The peers of a unix socket are trusted, because the mode of the socket file restricts which processes
+ * can connect. The address of the client is the right-most address of X-Forwarded-For that is not a trusted proxy,
+ * because an untrusted peer sent every address to the left of this address. The cost is linear in the length of the
+ * header.
  */
 import type { IncomingMessage } from 'node:http';
 import { BlockList, isIP } from 'node:net';
@@ -26,18 +27,18 @@ type ForwardedRequest = Pick<IncomingMessage, 'headers'> & {
  * unix socket, whose connections have no remote address.
  */
 export function createTrustedProxies(networks: readonly string[], isUnixListener = false): TrustedProxies {
-  const blockList = new BlockList();
+  const trustedNetworks = new BlockList();
   for (const network of networks) {
     const [address = '', prefix] = network.split('/');
     const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
-    if (prefix === undefined) blockList.addAddress(address, family);
-    else blockList.addSubnet(address, Number(prefix), family);
+    if (prefix === undefined) trustedNetworks.addAddress(address, family);
+    else trustedNetworks.addSubnet(address, Number(prefix), family);
   }
   const includesAddress = (address: string): boolean => {
     if (networks.length === 0 || isIP(address) === 0) return false;
     // An IPv4-mapped IPv6 address is converted to its IPv4 address.
     const peer = toPeerNetwork(address);
-    return isIP(peer) === 4 ? blockList.check(peer, 'ipv4') : blockList.check(address, 'ipv6');
+    return isIP(peer) === 4 ? trustedNetworks.check(peer, 'ipv4') : trustedNetworks.check(address, 'ipv6');
   };
   return {
     includesAddress,
@@ -53,7 +54,8 @@ export function getClientAddress(request: ForwardedRequest, proxies: TrustedProx
   for (let hopEnd = forwardedFor.length; hopEnd > 0; ) {
     const commaIndex = forwardedFor.lastIndexOf(',', hopEnd - 1);
     const hopAddress = parseHop(forwardedFor.slice(commaIndex + 1, hopEnd).trim());
-    // If the address is invalid, the result is the proxy that added it, which is the nearest known peer.
+    // If an address is invalid, the result is the address of the proxy that added it: the last known peer before the
+    // client.
     if (hopAddress === null) return address;
     address = hopAddress;
     if (!proxies.includesAddress(hopAddress)) return address;
@@ -70,8 +72,8 @@ export function isForwardedHttps(request: ForwardedRequest, proxies: TrustedProx
 }
 
 /**
- * Parses an IP address that may have a port, such as `192.0.2.7:4711` or `[2001:db8::1]:4711`. Returns null for other
- * text.
+ * Parses an IP address that may have a port, such as `192.0.2.7:4711` or `[2001:db8::1]:4711`. Returns null for any
+ * other text.
  */
 function parseHop(text: string): string | null {
   let host = text;

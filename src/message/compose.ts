@@ -73,8 +73,8 @@ function parseRequiredAddress(text: string, field: string): Address {
 
 /**
  * Encloses an address with a quoted local part in angle brackets (RFC 5322 section 3.4), because parsers then preserve
- * the quotes and the white space. A local part that contains angle brackets itself is not enclosed: some parsers end
- * the address at the first `>`, even inside quotes, and would read an address that differs from the envelope.
+ * the quotes and the white space. An address whose local part contains an angle bracket is not enclosed: some parsers
+ * end the address at the first `>`, even inside quotes, and would read an address that differs from the envelope.
  */
 function formatMailbox(address: Address, envelopeAddress: string): string {
   const { localPart } = address;
@@ -83,7 +83,7 @@ function formatMailbox(address: Address, envelopeAddress: string): string {
     : envelopeAddress;
 }
 
-/** Formats a date-time (RFC 5322 section 3.3) in UTC. `at` is milliseconds since the epoch. */
+/** Formats a date-time (RFC 5322 section 3.3) in UTC. `at` is in milliseconds since the epoch. */
 function formatDateTime(at: number): string {
   return `${new Date(at).toUTCString().slice(0, -'GMT'.length)}+0000`;
 }
@@ -172,7 +172,7 @@ interface EncodedText {
 }
 
 /**
- * Quoted-printable is used if its output is longer than the base64 output by at most this number of octets, because
+ * Quoted-printable is used unless its output exceeds the base64 output by more than this number of octets, because
  * quoted-printable is readable. A short text with one accented character is therefore not encoded in base64.
  */
 const QUOTED_PRINTABLE_PREFERENCE_OCTETS = 48;
@@ -373,7 +373,7 @@ export function encodeQuotedPrintable(source: Uint8Array, length: number, out: U
       out[offset++] = LF;
       lineStart = offset;
     } else {
-      // All octets of a character are in the same line, so a decoder that reads line by line gets complete characters.
+      // All octets of a character are on the same line, so a decoder that reads line by line gets complete characters.
       if (offset - lineStart + 3 * getUtf8Length(octet) > MAX_COLUMNS) {
         offset = writeSoftBreak(out, offset);
         lineStart = offset;
@@ -391,8 +391,9 @@ function protectTrailingSpace(out: Uint8Array, offset: number, lineStart: number
   if (offset === lineStart) return offset;
   const lastOctet = out[offset - 1] ?? 0;
   if (lastOctet !== SPACE && lastOctet !== TAB) return offset;
-  const from = offset - 1;
-  return escapeOctet(out, from - lineStart + 3 > MAX_COLUMNS ? writeSoftBreak(out, from) : from, lastOctet);
+  const spaceOffset = offset - 1;
+  const escapeOffset = spaceOffset - lineStart + 3 > MAX_COLUMNS ? writeSoftBreak(out, spaceOffset) : spaceOffset;
+  return escapeOctet(out, escapeOffset, lastOctet);
 }
 
 function writeSoftBreak(out: Uint8Array, offset: number): number {

@@ -2,10 +2,11 @@
  * Builds the bytes that a DKIM key signs, and the header field with the signature (RFC 6376, RFC 8463). The functions
  * are pure. domains/signing.ts computes the signature.
  *
- * Guarantees: the canonicalization is relaxed/relaxed. A signature has no `l=`, so nothing can be appended to the body.
- * A signature also has no `x=`, so it does not expire. `t=` is the time of acceptance, so every attempt with the same
- * keys has the same signature. Lines are folded at 76 columns unless a domain name is longer. A test compares the field
- * with the output of mailauth byte for byte. docs/decisions/dkim.md explains the list of signed fields.
+ * Guarantees: the canonicalization is relaxed/relaxed. A signature has no `l=`, so it becomes invalid if text is
+ * appended to the body. A signature also has no `x=`, so it does not expire. `t=` is the time of acceptance, so every
+ * attempt with the same keys has the same signature. Lines are folded at 76 columns unless a domain name is longer. A
+ * test compares the field with the output of mailauth byte for byte. docs/decisions/dkim.md explains the list of signed
+ * fields.
  */
 import { hash } from 'node:crypto';
 import type { DkimAlgorithm } from '../model/domain.ts';
@@ -36,12 +37,15 @@ export interface SignableMessage {
   readonly bodyHash: string;
 }
 
-/** The beginning of a DKIM-Signature field: the part that is equal for all messages with the same signed fields. */
+/**
+ * The beginning of a DKIM-Signature field: the part that is equal for all messages with the same key and the same
+ * signed fields.
+ */
 interface SignaturePrefix {
   readonly names: readonly string[];
-  /** The canonical form of the field up to `s=`. */
+  /** The canonical form of the field, up to and including `s=`. */
   readonly canonicalText: string;
-  /** The folded form of the field up to `s=`, and the column at its end. */
+  /** The folded form of the field, up to and including `s=`, and the column at its end. */
   readonly text: string;
   readonly column: number;
 }
@@ -58,9 +62,9 @@ interface SignatureInput {
 }
 
 /**
- * Fields that `h=` lists once more than they occur in the message. A copy of the message with an additional field of
- * this name therefore does not verify (RFC 6376 sections 5.4.2 and 8.15). Mail programs display these fields, or use
- * them to interpret the body.
+ * Fields that `h=` lists once more than they occur in the message. A copy of the message with an additional field that
+ * has one of these names therefore does not verify (RFC 6376 sections 5.4.2 and 8.15). Mail programs display these
+ * fields, or use them to interpret the body.
  */
 const OVERSIGNED_FIELDS = [
   'From',
@@ -113,9 +117,9 @@ const RULE_INDEX: ReadonlyMap<string, number> = new Map(
 const NO_FIELDS: ReadonlySet<string> = new Set();
 
 /**
- * Caches of values that are equal for many messages: the `h=` list for each combination of the fields present (one bit
- * for each entry of `RULES`) and the excluded fields, and the signature prefix of each key. These values are most of
- * the text of a signature.
+ * Caches of values that are equal for many messages. `CACHED_NAMES` contains the `h=` list for each set of excluded
+ * fields and each set of present fields (one bit for each entry of `RULES`). `CACHED_PREFIXES` contains the signature
+ * prefix of each key. These values are most of the text of a signature.
  */
 const CACHED_NAMES = new WeakMap<ReadonlySet<string>, Map<number, readonly string[]>>();
 const MAX_CACHED_NAMES = 64;
@@ -238,7 +242,7 @@ export function formatSignatureField({ text, column }: SignatureInput, signature
   return `${field}\r\n`;
 }
 
-/** Returns a copy of the message that begins with `fields`, in the given order. */
+/** Returns a copy of the message with `fields` before its header, in the given order. */
 export function prependSignatures(fields: readonly string[], data: Buffer): Buffer {
   const header = fields.join('');
   const signedMessage = Buffer.allocUnsafe(header.length + data.length);
@@ -248,7 +252,7 @@ export function prependSignatures(fields: readonly string[], data: Buffer): Buff
 }
 
 // Computes the relaxed canonical forms of DKIM (RFC 6376 sections 3.4.2 and 3.4.4). A signature remains valid if a
-// relay changes folds and white space.
+// relay changes the folds or the amount of white space.
 //
 // Guarantees: the functions are pure, make one pass, and do not copy a message that is already canonical. Composition
 // guarantees the CRLF line ends that the functions expect. A bare CR or LF is treated like any other octet. One
@@ -336,8 +340,8 @@ export function toRelaxedBody(data: Buffer, bodyAt: number): Buffer {
 }
 
 /**
- * Returns the index of the first white space that the relaxed form changes: a run, a tab, or white space at the end of
- * a line. Returns -1 if there is no such white space.
+ * Returns the index of the first white space that the relaxed form changes: a run of several characters, a tab, or
+ * white space at the end of a line. Returns -1 if there is no such white space.
  */
 function findExcessWhiteSpace(data: Buffer, start: number): number {
   for (let i = start; i < data.length; i++) {
@@ -379,7 +383,7 @@ function collapseWhiteSpace(data: Buffer, start: number, firstExcess: number): B
   return trimEmptyLines(collapsedData, 0, length);
 }
 
-/** Removes the empty lines at the end of a body. A body that is not empty then ends in one CRLF. */
+/** Removes the empty lines at the end of a body. The result is empty or ends in exactly one CRLF. */
 function trimEmptyLines(data: Buffer, start: number, bodyEnd: number): Buffer {
   let end = bodyEnd;
   while (end - start >= 2 && data[end - 1] === LF && data[end - 2] === CR) end -= 2;

@@ -1,7 +1,8 @@
 /**
  * Writes header fields. A field is a name and one or more pieces, one for each physical line. Only the writer adds line
  * ends and the white space of folds, so a value cannot add another field or end the header. `HeaderWriter` throws for a
- * value with a line break or another control character except the tab. Validation refuses such values at submission.
+ * value that contains a control character other than the tab, such as a line break. Validation refuses such values at
+ * submission.
  */
 
 const COLON = 0x3a;
@@ -131,9 +132,9 @@ function isLoneSpace(subject: string, index: number): boolean {
   );
 }
 
-// The functions below write encoded words (RFC 2047) in UTF-8 for an unstructured field. Each word contains complete
-// characters. Decoders ignore the white space between adjacent words (section 6.2), so the words decode to the exact
-// text.
+// The functions below write encoded words (RFC 2047) in UTF-8 for an unstructured field. Each word contains only
+// complete characters. Decoders ignore the white space between adjacent words (section 6.2), so the words decode to the
+// exact text.
 
 /** The maximum length of an encoded word, and of a line that contains an encoded word (RFC 2047 section 2). */
 const MAX_WORD_COLUMNS = 75;

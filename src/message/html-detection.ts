@@ -1,8 +1,8 @@
 /** Detects HTML messages by their beginning. Pure. */
 
 /**
- * Returns true if the message begins, after white space, with `<!doctype html` or `<html` in any case. The next
- * character is ignored, so `<htmlfoo` also matches, as the interface specifies.
+ * Returns true if the message begins, after white space, with `<!doctype html` or `<html`, in upper or lower
+ * case. The next character is ignored, so `<htmlfoo` also matches, as the interface specifies.
  */
 export function isHtml(message: string): boolean {
   const start = message.trimStart();

@@ -10,7 +10,10 @@ Ccedil Egrave Eacute Ecirc Euml Igrave Iacute Icirc Iuml ETH Ntilde Ograve Oacut
 Uacute Ucirc Uuml Yacute THORN szlig agrave aacute acirc atilde auml aring aelig ccedil egrave eacute ecirc euml igrave
 iacute icirc iuml eth ntilde ograve oacute ocirc otilde ouml divide oslash ugrave uacute ucirc uuml yacute thorn yuml`;
 
-/** The names of all other characters. Each name is followed by the code point of its character in hexadecimal. */
+/**
+ * The names of the characters outside U+00A0 to U+00FF. Each name is followed by the code point of its character in
+ * hexadecimal.
+ */
 const OTHER_NAMES = `quot 22 amp 26 apos 27 lt 3c gt 3e OElig 152 oelig 153 Scaron 160 scaron 161 Yuml 178 fnof 192 circ 2c6
 tilde 2dc Alpha 391 Beta 392 Gamma 393 Delta 394 Epsilon 395 Zeta 396 Eta 397 Theta 398 Iota 399 Kappa 39a Lambda 39b
 Mu 39c Nu 39d Xi 39e Omicron 39f Pi 3a0 Rho 3a1 Sigma 3a3 Tau 3a4 Upsilon 3a5 Phi 3a6 Chi 3a7 Psi 3a8 Omega 3a9
@@ -34,7 +37,7 @@ const MAX_NAME_LENGTH = 8;
 
 let cachedEntities: ReadonlyMap<string, string> | null = null;
 
-function getEntityNames(): ReadonlyMap<string, string> {
+function getEntities(): ReadonlyMap<string, string> {
   if (cachedEntities !== null) return cachedEntities;
   const entities = new Map<string, string>();
   for (const [index, name] of splitWords(LATIN_1_NAMES).entries())
@@ -78,8 +81,8 @@ export function decodeEntities(text: string): string {
       if (end > digitsStart) character = decodeNumericReference(codePoint);
     } else {
       while (end - ampersand <= MAX_NAME_LENGTH && isAlphanumeric(text.charCodeAt(end))) end++;
-      character = getEntityNames().get(text.slice(ampersand + 1, end));
-      // As in browsers, only the names of Latin 1 are valid without a semicolon.
+      character = getEntities().get(text.slice(ampersand + 1, end));
+      // As in browsers, only the names of Latin-1 characters are valid without a semicolon.
       const isSemicolonOptional = character !== undefined && character.charCodeAt(0) <= 0xff && character !== "'";
       if (text.charCodeAt(end) !== 0x3b && !(isSemicolonOptional && !isAlphanumeric(text.charCodeAt(end))))
         character = undefined;

@@ -30,8 +30,8 @@ const NO_ATTRIBUTE_NAMES: readonly string[] = [];
 const HORIZONTAL_RULE = '-'.repeat(40);
 
 /**
- * The maximum number of characters that are converted. The slowest page of this length takes 22 ms. Without this limit,
- * 1 MiB of short paragraphs took 130 ms.
+ * The maximum number of characters that are converted. The slowest page of this length takes 22 ms to convert. Without
+ * this limit, 1 MiB of short paragraphs took 130 ms.
  */
 const MAX_READ_CHARACTERS = 256 * 1024;
 const TRUNCATION_MARK = '[…]\n';
@@ -121,7 +121,7 @@ class PageReader extends MarkupReader {
 
   #beginLink(value: string): void {
     const href = value.trim();
-    // A link to a fragment has no target outside the page, so its target is omitted.
+    // The target of a link to a fragment is a place in the same page, so it is omitted.
     if (href === '' || href.startsWith('#') || HIDDEN_SCHEMES.has(href.slice(0, href.indexOf(':') + 1).toLowerCase()))
       return;
     this.#href = href;

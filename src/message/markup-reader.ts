@@ -29,10 +29,11 @@ export abstract class MarkupReader {
   }
 
   /**
-   * Called with a piece of text. `at` is the position of the piece, or of the character after a `<` that begins no tag.
+   * Called with a piece of text. `at` is the position of the piece. If the piece is a `<` that begins no tag, `at` is
+   * the position after the `<`.
    */
   protected abstract addText(encodedText: string): void;
-  /** Returns the names of the attributes that `openTag` requires of this element. */
+  /** Returns the names of the attributes that `openTag` needs for this element. */
   protected abstract selectAttributes(element: string): readonly string[];
   /** Called after a start tag. `at` is the position after the tag. */
   protected abstract openTag(element: string, attributes: Attributes): void;
@@ -89,7 +90,8 @@ export abstract class MarkupReader {
   }
 
   /**
-   * Moves past the `>` of the tag. Returns the attributes with these names. A tag without its `>` has no attributes.
+   * Moves past the `>` of the tag. Returns the attributes whose names are in `names`, or no attributes if the tag has
+   * no `>`.
    */
   #readAttributes(names: readonly string[]): Attributes {
     const html = this.html;

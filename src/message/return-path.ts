@@ -86,7 +86,7 @@ function toBase32(octets: Buffer): string {
   return bitCount === 0 ? text : text + ALPHABET[(pendingBits << (5 - bitCount)) & 31];
 }
 
-/** Returns the octets of the token, or null if the text has another length or another alphabet. */
+/** Returns the octets of the token, or null if the text has an invalid length or an invalid character. */
 function fromBase32(text: string): Buffer | null {
   if (text.length !== Math.ceil(((MAC_INPUT_OCTETS + MAC_OCTETS) * 8) / 5)) return null;
   const octets = Buffer.alloc(MAC_INPUT_OCTETS + MAC_OCTETS);

@@ -93,7 +93,7 @@ export class TextBuilder {
     this.#bullet = `${indent}${itemNumber > 0 ? `${itemNumber}.` : '*'} `;
   }
 
-  /** Separates the next text on this line with a space. */
+  /** Inserts a space before the next text on this line. */
   addSpace(): void {
     this.#space = true;
   }
@@ -112,11 +112,11 @@ export class TextBuilder {
   }
 
   /** Adds a space and a note after the last text, before any pending line break. */
-  addNote(addText: string): void {
+  addNote(note: string): void {
     const breakCount = this.#breakCount;
     this.#breakCount = 0;
     this.#space = true;
-    this.addText(addText);
+    this.addText(note);
     this.#breakCount = breakCount;
   }
 
@@ -125,14 +125,14 @@ export class TextBuilder {
     return this.#out === '' ? '' : `${this.#out}\n`;
   }
 
-  #write(addText: string): void {
+  #write(text: string): void {
     let separator = '';
     if (this.#out === '') separator = this.#bullet;
     else if (this.#breakCount > 0) separator = '\n'.repeat(this.#breakCount) + this.#bullet;
     else if (this.#space) separator = ' ';
-    this.#out += separator + addText;
+    this.#out += separator + text;
     if (this.#span !== null && this.#span.length < this.#spanLimit) {
-      this.#span += this.#span === '' || separator === '' ? addText : ` ${addText}`;
+      this.#span += this.#span === '' || separator === '' ? text : ` ${text}`;
     }
     this.#breakCount = 0;
     this.#space = false;

@@ -155,13 +155,14 @@ export const REPUTATION_BUCKET_MS = 3_600_000;
  */
 const MIN_MESSAGES_FOR_RATES = 100;
 /**
- * The numbers of hard bounces and complaints that lock an account with fewer than `MIN_MESSAGES_FOR_RATES` messages.
+ * The number of hard bounces, or of complaints, that locks an account with fewer than `MIN_MESSAGES_FOR_RATES`
+ * messages.
  */
 const MAX_COUNTS = { bounces: 10, complaints: 2 } as const;
 
 /**
- * The minimum number of complaints that locks an account. Only one complaint per recipient is counted, so one recipient
- * cannot lock an account.
+ * Fewer complaints than this number never lock an account. Only one complaint per recipient is counted, so one
+ * recipient cannot lock an account.
  */
 const MIN_COMPLAINTS = MAX_COUNTS.complaints;
 
@@ -209,8 +210,8 @@ export interface ThresholdUsage {
   readonly count: number;
   /**
    * `rate`: `limit` is a fraction, because the window contains 100 messages or more. `count`: `limit` is a number of
-   * bounces or complaints, because the window contains fewer messages. A
-   * `limit` of null never locks the account.
+   * bounces or complaints, because the window contains fewer messages. A `limit` of null never
+   * locks the account.
    */
   readonly limitType: 'rate' | 'count';
   readonly limit: number | null;

@@ -1,5 +1,5 @@
 /**
- * Parses addresses: mailboxes, the host names after their `@`, and the addresses of peers.
+ * Parses mailboxes, the host names after their `@`, and the IP addresses of peers.
  *
  * A mailbox is one addr-spec (RFC 5321 section 4.1.2 Mailbox without address literals, RFC 6531 section 3.3). It has no
  * display name, comment, folding or single-label domain. The header and the envelope are both written from the parsed
@@ -48,8 +48,8 @@ const UNSAFE_CHARACTERS = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Noncharacter_Code_P
 /** Parses an address. Returns null if `text` is not an address. */
 export function parseAddress(text: string): Address | null {
   const length = text.length;
-  // The check applies to the text as written. It also refuses an address that is within the maximum only after UTS 46
-  // removes or combines characters.
+  // The maximum applies to the text as written, so an address is also refused if it is within the maximum only after
+  // UTS 46 removes or combines characters.
   if (length > MAX_ADDRESS_OCTETS) return null;
   const atIndex = text.charCodeAt(0) === QUOTE ? findQuotedStringEnd(text) : findDotAtomEnd(text);
   if (atIndex <= 0 || atIndex > MAX_LOCAL_OCTETS || atIndex + 1 >= length) return null;
@@ -101,8 +101,8 @@ export function formatAddrSpec(address: Address): string {
 
 /**
  * Returns the canonical form of an address, which is the key of the suppression list. Forms that almost all servers
- * treat as one mailbox (case, Unicode composition, unnecessary quotes) have the same key, so another form does not
- * bypass a suppression.
+ * treat as one mailbox (case, Unicode composition, unnecessary quotes) have the same key, so a suppression applies to
+ * all of these forms.
  */
 export function toCanonicalAddress(address: Address): string {
   let localPart = address.localPart;
@@ -160,12 +160,12 @@ export function parseHost(text: string, start: number): string | null {
   let labelCount = 1;
   let labelStart = start;
   let isDigitsOnly = true;
-  let hasALabel = false;
+  let hasAceLabel = false;
   for (let i = start; i < end; i++) {
     const codeUnit = text.charCodeAt(i);
     if (codeUnit === DOT) {
       if (!hasUnicode && !isValidLabel(text, labelStart, i)) return null;
-      if (isALabel(text, labelStart, i)) hasALabel = true;
+      if (hasAcePrefix(text, labelStart, i)) hasAceLabel = true;
       labelCount++;
       labelStart = i + 1;
       isDigitsOnly = true;
@@ -183,7 +183,7 @@ export function parseHost(text: string, start: number): string | null {
   if (hasUnicode) return toAsciiDomain(text.slice(start));
   if (labelCount < 2 || isDigitsOnly || end - start > MAX_DOMAIN_OCTETS || !isValidLabel(text, labelStart, end))
     return null;
-  if (hasALabel || isALabel(text, labelStart, end)) return toAsciiDomain(text.slice(start));
+  if (hasAceLabel || hasAcePrefix(text, labelStart, end)) return toAsciiDomain(text.slice(start));
   const domain = text.slice(start);
   return hasUpperCase ? domain.toLowerCase() : domain;
 }
@@ -200,7 +200,7 @@ function isValidLabel(text: string, start: number, end: number): boolean {
 }
 
 /** Returns true if the label begins with `xn--`, in upper or lower case (RFC 5890 section 2.3.2.1). */
-function isALabel(text: string, start: number, end: number): boolean {
+function hasAcePrefix(text: string, start: number, end: number): boolean {
   return (
     end - start >= 4 &&
     text.charCodeAt(start + 2) === HYPHEN &&

@@ -2,7 +2,7 @@
  * Defines the kinds of problems that need the attention of an operator. The overview lists these problems, and
  * notifications report their start and end. Pure.
  *
- * The code and the subject identify an item: the same problem of the same object has the same key, although its text
+ * An item is one problem. Its key consists of its code and its subject, so the key stays the same when the text
  * changes. Codes are stable, because receivers of notifications depend on them.
  */
 

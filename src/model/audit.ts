@@ -10,7 +10,7 @@ import type { BulkStep, State } from './message.ts';
 import type { ProviderRemoval, Suppression } from './suppression.ts';
 import type { Webhook } from './webhook.ts';
 
-/** The nouns of the actions, such as `account` of `account.lock`. The filter of the dashboard offers them. */
+/** The nouns of the actions, such as `account` of `account.lock`. The dashboard can filter the audit log by noun. */
 export const AUDITED_NOUNS = [
   'account',
   'key',
@@ -38,7 +38,7 @@ export interface AuditEntry {
   readonly actor: string;
   /** The name of the action, for example `account.lock`. */
   readonly action: string;
-  /** The changed object: the name of an account, the number of a key, a domain or an address. */
+  /** The identifier of the changed object, such as an account name, a key number, a domain name or an address. */
   readonly target: string;
   /** The values before and after the change, as JSON; null if there is no value. */
   readonly before: string | null;
@@ -62,29 +62,30 @@ function toJson(value: unknown): string | null {
   return value === null || value === undefined ? null : JSON.stringify(value);
 }
 
-/** Returns the properties of an account that an entry of the audit log contains. */
+/** Returns the properties that an audit log entry contains for an account. */
 export function toAuditedAccount({ limits, locked, thresholds, sesConfigurationSet }: Account) {
   return { limits, locked: locked?.reason ?? null, thresholds, sesConfigurationSet };
 }
 
-/** Returns the properties of a key that an entry of the audit log contains. The hash is not one of them. */
+/** Returns the properties that an audit log entry contains for a key. The hash is not one of them. */
 export function toAuditedKey({ id, name, prefix, expiresAt, revokedAt }: ApiKey) {
   return { id: `key_${id}`, name, prefix, expiresAt, revokedAt };
 }
 
 /**
- * Returns the members of a domain that an entry records. Only the selector and the state of each DKIM key are recorded.
+ * Returns the members that an audit log entry contains for a domain. Only the selector and the state of each DKIM key
+ * are recorded.
  */
 export function toAuditedDomain({ status, subdomains, returnPath, keys }: SendingDomain) {
   return { status, subdomains, returnPath, keys: keys.map(({ selector, state }) => `${selector} ${state}`) };
 }
 
-/** Returns true if a check or a rotation changed a member that an entry records. */
+/** Returns true if a check or a rotation changed a member that `toAuditedDomain` returns. */
 export function hasAuditedDomainChanged(before: SendingDomain, after: SendingDomain): boolean {
   return toJson(toAuditedDomain(before)) !== toJson(toAuditedDomain(after));
 }
 
-/** Returns the members of an endpoint that an entry records. The secret is not recorded. */
+/** Returns the members that an audit log entry contains for an endpoint. The secret is not recorded. */
 export function toAuditedWebhook({ url, account, name, events, disabled }: Webhook) {
   return { url, account, name, events, disabled: disabled?.reason ?? null };
 }
@@ -166,7 +167,10 @@ export function toAuditedSuppressions(added: number, entries: readonly Suppressi
   };
 }
 
-/** Returns the value before the removal of an address. `provider` names the provider whose list was also changed. */
+/**
+ * Returns the value `before` of an entry about the removal of an address. `provider` names the provider whose
+ * suppression list was also changed.
+ */
 export function toAuditedRemoval(address: string, providerRemoval: ProviderRemoval | undefined) {
   return providerRemoval === undefined ? { address } : { address, provider: providerRemoval.provider };
 }
@@ -216,7 +220,7 @@ function flattenMembers(value: unknown, format: DifferenceFormat): ReadonlyMap<s
   const addMembers = (path: string, memberValue: unknown) => {
     if (memberValue === null || memberValue === undefined) return;
     if (Array.isArray(memberValue)) members.set(path, memberValue.map(String).join(', '));
-    else if (typeof memberValue === 'object' && !isRate(memberValue)) {
+    else if (typeof memberValue === 'object' && !isRateOrThrottle(memberValue)) {
       for (const [name, innerValue] of Object.entries(memberValue))
         addMembers(path === '' ? name : `${path}.${name}`, innerValue);
     } else members.set(path === '' ? 'value' : path, formatValue(path, memberValue, format));
@@ -226,7 +230,7 @@ function flattenMembers(value: unknown, format: DifferenceFormat): ReadonlyMap<s
 }
 
 /** Returns true for a rate or a throttle. Both consist of two numbers and are shown as one value. */
-function isRate(value: object): boolean {
+function isRateOrThrottle(value: object): boolean {
   return 'periodMs' in value || 'perSecond' in value;
 }
 

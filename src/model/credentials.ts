@@ -16,7 +16,7 @@ interface StoredSecret {
 }
 
 export interface NewApiKey extends StoredSecret {
-  /** The key itself, which is shown once, when it is created. */
+  /** The key itself, which is shown only when it is created. */
   readonly key: string;
 }
 
@@ -51,7 +51,7 @@ export function isReadOnlyToken(tokenOrPrefix: string): boolean {
   return tokenOrPrefix.startsWith(READ_ONLY_PREFIX);
 }
 
-/** Returns the SHA-256 of a key or a token in hexadecimal. The store contains only this hash. */
+/** Returns the SHA-256 of a key or a token in hexadecimal. The store contains this hash instead of the secret. */
 export function hashToken(token: string): string {
   return hash('sha256', token, 'hex');
 }

@@ -1,7 +1,7 @@
 /**
  * The types and functions of the deliverability series: counts of messages by mailbox provider, recipient domain,
- * account and sending domain. A series contains the counts of its most frequent keys and the sum of all other keys, so
- * the sum of a row is exact. Pure.
+ * account and sending domain. Each row of a series contains the counts of the most frequent keys and the sum of the
+ * counts of all other keys, so the total of the row is exact. Pure.
  */
 import { FAILURE_CLASSES } from './failure.ts';
 import { addCounts, formatLatencies, HOUR_MS, type Latencies, parseLatencies } from './traffic.ts';
@@ -26,8 +26,8 @@ export const SPANS_MS = [300_000, 3_600_000, 21_600_000, 86_400_000] as const;
 export type SpanMs = (typeof SPANS_MS)[number];
 
 /**
- * The retention of the rows by their span. A range has at most 12 rows of five minutes, 24 of one hour, 28 of six hours
- * or 30 of one day. The retention covers the range and the period of the same length before it.
+ * The retention of the rows by their span. A time range of the dashboard has 12 rows of five minutes, 24 of one hour,
+ * 28 of six hours or 30 of one day. The retention covers the range and the period of the same length before it.
  */
 export const SPAN_RETENTIONS: readonly { readonly spanMs: SpanMs; readonly retentionMs: number }[] = [
   { spanMs: 300_000, retentionMs: 6 * HOUR_MS },
@@ -73,14 +73,16 @@ export interface DeliverabilityRow {
   /** The start of the span, a multiple of `spanMs`. */
   readonly at: number;
   readonly series: Series;
-  /** The text of `formatKeyCounts`. */
+  /** The JSON text that `formatKeyCounts` returned. */
   readonly counts: string;
 }
 
 /** A stored row of any node. */
 export type StoredDeliverabilityRow = Pick<DeliverabilityRow, 'at' | 'counts'>;
 
-/** The key under which a row contains the sum of all keys that it does not list. No other key is empty. */
+/**
+ * The key under which a row contains the sums of the counts of all keys that it does not list. Only this key is empty.
+ */
 export const REMAINDER_KEY = '';
 
 export function createKeyCounts(): MutableKeyCounts {
@@ -118,12 +120,12 @@ export function subtractKeyCounts(sums: MutableKeyCounts, subtracted: KeyCounts)
 }
 
 /**
- * One key of the JSON text: the key, the counts in the order of `DELIVERABILITY_COUNTS`, and the histograms of
+ * One entry of the JSON text: the key, the counts in the order of `DELIVERABILITY_COUNTS`, and the histograms of
  * `latencies` and `confirmations`.
  */
 type PackedCounts = readonly [key: string, counts: readonly number[], latencies: string, confirmations: string];
 
-/** Formats the counts of a row for a column, as JSON. */
+/** Formats the counts of a row as JSON for a table column. */
 export function formatKeyCounts(entries: Iterable<readonly [key: string, counts: KeyCounts]>): string {
   return JSON.stringify(
     Array.from(entries, ([key, counts]): PackedCounts => {
@@ -133,7 +135,7 @@ export function formatKeyCounts(entries: Iterable<readonly [key: string, counts:
   );
 }
 
-/** Parses the text of `formatKeyCounts`. */
+/** Parses the JSON text that `formatKeyCounts` returned. */
 export function parseKeyCounts(text: string): readonly (readonly [key: string, counts: KeyCounts])[] {
   return (JSON.parse(text) as readonly PackedCounts[]).map(([key, values, latencies, confirmations]) => {
     const counts = createKeyCounts();

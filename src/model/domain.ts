@@ -1,9 +1,9 @@
 /**
  * The types of a sending domain and its DKIM keys, and the changes that the results of DNS checks cause. Pure.
  *
- * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning at once. Only a
- * check after the grace period blocks the domain. A key signs only after its record was found. The record of a retiring
- * key is checked until no message signed with the key can still be in transit.
+ * Guarantees: a failed lookup changes nothing. A domain whose RSA record is missing causes a warning immediately.
+ * Only a check after the grace period blocks the domain. A key signs only after its record was found. The record of a
+ * retiring key is checked until no message signed with the key can still be in transit.
  */
 
 /** Signature algorithm of a DKIM key (RFC 6376, RFC 8463). */
@@ -86,7 +86,7 @@ export interface RecordCheck extends DnsRecord {
   readonly detail: string;
 }
 
-/** The time for which a domain can still send after its record was lost. */
+/** The time for which a domain can send after the first check that found its RSA record missing or wrong. */
 export const GRACE_PERIOD_MS = 72 * 3_600_000;
 /**
  * The time for which the record of a key is required after the last attempt, because other servers queue messages and
@@ -175,7 +175,7 @@ export function maySend({
 /**
  * Returns the keys that sign: first the active RSA keys, then the active Ed25519 keys with a published record (RFC 8463
  * section 4). An RSA key also signs during the grace period, because its record may be published again before the
- * recipient verifies.
+ * receiving server verifies the signature.
  */
 export function getSigningKeys({ keys, published }: Pick<SendingDomain, 'keys' | 'published'>): readonly DkimKey[] {
   const activeKeys = keys.filter((key) => key.state === 'active');
@@ -191,10 +191,12 @@ export function findPublishedSelectors(
   keys: readonly DkimKey[],
   checks: readonly RecordCheck[],
 ): readonly string[] {
-  const names = new Set(
+  const foundRecordNames = new Set(
     checks.filter((check) => check.purpose === 'dkim' && check.found === 'found').map(({ name }) => name),
   );
-  return keys.map(({ selector }) => selector).filter((selector) => names.has(getDkimRecordName(domain, selector)));
+  return keys
+    .map(({ selector }) => selector)
+    .filter((selector) => foundRecordNames.has(getDkimRecordName(domain, selector)));
 }
 
 /**
@@ -209,12 +211,12 @@ export function isReturnPathVerified(name: string, checks: readonly RecordCheck[
   return isFound('return-path', 'MX') && isFound('spf', 'TXT');
 }
 
-/** The change of a return path by a check: `lost` if one of its records is no longer found. */
+/** The change that a check causes to a return path: `lost` if one of its records is no longer found. */
 export type ReturnPathChange = 'verified' | 'lost';
 
 /**
- * Returns the change of the return path by these checks. Null if the return path did not change its state, or if the
- * checks do not contain its records.
+ * Returns the change that these checks caused to the return path. Null if the state of the return path did not change,
+ * or if the checks do not contain its records.
  */
 export function findReturnPathChange(
   { returnPath: before }: Pick<SendingDomain, 'returnPath'>,
@@ -293,7 +295,7 @@ export function advanceRotation(
 }
 
 /**
- * Returns the keys whose retirement has not ended, or `keys` itself if no retirement has ended. The DNS records of the
+ * Removes the keys whose retirement has ended. Returns `keys` itself if no retirement has ended. The DNS records of the
  * removed keys are no longer required.
  */
 export function removeRetiredKeys(keys: readonly DkimKey[], now: number): readonly DkimKey[] {

@@ -1,11 +1,11 @@
 /**
  * Defines all events of messages, accounts, domains and nodes, as one union.
  *
- * Events have two kinds of effects. The transaction of the change writes the history, the reputation and the
- * suppressions. `RECORDED_EVENTS` (message.ts) and `getReputationDelta` (account.ts) define these effects. After the
- * commit, the subscribers in src/observability receive the event: log, metrics, traces, time series, live updates and
- * runtime status. A publisher does not depend on subscribers. An event contains no secret, because subscribers write it
- * to logs.
+ * Events have effects in the database and in subscribers. The transaction of the change writes the history, the
+ * reputation and the suppressions. `RECORDED_EVENTS` (message.ts) and `getReputationDelta` (account.ts) define the
+ * effects in the database. After the commit, each subscriber in src/observability receives the event. The subscribers
+ * are the log, the metrics, the traces, the time series, the live updates and the runtime status. A publisher does not
+ * depend on subscribers. An event contains no secret, because subscribers write it to logs.
  *
  * To add an event, add one member to `ServiceEvent`. The type checker then requires its log line
  * (observability/log-events.ts). If the name of the event is one of `RECORDED_EVENTS`, the type checker also requires
@@ -68,7 +68,7 @@ interface WebhookAttemptMembers {
   deliveryId: string;
   /** The type of the event, such as `message.bounced`. */
   eventType: string;
-  /** The HTTP status of the response. Null without a response. */
+  /** The HTTP status of the response. Null if there was no response. */
   status: number | null;
   tookMs: number;
 }
@@ -103,7 +103,7 @@ export type ServiceEvent =
   /**
    * The message was committed. A client submitted it, Postrider created it as a notification, or an operator submitted
    * it again. For a client, `tookMs` is the time from the check of the key to the 201 response. Otherwise, it is the
-   * time since the acceptance.
+   * time from the acceptance to this event.
    */
   | Event<
       'message.accepted',
@@ -115,7 +115,7 @@ export type ServiceEvent =
           tookMs: number;
         }
     >
-  /** A request repeated an idempotency key. `id` is the message of the first request. */
+  /** A request repeated an idempotency key. `id` is the id of the message of the first request. */
   | Event<'message.replayed', { id: string; accountId: number; keyId: number; tookMs: number }>
   /**
    * The message ended because its recipient is on the suppression list. This event occurs at acceptance or when the
@@ -142,7 +142,7 @@ export type ServiceEvent =
     >
   /** An operator changed the message through this process. */
   | Event<'message.cancelled' | 'message.retried', { id: string }>
-  /** A report was added to the history without a change of state. `verb` is the type of the entry. */
+  /** A report was added to the history without a change of state. `verb` is the type of the history entry. */
   | Event<
       'message.reported',
       {
@@ -163,10 +163,13 @@ export type ServiceEvent =
   | Event<'attempt.ended', MessageMembers & { attempts: number; attempt: Attempt }>
   /** The next hop refused this service, not the message. `reason` is one of `ALARMING_REASONS`. */
   | Event<'attempt.alarm_raised', MessageMembers & { attempts: number; attempt: Attempt; reason: AlarmReason }>
-  /** Another node or the sweeper recovered the lease first, so the outcome of the attempt was not recorded. */
+  /**
+   * Another node or the sweeper recovered the lease before this node recorded the outcome of the attempt, so the
+   * outcome was not recorded.
+   */
   | Event<'node.lease_lost', MessageMembers & { attempts: number }>
   // ── Requests and connections ──
-  /** `code` is listed in docs/errors.md. Account and key are null without a valid key. */
+  /** `code` is listed in docs/errors.md. `accountId` and `keyId` are null if the request has no valid key. */
   | Event<'request.refused', { code: string; accountId: number | null; keyId: number | null }>
   /** A message was accepted from a request body with `count` unknown members. */
   | Event<'request.fields_ignored', { count: number }>
@@ -210,16 +213,16 @@ export type ServiceEvent =
   /** The last scheduled attempt to send the webhook failed. An operator can replay the delivery. */
   | Event<'webhook.delivery_failed', WebhookAttemptMembers & { error: string }>
   /**
-   * The service disabled an endpoint, because the response was 410, or because the endpoint had no success for five
+   * The service disabled an endpoint, because the endpoint responded with 410, or because no attempt succeeded for five
    * days.
    */
   | Event<'webhook.disabled', { webhookId: number; reason: DisabledReason }>
   // ── Notifications to operators ──
-  /** A check of this node recorded a notification with the numbers of problems that began and ended. */
+  /** This node recorded a notification about `beganCount` problems that began and `endedCount` problems that ended. */
   | Event<'notification.recorded', { notificationId: string; beganCount: number; endedCount: number }>
   /**
    * The target accepted the notification. `target` is `mailto:ADDRESS` or the origin of a URL. `messageId` is the
-   * message of a notification by mail, or null.
+   * id of the message that contains a notification by mail, or null.
    */
   | Event<
       'notification.delivered',
@@ -237,7 +240,7 @@ export type ServiceEvent =
   /** Expired leases, or leases of dead nodes, were recovered. */
   | Event<'node.leases_recovered', { count: number }>
   | Event<'node.warned', { detail: string }>
-  /** The node read which standby of the PostgreSQL server protects commits. `meaning` states the consequence. */
+  /** At its start, the node read which kind of standby the PostgreSQL server has. `meaning` states the consequence. */
   | Event<'store.standby', { standby: Standby; meaning: string }>
   /** The environment contains variables that Kubernetes sets for a Service. These variables are not settings. */
   | Event<'node.variables_ignored', { names: readonly string[] }>
@@ -257,7 +260,7 @@ export type ServiceEvent =
       { retryAt: number | null }
     >;
 
-/** The type of the event that is published when the circuit breaker enters a state. */
+/** The type of the event that is published when the circuit breaker enters the state. */
 export const BREAKER_EVENTS = {
   open: 'circuit_breaker.opened',
   'half-open': 'circuit_breaker.half_opened',
@@ -267,7 +270,7 @@ export const BREAKER_EVENTS = {
 export type EventType = ServiceEvent['type'];
 export type EventOf<Type extends EventType> = Extract<ServiceEvent, { readonly type: Type }>;
 /**
- * Calls every subscriber of these types with the event. It never throws. A subscriber must return quickly and must not
+ * Calls every subscriber to the type of the event. It never throws. A subscriber must return quickly and must not
  * block.
  */
 export type PublishOf<Type extends EventType> = (event: EventOf<Type>) => void;

@@ -17,8 +17,8 @@ interface ReportedMessage {
   /** True for a test message of `doctor --loop`. Its recipient is not a person. */
   readonly isTest: boolean;
   /**
-   * True if an earlier attempt may have sent the message although no reply is recorded: it was unanswered, or its lease
-   * was lost.
+   * True if an earlier attempt may have sent the message although no reply is recorded: the attempt was unanswered, or
+   * its lease was lost.
    */
   readonly mayHaveBeenSent: boolean;
   /** True if an earlier report confirmed the delivery. */
@@ -33,7 +33,10 @@ interface ReportedMessage {
 }
 
 type FeedbackChange =
-  /** A change of state. It includes a suppression if the report is about the recipient of the message. */
+  /**
+   * A change of state. `suppress` is the reason for which the recipient is suppressed, or null if the recipient is not
+   * suppressed.
+   */
   | {
       readonly kind: 'change';
       readonly to: 'bounced' | 'complained';
@@ -47,7 +50,7 @@ type FeedbackChange =
   /** The provider has delivered the message. `to` is set if the state changes to `delivered` as well. */
   | { readonly kind: 'confirm'; readonly to: 'delivered' | null; readonly detail: string }
   /**
-   * An entry in the history without a change of state. `suppress` is the reason with which the recipient is suppressed,
+   * An entry in the history without a change of state. `suppress` is the reason for which the recipient is suppressed,
    * or null.
    */
   | {
@@ -68,7 +71,7 @@ type FeedbackChange =
   | { readonly kind: 'not-understood'; readonly reason: string };
 
 /**
- * The reasons with which a report suppresses a recipient. `provider`: the address is on the provider's suppression
+ * The reasons for which a report suppresses a recipient. `provider`: the address is on the provider's suppression
  * list.
  */
 export type FeedbackSuppression = 'bounce' | 'complaint' | 'unsubscribed' | 'provider';
@@ -94,22 +97,23 @@ type RecipientEvent = Exclude<FeedbackEvent, { kind: 'auto-reply' | 'unknown' }>
  */
 const COMPLAINT_TYPES: readonly string[] = ['abuse', 'fraud', 'virus', 'opt-out', 'opt-out-list'];
 
-/** The domains of providers' mailbox simulators. Their recipients are not persons. */
+/** The domains of providers' mailbox simulators. The recipients in these domains are not persons. */
 const PROVIDER_SIMULATOR_DOMAINS: readonly string[] = ['simulator.amazonses.com'];
 
 const MAX_DETAIL_LENGTH = 1_500;
 
 /**
- * Returns true for an address of a provider's mailbox simulator. Reports about such an address change the state, but
- * suppress no recipient and do not count towards the reputation.
+ * Returns true for an address of a provider's mailbox simulator. A report about a message to such an address changes
+ * the state of the message, but it suppresses no recipient and does not count towards the account's reputation.
  */
 export function isProviderSimulator(address: string): boolean {
   return PROVIDER_SIMULATOR_DOMAINS.includes(address.slice(address.lastIndexOf('@') + 1).toLowerCase());
 }
 
 /**
- * Returns the change that the events of one report cause to the reported message. A provider names the recipient that
- * Postrider passed to it, or no recipient. Therefore a provider event about another recipient changes nothing.
+ * Returns the change that the events of one report cause to the reported message. A provider event names the recipient
+ * that Postrider passed to the provider, or no recipient. Therefore a provider event that names a recipient different
+ * from the recipient of the message changes nothing.
  */
 export function decideFeedbackChange(
   message: ReportedMessage,
@@ -205,8 +209,8 @@ function decideStateChange(
   const { state, mayHaveBeenSent } = message;
   if (state === 'sending' || (state === 'queued' && !mayHaveBeenSent)) return { kind: 'wait' };
   const applicableSuppression = decideSuppression(message, suppress);
-  // The provider's suppression list contains recipients of other programs too, so an entry is not evidence about the
-  // account.
+  // The provider's suppression list contains recipients of other programs too, so an entry in this list does not count
+  // towards the account's reputation.
   const countsForReputation = suppress !== 'provider';
   if (isAllowedTransition(state, to, 'feedback'))
     return { kind: 'change', to, suppress: applicableSuppression, countsForReputation, detail, failure };
@@ -216,9 +220,9 @@ function decideStateChange(
 }
 
 /**
- * Returns true if a report about a message that is already `bounced` suppresses the recipient. It does so only if the
- * earlier bounce suppressed no recipient. A second report about the same bounce suppresses no recipient, because an
- * operator may have removed the suppression.
+ * Returns true if a report about a message that is already `bounced` suppresses the recipient. The report suppresses
+ * the recipient only if the earlier bounce did not. A second report about the same bounce suppresses no recipient,
+ * because an operator may have removed the suppression.
  */
 function suppressesBouncedRecipient(
   { state, hasHardFailure, hasReportedBounce }: ReportedMessage,
@@ -227,7 +231,10 @@ function suppressesBouncedRecipient(
   return state === 'bounced' && !hasHardFailure && (suppress === 'bounce' || !hasReportedBounce);
 }
 
-/** Returns the reason for the suppression, or null for a test message and for a provider's mailbox simulator. */
+/**
+ * Returns the reason for the suppression, or null for a test message and for a message to a provider's mailbox
+ * simulator.
+ */
 function decideSuppression(
   { to, isTest }: ReportedMessage,
   suppress: FeedbackSuppression | null,
@@ -236,8 +243,8 @@ function decideSuppression(
 }
 
 /**
- * The states in which a report causes no transition but still suppresses the recipient, because a copy of the message
- * may have been sent.
+ * The states in which a report causes no transition, but suppresses the recipient, because a copy of the message may
+ * have been sent.
  */
 const SUPPRESSING_STATES: Readonly<Record<'bounced' | 'complained', readonly State[]>> = {
   bounced: ['expired', 'cancelled'],
@@ -323,10 +330,10 @@ function isSameMailbox(reportedAddress: string, to: string): boolean {
 
 function formatDetail(event: RecipientEvent, to: string): string {
   const reportedAddresses = [event.recipient, event.alias].filter((address) => address !== null);
-  const subjectText =
+  const otherAddressText =
     reportedAddresses.length > 0 && !isAboutRecipient(event, to) ? `about ${reportedAddresses.join(', ')}` : null;
   const type = event.kind === 'complaint' ? event.feedbackType : null;
-  return formatEvidence(event.evidence, [type, subjectText].filter((part) => part !== null).join(', '));
+  return formatEvidence(event.evidence, [type, otherAddressText].filter((part) => part !== null).join(', '));
 }
 
 /**
@@ -385,8 +392,8 @@ export interface Evidence {
   /** The diagnostic text of the remote server, at most `MAX_DIAGNOSTIC_LENGTH` characters, or null. */
   readonly diagnostic: string | null;
   /**
-   * The name of the server that reports (RFC 3464 section 2.2.2, RFC 5965 section 3.2), at most 255 characters, or
-   * null.
+   * The name of the server that created the report (RFC 3464 section 2.2.2, RFC 5965 section 3.2), at most 255
+   * characters, or null.
    */
   readonly reportingHost: string | null;
 }
@@ -397,7 +404,10 @@ interface RecipientMembers {
    * recipient, this is the original recipient. Null if the report names no recipient.
    */
   readonly recipient: string | null;
-  /** Another address of the same recipient in the report (the final recipient of a forwarded message), or null. */
+  /**
+   * The final recipient (the address after forwarding), if the report names an original recipient and the two addresses
+   * differ. Otherwise null.
+   */
   readonly alias: string | null;
   readonly evidence: Evidence;
 }
@@ -418,11 +428,12 @@ export type FeedbackEvent =
    */
   | (RecipientMembers & { readonly kind: 'complaint'; readonly feedbackType: string })
   /**
-   * Another server still tries to deliver the message. `failure` is the failure of its last attempt, and its class is
-   * never `hard`. An event that an earlier version stored has no `failure`.
+   * A server that accepted the message still tries to deliver it. `failure` is the failure of the server's last
+   * attempt. The class of `failure` is never `hard`. An event that an earlier version of Postrider stored has no
+   * `failure`.
    */
   | (RecipientMembers & { readonly kind: 'delayed'; readonly failure?: Failure })
-  /** Another server has delivered, relayed or expanded the message. */
+  /** A server that accepted the message has delivered it, relayed it, or expanded it to several recipients. */
   | (RecipientMembers & { readonly kind: 'delivered' })
   /** A provider has delivered the message to the recipient's mail server. */
   | (RecipientMembers & { readonly kind: 'confirmed' })
@@ -457,14 +468,17 @@ export const EVENT_PROVIDERS = [
   'postal',
 ] as const;
 
-/** The beginning of the source (`by`) of a history entry that a report caused. The name of the channel follows. */
+/**
+ * The prefix of the member `by` of a history entry that a report caused. The name of the report's channel follows this
+ * prefix.
+ */
 export const FEEDBACK_PREFIX = 'feedback:';
 
 /** The channels over which reports arrive. The channel of a provider event has the name of the provider. */
 export const FEEDBACK_SOURCES = ['smtp', 'sns', 'sqs', ...EVENT_PROVIDERS] as const;
 export type FeedbackSource = (typeof FEEDBACK_SOURCES)[number];
 
-/** The time of the last report of one source. */
+/** The time of the last report from one source. */
 export interface LastFeedback {
   readonly source: FeedbackSource;
   readonly at: number;
@@ -492,7 +506,7 @@ export interface FeedbackReport {
    */
   readonly isFinal: boolean;
   /**
-   * True if the report may be about a message of another program with the same provider account. Such a report is
+   * True if the report may be about a message of another program that uses the same provider account. Such a report is
    * ignored if no message matches.
    */
   readonly mayBeOtherProgram?: boolean;
@@ -503,7 +517,7 @@ export interface FeedbackReport {
    */
   readonly isProviderEvent?: boolean;
   /**
-   * True for a provider event whose signature covers the digest and not the event. The store then records the digest
+   * True for a provider event whose signature covers the digest, but not the event. The store then records the digest
    * even if the event is ignored or stored for later processing, so that another event with the same signature changes
    * nothing.
    */
@@ -547,8 +561,8 @@ export type FeedbackResult =
   /** The report was not understood, or is about an unknown message. It is stored with the number `feedbackId`. */
   | { readonly kind: 'stored'; readonly feedbackId: number; readonly reason: string }
   /**
-   * The report is about a message or a recipient that is unknown to this installation, or contains no event. Only its
-   * digest may have been written (`recordsDigestAlways`, `isProviderEvent`).
+   * The report is about a message or a recipient that is unknown to this installation, or contains no event. The store
+   * wrote the digest of the report, or nothing (`recordsDigestAlways`, `isProviderEvent`).
    */
   | { readonly kind: 'unrelated' }
   /**

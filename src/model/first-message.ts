@@ -1,4 +1,4 @@
-/** The addresses of the message that an operator submits first. The functions are pure. */
+/** The sender and the recipient of the first message that an operator submits. The functions are pure. */
 
 /** A simulator address, which works with every transport. Messages to this address never leave the service. */
 export const SIMULATOR_SUCCESS_ADDRESS = 'success@simulator.postrider.test';

@@ -12,9 +12,9 @@ interface Entry {
   readonly key: string;
   readonly counts: MutableKeyCounts;
   /**
-   * An upper bound of the number of events of the key: its events since it was added, plus the highest rank of a key
-   * that had been evicted before. Without this initial rank, a stream of new keys would evict a frequent key each time
-   * that it is added.
+   * An upper bound of the number of events of the key: the number of its events since the key was added, plus the
+   * highest rank of all keys that were evicted before. The rank of a new key starts at this highest rank. If it started
+   * at 0, a stream of new keys would evict a frequent key each time that the key is added.
    */
   rank: number;
 }
@@ -22,7 +22,7 @@ interface Entry {
 export interface FrequentKeys {
   /** Adds `added`, the counts of `events` events, to the counts of a key. */
   add(key: string, added: KeyCounts, events: number): void;
-  /** Returns the `maxKeys` keys of the highest rank with their counts, and the sum of all other keys. */
+  /** Returns the `maxKeys` keys of the highest rank with their counts, and the sum of the counts of all other keys. */
   summarize(maxKeys: number): {
     readonly keys: readonly (readonly [string, KeyCounts])[];
     readonly remainder: KeyCounts;
@@ -35,8 +35,8 @@ export interface FrequentKeys {
 export function createFrequentKeys(capacity: number): FrequentKeys {
   let entries = new Map<string, Entry>();
   const remainder = createKeyCounts();
-  /** The highest rank of an evicted key. */
-  let evictedRank = 0;
+  /** The highest rank of all evicted keys. */
+  let maxEvictedRank = 0;
 
   const listByRank = () => [...entries.values()].sort((a, b) => b.rank - a.rank);
 
@@ -44,7 +44,7 @@ export function createFrequentKeys(capacity: number): FrequentKeys {
     const rankedEntries = listByRank();
     for (const { counts, rank } of rankedEntries.slice(capacity)) {
       addKeyCounts(remainder, counts);
-      evictedRank = Math.max(evictedRank, rank);
+      maxEvictedRank = Math.max(maxEvictedRank, rank);
     }
     entries = new Map(rankedEntries.slice(0, capacity).map((entry) => [entry.key, entry]));
   }
@@ -54,7 +54,7 @@ export function createFrequentKeys(capacity: number): FrequentKeys {
       let entry = entries.get(key);
       if (entry === undefined) {
         if (entries.size >= 2 * capacity) evictKeys();
-        entry = { key, counts: createKeyCounts(), rank: evictedRank };
+        entry = { key, counts: createKeyCounts(), rank: maxEvictedRank };
         entries.set(key, entry);
       }
       addKeyCounts(entry.counts, added);

@@ -1,7 +1,7 @@
 /**
  * The rules of the inbox. A rule answers delivery attempts to an address or to a domain in place of `capture:`, so that
- * a developer can test the error handling of a program. The message, its retries, its suppression and its webhooks are
- * handled as after a real failure.
+ * a developer can test the error handling of a program. The retries of the message, the suppression of its recipient
+ * and the webhooks are the same as after a real failure.
  */
 import type { Reply } from './outcome.ts';
 
@@ -85,9 +85,9 @@ export function toReply({ code, enhanced, text }: Extract<InboxRuleAnswer, { kin
 }
 
 /**
- * Assigns active rules to delivery attempts, in the order of the attempts. A rule for the address precedes a rule for
- * the domain, and an older rule precedes a newer one. Returns the rule of each attempt (null if none matches), and the
- * changed rules.
+ * Assigns active rules to delivery attempts, in the order of the attempts. A rule for the address takes precedence over
+ * a rule for the domain, and an older rule over a newer rule. Returns the rule of each attempt (null if none matches),
+ * and the changed rules.
  */
 export function assignInboxRules(
   activeRules: readonly InboxRule[],

@@ -6,7 +6,7 @@ export interface HostPort {
   readonly port: number;
 }
 
-/** A unix socket by its absolute path. Its peers are programs on this machine, such as a reverse proxy. */
+/** A unix socket, identified by its absolute path. Its peers are programs on this machine, such as a reverse proxy. */
 export interface UnixSocket {
   readonly socketPath: string;
 }
@@ -36,7 +36,7 @@ export function formatHostPort({ host, port }: HostPort): string {
   return isIPv6(host) ? `[${host}]:${port}` : `${host}:${port}`;
 }
 
-/** Returns true if only programs on this machine can connect. */
+/** Returns true if only programs on this machine can connect to the listener. */
 export function isLocalListen(address: HttpListen): boolean {
   return isUnixSocket(address) || isLoopback(address.host);
 }

@@ -271,7 +271,7 @@ export function isMailboxProvider(code: string): code is MailboxProvider {
   return Object.hasOwn(MAILBOX_PROVIDERS, code) || Object.hasOwn(SPECIAL_NAMES, code);
 }
 
-/** Returns the name of a mailbox provider for people, or the code itself if it is not in the table. */
+/** Returns the display name of a mailbox provider, or the code itself if the code is unknown. */
 export function getMailboxProviderName(code: string): string {
   if (Object.hasOwn(MAILBOX_PROVIDERS, code)) return MAILBOX_PROVIDERS[code as KnownMailboxProvider].name;
   return Object.hasOwn(SPECIAL_NAMES, code) ? SPECIAL_NAMES[code as keyof typeof SPECIAL_NAMES] : code;
@@ -312,7 +312,9 @@ export interface StoredMailboxProvider {
   readonly lookedUpAt: number;
 }
 
-/** The retention of a stored mailbox provider after its lookup. */
+/** The time for which a mailbox provider stays stored after its lookup. */
 export const MAILBOX_PROVIDER_RETENTION_MS = 90 * 24 * 3_600_000;
-/** The maximum number of stored mailbox providers. The oldest lookups are purged. */
+/**
+ * The maximum number of stored mailbox providers. If there are more, the providers with the oldest lookups are purged.
+ */
 export const MAX_STORED_MAILBOX_PROVIDERS = 100_000;

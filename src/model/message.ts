@@ -2,8 +2,8 @@
  * A message (called "mail request" in the public interface), its states and their transitions. A message is accepted,
  * leased for one attempt at a time, and settled. Pure. All times are in milliseconds since the epoch.
  *
- * Guarantees: every change of state is one of `TRANSITIONS`. An unknown failure counts as temporary. No function drops
- * a message. feedback.ts decides the changes that reports cause.
+ * Guarantees: every change of state is one of `TRANSITIONS`. An unknown failure counts as temporary. No function
+ * discards a message. feedback.ts decides the changes that reports cause.
  */
 import {
   type Failure,
@@ -42,8 +42,9 @@ export interface NewMessage {
   readonly subject: string;
   readonly message: string;
   /**
-   * The idempotency key of the request. `fingerprint` is the SHA-256 of the four fields in hexadecimal. A key that was
-   * stored at `expiredBefore` or earlier has expired. The default of `expiredBefore` is 24 hours before `acceptedAt`.
+   * The idempotency key of the request. `fingerprint` is the SHA-256 of `to`, `from`, `subject` and `message` in
+   * hexadecimal. A key that was stored at `expiredBefore` or earlier has expired. The default of `expiredBefore` is 24
+   * hours before `acceptedAt`.
    */
   readonly idempotency: { readonly key: string; readonly fingerprint: string; readonly expiredBefore?: number } | null;
   /** The lease, if this node sends the message from memory. Null if the message is queued and due at once. */
@@ -58,7 +59,7 @@ export interface NewMessage {
 }
 
 export interface Lease {
-  /** The name of the owning node. Each start of a process has a unique name. */
+  /** The name of the owning node. A process gets a new, unique name each time that it starts. */
   readonly owner: string;
   readonly until: number;
 }
@@ -137,7 +138,7 @@ export interface Settlement {
   readonly owner: string;
   /** The attempt count of the lease. A settlement is valid only for the owner and this count. */
   readonly attempts: number;
-  /** The changes in order: the change of the attempt, then the complaint of a local answer. */
+  /** The changes in order: the change that the attempt causes, then the complaint if a local answer reports one. */
   readonly changes: readonly StateChange[];
   /**
    * True if no attempt was made because the message was past its maximum age. The attempt count is then reduced by one.
@@ -184,15 +185,15 @@ export interface FoundMessage extends StoredMessageSummary {
   readonly lastOutcome: LastOutcome | null;
 }
 
-/** The members of the last outcome that lists show. The texts are untrusted. */
+/** The members of the last outcome that are shown in message lists. The texts are untrusted. */
 export type LastOutcome = Pick<HistoryEntry, 'verb' | 'by' | 'detail' | 'failure'>;
 
 /** A state, or `deferred`: a queued message whose last attempt was deferred. */
 export type StateFilter = State | 'deferred';
 
 /**
- * The types of the entries that do not report an outcome of the message. Lists and searches of replies ignore these
- * entries.
+ * The types of the entries that do not report an outcome of the message. Message lists and searches for reply texts
+ * ignore these entries.
  */
 export const VERBS_WITHOUT_OUTCOME = ['resent', 'resend-of', 'retried', 'recovered', 'confirmed'] as const;
 
@@ -210,7 +211,7 @@ export interface StoredMessage extends StoredMessageSummary {
   readonly endedAt: number | null;
   /** Null if the body was erased. */
   readonly message: string | null;
-  /** The entries in order. The first entry is `accepted`. */
+  /** The history entries, oldest first. The first entry is `accepted`. */
   readonly events: readonly HistoryEntry[];
 }
 
@@ -229,8 +230,8 @@ export interface ResendRequest {
   /** The ended message. */
   readonly id: string;
   /**
-   * The id of the new message (`createOperatorMessageId`). A store that already has a message whose id has the same
-   * time and counter uses a smaller id.
+   * The id of the new message (`createOperatorMessageId`). The SQLite store assigns a smaller id if it already contains
+   * a message whose id has the same time and counter.
    */
   readonly newId: string;
 }
@@ -275,7 +276,7 @@ export interface BulkStep {
   readonly targets: readonly ResendRequest[];
   /** The filter, as the audit log entry names it. */
   readonly filter: string;
-  /** The messages of the batch that the caller has refused. */
+  /** The number of messages of the batch that the caller refused. */
   readonly refused: number;
   /** The id of the audit log entry that the first batch created. Null in the first batch. */
   readonly entry: number | null;
@@ -288,7 +289,7 @@ export type BulkRefusal =
   | Exclude<ResendResult['kind'], 'done' | 'refused'>
   | Extract<ResendResult, { kind: 'refused' }>['reason']
   | 'wrong-state'
-  /** Another run or another operator has resent the message before. A run resends a message only once. */
+  /** The message was already resent, by a run or individually. A run resends only messages that were never resent. */
   | 'already-resent';
 
 export type BulkOutcome =
@@ -381,7 +382,7 @@ export interface RemainingLimits {
   } | null;
 }
 
-/** The validity of idempotency keys, which the public interface guarantees. */
+/** The time for which an idempotency key is valid. The public interface guarantees this time. */
 export const IDEMPOTENCY_KEY_TTL_MS = 24 * 3_600_000;
 
 /**
@@ -446,14 +447,15 @@ export const TRANSITIONS: readonly { readonly from: State | null; readonly to: S
   { from: 'sending', to: 'uncertain', by: 'queue' },
   { from: 'uncertain', to: 'queued', by: 'operator' },
   { from: 'uncertain', to: 'cancelled', by: 'operator' },
-  // From `queued` and `uncertain`: the report concerns a copy that an attempt without a recorded reply sent.
+  // From `queued` and `uncertain`: the report concerns a copy of the message that was sent in an attempt without a
+  // recorded reply.
   { from: 'queued', to: 'delivered', by: 'feedback' },
   { from: 'queued', to: 'bounced', by: 'feedback' },
   { from: 'queued', to: 'complained', by: 'feedback' },
   { from: 'uncertain', to: 'delivered', by: 'feedback' },
   { from: 'uncertain', to: 'bounced', by: 'feedback' },
   { from: 'uncertain', to: 'complained', by: 'feedback' },
-  // From `delivered`: the report arrived after the acceptance by the next hop.
+  // From `delivered`: the report arrived after the next hop had accepted the message.
   { from: 'delivered', to: 'bounced', by: 'feedback' },
   { from: 'delivered', to: 'complained', by: 'feedback' },
 ];
@@ -575,7 +577,10 @@ function formatReply(reply: Reply): string {
 
 const MINUTE_MS = 60_000;
 
-/** The delays after each attempt, in the order of the attempts. The last delay repeats until the maximum age. */
+/**
+ * The delays after each attempt, in the order of the attempts. The last delay applies to all further attempts until the
+ * maximum age.
+ */
 const RETRY_DELAYS_MS = [
   1 * MINUTE_MS,
   5 * MINUTE_MS,
@@ -623,7 +628,7 @@ export function createExpiredEntry(at: number, by: string): EntryWithoutAttempt 
   return createEntry('message.expired', at, by, 'still not delivered at its maximum age');
 }
 
-/** Creates the entry of a message that an operator cancelled or made due. */
+/** Creates the entry of a message that an operator cancelled or made due immediately. */
 export function createOperatorEntry(type: 'message.retried' | 'message.cancelled', at: number): EntryWithoutAttempt {
   return createEntry(type, at, 'operator', null);
 }

@@ -4,7 +4,9 @@
 
 /** The identity of one running process. */
 export interface NodeIdentity {
-  /** The name, which is unique for each start of a process. It is the owner of the leases of this process. */
+  /**
+   * The name, which is unique for each start of a process. The leases of this process contain the name as their owner.
+   */
   readonly name: string;
   /** The roles, in the order of the setting: `api`, `deliver`, `feedback`, `operator`. */
   readonly roles: readonly string[];
@@ -59,7 +61,7 @@ export interface Alarm {
 
 /** An attempt that failed for a reason that does not concern the message. */
 export interface DeliveryFailure {
-  /** The reason, the next hop and its reply, or the error of the connection. The text is untrusted. */
+  /** The reason, the next hop, and the reply or the connection error, on one line. The text is untrusted. */
   readonly text: string;
   readonly at: number;
 }
@@ -77,8 +79,8 @@ export interface DeliveryStatus {
 export type NodeDelivery = Pick<DeliveryStatus, 'breaker' | 'alarms'>;
 
 /**
- * The feedback reports and provider-event requests that a process refused for one reason since its start, or the events
- * that matched no message (`formatUnmatchedReason`).
+ * The number of feedback reports and provider-event requests that a process refused for one reason since the process
+ * started, or the number of events that matched no message (`formatUnmatchedReason`).
  */
 export interface RefusedReports {
   /** The reason, for example `postmark-unauthenticated`. */
@@ -87,12 +89,15 @@ export interface RefusedReports {
   readonly lastAt: number;
 }
 
-/** Returns the reason under which the events of a source that match no message of this installation are counted. */
+/**
+ * Returns the reason with which events are counted that match no message of this installation. `source` is their
+ * channel.
+ */
 export function formatUnmatchedReason(source: string): string {
   return `${source}-unmatched`;
 }
 
-/** The reason for a 404 response to a path below `/events`: the path belongs to no provider with a secret. */
+/** The reason for a 404 response to a path below `/events`: no provider with a configured secret has this path. */
 export const UNKNOWN_PATH_REASON = 'events-not-found';
 
 /** The reason for the refusal if a request to the listener for provider events is too slow or is not valid HTTP. */

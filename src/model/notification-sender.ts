@@ -11,8 +11,8 @@ export interface NotificationSenderFault {
 }
 
 /**
- * Returns the sending domain with the name, or its nearest parent domain if the parent allows subdomains. Returns null
- * if no such domain exists.
+ * Returns the sending domain `name`. If it does not exist, returns the nearest parent of `name` that is a sending
+ * domain, or null if this parent does not allow subdomains. Returns null if no parent is a sending domain either.
  */
 export function findSenderDomain(name: string, find: (name: string) => SendingDomain | null): SendingDomain | null {
   for (const candidate of listDomainCandidates(name)) {
@@ -22,15 +22,15 @@ export function findSenderDomain(name: string, find: (name: string) => SendingDo
   return null;
 }
 
-/** Returns the name and its parents, nearest first. */
+/** Returns the domain name and its parent domains, nearest first. */
 export function listDomainCandidates(name: string): readonly string[] {
   const labels = name.split('.');
   return labels.map((_, index) => labels.slice(index).join('.'));
 }
 
 /**
- * Returns the fault of the sender, or null. `name` is the domain of POSTRIDER_NOTIFY_FROM, `domain` its sending domain,
- * and `account` the account of this domain.
+ * Returns the fault of the sender, or null. `name` is the domain of POSTRIDER_NOTIFY_FROM, `domain` is the sending
+ * domain that `findSenderDomain` found for this name, and `account` is the account of the sending domain.
  */
 export function findSenderFault(
   name: string,
@@ -48,7 +48,7 @@ export function findSenderFault(
     return {
       kind: 'refused',
       text: `the domain ${domain.name} of POSTRIDER_NOTIFY_FROM is not authenticated`,
-      remedy: `Publish its records, then run \`postrider domain verify ${domain.name}\``,
+      remedy: `Publish the DNS records of ${domain.name}, then run \`postrider domain verify ${domain.name}\``,
     };
   if (account.locked !== null)
     return {

@@ -3,11 +3,11 @@
  * times are in milliseconds since the epoch.
  *
  * A check compares the items that need attention now with the stored states of the earlier items. The result contains
- * the changed states and at most one notification with every start and end.
+ * the changed states and at most one notification, which contains all starts and ends that are announced now.
  *
- * Guarantees: at most one start and one end of an item are announced within `ITEM_INTERVAL_MS`. An announced end, or
- * the start of another stage of the same problem, follows every announced start. An item that begins and ends between
- * two notifications of the same item is not announced.
+ * Guarantees: at most one start and one end of an item are announced within `ITEM_INTERVAL_MS`. Every announced start
+ * is followed by an announced end or by the start of another stage of the same problem. An item that begins and ends
+ * between two notifications of the same item is not announced.
  */
 import {
   ATTENTION_CODES,
@@ -19,7 +19,7 @@ import {
 
 /** The minimum time between two announced starts of the same item. */
 export const ITEM_INTERVAL_MS = 3_600_000;
-/** The minimum time between two notifications. Changes in this time are gathered into the next notification. */
+/** The minimum time between two notifications. Changes during this time are combined in the next notification. */
 export const NOTIFICATION_INTERVAL_MS = 60_000;
 /** The maximum number of items of each kind that a check reads. */
 export const MAX_NOTIFIED_ITEMS = 10_000;
@@ -44,7 +44,7 @@ export interface AttentionState {
 
 /** The state that the checks of all nodes share. */
 export interface AttentionCheck {
-  /** The number of checks. A check is recorded only if this number is unchanged. */
+  /** The number of checks. A check is recorded only if this number has not changed since the check read it. */
   readonly round: number;
   /** The number of notifications. */
   readonly sequence: number;
@@ -59,7 +59,7 @@ export interface NotifiedItem extends AttentionItem {
   readonly endedAt: number | null;
 }
 
-/** The changes of one notification. Failures are listed before warnings. */
+/** The changes that one notification reports. Failures are listed before warnings. */
 export interface AttentionChange {
   readonly at: number;
   readonly began: readonly NotifiedItem[];
@@ -81,15 +81,15 @@ export interface AttentionPlan {
 export interface CurrentAttention {
   readonly items: readonly AttentionItem[];
   /**
-   * The codes whose items may be incomplete, because the query has a limit. A missing item of such a code has not
-   * necessarily ended.
+   * The codes whose items may be incomplete, because the query has a limit. An item of such a code may be missing
+   * although it has not ended.
    */
   readonly incompleteCodes: ReadonlySet<AttentionCode>;
 }
 
 /**
- * The codes of items whose state is available only in running nodes. Shortly after the start of a node, a missing item
- * of these codes has not necessarily ended.
+ * The codes of items whose state is available only in running nodes. Shortly after the start of a node, an item of
+ * these codes may be missing although it has not ended.
  */
 export const RUNTIME_CODES: readonly AttentionCode[] = ['circuit-breaker-open', 'next-hop-refusal', 'signing-failed'];
 
@@ -105,7 +105,7 @@ export function planAttention(
   const began: NotifiedItem[] = [];
   const ended: NotifiedItem[] = [];
   const isDue = hasElapsed(check.notifiedAt, NOTIFICATION_INTERVAL_MS, now);
-  /** The keys of the present stages, by the key of their family. */
+  /** The key of the present item of each family and subject. */
   const presentStages = new Map<string, string>();
 
   for (const item of items) {
@@ -198,13 +198,17 @@ export function selectForTarget(change: AttentionChange, kind: 'mail' | 'https')
   return began.length + ended.length === 0 ? null : { ...change, began, ended };
 }
 
-/** The target of notifications. `text` is the element of POSTRIDER_NOTIFY in a normal form, and the stored name. */
+/**
+ * The target of notifications. `text` is the normalized element of POSTRIDER_NOTIFY. It is also the stored name of the
+ * target.
+ */
 export type NotificationTarget =
   | { readonly kind: 'mail'; readonly text: string; readonly address: string }
   | { readonly kind: 'https'; readonly text: string; readonly url: string };
 
 /**
- * Returns the name of a target for logs and metrics: the address, or the origin of the URL, whose path may be a secret.
+ * Returns the name of a target for logs and metrics: the address, or only the origin of the URL, because the path may
+ * be a secret.
  */
 export function formatTarget(text: string): string {
   return text.startsWith('mailto:') ? text : (URL.parse(text)?.origin ?? text);
@@ -216,7 +220,7 @@ export interface MailPayload {
   readonly text: string;
 }
 
-/** A notification for one target that this node has leased. */
+/** A leased notification for one target. This node owns the lease. */
 export interface LeasedNotification {
   readonly id: string;
   readonly target: string;

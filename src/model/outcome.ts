@@ -12,7 +12,7 @@ export type Stage = 'connect' | 'greeting' | 'ehlo' | 'starttls' | 'auth' | 'mai
  */
 export interface Reply {
   readonly stage: Stage;
-  /** The SMTP reply code (RFC 5321 section 4.2). Null without a reply of the server (connection lost, timeout). */
+  /** The SMTP reply code (RFC 5321 section 4.2). Null if the server sent no reply (connection lost, timeout). */
   readonly code: number | null;
   /** The enhanced status code such as `5.1.1` (RFC 3463), or null if the reply contains none. */
   readonly enhanced: string | null;

@@ -32,7 +32,10 @@ export interface QueueStatistics {
   readonly oldest: { readonly id: string; readonly acceptedAt: number } | null;
 }
 
-/** The tag of the record of an Ed25519 key (RFC 8463 section 4). The RSA key alone authenticates a domain. */
+/**
+ * The tag in the DNS record of an Ed25519 key (RFC 8463 section 4). This record is not necessary to authenticate a
+ * domain.
+ */
 const ED25519_TAG = 'k=ed25519';
 
 /** A domain that cannot send, or will soon be blocked, or has missing or wrong records. */
@@ -42,8 +45,8 @@ export interface DomainProblem {
   readonly checkedAt: number | null;
   readonly failingSince: number | null;
   /**
-   * The records that an answered check found missing or wrong. The record of an Ed25519 key is optional and not
-   * included.
+   * The records that the last check found missing or wrong. A record whose lookup failed is not included. The record of
+   * an Ed25519 key is optional and not included.
    */
   readonly failedRecords: readonly Pick<RecordCheck, 'purpose' | 'name'>[];
 }
@@ -73,8 +76,8 @@ export interface OverviewData {
 }
 
 /**
- * The position in the change feed. Each member changes if its kind of data changes. A member is compared only with its
- * earlier value.
+ * The position in the change feed. Each member represents one kind of data and changes if this data changes. A member
+ * is compared only with its own earlier value.
  */
 export interface ChangeFeedPosition {
   readonly newestId: string | null;
@@ -88,7 +91,10 @@ export interface ChangeFeedPosition {
   readonly suppressingCounts: number;
 }
 
-/** Returns the records that an answered check found missing or wrong. `checks` is the JSON of the stored results. */
+/**
+ * Returns the records that a check found missing or wrong, without those whose lookup failed. `checks` is the JSON of
+ * the stored results.
+ */
 export function parseFailedRecords(checks: string): DomainProblem['failedRecords'] {
   return (JSON.parse(checks) as readonly RecordCheck[])
     .filter(({ found, purpose, value }) => {

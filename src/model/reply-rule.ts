@@ -1,6 +1,6 @@
 /**
- * Defines the rules for the replies of next hops, as data. The rules for every server are in src/classify. The rules
- * for the relay of one provider are in src/providers.
+ * Defines the rules for the replies of next hops, as data. The rules that apply to every server are in src/classify.
+ * The rules that apply only to the relay of one provider are in src/providers.
  */
 import type { FailureCategory } from './failure.ts';
 import type { Reason, Stage } from './outcome.ts';

@@ -32,13 +32,13 @@ export interface RunningTime {
   readonly runningMs: number;
   /** The clock time at the running time `runningMs`. */
   readonly seenAt: number;
-  /** The segments in the order of time. There is at least one segment. */
+  /** The segments, oldest first. There is at least one segment. */
   readonly segments: readonly ClockSegment[];
 }
 
 /**
- * Returns the first running time of an installation. The age of messages that were accepted before `now` is measured by
- * the clock.
+ * Returns the initial running time of an installation. The age of messages that were accepted before `now` is measured
+ * by the clock.
  */
 export function startRunningTime(now: number): RunningTime {
   return { runningMs: now, seenAt: now, segments: [{ fromMs: 0, aheadMs: 0, leastAt: 0 }] };

@@ -1,7 +1,7 @@
 /**
- * Builds JSON Schemas with the functions of the library TypeBox that this project uses. The resulting schemas are the
- * same as those of the library. Only the types of the library are imported, because loading the library took a third of
- * the time of a short command (docs/decisions/launcher.md). Pure.
+ * Builds JSON Schemas. This module replaces those functions of the library TypeBox that this project uses, and returns
+ * the same schemas as the library. Only the types of the library are imported, because loading its code took a third of
+ * the run time of a short command (docs/decisions/launcher.md). Pure.
  */
 import type { Type as TypeBox } from 'typebox';
 
@@ -19,7 +19,7 @@ type UsedTypes =
   | 'Unknown'
   | 'Unsafe';
 
-/** The key of the mark on the schema of an optional member. The mark does not appear in the JSON. */
+/** The key of a property that marks the schema of an optional member. The JSON does not contain the property. */
 const OPTIONAL_MARK = Symbol('optional');
 
 const builder = {

@@ -33,7 +33,7 @@ const TAB = 0x09;
 const LF = 0x0a;
 const CR = 0x0d;
 
-/** Validates a parsed body. Reads only the four fields, and only own members of the object. */
+/** Validates a parsed body. Reads only the members of `REQUEST_FIELDS`, and ignores inherited members. */
 export function validateSubmission(body: unknown): ValidationResult {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return createRefusal({ code: 'invalid-json' });
   const to = getOwnMember(body, 'to');
@@ -87,7 +87,7 @@ function isMissing(value: unknown): boolean {
 }
 
 /**
- * Returns a fault for characters that are not allowed in a subject and a message: NUL (RFC 5321 section 4.1.2), and
+ * Returns a fault for characters that are not allowed in a subject or a message: NUL (RFC 5321 section 4.1.2), and
  * unpaired surrogates, which UTF-8 cannot encode.
  */
 function findForbiddenCharacter(field: string, value: string): ValidationFault | null {
@@ -97,7 +97,7 @@ function findForbiddenCharacter(field: string, value: string): ValidationFault |
 
 /**
  * Returns a fault for unpaired surrogates, or null. If the field also contains a NUL, the function returns null,
- * because a later check reports the NUL.
+ * because a later check refuses the NUL.
  */
 function findUnpairedSurrogate(field: string, value: string): ValidationFault | null {
   if (value.isWellFormed() || value.includes('\0')) return null;
@@ -118,7 +118,7 @@ function findSubjectFault(subject: string): string | null {
     }
   }
   if (hasControlCharacter) return 'control characters other than a tab are not allowed';
-  // A UTF-16 unit is at most three bytes in UTF-8.
+  // A UTF-16 code unit takes at most three bytes in UTF-8.
   if (subject.length * 3 > MAX_SUBJECT_BYTES && Buffer.byteLength(subject, 'utf8') > MAX_SUBJECT_BYTES) {
     return `more than ${MAX_SUBJECT_BYTES} bytes in UTF-8 are not allowed`;
   }
@@ -151,14 +151,14 @@ interface SenderRule {
 
 /**
  * Returns true if the domain of the sender must be authenticated. Returns false if `POSTRIDER_SENDERS` is `any`, and
- * for `capture:`, which sends no message.
+ * for the transport `capture:`, which sends no message.
  */
 export function requiresAuthenticatedSender({ transport, senders }: SenderRule): boolean {
   return senders === 'authenticated' && transport.kind !== 'capture';
 }
 
-// Message ids are lower-case UUIDv7 (RFC 9562 section 5.7). The ids of one process increase strictly, also after a
-// restart and after the clock is set back. The order depends on 60 bits: 48 bits of time and a 12-bit counter (section
+// Message ids are lower-case UUIDv7 (RFC 9562 section 5.7). The ids of one node increase strictly, also after a restart
+// and after the clock is set back. The order depends on 60 bits: 48 bits of time and a 12-bit counter (section
 // 6.2 method 1). The last 62 bits are random, so an id cannot be guessed.
 
 const COUNTER_LIMIT = 4096;

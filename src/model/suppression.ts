@@ -20,8 +20,8 @@ export interface Suppression {
 }
 
 /**
- * The removal of an address from the suppression list of a provider, which precedes the removal from a list of
- * Postrider.
+ * The removal of an address from the suppression list of a provider. It takes place before the removal of the address
+ * from a suppression list of Postrider.
  */
 export interface ProviderRemoval {
   readonly provider: 'ses';

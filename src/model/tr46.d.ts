@@ -9,6 +9,6 @@ declare module 'tr46' {
     readonly transitionalProcessing?: boolean;
     readonly ignoreInvalidPunycode?: boolean;
   }
-  /** Returns the domain in A-labels, or null if the domain is not valid by UTS 46. */
+  /** Returns the domain in A-labels, or null if the domain is not valid according to UTS 46. */
   export function toASCII(domain: string, options?: Tr46Options): string | null;
 }

@@ -21,10 +21,10 @@ export const TRAFFIC_COUNTS = [
 ] as const;
 
 /**
- * `ended`: messages that reached a terminal state. This count excludes changes by reports about ended messages, and
- * messages that a command in another process cancelled. `alarmed`: refusals that concern this service itself, and
- * attempts that failed because the message could not be signed. `confirmed`: messages whose delivery the provider
- * reported.
+ * `ended`: messages that reached a terminal state. A report that changes the state of such a message does not increase
+ * this count. Messages that a command in another process cancelled are not counted. `alarmed`: refusals that concern
+ * this service itself, and attempts that failed because the message could not be signed. `confirmed`: messages whose
+ * delivery the provider reported.
  */
 export type TrafficCount = (typeof TRAFFIC_COUNTS)[number];
 type TrafficCounts = Readonly<Record<TrafficCount, number>>;
@@ -54,8 +54,8 @@ export interface TrafficStep extends Traffic {
 }
 
 /**
- * Formats latencies for a column as `bucket:count` pairs separated by spaces. Texts joined with spaces represent the
- * sum of their counts.
+ * Formats latencies for a column as `bucket:count` pairs separated by spaces. If several of these texts are joined with
+ * spaces, the resulting text represents the sums of their counts.
  */
 export function formatLatencies(latencies: Latencies): string {
   return [...latencies].map(([bucket, count]) => `${bucket}:${count}`).join(' ');
@@ -76,7 +76,7 @@ export function parseLatencies(text: string): Latencies {
 /** The number of messages by failure. The keys are those of `getFailureKey`. */
 export type FailureCounts = ReadonlyMap<string, number>;
 
-/** Returns the key of a failure: `hard/mailbox-unknown`. There are 39 different keys. */
+/** Returns the key of a failure, such as `hard/mailbox-unknown`. There are 39 different keys. */
 export function getFailureKey({ class: failureClass, category }: Failure): string {
   return `${failureClass}/${category}`;
 }
@@ -86,7 +86,10 @@ export function formatFailureCounts(counts: FailureCounts): string {
   return [...counts].map(([key, count]) => `${key}:${count}`).join(' ');
 }
 
-/** Parses the text of `formatFailureCounts`, or several of these texts joined with spaces. The result is their sum. */
+/**
+ * Parses the text of `formatFailureCounts`, or several of these texts joined with spaces. Returns the sum of all counts
+ * of each key.
+ */
 export function parseFailureCounts(text: string): FailureCounts {
   const sums = new Map<string, number>();
   for (const pair of text.split(' ')) {

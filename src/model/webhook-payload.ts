@@ -46,12 +46,12 @@ const messageMembers = {
   subject: Type.String(),
   state: createEnum(
     STATES,
-    'The state of the message after the change. After the acceptance: queued, sending or suppressed.',
+    'The state of the message after the change. In message.accepted: queued, sending or suppressed.',
   ),
   sequence: Type.Integer({
     minimum: 0,
     description:
-      'The position of the change in the history of the message, from 0 (accepted). Entries without an event are also counted. Deliveries may arrive in another order.',
+      'The position of the change in the history of the message, from 0 (accepted). Entries without an event are also counted. Deliveries may arrive in a different order.',
   }),
 };
 const diagnosticMembers = {
@@ -109,7 +109,7 @@ const AccountData = Type.Object({
       bounces: Type.Integer({ description: 'Recipients with a hard bounce.' }),
       complaints: Type.Integer({ description: 'Recipients with a complaint.' }),
     },
-    { description: 'The figures of the last 7 days, or since the last unlock.' },
+    { description: 'The figures of the last 7 days, or of the time since the last unlock if that is shorter.' },
   ),
   limit: Type.Object(
     {
@@ -124,7 +124,7 @@ export type AccountData = Static<typeof AccountData>;
 const SuppressionData = Type.Object({
   account: Type.String({ description: 'The name of the account, or `*` for the list of the whole service.' }),
   address: Type.String({ description: 'The canonical address.' }),
-  reason: createEnum(SUPPRESSION_REASONS, 'The reason of the entry.'),
+  reason: createEnum(SUPPRESSION_REASONS, 'The reason for the entry.'),
   source: createNullable(
     Type.String({ description: 'The id of the message that caused the entry; null if no message caused it.' }),
   ),
@@ -136,7 +136,7 @@ const WebhookDisabledData = Type.Object({
   url: Type.String(),
   name: createNullable(Type.String()),
   account: createNullable(
-    Type.String({ description: 'The name of the account; null for the events of every account.' }),
+    Type.String({ description: 'The name of the account; null if the endpoint receives the events of every account.' }),
   ),
   reason: createEnum(DISABLED_REASONS, 'The reason why the endpoint was disabled.'),
 });
@@ -146,7 +146,7 @@ const TestData = Type.Object({
   id: Type.String({ description: 'The id of the endpoint.' }),
 });
 
-/** The schema of `data` of each type. */
+/** The schema of the member `data` for each event type. */
 export const WEBHOOK_DATA_SCHEMAS = {
   'message.accepted': BasicMessageData,
   'message.delivered': DeliveredData,
@@ -179,7 +179,7 @@ export interface WebhookPayload {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** Returns the schema of the body of a type. */
+/** Returns the schema of the webhook body for an event type. */
 export function createPayloadSchema(type: keyof typeof WEBHOOK_DATA_SCHEMAS) {
   return Type.Object({
     type: Type.Literal(type),
@@ -189,8 +189,8 @@ export function createPayloadSchema(type: keyof typeof WEBHOOK_DATA_SCHEMAS) {
 }
 
 /**
- * Builds the body of an event. `failure` is the classification of its history entry (`classifyEntry`), or null; it is
- * used only for events about messages.
+ * Builds the webhook body for an event. `failure` is the classification of the history entry of the event
+ * (`classifyEntry`), or null. `failure` is used only for events about messages.
  */
 export function buildWebhookPayload(event: RecordedWebhookEvent, failure: Failure | null): WebhookPayload {
   switch (event.kind) {
@@ -227,8 +227,8 @@ function buildMessageData(event: RecordedMessageEvent, failure: Failure | null):
 }
 
 /**
- * Returns the status code and the text of the reply to the attempt, or of the report that caused the entry. The text is
- * the one that `message show` prints.
+ * Returns the status code and the text of the reply to the attempt, or of the report that caused the history entry.
+ * `message show` prints the same text.
  */
 function describeReply({ entry: { attempt, failure, detail } }: RecordedMessageEvent): {
   status: string | null;
@@ -282,7 +282,7 @@ function cutTextOrNull(text: string | null): string | null {
   return text === null ? null : cutText(text, MAX_TEXT_LENGTH);
 }
 
-/** Returns the beginning of a text, without the first half of a surrogate pair at its end. */
+/** Returns the text. A longer text is cut and ends with an ellipsis. The cut never splits a surrogate pair. */
 function cutText(text: string, maxLength: number): string {
   if (text.length <= maxLength) return text;
   const isHighSurrogate = (text.charCodeAt(maxLength - 2) & 0xfc00) === 0xd800;

@@ -2,13 +2,13 @@
  * The types of webhooks: endpoints, the events that are sent to them, and deliveries. Pure. All times are in
  * milliseconds since the epoch.
  *
- * The store records an event in the transaction of its change (the outbox). The worker creates one delivery for each
- * endpoint that receives the event. A delivery contains no copy of the message: it names the entry in the history of
- * the message, from which the payload is built (webhook-payload.ts).
+ * The store records an event in the outbox, in the transaction of the change that the event reports. The webhook worker
+ * creates one delivery for each endpoint that receives the event. A delivery contains no copy of the message: it names
+ * the message and one entry of its history, and webhook-payload.ts builds the payload from both.
  */
 import type { HistoryEntry, State } from './message.ts';
 
-/** The types of events about a message. The history entry of the event has the type without `message.`. */
+/** The types of events about a message. The history entry has the same type without the prefix `message.`. */
 export const MESSAGE_EVENT_TYPES = [
   'message.accepted',
   'message.delivered',
@@ -45,17 +45,17 @@ export type WebhookEventType = (typeof WEBHOOK_EVENT_TYPES)[number];
 /** The type of a test delivery. An endpoint receives it regardless of its subscription. */
 export const WEBHOOK_TEST_TYPE = 'webhook.test';
 
-/** The types of an endpoint without an explicit subscription. */
+/** The event types that an endpoint without an explicit subscription receives. */
 export const DEFAULT_WEBHOOK_EVENT_TYPES: readonly WebhookEventType[] = WEBHOOK_EVENT_TYPES.filter(
   (type) => type !== 'message.accepted' && type !== 'message.deferred',
 );
 
-/** Returns the bit of a type in a subscription. */
+/** Returns the bit of an event type in the mask of a subscription. */
 export function getEventBit(type: WebhookEventType): number {
   return 1 << WEBHOOK_EVENT_TYPES.indexOf(type);
 }
 
-/** Returns the subscription as a sum of bits, which is the form in the store. */
+/** Returns a subscription as a bit mask. The store contains subscriptions in this form. */
 export function toEventMask(types: readonly WebhookEventType[]): number {
   return types.reduce((mask, type) => mask | getEventBit(type), 0);
 }
@@ -67,28 +67,29 @@ export function listEventTypes(mask: number): readonly WebhookEventType[] {
 
 /**
  * The reason why an endpoint is disabled. `operator`: an operator disabled it. `gone`: the endpoint responded with 410.
- * `failing`: its attempts failed for five days without a success.
+ * `failing`: all attempts at this endpoint failed for five days.
  */
 export const DISABLED_REASONS = ['operator', 'gone', 'failing'] as const;
 export type DisabledReason = (typeof DISABLED_REASONS)[number];
 
-/** The duration of the lease of a delivery. It covers an attempt of at most 15 s and the record of its result. */
+/** The duration of the lease of a delivery. It covers an attempt of at most 15 s and the time to record its result. */
 export const DELIVERY_LEASE_MS = 60_000;
 
 /**
- * The maximum time from the start of a claim to the start of its attempts. After a longer time, for example because the
- * process was suspended, the node releases the leases. An operation that changes an endpoint waits for the attempts of
- * earlier claims, at most for this time. Every attempt that begins after the operation therefore uses the change.
+ * The maximum time from the start of a claim to the start of its attempts. If more time has passed, for example because
+ * the process was suspended, the node releases the leases and starts no attempt. An operation that changes an endpoint
+ * waits for the attempts of earlier claims, at most for this time. Therefore, every attempt that begins after the
+ * operation uses the changed endpoint.
  */
 export const MAX_START_DELAY_MS = 2_000;
 
-/** The retention of an event in the outbox, and of every delivery after its creation. */
+/** The retention of events in the outbox and of deliveries, from their creation. */
 export const DELIVERY_RETENTION_MS = 30 * 24 * 3_600_000;
 
 /** The service disables an endpoint whose attempts have failed for this time without a success. */
 export const MAX_FAILING_MS = 5 * 24 * 3_600_000;
 
-/** The minimum time between two updates of `lastSuccessAt`, so that successes rarely write to the store. */
+/** The minimum time between two updates of `lastSuccessAt`, so that few successes update the row of the endpoint. */
 export const LAST_SUCCESS_STEP_MS = 10_000;
 
 /** The maximum number of endpoints of an installation. */
@@ -111,7 +112,7 @@ export function parseWebhookId(text: string): number | null {
 export interface Webhook {
   readonly id: number;
   readonly url: string;
-  /** The account whose events the endpoint receives; null for the events of every account. */
+  /** The account whose events the endpoint receives; null if it receives the events of every account. */
   readonly accountId: number | null;
   /** The name of the account whose events the endpoint receives, or null. */
   readonly account: string | null;
@@ -137,7 +138,7 @@ export interface Webhook {
 /** An endpoint to be stored. */
 export interface NewWebhook {
   readonly url: string;
-  /** The name of the account, or null for the events of every account. */
+  /** The name of the account; null if the endpoint receives the events of every account. */
   readonly account: string | null;
   readonly name: string | null;
   readonly events: readonly WebhookEventType[];
@@ -155,7 +156,7 @@ export type CreateWebhookResult =
   | { readonly kind: 'missing' }
   /** There are `MAX_WEBHOOKS` endpoints. */
   | { readonly kind: 'too-many' }
-  /** A live node has an earlier version, which records no events. */
+  /** A live node runs an earlier version that records no events. */
   | { readonly kind: 'earlier-node'; readonly node: string; readonly version: string };
 
 /** The facts about an event that determine its payload. */
@@ -232,7 +233,7 @@ export interface WebhookDelivery {
   readonly nextAttemptAt: number | null;
 }
 
-/** A delivery that is leased for one attempt. A settlement is valid only for the owner and the number of the lease. */
+/** A delivery that is leased for one attempt. A settlement is valid only if it names the lease's owner and number. */
 export interface LeasedDelivery {
   readonly id: string;
   readonly webhookId: number;
@@ -268,10 +269,10 @@ export interface DeliverySettlement extends Pick<LeasedDelivery, 'id' | 'webhook
 export type DeliverySettleResult =
   /** `disabled` is the reason if this settlement disabled the endpoint, otherwise null. */
   | { readonly kind: 'settled'; readonly disabled: DisabledReason | null }
-  /** The lease has expired and has another owner, or the endpoint was deleted. Nothing was written. */
+  /** The lease expired and was replaced by a later lease, or the endpoint was deleted. Nothing was written. */
   | { readonly kind: 'lost' };
 
-/** The deliveries that a replay makes due at once. */
+/** The deliveries that a replay makes due immediately. */
 export interface ReplaySelection {
   /** The replay includes only deliveries that were created at or after this time. */
   readonly since: number;

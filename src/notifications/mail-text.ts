@@ -10,7 +10,7 @@ import { toPrintable } from '../printing/escape.ts';
 import { formatSpan, formatTime, shortenText, toSentence } from '../printing/text.ts';
 
 const MAX_SUBJECT_TEXT_LENGTH = 120;
-/** The maximum number of listed items. The counts include all items. */
+/** The maximum number of items that a mail lists. The counts in the mail include all items. */
 const MAX_LISTED_ITEMS = 50;
 
 /**

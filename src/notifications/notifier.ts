@@ -2,10 +2,10 @@
  * Runs the notifications of one node: checks which items need attention, records the changes, and delivers the recorded
  * notifications.
  *
- * Guarantees: of several nodes, exactly one records each change, together with its notification for each target. A
- * recorded notification is delivered by any node, even after a crash, because its lease expires and the notification is
- * due again. Each target has at most one attempt of this node at a time, so a target that does not respond delays no
- * other target. A target may receive a notification twice, with the same `webhook-id`; a mail is accepted once.
+ * Guarantees: each change is recorded by exactly one node, together with a notification for each target. Any node can
+ * deliver a recorded notification. If a node crashes, its leases expire, and the leased notifications are due again.
+ * This node makes at most one attempt for a target at a time, so a target that does not respond delays no other target.
+ * A URL may receive a notification more than once, with the same `webhook-id`. A mail is accepted at most once.
  */
 import type { MonotonicClock } from '../clock.ts';
 import type { AttentionItem } from '../model/attention.ts';
@@ -30,16 +30,16 @@ import { createOutageNotifier } from './outage.ts';
 import { NOTIFICATION_RETRY_DELAYS_MS } from './schedule.ts';
 import type { DeliverNotification, TargetResult } from './target.ts';
 
-/** The interval between two checks of this node. */
+/** The interval between two checks by this node. */
 export const CHECK_INTERVAL_MS = 10_000;
 /**
- * The minimum time between two checks of all nodes together. It is shorter than `CHECK_INTERVAL_MS`, so that a check is
+ * The minimum time between any two checks in the cluster. It is shorter than `CHECK_INTERVAL_MS`, so that a check is
  * not omitted if the previous check was late.
  */
 const MIN_CHECK_INTERVAL_MS = CHECK_INTERVAL_MS / 2;
 /** The interval at which this node polls for due notifications. */
 const DELIVERY_POLL_MS = 5_000;
-/** The duration of a lease. It covers the attempt and the record of its result. */
+/** The duration of a lease. It covers the attempt and the time to record its result. */
 const LEASE_MS = ATTEMPT_TIMEOUT_MS + 45_000;
 const PURGE_INTERVAL_MS = 3_600_000;
 const MAX_PURGED_NOTIFICATIONS = 1_000;
@@ -92,7 +92,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
   const onError = (operation: string, error: unknown) =>
     publish({ type: 'node.operation_failed', at: clock.now(), operation, error });
 
-  const outage = createOutageNotifier({
+  const outageNotifier = createOutageNotifier({
     ...{ clock, targets, deliver, operatorUrl, getSecret: parts.getSecret },
     onDelivered: (target, notificationId) =>
       publish({
@@ -114,7 +114,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
 
   /** Runs after every interval, even while a check waits for the store, so that an outage is detected. */
   function runCheck(): void {
-    outage.observe(readOutage());
+    outageNotifier.observe(readOutage());
     scheduleCheck(CHECK_INTERVAL_MS);
     currentCheck ??= checkAttention()
       .catch((error: unknown) => onError('check what needs attention', error))
@@ -125,16 +125,17 @@ export function startNotifier(parts: NotifierParts): Notifier {
 
   async function checkAttention(): Promise<void> {
     // A node that has not recorded the end of an outage yet does not wait for `MIN_CHECK_INTERVAL_MS`.
-    const intervalMs = outage.hasUnrecordedEnd ? 0 : MIN_CHECK_INTERVAL_MS;
+    const intervalMs = outageNotifier.hasUnrecordedEnd ? 0 : MIN_CHECK_INTERVAL_MS;
     const recordedCheck = await store.readAttentionCheck(clock.now(), intervalMs);
     if (recordedCheck === null) return;
-    outage.setSequence(recordedCheck.sequence);
+    outageNotifier.setSequence(recordedCheck.sequence);
     const { items, incompleteCodes } = await readAttention();
     const now = clock.now();
-    // This node sends the notification of a database outage directly. The outage has ended if this check is recorded.
+    // This node sends the notification of a database outage directly, so the check excludes the outage. If the check
+    // is recorded, the database commits again, so the outage has ended.
     const currentAttention = { items: items.filter(({ code }) => code !== 'database-unavailable'), incompleteCodes };
     const { changedStates, removedKeys, notification } = planAttention(
-      outage.addTo(recordedCheck, now),
+      outageNotifier.addEndedOutage(recordedCheck, now),
       currentAttention,
       now,
     );
@@ -144,7 +145,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
       notification: notification === null || deliveries.length === 0 ? null : { id: `ntf_${createId()}`, deliveries },
     };
     if ((await store.recordAttention(record)) === 'stale') return;
-    outage.markRecorded();
+    outageNotifier.markRecorded();
     if (record.notification !== null && notification !== null) {
       publish({
         ...{ type: 'notification.recorded', at: now, notificationId: record.notification.id },
@@ -201,7 +202,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
   function startAttempt(notification: LeasedNotification): void {
     const target = targetsByText.get(notification.target);
     if (target === undefined) return;
-    const attempt = deliverOnce(target, notification)
+    const attempt = attemptDelivery(target, notification)
       .catch((error: unknown) => onError('record a notification', error))
       .then(() => {
         inProgress.delete(notification.target);
@@ -211,7 +212,7 @@ export function startNotifier(parts: NotifierParts): Notifier {
     inProgress.set(notification.target, attempt);
   }
 
-  async function deliverOnce(target: NotificationTarget, notification: LeasedNotification): Promise<void> {
+  async function attemptDelivery(target: NotificationTarget, notification: LeasedNotification): Promise<void> {
     const { id, owner, attempt } = notification;
     const startedAt = clock.monotonic();
     const outcome = await deliver(target, notification);

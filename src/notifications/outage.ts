@@ -1,12 +1,12 @@
 /**
  * Notifies HTTPS targets that the database does not commit. The notification cannot be recorded, so this node sends it
  * directly. Without the database, the nodes cannot agree on one sender. Therefore, all nodes use the same `webhook-id`,
- * so that a receiver drops the duplicates. After the outage, the node adds the item to the recorded states, and the end
- * causes a notification as usual.
+ * so that a receiver drops the duplicates. After the outage, the node adds the outage to the recorded states, so that
+ * the end of the outage causes a recorded notification.
  *
  * Guarantees: each node delivers at most one notification for each outage and target, and notifies of at most one
  * outage within an hour. An outage that is shorter than `MIN_OUTAGE_MS` causes no notification. The state is in memory:
- * after a restart during an outage, the node sends no notification of the end.
+ * after a restart during an outage, the node sends no notification of the end of this outage.
  */
 import { createHmac } from 'node:crypto';
 import type { MonotonicClock } from '../clock.ts';
@@ -23,7 +23,7 @@ import type { DeliverNotification } from './target.ts';
 
 /** The duration of failing commits after which a notification is sent to the targets. */
 export const MIN_OUTAGE_MS = 30_000;
-/** The number of attempts for each target. The next check repeats a failed attempt. */
+/** The maximum number of attempts for each target. The next check repeats a failed attempt. */
 const MAX_ATTEMPTS = 20;
 
 export interface OutageParts {
@@ -49,18 +49,18 @@ interface Outage {
 }
 
 export interface OutageNotifier {
-  /** Reports the current state: the item of the outage, or null while commits succeed. Returns at once. */
+  /** Receives the current state: the item of the outage, or null while commits succeed. Returns immediately. */
   observe(item: AttentionItem | null): void;
-  /** Stores the number of recorded notifications, which is the same on all nodes. */
+  /** Receives the number of recorded notifications, which is the same on all nodes. */
   setSequence(sequence: number): void;
-  /** Adds the item of an outage that has ended, if a target received a notification of its start. */
-  addTo(check: AttentionCheck, now: number): AttentionCheck;
+  /** Adds an ended outage to the states of `check`, if a target received a notification of the start of the outage. */
+  addEndedOutage(check: AttentionCheck, now: number): AttentionCheck;
   /**
    * True from the end of an outage until a check has recorded the end. False if no target received a notification of
    * the start.
    */
   readonly hasUnrecordedEnd: boolean;
-  /** Removes the ended outage, because a check has recorded it. */
+  /** Removes the ended outage. Called after a check has recorded the end. */
   markRecorded(): void;
 }
 
@@ -87,8 +87,8 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
       if (!hasElapsed(lastNotifiedAt, ITEM_INTERVAL_MS, clock.now())) return;
       const change = { at, began: [{ ...item, beganAt: at, endedAt: null }], ended: [], ongoingCount: 1 };
       const payload = JSON.stringify(buildNotificationPayload(change, operatorUrl));
-      const name = `outage ${sequence} ${Math.floor(at / ITEM_INTERVAL_MS)}`;
-      const id = `ntf_${createHmac('sha256', getSecret()).update(name).digest('hex').slice(0, 32)}`;
+      const hashedText = `outage ${sequence} ${Math.floor(at / ITEM_INTERVAL_MS)}`;
+      const id = `ntf_${createHmac('sha256', getSecret()).update(hashedText).digest('hex').slice(0, 32)}`;
       current.notification = { id, payload };
     }
     for (const target of targets) void attemptNotification(current, current.notification, target);
@@ -118,7 +118,7 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
   return {
     observe(item) {
       if (item === null) {
-        // An outage without a notification does not replace an outage whose end must still cause a notification.
+        // An outage without a notification does not replace an earlier outage whose end has not been recorded yet.
         if (outage !== null && (endedOutage?.isNotified !== true || outage.isNotified)) endedOutage = outage;
         outage = null;
       } else {
@@ -129,11 +129,11 @@ export function createOutageNotifier(parts: OutageParts): OutageNotifier {
     setSequence(recorded) {
       sequence = recorded;
     },
-    addTo(check, now) {
+    addEndedOutage(check, now) {
       if (endedOutage === null || !endedOutage.isNotified) return check;
       const itemKey = getAttentionKey(endedOutage.item);
       const recordedState = check.states.find((state) => getAttentionKey(state.item) === itemKey);
-      // Another node has recorded the same outage.
+      // True if another node has already recorded this outage.
       const isRecorded = recordedState !== undefined && (recordedState.announcedAt ?? 0) >= endedOutage.startedAt;
       if (isRecorded) return check;
       const state: AttentionState = {

@@ -1,16 +1,16 @@
 /**
- * Counts messages by mailbox provider, recipient domain, account and sending domain, and writes the rows of these
- * series to the store.
+ * Counts messages in series by mailbox provider, recipient domain, account and sending domain, and writes the rows of
+ * the series to the store.
  *
  * A group contains the counts of one combination of account, sending domain and recipient domain, and an event
  * increases the counts of one group. Once per second, the groups are added to the series of every span. A group whose
  * mailbox provider is being looked up waits for the answer for at most `MAX_WAIT_MS`.
  *
- * Guarantees: a count never waits for a write or a lookup. Memory and rows are bounded (`MAX_GROUPS`,
- * `MAX_COUNTED_KEYS`), and the sum of a row is exact for any number of keys. A write replaces the whole row, so a
- * repeated write counts no message twice. A process that is killed loses at most the counts since the last write of the
- * span (`WRITE_INTERVALS_MS`). While the store does not answer, at most `MAX_WAITING_ROWS` rows of ended spans wait;
- * the oldest are dropped.
+ * Guarantees: the counter never waits for a write or a lookup before it counts an event. Memory and rows are bounded
+ * (`MAX_GROUPS`, `MAX_COUNTED_KEYS`), and the sum of a row is exact for any number of keys. A write replaces the whole
+ * row, so a repeated write counts no message twice. A process that is killed loses at most the counts since the last
+ * write of the span (`WRITE_INTERVALS_MS`). While the store does not answer, at most `MAX_WAITING_ROWS` rows of ended
+ * spans wait, and the oldest rows above this number are dropped.
  */
 import type { Clock } from '../clock.ts';
 import { parseAddress } from '../model/address.ts';
@@ -35,8 +35,8 @@ import type { Handlers } from './events.ts';
 
 const TICK_MS = 1_000;
 /**
- * The interval of the writes of each span. The rows of a longer span are written less often, because the rows are
- * large.
+ * The interval between two writes of the rows of each span. The rows of a longer span are written less often, because
+ * the rows are large.
  */
 export const WRITE_INTERVALS_MS: Readonly<Record<SpanMs, number>> = {
   300000: 2_000,
@@ -45,14 +45,14 @@ export const WRITE_INTERVALS_MS: Readonly<Record<SpanMs, number>> = {
   86400000: 60_000,
 };
 /**
- * The maximum number of groups in memory. At this number, the groups are added to the series before the next second.
+ * The maximum number of groups in memory. When this number is reached, the groups are added to the series immediately.
  */
 const MAX_GROUPS = 500;
-/** The time for which a group waits for the lookup of its mailbox provider. */
+/** The maximum time for which a group waits for the lookup of its mailbox provider. */
 const MAX_WAIT_MS = 5_000;
-/** The number of keys that are counted exactly in each series and span (frequent-keys.ts). */
+/** The number of keys that each series of a span keeps when it evicts keys (frequent-keys.ts). */
 export const MAX_COUNTED_KEYS = 512;
-/** The maximum number of keys in a row. The sum of the other keys is part of the row. */
+/** The maximum number of keys in a row. The row also contains the sum of the counts of all other keys. */
 export const MAX_ROW_KEYS: Readonly<Record<Series, number>> = {
   provider: 100,
   'recipient-domain': 100,
@@ -116,11 +116,11 @@ interface NodeRow {
 /** Creates a counter. No timer runs while there is nothing to write. */
 export function startDeliverabilityCounter(parts: DeliverabilityParts): DeliverabilityCounter {
   const { node, clock, writeRows, findMailboxProvider, onWriteError } = parts;
-  /** The groups of the current slot. A slot is as long as the shortest span, which divides every other span. */
+  /** The groups of the current slot. A slot has the length of the shortest span. Longer spans are multiples of it. */
   let groups = new Map<string, Group>();
   let slotStartAt = 0;
   let spans: readonly Span[] = [];
-  /** The last rows of spans that have ended. */
+  /** The rows of ended spans that have not been written yet. */
   let endedRows: readonly NodeRow[] = [];
   /** The number of times that the clock was set back to an earlier slot. */
   let setBackCount = 0;
@@ -149,8 +149,8 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
   function enterSlot(now: number): void {
     addGroups(true);
     const isClockSetBack = now < slotStartAt;
-    // A row replaces the earlier row of the same node and span. After the clock was set back, another node name
-    // prevents new rows from replacing the rows that were written before.
+    // A row replaces the earlier row of the same node and span. After the clock was set back, the new rows have a
+    // different node name, so that they do not replace the rows that were written before.
     if (isClockSetBack) setBackCount += 1;
     slotStartAt = now - (now % SPANS_MS[0]);
     const nodeName = setBackCount === 0 ? node : `${node}+${setBackCount}`;
@@ -167,7 +167,7 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
 
   /**
    * Adds the groups to the series. Groups whose mailbox provider is being looked up stay in memory, unless
-   * `includeWaiting` is true or they have waited too long.
+   * `includeWaiting` is true, they have waited for `MAX_WAIT_MS`, or too many groups wait.
    */
   function addGroups(includeWaiting: boolean): void {
     const waitingSince = clock.now() - MAX_WAIT_MS;
@@ -210,14 +210,14 @@ export function startDeliverabilityCounter(parts: DeliverabilityParts): Delivera
     cancelTick = hasWork && !isStopped ? clock.after(TICK_MS, startTick) : null;
   }
 
-  /** Writes the rows of ended spans, and the rows of the spans whose interval has passed. */
+  /** Writes the rows of ended spans, and the rows of the spans whose write interval has passed. */
   async function write(now: number): Promise<void> {
     const dueSpans = spans.filter(
       ({ hasUnwrittenCounts, nextWriteAt }) => hasUnwrittenCounts && (isStopped || now >= nextWriteAt),
     );
     const batch = [...endedRows, ...dueSpans.flatMap(formatRows)];
     if (batch.length === 0) return;
-    // Counts that are added during the write are written again.
+    // A span to which counts are added during the write is written again.
     for (const span of dueSpans) span.hasUnwrittenCounts = false;
     const endedRowsBeingWritten = new Set(endedRows);
     try {

@@ -15,7 +15,7 @@ export interface Events {
   readonly publish: Publish;
   /** Calls the handlers for each event until the returned function is called. */
   subscribe(handlers: Handlers): () => void;
-  /** Ends the start phase. A subscriber that is added later receives only later events. */
+  /** Ends the start phase. A later subscriber receives only the events that are published after its subscription. */
   endStartup(): void;
 }
 

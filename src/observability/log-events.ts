@@ -73,7 +73,7 @@ export const LOG_EVENTS = {
     level: 'debug',
     fields: ['id', 'accountId', 'keyId', 'to', 'state', 'durationMs'],
     meaning:
-      'The message is stored, and the client receives a 201. `durationMs` is the time from the start of the check of the key to the response.',
+      'The message is stored, and the client receives a 201. `durationMs` is the time from the start of the API key check to the response.',
   },
   'message.replayed': {
     level: 'debug',
@@ -273,13 +273,13 @@ export const LOG_EVENTS = {
   'node.draining': {
     level: 'info',
     fields: ['node'],
-    meaning: 'The node is shutting down. It completes the running attempts and starts no other attempt.',
+    meaning: 'The node is shutting down. It completes the running attempts and starts no new attempt.',
   },
   'node.leases_recovered': {
     level: 'info',
     fields: ['node', 'count'],
     meaning:
-      'The leases of `count` messages had expired, or their node had ended. The messages were queued again, or became `uncertain` if POSTRIDER_ON_UNCERTAIN is `hold`.',
+      'The leases of `count` messages had expired, or the node that held the leases had ended. The messages were queued again, or became `uncertain` if POSTRIDER_ON_UNCERTAIN is `hold`.',
   },
   'node.warned': {
     level: 'warn',
@@ -290,12 +290,13 @@ export const LOG_EVENTS = {
     level: 'info',
     fields: ['node', 'reason', 'detail'],
     meaning:
-      'The start reports the standby of the PostgreSQL server. `reason` is `none`, `asynchronous`, `synchronous`, or `hidden` if the role may not read the replication status.',
+      'At startup, the node reports the standby of the PostgreSQL server. `reason` is `none`, `asynchronous`, `synchronous`, or `hidden` if the role may not read the replication status.',
   },
   'node.variables_ignored': {
     level: 'debug',
     fields: ['node', 'names'],
-    meaning: 'The start ignored variables that Kubernetes or Docker sets for a Service named `postrider`.',
+    meaning:
+      'At startup, the node ignored environment variables that Kubernetes or Docker sets for a Service named `postrider`.',
   },
   'node.operation_failed': {
     level: 'error',

@@ -3,9 +3,9 @@
  *
  * Guarantees: a line contains only the fields that log-events.ts lists for its event, so that bodies, keys and
  * passwords are never logged. Passwords in URLs are masked. The length of each text is limited, and control characters
- * are escaped. A line is written within one second, unless the reader of standard output is slower. A slow reader never
- * blocks the service. If more than `MAX_WAITING_CHARS` characters wait, further lines are dropped, and a later line
- * states their number.
+ * are escaped. A line is written within one second, unless the reader of standard output is too slow. A slow reader
+ * never blocks the service. If more than `MAX_WAITING_CHARS` characters wait, further lines are dropped, and a later
+ * line states their number.
  */
 import { write, writeSync } from 'node:fs';
 import pino from 'pino';
@@ -63,7 +63,7 @@ export function createLog(
     },
     { write: (line: string) => output.write(escapeJson(line)) },
   );
-  // The timer writes the lines of a buffer that is not full. The timer does not keep the process alive.
+  // The timer writes buffers of fewer than `MIN_WRITE_CHARS` characters. The timer does not keep the process alive.
   const timer = setInterval(output.flush, FLUSH_INTERVAL_MS).unref();
   const isEnabled = (event: LogEventName) => logger.isLevelEnabled(LOG_EVENTS[event].level);
   return {
@@ -194,14 +194,14 @@ function getAttemptFields(
   { outcome, remote, tookMs }: Attempt,
 ) {
   const { code, enhanced, text } = outcome.reply;
-  const reply = {
+  const replyFields = {
     nextHop: remote,
     smtpCode: code,
     enhancedCode: enhanced,
     replyText: text,
     durationMs: roundMs(tookMs),
   };
-  return { id, accountId, to, attemptCount: attempts, ...reply };
+  return { id, accountId, to, attemptCount: attempts, ...replyFields };
 }
 
 /**
@@ -294,11 +294,12 @@ function createDirectOutput(destination: LogDestination): Output {
 
 /**
  * Opens standard output. `formatDroppedLines` returns the line that states the number of dropped lines. Until
- * `startAfter` has resolved, lines wait in the buffer. `close` and the end of the process write the buffer in any case.
+ * `startAfter` has resolved, lines wait in the buffer. `close` and the exit handler of the process write the buffer
+ * without this wait.
  *
  * A write never blocks the event loop, and lines are complete and in order. The command line makes the pipe
  * non-blocking (cli/main.ts), so a write to a full pipe returns at once. A write to a blocking pipe would occupy a
- * thread of the thread pool and delay the end of the process until the reader reads.
+ * thread of the thread pool and delay the end of the process until data is read from the pipe.
  */
 function openStandardOutput(
   formatDroppedLines: (count: number) => string,

@@ -27,13 +27,16 @@ import { formatWebhookId, type WebhookStatistics } from '../model/webhook.ts';
 import type { Handlers } from './events.ts';
 
 export interface Metrics {
-  /** Counts a message that was accepted with a 201. `tookMs` is the time from the check of the key to the response. */
+  /**
+   * Counts a message that was accepted with a 201. `tookMs` is the time from the start of the API key check to the
+   * response.
+   */
   countAccepted(tookMs: number): void;
   /** Counts a request that was answered with an error. `reason` is a code of docs/errors.md. */
   countRefused(reason: string): void;
   /** Counts a request that repeated an idempotency key. */
   countReplayed(): void;
-  /** Counts the unknown members of a request body that was answered with a 201. */
+  /** Counts the unknown members in the body of a request that was answered with a 201. */
   countIgnoredFields(fieldCount: number): void;
   countAttempt(outcome: Outcome['kind'], tookMs: number): void;
   /** Counts a message that entered a state. */
@@ -259,7 +262,7 @@ export function createMetrics({
   });
   const feedbackAge = new Gauge({
     name: 'postrider_feedback_last_report_age_seconds',
-    help: 'Seconds since the last feedback report, on any node; absent before the first',
+    help: 'Seconds since the last feedback report that any node received; absent before the first report',
     registers,
   });
   const breakerState = new Gauge({
@@ -276,7 +279,7 @@ export function createMetrics({
   });
   const oldestAge = new Gauge({
     name: 'postrider_queue_oldest_age_seconds',
-    help: 'Age of the oldest message that is queued or sending, in seconds; 0 for none',
+    help: 'Age of the oldest message in the state queued or sending, in seconds; 0 if there is none',
     registers,
   });
 
@@ -305,12 +308,12 @@ export function createMetrics({
   });
   const failedWebhookGauge = new Gauge({
     name: 'postrider_webhooks_failed',
-    help: 'Webhooks whose last attempt failed; they can be replayed',
+    help: 'Webhooks whose final attempt failed; they can be replayed',
     registers,
   });
   const webhookOldestAge = new Gauge({
     name: 'postrider_webhook_oldest_age_seconds',
-    help: 'Age of the oldest pending webhook, in seconds; 0 for none',
+    help: 'Age of the oldest pending webhook, in seconds; 0 if there is none',
     registers,
   });
 
@@ -338,7 +341,10 @@ export function createMetrics({
   for (const target of notificationTargets)
     for (const result of ['delivered', 'retried', 'failed']) notificationCounter.inc({ target, result }, 0);
   const webhookLabels = new Map<number, string>();
-  /** Returns the label of an endpoint. The first endpoints whose attempts fail have a label of their own. */
+  /**
+   * Returns the label of an endpoint. The first `MAX_WEBHOOK_SERIES` endpoints with a failed attempt have a label of
+   * their own.
+   */
   function getWebhookLabel(webhookId: number): string {
     const knownLabel = webhookLabels.get(webhookId);
     if (knownLabel !== undefined) return knownLabel;

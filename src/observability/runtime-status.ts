@@ -56,7 +56,7 @@ export function trackRuntimeStatus(): RuntimeStatusTracker {
       'circuit_breaker.closed': () => {
         breaker = { state: 'closed', retryAt: null };
       },
-      // The reasons are a fixed set of texts.
+      // The reasons are a fixed set of texts, so the number of map entries is limited.
       'report.refused': ({ at, reason, count = 1 }) => countReports(reason, count, at),
       'report.unrelated': ({ at, source, count = 1 }) => {
         if (source !== undefined) countReports(formatUnmatchedReason(source), count, at);

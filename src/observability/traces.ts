@@ -1,7 +1,7 @@
 /**
- * Creates the traces. Each message has one trace with spans for the request, for each attempt and for each feedback
- * report, on any node. Spans are created through `@opentelemetry/api` after the event, with the original times, so that
- * no operation waits for them. Without an SDK, traces have no cost.
+ * Creates the traces. Each message has one trace, to which all nodes add spans: one for the request, one for each
+ * attempt and one for each feedback report. Spans are created through `@opentelemetry/api` after the event, with the
+ * original times, so that no operation waits for them. Without an SDK, traces have no cost.
  *
  * The trace id is the id of the message without hyphens (both have 128 bits), so the store does not need to contain a
  * trace context.

@@ -1,10 +1,10 @@
 /**
  * Counts messages by minute and by hour in memory, and writes the changed rows of these time series to the store. The
- * counter writes once per second, and once more when it stops.
+ * counter writes at most once per second, and once more when it stops.
  *
  * Guarantees: a count never waits for a write. A write replaces the whole row, so a repeated write counts no message
  * twice. A process that is killed loses at most the figures of its last second. While the store does not answer, at
- * most `MAX_UNWRITTEN_ROWS` rows per time series wait; the oldest rows are dropped.
+ * most `MAX_UNWRITTEN_ROWS` rows per time series wait; if there are more, the oldest rows are dropped.
  */
 
 import type { Clock } from '../clock.ts';
@@ -23,8 +23,8 @@ import type { Handlers } from './events.ts';
 
 const WRITE_INTERVAL_MS = 1_000;
 /**
- * The maximum number of rows in memory. Written rows remain in memory, because counting continues in them if the clock
- * is set back.
+ * If more rows than this number are in memory, written rows are dropped. Up to this number, written rows remain in
+ * memory, because counting continues in them if the clock is set back.
  */
 const MAX_CACHED_ROWS = 64;
 const MAX_UNWRITTEN_ROWS = 240;
@@ -60,7 +60,7 @@ export interface TrafficParts {
   readonly node: string;
   readonly clock: Clock;
   readonly writeRows: TrafficStore['writeTraffic'];
-  /** Receives the first error of a series of failed writes. Called again only after a write has succeeded. */
+  /** Receives the first error of a series of failed writes. A successful write ends the series. */
   readonly onWriteError: (error: unknown) => void;
 }
 
@@ -110,7 +110,7 @@ export function startTrafficCounter({ node, clock, writeRows, onWriteError }: Tr
           node,
           batch.map(({ row }) => row.sums),
         );
-      // The write may not include the counts that were added while it ran. Rows with such counts are written again.
+      // Counts that were added during the write may be missing from it. Rows with such counts are written again.
       for (const { row, counted } of batch) row.writtenChangeCount = counted;
       isFailing = false;
     } catch (error) {
@@ -196,8 +196,8 @@ interface CountedRow {
     readonly bounces: Map<string, number>;
   };
   /**
-   * `changeCount` is the number of changes to the row. `writtenChangeCount` is this number at the last successful
-   * write.
+   * `changeCount` is the number of changes to the row. `writtenChangeCount` is the value of `changeCount` at the start
+   * of the last successful write.
    */
   changeCount: number;
   writtenChangeCount: number;

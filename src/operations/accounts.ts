@@ -163,8 +163,8 @@ export const lockAccount = defineOperation({
   result: AccountEntry,
   errors: ['not-found', 'conflict'],
   async run({ account, reason, expected }, { store, clock }) {
-    const text = parseVisibleText('reason', reason, MAX_REASON_LENGTH);
-    if (!text.ok) return text;
+    const parsedReason = parseVisibleText('reason', reason, MAX_REASON_LENGTH);
+    if (!parsedReason.ok) return parsedReason;
     const now = clock.now();
     return toChangeResult(account, await store.lockAccount(account, reason, now, expected), now);
   },
@@ -217,7 +217,7 @@ function parseLimits(
 ): Result<Partial<AccountLimits>> {
   const limits: { -readonly [K in keyof AccountLimits]?: AccountLimits[K] } = {};
   if (volume === 'unlimited') {
-    // A new volume without `volumeExpires` also removes the expiry.
+    // The value `unlimited` also removes the expiry, unless `volumeExpires` sets a new expiry.
     limits.volume = null;
     limits.volumeExpiresAt = null;
   } else if (volume !== undefined) {

@@ -1,5 +1,5 @@
 /**
- * The operation on the audit log, which lists the actor, the action, the target, and the values before and after each
+ * The operation that lists the audit log: the actor, the action, the target, and the values before and after each
  * change.
  */
 
@@ -50,7 +50,7 @@ export const listAudit = defineOperation({
   },
 });
 
-/** Returns true if the action has this name, or if it is an action on this noun. */
+/** Returns true if `name` is the action or its noun (`account` is the noun of `account.lock`). */
 function isActionOf(action: string, name: string): boolean {
   return action === name || action.startsWith(`${name}.`);
 }

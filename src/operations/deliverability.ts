@@ -1,6 +1,6 @@
 /**
- * The operation of the deliverability figures: messages by mailbox provider, recipient domain, account or sending
- * domain, compared with the previous period.
+ * The operation that shows the deliverability figures: messages by mailbox provider, recipient domain, account or
+ * sending domain, compared with the previous period.
  */
 import { formatIsoTime } from '../config/units.ts';
 import type { Account } from '../model/account.ts';
@@ -51,7 +51,7 @@ export const showDeliverability = defineOperation({
     }),
     account: Type.Optional(Type.String({ description: 'Only messages of this account.' })),
     sendingDomain: Type.Optional(
-      Type.String({ description: 'Only messages from this sending domain; only with `by` = `provider`.' }),
+      Type.String({ description: 'Only messages from this sending domain; requires `by` = `provider`.' }),
     ),
     key: Type.Optional(
       Type.String({ description: 'The key of the row whose figures `points` contains; the default is the total.' }),
@@ -131,12 +131,12 @@ export const showDeliverability = defineOperation({
   },
 });
 
-/** The stored keys of a series that belong to a result. */
+/** A series, and the selection of those stored keys of the series that a result includes. */
 interface Selection {
   readonly series: Series;
   /**
-   * Returns the key of the result for a stored key, or null for a stored key that the result does not include. For
-   * `REMAINDER_KEY` it returns `REMAINDER_KEY` or null.
+   * Converts a stored key to a key of the result. Returns null if the result does not include the stored key. Converts
+   * `REMAINDER_KEY` to `REMAINDER_KEY` or null.
    */
   toKey(storedKey: string): string | null;
 }
@@ -230,7 +230,7 @@ function describeKey(
 
 /**
  * Compares by accepted messages, then by `ended`, then by accepted messages of the previous period. Returns a positive
- * number if the first counts are greater.
+ * number if the counts of the first argument are greater.
  */
 function compareTraffic({ current: a, previous: before }: ComparedCounts, other: ComparedCounts): number {
   const { current: b, previous: otherBefore } = other;

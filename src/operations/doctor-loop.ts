@@ -101,7 +101,7 @@ async function findSender(
       ? createFailure(
           CHECK_NAME,
           'there is no account to send with',
-          'start the service once, or `postrider account create NAME`',
+          'start the service once, or run `postrider account create NAME`',
         )
       : createFailure(
           CHECK_NAME,
@@ -112,7 +112,7 @@ async function findSender(
   const sender = await selectSender(store, accounts, settings);
   if (sender !== null) return sender;
   const accountPhrase = name === undefined ? 'no account has an' : `the account ${name} has no`;
-  const remedy = `\`postrider domain add ${firstAccount.name} DOMAIN\`, publish its records, \`postrider domain verify DOMAIN\``;
+  const remedy = `run \`postrider domain add ${firstAccount.name} DOMAIN\`, publish its records, and run \`postrider domain verify DOMAIN\``;
   return createFailure(CHECK_NAME, `${accountPhrase} authenticated domain to send from`, remedy);
 }
 
@@ -181,7 +181,8 @@ function createTestMessage(id: string, account: Account, from: string, to: strin
   return {
     id,
     accountId: account.id,
-    // The key id 0 marks a test message. Test messages are not counted.
+    // The key id 0 marks a test message. A report about a test message changes neither the reputation of the account
+    // nor a suppression list.
     keyId: 0,
     acceptedAt: now,
     to,

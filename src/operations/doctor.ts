@@ -53,7 +53,7 @@ import type { DoctorContext } from './context.ts';
 import { Findings } from './doctor/schemas.ts';
 import { ok } from './errors.ts';
 import type { Operation } from './operation.ts';
-import { getNotificationSender } from './overview/input.ts';
+import { getNotificationSenderDomain } from './overview/input.ts';
 import { checkEvents, hasEventSettings } from './providers/events.ts';
 
 const CHECK_LIMITS = {
@@ -160,7 +160,7 @@ const MAX_READ_NOTIFICATIONS = 50;
 
 async function readNotificationFacts(store: DoctorStore, settings: Settings, now: number): Promise<NotificationFacts> {
   const { notifyTargets } = settings;
-  const sender = getNotificationSender(settings);
+  const sender = getNotificationSenderDomain(settings);
   let senderFault: NotificationFacts['senderFault'] = null;
   let accountName: string | null = null;
   if (sender !== null) {

@@ -114,7 +114,7 @@ function describePurpose(domain: SendingDomain, { purpose, type, name, value }: 
     case 'return-path':
       if (name === domain.returnPath?.name)
         return 'return path of this domain: the public name of the feedback listener, which receives the bounces';
-      return 'return path: the host that receives bounces. It needs an A or AAAA record; another host that points to the feedback listener may replace it';
+      return 'return path: the host that receives bounces. It needs an A or AAAA record. It may be any host name that points to the feedback listener';
     case 'provider':
       return describeProviderRecord(domain, type, value);
   }
@@ -145,7 +145,7 @@ function describeDkimKey(domain: SendingDomain, name: string): string {
         ? `${keyText}; it signs messages`
         : `${keyText}; it also signs messages while its record is published`;
     case 'staged':
-      return `${keyText}; it signs messages once its record is found`;
+      return `${keyText}; it signs messages after its record is found`;
     case 'retiring':
       return `previous ${keyText}: keep the record until ${formatTimeOr(key.retireAt, 'the next key signs')}`;
   }

@@ -44,13 +44,13 @@ export function parseImportedKey(
   if (dkimKey === undefined) {
     return createInvalidTemplate(
       'dkimKey',
-      (getMemberName) => `${getMemberName('selector')} requires ${getMemberName('dkimKey')}; give both or none`,
+      (getMemberName) => `${getMemberName('selector')} requires ${getMemberName('dkimKey')}; give both or neither`,
     );
   }
   if (selector === undefined) {
     return createInvalidTemplate(
       'selector',
-      (getMemberName) => `${getMemberName('dkimKey')} requires ${getMemberName('selector')}; give both or none`,
+      (getMemberName) => `${getMemberName('dkimKey')} requires ${getMemberName('selector')}; give both or neither`,
     );
   }
   const parsedSelector = parseSelector(selector, domain);
@@ -109,7 +109,7 @@ export function warnAboutImportedKeys(
 export const rotateDomain = defineOperation({
   name: 'domain.rotate',
   id: 'rotateDomain',
-  summary: 'Stage new keys, which sign once their records are found',
+  summary: 'Stage new keys, which sign after their records are found',
   makesChange: true,
   input: Type.Object({
     domain: DomainName,
@@ -185,7 +185,7 @@ async function writeKeys(
   return updateResult.ok ? ok({ domain: updateResult.value, checks }) : updateResult;
 }
 
-/** Adds the staged keys to the keys of the domain. Fails with a conflict if other keys are staged. */
+/** Adds the staged keys to the keys of the domain. Fails with a conflict if the domain already has staged keys. */
 function addStagedKeys(domain: SendingDomain, stagedKeys: SendingDomain['keys']): Result<SendingDomain['keys']> {
   const rotation = beginRotation(domain, stagedKeys);
   if (rotation.kind === 'staged') return ok(rotation.keys);

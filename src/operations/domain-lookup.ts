@@ -1,6 +1,6 @@
 /**
- * Finds sending domains for the operations on domains, and builds their errors: a domain is missing, its name is used,
- * or another request has changed the domain.
+ * Finds sending domains for the operations on domains, and builds the errors of these operations: a domain is missing,
+ * its name is used, or another request has changed the domain.
  */
 import { parseDomainName } from '../domains/name.ts';
 import type { ProviderStatus } from '../domains/provider-identity.ts';

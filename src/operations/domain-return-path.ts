@@ -40,7 +40,7 @@ export function parseNewReturnPath(
     );
   warn(
     'feedback-listener',
-    `POSTRIDER_FEEDBACK_LISTEN is not set on this node; bounces to ${name} are lost unless it is set on another node`,
+    `POSTRIDER_FEEDBACK_LISTEN is not set on this node; bounces to ${name} are lost unless another node sets it`,
   );
   return ok(name);
 }

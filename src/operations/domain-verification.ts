@@ -1,6 +1,6 @@
 /**
- * The operation that queries the DNS records of a sending domain and updates its status. With `ses:` it also reads the
- * identity at the provider and creates it if it is missing.
+ * The operation that queries the DNS records of a sending domain and updates the status of the domain. With `ses:`, the
+ * operation also reads the identity of the domain at the provider, and creates a missing identity.
  */
 import { createResolver } from '../domains/dns.ts';
 import { ensureProviderIdentity, type ProviderStatus } from '../domains/provider-identity.ts';
@@ -15,8 +15,8 @@ import { ok } from './errors.ts';
 import { defineOperation } from './operation.ts';
 
 /**
- * Queries the records and stores the result. The status is updated only if DNS answered. Staged keys become active once
- * their records are found.
+ * Queries the records and stores the result. The status is updated only if DNS answered. A staged key becomes active if
+ * its record is found.
  */
 export const verifyDomain = defineOperation({
   name: 'domain.verify',

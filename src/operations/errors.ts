@@ -21,8 +21,8 @@ export type ErrorCode = keyof typeof ERROR_CODES;
 export interface OperationError {
   readonly code: ErrorCode;
   /**
-   * The message names the object, the problem and the remedy, in one line. Input members have the names that they have
-   * in the API.
+   * The message names the object, the problem and the remedy, in one line. It names input members as the API names
+   * them.
    */
   readonly message: string;
   /** Builds the message with the member names of an adapter, such as `--volume-expires` on the command line. */
@@ -50,7 +50,7 @@ function createErrorResult(code: ErrorCode, field: string | null, message: strin
   return { ok: false, error: { code, message, field } };
 }
 
-/** Returns the error of the invalid member `field`. The message is the name of the member, then `fault`: `rate: …`. */
+/** Returns the error of the invalid member `field`. The message contains the name of the member and `fault`. */
 export function createInvalid(field: string | null, fault: string): ErrorResult {
   return field === null
     ? createErrorResult('invalid', null, fault)

@@ -1,4 +1,4 @@
-/** The operations on stored feedback reports, which were not understood or name no known message. */
+/** The operations on stored feedback reports: those that were not understood and those that name no known message. */
 import { formatIsoTime } from '../config/units.ts';
 import type { UnprocessedReport } from '../model/feedback.ts';
 import { Type } from '../model/schema.ts';
@@ -18,7 +18,7 @@ export const listFeedback = defineOperation({
   input: Type.Object({
     before: Type.Optional(
       createRowNumber(
-        'The last id of the previous page; lists older reports.',
+        'The last id of the previous page. The list contains only older reports.',
         INVALID_ID_FAULT,
         Number.MAX_SAFE_INTEGER,
       ),

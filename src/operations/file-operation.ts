@@ -13,16 +13,16 @@ export interface FileContent {
   /** The name in error messages: `the upload`, `"list.csv"`. */
   readonly name: string;
   /**
-   * Opens the content. Called once, after all other input was validated. `performUpload` does not catch an exception of
-   * `open`.
+   * Opens the content. An upload calls `open` once, after all other input was validated. `performUpload` does not catch
+   * an exception of `open`.
    */
   open(): Promise<OpenedFile>;
 }
 
 export interface OpenedFile {
-  /** The content of the whole file, which can be read once. */
+  /** The content of the whole file. This stream can be read only once. */
   readonly bytes: AsyncIterable<Buffer>;
-  /** Reads the first `size` bytes a second time. Null if the file can be read only once. */
+  /** Reads the first `size` bytes of the file again. Null if the file can be read only once. */
   readonly reread: ((size: number) => AsyncIterable<Buffer>) | null;
   close(): Promise<void>;
 }

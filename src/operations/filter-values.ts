@@ -40,7 +40,7 @@ export function parseList<const Value extends string>(
   return ok(values);
 }
 
-/** Parses a date, or a duration before now. Returns null for an absent or empty text. */
+/** Parses a date, or a duration that is subtracted from `now`. Returns null for an absent or empty text. */
 export function parseTime(member: string, text: string | undefined, now: number): Result<number | null> {
   if (text === undefined || text === '') return ok(null);
   const parsed = parseTimestamp(text, now, 'back');
@@ -54,13 +54,13 @@ const ROWS_PER_READ = 5_000;
 export interface Matches<Row> {
   /** The matching rows, at most one more than the page size. */
   readonly rows: readonly Row[];
-  /** The last examined row if rows that were not examined may follow; null if all rows were examined. */
+  /** The last examined row if unexamined rows may follow it; null if all rows were examined. */
   readonly examinedUntil: Row | null;
 }
 
 /**
  * Reads rows in the order of the list until one row more than the page size matches, the list ends, or
- * MAX_EXAMINED_ROWS were examined. `read` returns the rows after a row, or the first rows.
+ * MAX_EXAMINED_ROWS were examined. `read` returns the rows after the row `after`, or the first rows if `after` is null.
  */
 export async function readMatches<Row>(
   read: (after: Row | null, limit: number) => Promise<readonly Row[]>,

@@ -1,6 +1,6 @@
 /**
- * The operations on the rules of the inbox, which answer delivery attempts instead of the transport `capture:`. Rules
- * exist for tests of error handling, so a rule can be added only with `capture:`.
+ * The operations on the rules of the inbox. A rule answers delivery attempts in place of the transport `capture:`.
+ * Rules exist for tests of error handling, so a rule can be added only if the transport is `capture:`.
  */
 import { classify } from '../classify/classify.ts';
 import { classifyOutcome } from '../classify/failure.ts';
@@ -145,8 +145,8 @@ export const removeInboxRule = defineOperation({
 });
 
 /**
- * Returns, for the last recipient of each rule, the suppression lists that contain this recipient. The number of rules
- * limits the number of reads.
+ * Returns, for the recipient of the last use of each rule, the suppression lists that contain this recipient. The store
+ * is read at most once per rule, and once more to find the suppressed recipients.
  */
 async function findSuppressionLists(
   store: Pick<OperatorStore, 'findSuppressed' | 'findSuppression'>,
@@ -212,7 +212,7 @@ function parseReply({ code, enhanced: enhancedText, text: replyText }: AnswerInp
   const enhanced = enhancedText === undefined || enhancedText === '' ? null : enhancedText;
   if (enhanced !== null && !/^[45]\.\d{1,3}\.\d{1,3}$/.test(enhanced))
     return createInvalid('enhanced', `${quote(enhanced)} is not an enhanced status code such as 4.3.0`);
-  // RFC 3463 section 2: both codes have the same class.
+  // RFC 3463 section 2: the enhanced status code and the reply code have the same class.
   if (enhanced !== null && enhanced[0] !== String(code)[0])
     return createInvalid(
       'enhanced',

@@ -100,7 +100,7 @@ export async function readSource(id: string, { inbox }: Pick<InboxContext, 'inbo
   return source === null ? createCapturedMessageNotFound(id) : ok(source);
 }
 
-/** Returns the error of an installation without an inbox. */
+/** Returns the error for an installation without an inbox. */
 function createInboxNotFound(): ErrorResult {
   return createNotFound(
     null,
@@ -108,7 +108,7 @@ function createInboxNotFound(): ErrorResult {
   );
 }
 
-/** Returns the error of an id without a captured message. */
+/** Returns the error for an id that no captured message has. */
 function createCapturedMessageNotFound(id: string): ErrorResult {
   return createNotFound(
     'id',

@@ -37,7 +37,7 @@ export function isRequired(schema: TObject, name: string): boolean {
   return required?.includes(name) === true && getInputMembers(schema)[name]?.default === undefined;
 }
 
-/** Returns the input with defaults, or the error of the first invalid member. */
+/** Returns the input, completed with default values, or the error of an unknown, invalid or missing member. */
 export function readInput<I extends TObject>(
   schema: I,
   rawInput: Readonly<Record<string, unknown>>,
@@ -111,7 +111,7 @@ function isDigits(text: string): boolean {
 }
 
 function readString(name: string, member: MemberSchema, value: unknown): Result<string> {
-  // A JSON body may contain a count, such as a volume, as a number.
+  // A JSON body may contain a number for a string member that is a count, such as a volume.
   const text = typeof value === 'number' ? String(value) : value;
   if (typeof text !== 'string')
     return createInvalidTemplate(name, (getMemberName) => `${getMemberName(name)} must be a string`);

@@ -84,7 +84,7 @@ export const importKey = defineOperation({
     const expiresAt = parseKeyExpiry(expires, now);
     if (!expiresAt.ok) return expiresAt;
     const parsed = parseApiKey(key);
-    // The text is not quoted, because it may be another secret.
+    // The text is not quoted, because it may be a secret of another kind.
     if (parsed === null)
       return createInvalid('key', 'the text is not an API key: `pr_` and 43 characters of base64url');
     const { prefix, hash } = parsed;
@@ -110,10 +110,10 @@ export const listKeys = defineOperation({
   result: Type.Array(KeyEntry),
   errors: ['not-found'],
   async run({ account }, { store, clock }) {
-    const keys = await store.listKeys(account);
-    if (keys.kind !== 'done') return createAccountNotFound(account);
+    const listResult = await store.listKeys(account);
+    if (listResult.kind !== 'done') return createAccountNotFound(account);
     const now = clock.now();
-    return ok(keys.value.map((key) => toKeyEntry(key, account, now)));
+    return ok(listResult.value.map((key) => toKeyEntry(key, account, now)));
   },
 });
 
@@ -182,7 +182,7 @@ function parseKeyExpiry(expires: string | undefined, now: number): Result<number
   return expires === undefined ? ok(null) : toMemberResult('expires', parseTimestamp(expires, now, 'ahead'));
 }
 
-/** Returns the id of a key in commands and the API. */
+/** Returns the id by which commands and the API name a key. */
 function formatKeyId(id: number): string {
   return `key_${id}`;
 }

@@ -1,8 +1,8 @@
 /**
  * Counts the messages that match a filter, and retries, cancels or resends them in small batches. One call performs one
- * batch. The caller continues with the cursor and can stop after any batch. Completed batches are not undone. New
- * messages that arrive during a run are not changed, because a run proceeds from the newest message to the oldest. The
- * run has one audit log entry with the filter and the counts.
+ * batch of a run. The caller passes the returned cursor to the next call, and can stop after any batch. Completed
+ * batches are not undone. Messages that arrive during a run are not changed, because a run proceeds from the newest
+ * message to the oldest. A run has one audit log entry with the filter and the counts of all batches.
  */
 import { BULK_ACTIONS, type BulkOutcome } from '../model/message.ts';
 import { Type } from '../model/schema.ts';
@@ -15,7 +15,7 @@ import { decodeCursor, encodeCursor } from './messages/search-cursor.ts';
 import { defineOperation } from './operation.ts';
 import { createNullable, createStringEnum } from './schemas.ts';
 
-/** The count at which `message count` ends. */
+/** The number of messages at which `message count` stops counting. */
 const MAX_COUNTED_MESSAGES = 10_000;
 const COUNT_PAGE_SIZE = 1_000;
 const MAX_COUNT_MS = 2_000;
@@ -63,7 +63,7 @@ export const changeMessages = defineOperation({
   makesChange: true,
   input: Type.Object({
     action: createStringEnum(BULK_ACTIONS, {
-      description: 'The action. `resend` submits each message only once, also if several operators run it.',
+      description: 'The action. `resend` submits each message at most once, even if several operators run it.',
     }),
     ...filterMembers,
     cursor: Type.Optional(
@@ -74,7 +74,7 @@ export const changeMessages = defineOperation({
     done: Type.Integer({ description: 'The number of messages of this batch that were changed.' }),
     refused: Type.Integer({ description: 'The number of messages of this batch that could not be changed.' }),
     reasons: Type.Array(Type.String(), {
-      description: 'The reasons of the refused messages, such as `wrong-state` or `already-resent`, each once.',
+      description: 'The distinct reasons why messages were refused, such as `wrong-state` or `already-resent`.',
     }),
     next: createNullable(Type.String({ description: 'The `cursor` of the next batch; null after the last batch.' })),
   }),
@@ -151,12 +151,12 @@ function publishOutcome(
 type FilterMemberList = ReturnType<typeof listFilterMembers>;
 
 /**
- * The cursor contains the number of the audit log entry and the cursor of the search. Its digest includes the action
- * and the entry.
+ * Returns the cursor of the next batch. It contains the number of the audit log entry and a search cursor whose digest
+ * includes the action and this number.
  */
 function formatPosition(action: string, members: FilterMemberList, entry: number | null, searchedTo: string): string {
-  const number = String(entry ?? 0);
-  return `${number}.${encodeCursor([action, number, ...members.flat()], searchedTo)}`;
+  const entryNumber = String(entry ?? 0);
+  return `${entryNumber}.${encodeCursor([action, entryNumber, ...members.flat()], searchedTo)}`;
 }
 
 function parsePosition(
@@ -164,9 +164,9 @@ function parsePosition(
   members: FilterMemberList,
   cursor: string,
 ): { readonly entry: number | null; readonly before: string } | null {
-  const [number = '', searchCursor = ''] = cursor.split('.', 2);
-  const before = decodeCursor([action, number, ...members.flat()], searchCursor);
-  const entry = Number(number);
+  const [entryNumber = '', searchCursor = ''] = cursor.split('.', 2);
+  const before = decodeCursor([action, entryNumber, ...members.flat()], searchCursor);
+  const entry = Number(entryNumber);
   if (before === null || !Number.isSafeInteger(entry) || entry < 0) return null;
   return { entry: entry === 0 ? null : entry, before };
 }

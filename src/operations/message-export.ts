@@ -52,13 +52,13 @@ export const exportMessages = defineDownload({
     const accounts = await store.listAccounts();
     const filter = await readFilter(input, accounts, clock.now(), store);
     if (!filter.ok) return filter;
-    const names = new Map(accounts.map(({ id, name }) => [id, name]));
+    const accountNames = new Map(accounts.map(({ id, name }) => [id, name]));
     const pageLimit = Math.min(limit, PAGE_SIZE);
     const firstPage = await store.searchMessages(
       { ...filter.value, before: null, limit: pageLimit },
       MAX_STORE_CALL_MS,
     );
-    return ok(readPages(store, clock, filter.value, names, limit, firstPage));
+    return ok(readPages(store, clock, filter.value, accountNames, limit, firstPage));
   },
 });
 
@@ -68,7 +68,7 @@ async function* readPages(
   store: Pick<MessageStore, 'searchMessages'>,
   clock: Clock,
   filter: ParsedFilter,
-  names: ReadonlyMap<number, string>,
+  accountNames: ReadonlyMap<number, string>,
   limit: number,
   firstPage: MessageSearchResult,
 ): AsyncGenerator<ExportLine[]> {
@@ -76,14 +76,14 @@ async function* readPages(
   let count = 0;
   for (let page = firstPage; ; ) {
     count += page.messages.length;
-    yield page.messages.map((message) => toFoundMessage(message, names.get(message.accountId) ?? null));
+    yield page.messages.map((message) => toFoundMessage(message, accountNames.get(message.accountId) ?? null));
     const { searchedTo } = page;
     if (searchedTo === null) return;
     const hasTimedOut = clock.now() - startedAt > MAX_EXPORT_MS;
     if (count >= limit || hasTimedOut) {
       const time = formatIsoTime(getIdTimestamp(searchedTo));
       const cause = hasTimedOut ? 'after ten minutes' : `after ${formatCount(count)} messages`;
-      yield [{ notice: `The export ended ${cause}. Older messages may follow: export again until ${time}` }];
+      yield [{ notice: `The export ended ${cause}. To export older messages, set the filter \`until\` to ${time}` }];
       return;
     }
     const pageLimit = Math.min(limit - count, PAGE_SIZE);

@@ -36,19 +36,19 @@ export const resendMessage = defineOperation({
     const { store, clock, random, warn } = context;
     const id = parseMessageId('id', idText);
     if (!id.ok) return id;
-    const source = await store.findMessage(id.value);
-    if (source === null) return createMessageNotFound(id.value);
+    const originalMessage = await store.findMessage(id.value);
+    if (originalMessage === null) return createMessageNotFound(id.value);
     const now = clock.now();
     const isSenderAuthorized = await createSenderCheck(context);
-    if (!isSenderAuthorized(source)) {
+    if (!isSenderAuthorized(originalMessage)) {
       return createConflict(
         'id',
-        `the domain of the sender ${source.from} is not authenticated for the account; \`postrider domain list\` shows the domains`,
+        `the domain of the sender ${originalMessage.from} is not authenticated for the account; \`postrider domain list\` shows the domains`,
       );
     }
     const result = await store.resendMessage({ id: id.value, newId: createOperatorMessageId(now, random) }, now);
     if (result.kind !== 'done') {
-      const account = (await store.listAccounts()).find(({ id: accountId }) => accountId === source.accountId);
+      const account = (await store.listAccounts()).find(({ id: accountId }) => accountId === originalMessage.accountId);
       return toResendError(id.value, account?.name ?? 'NAME', result);
     }
     const { id: newId, state, to } = result.message;

@@ -2,9 +2,10 @@
  * Composes the raw source of a message again: the bytes that an attempt transmits, with the current settings and keys.
  *
  * The service does not store these bytes. Composition and signatures depend only on the stored message, the settings
- * and the keys of the domain: Date is the time of acceptance, and every attempt has the same Message-ID. The source
- * therefore equals the bytes of a past attempt if the version of Postrider, the settings and the keys have not changed
- * since then. `signature` reports a change of the keys. A provider may replace header fields after the transmission.
+ * and the keys of the domain: the Date field is the time of acceptance, and every attempt has the same Message-ID. The
+ * source therefore equals the bytes of a past attempt if the version of Postrider, the settings and the keys have not
+ * changed since that attempt. `signature` reports a change of the keys. A provider may replace header fields after the
+ * transmission.
  */
 import { checkSecret, createSourceParts, listReplacedFields } from '../domains/setup.ts';
 import { createPrepare, DomainCache } from '../domains/signing.ts';
@@ -87,11 +88,13 @@ function describeSignature(
   { accountId, from, events }: StoredMessage,
   domains: readonly SendingDomain[],
 ): MessageSource['signature'] {
-  const byName = new Map(domains.map((domain) => [domain.name, domain]));
-  const domain = findSendingDomain((name) => byName.get(name), accountId, parseAddress(from)?.domain ?? '');
+  const domainsByName = new Map(domains.map((domain) => [domain.name, domain]));
+  const domain = findSendingDomain((name) => domainsByName.get(name), accountId, parseAddress(from)?.domain ?? '');
   if (domain === null || domain.authenticatedAt === null) return 'none';
   const lastAttempt = events.findLast(({ attempt }) => attempt !== null)?.attempt ?? null;
   const startedAt = lastAttempt?.startedAt ?? Number.POSITIVE_INFINITY;
-  const isNewer = getSigningKeys(domain).some(({ activatedAt, createdAt }) => (activatedAt ?? createdAt) > startedAt);
-  return isNewer ? 'other-keys' : 'same-keys';
+  const hasNewerKey = getSigningKeys(domain).some(
+    ({ activatedAt, createdAt }) => (activatedAt ?? createdAt) > startedAt,
+  );
+  return hasNewerKey ? 'other-keys' : 'same-keys';
 }

@@ -17,7 +17,7 @@ import { AccountName } from './schemas.ts';
 
 /** The name of the temporary key. */
 const KEY_NAME = 'test message';
-/** The lifetime of a temporary key that cannot be revoked. */
+/** The time after which a temporary key expires if its revocation failed. */
 const KEY_LIFETIME_MS = 5 * 60_000;
 
 /**
@@ -34,7 +34,7 @@ const TestInput = Type.Object({
   message: Type.Optional(
     Type.String({ minLength: 0, 'x-multiline': true, description: 'The body of the message: text or HTML.' }),
   ),
-  idempotencyKey: createField('The value of the header `Idempotency-Key`; without it the header is not sent.'),
+  idempotencyKey: createField('The value of the header `Idempotency-Key`. If it is absent, the header is not sent.'),
 });
 
 export const sendTestMessage: Operation<

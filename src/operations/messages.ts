@@ -30,7 +30,8 @@ export const listMessages = defineOperation({
     to: Type.Optional(Type.String({ description: 'Messages to this recipient.' })),
     before: Type.Optional(
       Type.String({
-        description: 'The id of the last message of the previous page; lists messages accepted before it.',
+        description:
+          'The id of the last message of the previous page. The list contains only messages accepted before this message.',
       }),
     ),
     limit: createPageSizeMember(MAX_PAGE_SIZE),
@@ -43,11 +44,11 @@ export const listMessages = defineOperation({
     const accounts = await store.listAccounts();
     const filter = await readFilter(attributes, accounts, clock.now(), store);
     if (!filter.ok) return filter;
-    const recipient =
+    const recipientCriteria =
       to === undefined ? [] : [{ kind: 'address', text: foldText(to), prefix: false, fields: ['to'] } as const];
     const { messages } = await readMatches(store, {
       ...filter.value,
-      criteria: [...filter.value.criteria, ...recipient],
+      criteria: [...filter.value.criteria, ...recipientCriteria],
       before: cursor?.value ?? null,
       limit,
     });
@@ -164,8 +165,8 @@ async function findMessageContext(store: OperatorStore, idText: string): Promise
 /** Returns the name of the key with which a message was submitted, or null if the key does not exist. */
 async function findKeyName(store: OperatorStore, { message, account }: MessageContext): Promise<string | null> {
   if (account === null) return null;
-  const keys = await store.listKeys(account.name);
-  return keys.kind === 'done' ? (keys.value.find(({ id }) => id === message.keyId)?.name ?? null) : null;
+  const listResult = await store.listKeys(account.name);
+  return listResult.kind === 'done' ? (listResult.value.find(({ id }) => id === message.keyId)?.name ?? null) : null;
 }
 
 export function createMessageNotFound(id: string): ErrorResult {

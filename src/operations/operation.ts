@@ -1,7 +1,7 @@
 /**
  * Defines operations. An operation is one action of an operator with a typed input, a typed result, error codes, and an
  * audit log entry in the transaction of the change. The command line and the operator API are adapters of operations.
- * The OpenAPI document and the types of the dashboard are generated from the same schemas.
+ * The OpenAPI document and the types of the dashboard are generated from the schemas of the operations.
  *
  * `perform` returns an error if the input or a setting is invalid, the store does not answer, or the secret of the
  * installation is missing or wrong. An exception is a bug.
@@ -65,7 +65,10 @@ export function perform<I extends TObject, R extends TSchema, C extends object>(
   return performWith(input, rawInput, (parsedInput, warn) => run(parsedInput, { ...context, warn }));
 }
 
-/** Reads an input by its schema and calls `run` with it. Converts the exceptions that `perform` names into errors. */
+/**
+ * Reads an input by its schema and calls `run` with the result. Converts StoreError, SettingsError and SecretError into
+ * error results.
+ */
 export async function performWith<I extends TObject, T>(
   input: I,
   rawInput: Readonly<Record<string, unknown>>,

@@ -31,7 +31,7 @@ export const suppressionMembers = {
   source: createNullable(
     Type.String({
       description:
-        'The id of the message that caused the entry; null if an operator added it, or if an import contained no id of a message.',
+        'The id of the message that caused the entry; null if an operator added it, or if an import contained no message id.',
     }),
   ),
   at: Time,

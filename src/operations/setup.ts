@@ -17,7 +17,7 @@ import { checkEvents, findLastEventAt, hasEventSettings } from './providers/even
 import { Setup } from './setup/schemas.ts';
 import { listSetupSteps, type SetupFacts } from './setup/steps.ts';
 
-/** Shows the setup checklist. The lists of accounts and domains are read only while a step needs them. */
+/** Shows the setup checklist. The lists of accounts and domains are read only if a step needs them. */
 export const showSetup = defineOperation({
   name: 'setup.show',
   id: 'showSetup',

@@ -82,7 +82,7 @@ async function* readPages(
 
 /**
  * Adds the addresses of a CSV or JSON file to a list. An existing entry keeps its reason and time. With `dryRun`, the
- * file is only read and counted.
+ * rows are read and counted, and no address is added.
  */
 export const importSuppressions = defineUpload({
   name: 'suppression.import',
@@ -116,8 +116,8 @@ export const importSuppressions = defineUpload({
       rereadableContent = await openRereadableContent(content);
       // The parser is loaded only for an import, so that other commands do not load it.
       const { readSuppressionList } = await import('./suppressions/list-reader.ts');
-      const firstPass = rereadableContent.bytes;
-      const readRows = (hooks: ListHooks) => readSuppressionList(firstPass, name, options, hooks);
+      const validationBytes = rereadableContent.bytes;
+      const readRows = (hooks: ListHooks) => readSuppressionList(validationBytes, name, options, hooks);
       const { total, counts, format } = await validateFile(readRows, name, observer);
       if (dryRun) return ok({ read: counts.read, added: 0, known: 0, ...counts.result(), format, dryRun });
       if (imports.isStopping()) return createUnavailable(`${SHUTDOWN_TEXT}; no address was added`);
@@ -247,7 +247,7 @@ async function addRows(
   // The counts exclude the rows of a batch that was not added.
   batch = [];
   const lastStep = { entry: auditEntryId, fileBytes: total, rowCount: 0, skippedCount: 0, end: 'stopped' } as const;
-  // If this write fails, the entry remains unfinished, with the counts of the added batches.
+  // If this write fails, the audit log entry remains `unfinished`, with the counts of the added batches.
   await store.importSuppressions(account, [], lastStep).catch(() => undefined);
   return { ok: false, error: { ...failure.error, message: `${failure.error.message}${formatAddedCount(addedCount)}` } };
 }
@@ -287,7 +287,7 @@ class RowCounts {
     }
   }
 
-  getFirstInvalid(): SkippedRow | undefined {
+  getFirstInvalidRow(): SkippedRow | undefined {
     return this.#rows[0];
   }
 
@@ -314,7 +314,7 @@ export function formatLines({ line, lastLine = line, record }: SkippedRow): stri
 }
 
 function createNoValidRowError(name: string, isTruncated: boolean, counts: RowCounts): ContentError {
-  const firstInvalidRow = counts.getFirstInvalid();
+  const firstInvalidRow = counts.getFirstInvalidRow();
   const firstFault =
     firstInvalidRow === undefined ? '' : ` (${formatLines(firstInvalidRow)}: ${firstInvalidRow.reason})`;
   const summary =
@@ -326,7 +326,7 @@ function createNoValidRowError(name: string, isTruncated: boolean, counts: RowCo
   );
 }
 
-/** Returns the error of unreadable content or of the temporary folder. Throws any other error. */
+/** Returns the result for an error of the content or of the temporary folder. Throws any other error. */
 function toContentError(error: unknown): ErrorResult {
   if (error instanceof ContentError) return createInvalid(null, error.message);
   if (error instanceof SpoolError) return createConflict(null, error.message);
@@ -340,6 +340,6 @@ function toImportError(error: unknown, name: string): ErrorResult {
 }
 
 function formatAddedCount(count: number): string {
-  const addresses = `${formatCount(count)} ${count === 1 ? 'address was' : 'addresses were'}`;
-  return count === 0 ? '' : ` (${addresses} added before that; import the file again to add the rest)`;
+  const addressCountText = `${formatCount(count)} ${count === 1 ? 'address was' : 'addresses were'}`;
+  return count === 0 ? '' : ` (${addressCountText} added before that; import the file again to add the rest)`;
 }

@@ -54,7 +54,7 @@ export const addSuppression = defineOperation({
     address: Address,
     reason: createStringEnum(SUPPRESSION_REASONS, {
       default: 'manual',
-      description: 'The reason of the entry.',
+      description: 'The reason for the entry.',
     }),
   }),
   result: AddedSuppression,
@@ -93,28 +93,29 @@ export const removeSuppression = defineOperation({
   async run({ account, address: addressText, provider: includesProvider }, { store, settings }) {
     const address = parseCanonicalAddress(addressText);
     if (!address.ok) return address;
-    const provider = includesProvider
+    const providerRemoval = includesProvider
       ? await removeAtProvider(settings, store, account, parseAddress(addressText))
       : ok(null);
-    if (!provider.ok) return provider;
-    const removeResult = await store.removeSuppression(account, address.value, provider.value ?? undefined);
+    if (!providerRemoval.ok) return providerRemoval;
+    const removeResult = await store.removeSuppression(account, address.value, providerRemoval.value ?? undefined);
     if (removeResult.kind !== 'done') return createAccountNotFound(account);
-    if (!removeResult.value && provider.value?.removed !== true) {
-      const lists = provider.value === null ? 'is not' : 'is on neither the suppression list of Amazon SES nor';
+    if (!removeResult.value && providerRemoval.value?.removed !== true) {
+      const absenceText =
+        providerRemoval.value === null ? 'is not' : 'is on neither the suppression list of Amazon SES nor';
       return createNotFound(
         'address',
-        `${address.value} ${lists} on the suppression list of ${formatListLabel(account)}`,
+        `${address.value} ${absenceText} on the suppression list of ${formatListLabel(account)}`,
       );
     }
     const providerResult: RemovedSuppression['provider'] =
-      provider.value === null ? null : provider.value.removed ? 'removed' : 'absent';
+      providerRemoval.value === null ? null : providerRemoval.value.removed ? 'removed' : 'absent';
     return ok({ address: address.value, removed: removeResult.value, provider: providerResult });
   },
 });
 
 /**
- * Removes an address from the account-level suppression list of Amazon SES. The names of accounts are checked first, so
- * that an error in the request changes nothing at the provider.
+ * Removes an address from the account-level suppression list of Amazon SES. The name of the account is checked first,
+ * so that an invalid request changes nothing at the provider.
  */
 async function removeAtProvider(
   { transport }: Settings,
@@ -126,7 +127,7 @@ async function removeAtProvider(
   if (setting === null)
     return createConflict(
       'provider',
-      'only Amazon SES has a list that Postrider can change, and POSTRIDER_TRANSPORT names another next hop; remove the address at the provider',
+      'only Amazon SES has a list that Postrider can change, and POSTRIDER_TRANSPORT does not name Amazon SES; remove the address at the provider',
     );
   if (account !== '*' && !(await store.listAccounts()).some(({ name }) => name === account))
     return createAccountNotFound(account);
@@ -135,8 +136,8 @@ async function removeAtProvider(
   const list = await openSesSuppressionList(setting);
   try {
     let removed = false;
-    // The list of Amazon SES distinguishes upper case and lower case in the local part, so the address is also removed
-    // as it was written.
+    // The list of Amazon SES distinguishes upper case and lower case in the local part, so the address is removed both
+    // in its canonical form and as it is written in the request.
     for (const addressForm of new Set([toCanonicalAddress(address), `${address.localPart}@${address.domain}`])) {
       const result = await list.remove(addressForm);
       if (result.kind === 'failed') {
@@ -181,7 +182,7 @@ export const listSuppressions = defineOperation({
   input: Type.Object({
     account: ListName,
     search: Type.Optional(
-      Type.String({ description: 'A prefix of the addresses; after an `@`, a prefix of their domains.' }),
+      Type.String({ description: 'A prefix of the addresses; if it begins with `@`, a prefix of their domains.' }),
     ),
     reason: createOptionalList(
       `Entries with this reason, or with one of several reasons separated by commas: ${SUPPRESSION_REASONS.join(', ')}.`,
@@ -191,8 +192,8 @@ export const listSuppressions = defineOperation({
       'Entries with this source: `message` if a message caused the entry, `none` if an operator or an import added it.',
       SOURCE_FILTERS,
     ),
-    since: createOptionalText('Entries since this date (UTC), or within a duration such as `24h`.'),
-    until: createOptionalText('Entries before this date (UTC), or longer ago than a duration such as `24h`.'),
+    since: createOptionalText('Entries since this time: a date (UTC), or a duration before now such as `24h`.'),
+    until: createOptionalText('Entries before this time: a date (UTC), or a duration before now such as `24h`.'),
     after: Type.Optional(Type.String({ description: '`next` of the previous page.' })),
     limit: createPageSizeMember(10_000),
   }),
@@ -227,21 +228,21 @@ async function listMatches(
   after: string | null,
   pageSize: number,
 ): Promise<Result<Static<typeof SuppressionPage>>> {
-  let isMissing = false;
+  let isAccountMissing = false;
   const { rows, examinedUntil } = await readMatches<Suppression>(
     async (lastEntry, limit) => {
       const result = await readEntries(lastEntry?.address ?? after, limit);
       if (result.kind === 'done') return result.value;
-      isMissing = true;
+      isAccountMissing = true;
       return [];
     },
     matches,
     pageSize,
   );
-  if (isMissing) return createAccountNotFound(account);
+  if (isAccountMissing) return createAccountNotFound(account);
   const entries = rows.slice(0, pageSize);
-  // If the page is full, the next page begins after its last entry. Otherwise, the search continues after the last
-  // examined entry.
+  // If more entries match than the page can contain, the next page begins after the last entry of this page. Otherwise,
+  // the next page begins after the last examined entry, or there is no next page.
   const lastEntry = rows.length > pageSize ? entries.at(-1) : examinedUntil;
   return ok({ suppressions: entries.map(toSuppressionEntry), next: lastEntry?.address ?? null });
 }
@@ -284,7 +285,7 @@ export function formatListLabel(list: string): string {
   return list === '*' ? 'the whole service' : `account ${list}`;
 }
 
-/** Parses an address to the canonical form that suppression lists contain. */
+/** Parses an address into the canonical form that suppression lists contain. */
 export function parseCanonicalAddress(addressText: string): Result<string> {
   const address = parseAddress(addressText);
   if (address === null)

@@ -1,6 +1,6 @@
 /**
- * The operations on tokens, with which programs use the operator API. Only the operation that creates a token returns
- * the token.
+ * The operations on the tokens that authenticate programs to the operator API. Only the operation that creates a token
+ * returns the token.
  */
 import { formatIsoTime, formatIsoTimeOrNull, parseTimestamp, quote } from '../config/units.ts';
 import type { OperatorToken } from '../model/account.ts';
@@ -62,7 +62,7 @@ export const listTokens = defineOperation({
   },
 });
 
-/** Revokes a token permanently: it authenticates no later request. */
+/** Revokes a token permanently: the token authenticates no later request. */
 export const revokeToken = defineOperation({
   name: 'token.revoke',
   id: 'revokeToken',

@@ -24,11 +24,14 @@ import { DeliveryEntry, WebhookId } from './webhooks/schemas.ts';
 const MAX_ROWS_PER_STEP = 500;
 const MAX_PAGE_SIZE = 1_000;
 
-/** Sends a test event to an endpoint once, regardless of the types of events to which the endpoint subscribes. */
+/**
+ * Sends a test event to an endpoint, without retries after a failure, regardless of the types of events to which the
+ * endpoint subscribes.
+ */
 export const testWebhook = defineOperation({
   name: 'webhook.test',
   id: 'testWebhook',
-  summary: 'Send a test event to an endpoint, once',
+  summary: 'Send a test event to an endpoint, without retries',
   makesChange: true,
   input: Type.Object({ id: WebhookId }),
   result: DeliveryEntry,
@@ -58,7 +61,7 @@ export const listDeliveries = defineOperation({
     id: WebhookId,
     failed: Type.Boolean({
       default: false,
-      description: 'True to list only deliveries with the status `failed`, as with `status`.',
+      description: 'True to list only deliveries with the status `failed`; the same as the value `failed` of `status`.',
     }),
     status: Type.Optional(
       createStringEnum(DELIVERY_STATUSES, { description: 'Lists only deliveries with this status.' }),
@@ -89,13 +92,15 @@ export const listDeliveries = defineOperation({
 export const replayWebhook = defineOperation({
   name: 'webhook.replay',
   id: 'replayWebhook',
-  summary: 'Send deliveries that have not succeeded again, with the same id and body',
+  summary: 'Resend deliveries that have not succeeded, with the same id and body',
   makesChange: true,
   input: Type.Object({
     id: WebhookId,
     delivery: Type.Optional(Type.String({ description: 'The id of one delivery, in any status.' })),
     since: Type.Optional(
-      Type.String({ description: 'A date (UTC) or a duration such as `1h`; without it all deliveries.' }),
+      Type.String({
+        description: 'A date (UTC) or a duration such as `1h`; without it, deliveries of any age are replayed.',
+      }),
     ),
     all: Type.Boolean({ default: false, description: 'True to include deliveries that have succeeded.' }),
     dryRun: Type.Boolean({ default: false, description: 'True to count the deliveries without sending them.' }),
@@ -190,7 +195,7 @@ function createWebhookDisabled(id: number): ErrorResult {
 /** Creates a UUIDv7. */
 function createDeliveryId(now: number, random: (bytes: number) => Buffer): string {
   const hex = random(8).toString('hex');
-  // The generator copies only the end of the UUID, which contains the variant and the random digits.
+  // The generator uses only the last 18 characters of the UUID: the variant and the random digits.
   const uuid = `${'0'.repeat(18)}-8${hex.slice(0, 3)}-${hex.slice(3, 15)}`;
   return createMessageIdGenerator(null, () => uuid).next(now);
 }

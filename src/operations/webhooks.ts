@@ -1,7 +1,4 @@
-/**
- * The operations on the endpoints of webhooks. Only the operations that create a signing secret
- * return it.
- */
+/** The operations on the endpoints of webhooks. Only the operations that create a signing secret return it. */
 import { formatSuggestion } from '../config/nearest.ts';
 import { formatIsoTime, formatIsoTimeOrNull, parseDuration, quote } from '../config/units.ts';
 import { createHostLookup } from '../domains/host-lookup.ts';
@@ -40,7 +37,7 @@ import { WebhookEntry, WebhookFigures, WebhookId, WebhookRotation, WebhookSecret
 
 /** The maximum number of deliveries that one transaction changes. */
 const MAX_ROWS_PER_STEP = 500;
-/** The interval at which a change of an endpoint checks whether the attempts of earlier claims have ended. */
+/** The interval at which `changeWebhook` checks whether the attempts of earlier claims have ended. */
 const LEASE_POLL_MS = 50;
 /** The maximum grace period of a rotation. */
 const MAX_GRACE_MS = 30 * 24 * 3_600_000;
@@ -118,7 +115,7 @@ export const listWebhooks = defineOperation({
 });
 
 /**
- * Shows the figures of every endpoint. The figures are not part of the list, because the store counts all pending
+ * Shows the figures of every endpoint. `listWebhooks` does not return the figures, because the store counts all pending
  * deliveries to compute them.
  */
 export const showWebhookStatistics = defineOperation({
@@ -309,8 +306,8 @@ function parseEndpointName(text: string | undefined): Result<string | null> {
 }
 
 /**
- * Changes an endpoint. Resolves when each earlier claim has ended or can no longer begin an attempt, so every attempt
- * that begins later uses the change.
+ * Changes an endpoint. Resolves when each earlier claim has ended or can no longer begin an attempt, so the change
+ * applies to every attempt that begins later.
  */
 async function changeWebhook(
   id: number,
@@ -320,13 +317,13 @@ async function changeWebhook(
   const { store, clock } = context;
   const result = await change(context);
   if (result.kind !== 'done') return createWebhookNotFound(id);
-  const endsAt = clock.now() + MAX_START_DELAY_MS;
+  const waitEndsAt = clock.now() + MAX_START_DELAY_MS;
   const listLeases = async () => {
     const now = clock.now();
     const leases = await store.listDeliveryLeases(id, now, now + 2 * DELIVERY_LEASE_MS);
     return leases.map((lease) => `${lease.id} ${lease.lease}`);
   };
-  for (let earlierLeases = await listLeases(); earlierLeases.length > 0 && clock.now() < endsAt; ) {
+  for (let earlierLeases = await listLeases(); earlierLeases.length > 0 && clock.now() < waitEndsAt; ) {
     await new Promise<void>((resolve) => clock.after(LEASE_POLL_MS, resolve));
     const currentLeases = new Set(await listLeases());
     earlierLeases = earlierLeases.filter((lease) => currentLeases.has(lease));

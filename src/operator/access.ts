@@ -22,12 +22,15 @@ export type AccessDecision =
   | { readonly kind: 'limited'; readonly retryAfterMs: number }
   | { readonly kind: 'host-not-allowed' };
 
-/** The number of wrong passwords or tokens within the window after which a peer is refused. */
+/** A peer is refused after this number of wrong passwords or tokens within one window. */
 export const MAX_FAILURES = 10;
 const WINDOW_MS = 60_000;
 const MAX_PEERS = 10_000;
 
-/** The number of wrong passwords of all peers that cause no delay, so that a few typing errors cause no delay. */
+/**
+ * Responses are delayed only after this number of wrong passwords of all peers together, so that a few typing errors
+ * cause no delay.
+ */
 const MAX_FAILURES_WITHOUT_DELAY = 20;
 /** The increase of the delay for each further wrong password. */
 const DELAY_STEP_MS = 50;
@@ -57,11 +60,11 @@ export class AccessControl {
     if (waitMs > 0) return { kind: 'limited', retryAfterMs: waitMs };
     const password = parseBasicPassword(authorization);
     if (password === null) return PASSWORD_CHALLENGE;
-    // The delay is the same for correct and wrong passwords, so it reveals nothing.
+    // The delay is the same for correct and wrong passwords, so it does not reveal whether the password is correct.
     const delayMs = this.#delayMs(now);
     // The comparison requires equal lengths, so digests are compared.
     if (timingSafeEqual(hash('sha256', password, 'buffer'), this.#passwordDigest)) return { kind: 'granted', delayMs };
-    // The failure is counted before the delay, so concurrent attempts are counted.
+    // The failure is counted before the delay, so the limit also applies to concurrent attempts.
     this.#wrongPasswords.add(address, now);
     this.#allWrongPasswords.add(now);
     return { kind: 'challenge', delayMs };
@@ -150,7 +153,7 @@ class DecayingCount {
 export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase();
   if (name === 'localhost' || name === '::1' || name === '[::1]') return true;
-  // An address of 127.0.0.0/8 (RFC 1122 section 3.2.1.3) is written as four decimal numbers.
+  // An address in 127.0.0.0/8 (RFC 1122 section 3.2.1.3) must be written as four decimal numbers.
   const parts = name.split('.');
   return name.length <= 15 && parts.length === 4 && parts[0] === '127' && parts.every(isOctet);
 }

@@ -91,8 +91,8 @@ export function createApiDocument(version: string, base: string): string {
  */
 function describeWebhooks(): object {
   const types = Object.keys(WEBHOOK_DATA_SCHEMAS) as (keyof typeof WEBHOOK_DATA_SCHEMAS)[];
-  const events = types.map((type) => [type, { post: describeWebhook(type) }]);
-  return Object.fromEntries([...events, [NOTIFICATION_TYPE, { post: describeNotification() }]]);
+  const eventWebhooks = types.map((type) => [type, { post: describeWebhook(type) }]);
+  return Object.fromEntries([...eventWebhooks, [NOTIFICATION_TYPE, { post: describeNotification() }]]);
 }
 
 function describeWebhook(type: keyof typeof WEBHOOK_DATA_SCHEMAS): object {
@@ -135,7 +135,7 @@ function describeNotification(): object {
 const WEBHOOK_HEADERS = [
   ['webhook-id', 'The id of the delivery, the same in every attempt.'],
   ['webhook-timestamp', 'The time of the attempt in Unix seconds.'],
-  ['webhook-signature', 'One signature `v1,BASE64` or more, separated by spaces.'],
+  ['webhook-signature', 'One or more signatures of the form `v1,BASE64`, separated by spaces.'],
 ] as const;
 
 /** The credentials that a route accepts. One of them is sufficient. */
@@ -205,14 +205,15 @@ function createOperation(route: RouteDescription): object {
 
 /** Returns the successful responses by status and media type. */
 function createSuccessResponses(variants: readonly Success[]): object {
-  const byStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> = {};
+  const responsesByStatus: Record<number, { readonly description: string; readonly content: Record<string, object> }> =
+    {};
   for (const { status = 200, type = 'application/json', schema, item } of variants) {
-    byStatus[status] ??= { description: 'The operation succeeded.', content: {} };
+    responsesByStatus[status] ??= { description: 'The operation succeeded.', content: {} };
     // OpenAPI 3.1 has no equivalent of `itemSchema`, which OpenAPI 3.2 added.
-    const media = { schema, ...(item === undefined ? {} : { 'x-item-schema': item }) };
-    Object.assign(byStatus[status].content, { [type]: media });
+    const mediaTypeObject = { schema, ...(item === undefined ? {} : { 'x-item-schema': item }) };
+    Object.assign(responsesByStatus[status].content, { [type]: mediaTypeObject });
   }
-  return byStatus;
+  return responsesByStatus;
 }
 
 const ERROR_DESCRIPTIONS: Readonly<Record<number, string>> = {
@@ -289,8 +290,8 @@ function formatRoute(base: string, route: RouteDescription): string {
     rows.length === 0
       ? ''
       : `<table><thead><tr><th>Parameter</th><th>Kind</th><th>Meaning</th></tr></thead><tbody>${rows.join('')}</tbody></table>`;
-  const formatNotes = notes === undefined ? '' : `<p>${formatInlineCode(notes)}</p>`;
-  return `<section><h3><code>${method} ${escapeHtml(joinPath(base, route))}</code></h3><p>${formatInlineCode(summary)}.</p>${table}${formatNotes}</section>`;
+  const notesHtml = notes === undefined ? '' : `<p>${formatInlineCode(notes)}</p>`;
+  return `<section><h3><code>${method} ${escapeHtml(joinPath(base, route))}</code></h3><p>${formatInlineCode(summary)}.</p>${table}${notesHtml}</section>`;
 }
 
 /** Returns the anchor of a group, such as `live-updates`. */

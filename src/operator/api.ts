@@ -2,10 +2,10 @@
  * Adds the operator API: JSON routes below `/api/v1` of the operator listener. Each route performs an operation
  * (operation-routes.ts), except the routes for browser sessions, live updates and files.
  *
- * Guarantees: every route except sign-in, sign-out and the document requires authentication. A session requires the
- * cookie and the secret of the page (sessions.ts). A browser can make changes only from a page of this listener (header
- * Origin). A read-only token cannot make changes. An unknown parameter is an error. Each change writes an audit log
- * entry with the actor.
+ * Guarantees: every route except sign-in, sign-out and the OpenAPI documents requires authentication. A session
+ * requires the cookie and the secret of the page (sessions.ts). A browser can make changes only from a page of this
+ * listener (header Origin). A read-only token cannot make changes. An unknown parameter is an error. Each change writes
+ * an audit log entry with the actor.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Clock } from '../clock.ts';
@@ -136,7 +136,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
     const refusal = findUnknownParameter('query', request.query, []);
     if (refusal !== null) return sendRefusal(reply, refusal);
     const installation = parts.getInstallationInfo();
-    // Only pages receive the first key.
+    // Only pages of the dashboard receive the first API key.
     const response: Session = {
       actor: authentication.actor,
       ...installation,
@@ -337,7 +337,7 @@ export function addApi(app: FastifyInstance, parts: ApiParts): void {
   }
 }
 
-/** Routes for frames, which a browser requests without headers of the page. */
+/** Routes for frames. A browser requests a frame without the headers that the scripts of the page send. */
 const TICKET_ROUTES: ReadonlySet<string> = new Set([`${API_PATH}/inbox/:id/html`, `${API_PATH}/messages/:id/html`]);
 
 /** Returns the allowed query parameters of a route. Routes for frames accept a ticket. */

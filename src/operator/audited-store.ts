@@ -1,7 +1,7 @@
 /**
  * Creates the store for the operations of an operator. The store writes an audit log entry with the actor in the
  * transaction of each change (model/audit.ts). The histories of messages record actions of the service (acceptance,
- * delivery, feedback). The audit log does not record them.
+ * delivery, feedback). The audit log does not record these actions.
  *
  * Guarantees: a change and its entry are committed together. A failed change writes no entry.
  */

@@ -2,10 +2,11 @@
  * Serves the dashboard that `npm ci` builds into dashboard/dist: one page for all URLs of the dashboard, and the
  * assets. The page and the assets contain no data and require no authentication.
  *
- * Guarantees: only the page, the icon and the assets of a build are served. Assets are compressed if the build has
- * compressed them. The content security policy of the page forbids inline scripts and allows only styles with the nonce
- * of the request. A new build is served immediately, without a restart, and the assets of open pages remain available
- * (bin/finish-build.js). Without a build, the page explains how to create one.
+ * Guarantees: only the page, the icon and the assets of a build are served. If the build contains a compressed copy of
+ * an asset and the client accepts the compression, the compressed copy is sent. The content security policy of the page
+ * forbids inline scripts and allows only styles with the nonce of the request. A new build is served immediately,
+ * without a restart, and the assets of open pages remain available (bin/finish-build.js). Without a build, the page
+ * explains how to create one.
  */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -13,7 +14,7 @@ import { basename, dirname, extname, join, resolve } from 'node:path';
 import staticFiles from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 
-/** The paths of pages. Scripts of the page interpret the remaining path. */
+/** The paths of pages. The scripts of the page interpret the part of the URL path that follows one of these paths. */
 const PAGE_PATHS = [
   ...['/', '/sign-in', '/messages', '/deliverability', '/inbox', '/accounts', '/domains', '/suppressions', '/webhooks'],
   ...['/providers', '/feedback', '/health', '/audit', '/tokens', '/settings', '/api-reference'],
@@ -62,8 +63,8 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
     // This function is called only for existing files.
     setHeaders(reply, path) {
       // The file name of an asset contains a digest of its content.
-      const immutable = basename(dirname(path)) === 'assets';
-      reply.header('Cache-Control', immutable ? 'public, max-age=31536000, immutable' : 'no-cache');
+      const isImmutable = basename(dirname(path)) === 'assets';
+      reply.header('Cache-Control', isImmutable ? 'public, max-age=31536000, immutable' : 'no-cache');
       reply.type(
         MEDIA_TYPES[extname(path.endsWith(COMPRESSED_SUFFIX) ? path.slice(0, -COMPRESSED_SUFFIX.length) : path)] ??
           'application/octet-stream',
@@ -72,13 +73,13 @@ export function addDashboard(app: FastifyInstance, folder: string): (reply: Fast
   });
 
   const sendPage = (reply: FastifyReply) => {
-    const index = readPage(folder);
-    if (index === null) return reply.type('text/html; charset=utf-8').send(NOT_BUILT_PAGE);
+    const pageHtml = readPage(folder);
+    if (pageHtml === null) return reply.type('text/html; charset=utf-8').send(NOT_BUILT_PAGE);
     const nonce = randomBytes(16).toString('base64');
     return reply
       .header('Content-Security-Policy', createContentSecurityPolicy(nonce))
       .type('text/html; charset=utf-8')
-      .send(index.replaceAll(NONCE_PLACEHOLDER, nonce));
+      .send(pageHtml.replaceAll(NONCE_PLACEHOLDER, nonce));
   };
   for (const path of PAGE_PATHS) {
     app.get(path, (_request, reply) => sendPage(reply));
@@ -129,7 +130,7 @@ export function isDashboardRoute(route: string | undefined): boolean {
 }
 
 /**
- * Returns a content security policy that allows only scripts, connections and frames of this origin. Frames show
+ * Returns a content security policy that allows scripts, connections and frames only from this origin. Frames show
  * captured HTML, which has its own policy.
  */
 function createContentSecurityPolicy(nonce: string): string {

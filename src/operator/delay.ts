@@ -10,15 +10,15 @@ export function delayResponse(
 ): Promise<void> {
   if (delayMs <= 0 || socket.destroyed) return Promise.resolve();
   return new Promise((resolve) => {
-    const finish = () => {
-      cancel();
-      socket.off('close', finish);
+    const endDelay = () => {
+      cancelTimer();
+      socket.off('close', endDelay);
       socket.setMaxListeners(socket.getMaxListeners() - 1);
       resolve();
     };
-    const cancel = clock.after(delayMs, finish);
+    const cancelTimer = clock.after(delayMs, endDelay);
     // A connection can have several delayed responses, one per pipelined request.
     socket.setMaxListeners(socket.getMaxListeners() + 1);
-    socket.once('close', finish);
+    socket.once('close', endDelay);
   });
 }

@@ -31,7 +31,7 @@ export const EVENTS_ROUTES: readonly RouteDescription[] = [
 ];
 
 const HEARTBEAT_MS = 15_000;
-/** The delay after which a page reconnects after the end of its stream. */
+/** The delay between the end of a stream and the reconnection of the page. */
 const RECONNECT_DELAY_MS = 2_000;
 /**
  * The maximum buffered output of a client. A client above this limit is disconnected. One event needs less than one
@@ -84,13 +84,13 @@ export function addEvents(
     // If the client disconnected during authentication, the `close` event has already occurred.
     if (response.destroyed || response.closed) return;
     openStreams.add(response);
-    let cancel: () => void = () => undefined;
+    let cancelHeartbeat: () => void = () => undefined;
     const unsubscribe = liveUpdates.subscribe((topics) =>
       write(`event: change\ndata: ${JSON.stringify({ topics })}\n\n`),
     );
     const end = () => {
       openStreams.delete(response);
-      cancel();
+      cancelHeartbeat();
       unsubscribe();
     };
     response.on('close', end).on('error', end);
@@ -103,7 +103,7 @@ export function addEvents(
 
     /**
      * Sends a heartbeat, or ends the stream if the authentication has expired. The function runs at each heartbeat and
-     * at the expiry.
+     * when the authentication expires.
      */
     async function sendHeartbeat(isFirst: boolean): Promise<void> {
       const expiresAt = await signInExpiresAt(request).catch(() => clock.now());
@@ -113,7 +113,7 @@ export function addEvents(
         return;
       }
       write(isFirst ? `retry: ${RECONNECT_DELAY_MS}\n\n` : ': alive\n\n');
-      cancel = clock.after(Math.min(HEARTBEAT_MS, remainingMs), () => void sendHeartbeat(false));
+      cancelHeartbeat = clock.after(Math.min(HEARTBEAT_MS, remainingMs), () => void sendHeartbeat(false));
     }
 
     response.writeHead(200, {

@@ -27,7 +27,7 @@ export const IMPORT_ROUTE = createFileRoute(
       oneOf: [importSuppressions.progress, createResultLineSchema(importSuppressions.result), ErrorBody],
     },
     notes:
-      'The body is CSV or JSON in UTF-8, or CSV in UTF-16, up to 200 MB: an export of Postrider, Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend or Mailjet, or a list of addresses. The content determines the format; the type may also be `application/json`. The response starts after the complete file was received and validated. The response contains progress lines, then one line with the result or the error.',
+      'The body is CSV or JSON in UTF-8, or CSV in UTF-16, up to 200 MB: an export of Postrider, Postmark, SendGrid, Mailgun, Amazon SES, Brevo, Resend or Mailjet, or a list of addresses. The content determines the format; the media type may also be `application/json`. The response starts after the complete file has been received and validated. The response contains progress lines, then one line with the result or the error.',
   },
 );
 export const EXPORT_ROUTE = createFileRoute(
@@ -46,7 +46,7 @@ export const MESSAGE_EXPORT_ROUTE = createFileRoute('GET', '/messages/export', '
   type: exportMessages.downloadType,
   schema: { type: 'string', description: `CSV; the first line is \`${exportMessages.header.trim()}\`.` },
   notes:
-    'The response is streamed. A cell that a spreadsheet would evaluate as a formula begins with an apostrophe. If the export ends before the last message, the last row has only one cell, which states where it ended.',
+    'The response is streamed. A cell that a spreadsheet would evaluate as a formula begins with an apostrophe. If the export ends before the last message, the last row has only one cell, which states where the export ended.',
 });
 
 export const FILE_ROUTES: readonly FileRoute[] = [IMPORT_ROUTE, EXPORT_ROUTE, MESSAGE_EXPORT_ROUTE];
@@ -59,7 +59,7 @@ function createFileRoute(
   { requestType, notes, ...success }: Pick<RouteDescription, 'requestType' | 'notes'> & Partial<Success>,
 ): FileRoute {
   const { id, summary, input, errors } = operation;
-  const routeInput = { path, preset: {}, input, otherLocation: 'query' } as const;
+  const routeInput = { path, preset: {}, input, nonPathLocation: 'query' } as const;
   return {
     method,
     path,
@@ -81,8 +81,8 @@ function createFileRoute(
 }
 
 /**
- * Returns the schema of the line with the result of an upload. The line contains the warnings and the member `result`,
- * which a progress line does not contain.
+ * Returns the schema of the line with the result of an upload. Unlike a progress line, this line contains the warnings
+ * and the member `result`.
  */
 function createResultLineSchema(result: TSchema): object {
   const { required, properties, ...otherKeywords } = addWarningsToSchema(result) as {

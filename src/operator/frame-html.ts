@@ -2,15 +2,15 @@
  * Sends the HTML of a message for a sandboxed frame.
  *
  * Guarantees: the policy of the response forbids scripts, external resources, forms and navigation out of the frame.
- * Outside a frame, a policy cannot forbid navigation by a link with `target=_self`. Therefore, a browser that reports
- * another destination in Sec-Fetch-Dest receives the source as text. Browsers send this header only over HTTPS and to
- * loopback addresses. Without the header, the response is the HTML.
+ * Outside a frame, a policy cannot forbid navigation by a link with `target=_self`. Therefore, a browser that reports a
+ * destination other than `iframe` in Sec-Fetch-Dest receives the source as text. Browsers send this header only over
+ * HTTPS and to loopback addresses. Without the header, the response is the HTML.
  */
 import type { FastifyReply, FastifyRequest } from 'fastify';
 
 /**
- * The content security policy of the source of a message, which is sent as plain text. It also protects clients that
- * interpret the source as HTML.
+ * The content security policy of the source of a message, which is sent as plain text. The policy also protects clients
+ * that interpret the source as HTML.
  */
 export const SOURCE_POLICY = "default-src 'none'; sandbox";
 /**

@@ -2,7 +2,7 @@
  * Serves captured messages as files: the source, and the HTML for a frame. The list and the details are operations with
  * JSON results (operations/inbox.ts).
  *
- * Guarantees: every route requires authentication. frame-html.ts states the protection of the HTML.
+ * Guarantees: every route requires authentication. frame-html.ts describes the restrictions on the HTML.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { Type } from '../model/schema.ts';

@@ -193,8 +193,8 @@ const FILE_TOO_LARGE = {
 /** Discards the remaining body for a limited time, then closes the connection. */
 function discardBody({ raw }: FastifyRequest, clock: Clock): void {
   if (raw.complete || raw.destroyed) return;
-  const cancel = clock.after(MAX_LINGER_MS, () => raw.socket.destroy());
-  raw.once('close', cancel);
+  const cancelTimer = clock.after(MAX_LINGER_MS, () => raw.socket.destroy());
+  raw.once('close', cancelTimer);
   raw.resume();
 }
 
@@ -212,7 +212,7 @@ class ProgressLines {
   readonly stream = new Readable({ read: () => undefined });
   /** Resolves at the first progress report. */
   readonly firstProgress: Promise<null>;
-  readonly #resolveStarted: (firstProgress: null) => void;
+  readonly #resolveFirstProgress: (firstProgress: null) => void;
   readonly #clock: Clock;
   #lastProgress: ImportProgress | null = null;
   #writtenAt = 0;
@@ -220,7 +220,7 @@ class ProgressLines {
   constructor(clock: Clock) {
     this.#clock = clock;
     const { promise, resolve } = Promise.withResolvers<null>();
-    [this.firstProgress, this.#resolveStarted] = [promise, resolve];
+    [this.firstProgress, this.#resolveFirstProgress] = [promise, resolve];
   }
 
   writeProgress(importProgress: ImportProgress): void {
@@ -230,7 +230,7 @@ class ProgressLines {
       this.#write(importProgress);
     }
     this.#lastProgress = importProgress;
-    this.#resolveStarted(null);
+    this.#resolveFirstProgress(null);
   }
 
   end({ warnings, ...result }: OperationResult<ImportResult>): void {

@@ -3,8 +3,8 @@
  * API (api.ts). Only the API can make changes.
  *
  * Guarantees: if a password is set, every route requires the password or a token, except `/healthz`, the files of the
- * dashboard and the document of the API. Errors: `start` rejects with a one-line error if it cannot bind the address,
- * or if no password is set and the address is not loopback.
+ * dashboard, and sign-in, sign-out and the OpenAPI documents of the API. Errors: `start` rejects with a one-line error
+ * if it cannot bind the address, or if no password is set and the address is not loopback.
  */
 
 import type { IncomingMessage } from 'node:http';
@@ -35,7 +35,7 @@ const SECURITY_HEADERS = {
   'Cache-Control': 'no-store',
 } as const;
 const JSON_TYPE = 'application/json; charset=utf-8';
-const SETTING = 'POSTRIDER_OPERATOR_LISTEN';
+const LISTEN_SETTING = 'POSTRIDER_OPERATOR_LISTEN';
 
 /** Creates the listener. `start` binds the listener. */
 export function createOperatorListener(options: OperatorOptions): OperatorListener {
@@ -48,11 +48,11 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
       if (settings.operatorPassword === null) {
         // Without a password, a unix socket and a public address are refused. `loadSettings` refuses both too.
         if (isUnixSocket(operatorListen))
-          throw new Error(`${SETTING}: a unix socket needs POSTRIDER_OPERATOR_PASSWORD`);
+          throw new Error(`${LISTEN_SETTING}: a unix socket needs POSTRIDER_OPERATOR_PASSWORD`);
         const { host, port } = operatorListen;
         if (!isLoopbackHost(host)) {
           throw new Error(
-            `${SETTING} ${formatListen(operatorListen)}: other machines could access it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
+            `${LISTEN_SETTING} ${formatListen(operatorListen)}: other machines could access it without a password; set POSTRIDER_OPERATOR_PASSWORD or use 127.0.0.1:${port}`,
           );
         }
       }
@@ -60,7 +60,7 @@ export function createOperatorListener(options: OperatorOptions): OperatorListen
       const sessions = api === null ? null : createSessions(api.key, settings.operatorPassword === null);
       const newApp = createApp(options, sessions);
       await newApp.ready();
-      const address = toListenAddress(await bind(newApp.server, operatorListen, SETTING), 'http');
+      const address = toListenAddress(await bind(newApp.server, operatorListen, LISTEN_SETTING), 'http');
       app = newApp;
       const link = sessions?.linkToken ?? null;
       return { ...address, signInUrl: link === null ? null : `${address.url}/sign-in?link=${link}` };
@@ -126,7 +126,7 @@ function createApp(options: OperatorOptions, sessions: Sessions | null): Fastify
     bodyTimeouts.start(request.raw);
     reply.headers(SECURITY_HEADERS);
     // RFC 9112 section 3.2. Access depends on the Host header, so it must not be ambiguous.
-    const hostCount = countHosts(request.raw);
+    const hostCount = countHostHeaders(request.raw);
     if (hostCount > 1 || (hostCount === 0 && request.raw.httpVersionMinor >= 1)) {
       sendStatusError(reply, 400, 'Exactly one Host header is required');
       return;
@@ -244,6 +244,6 @@ function sendStatusError(reply: FastifyReply, status: number, message: string): 
     .send(JSON.stringify(createStatusErrorBody(status, message)));
 }
 
-function countHosts({ rawHeaders }: IncomingMessage): number {
+function countHostHeaders({ rawHeaders }: IncomingMessage): number {
   return rawHeaders.filter((name, at) => at % 2 === 0 && name.toLowerCase() === 'host').length;
 }

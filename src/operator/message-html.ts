@@ -1,6 +1,6 @@
 /**
  * Serves the HTML of a message, as the client submitted it, for a sandboxed frame of the dashboard. The route requires
- * authentication. frame-html.ts states the protection of the HTML.
+ * authentication. frame-html.ts describes the restrictions on the HTML.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { isHtml } from '../message/html-detection.ts';
@@ -28,7 +28,7 @@ export const MESSAGE_HTML_ROUTE: RouteDescription = {
 
 type PreHandler = (request: FastifyRequest, reply: FastifyReply) => Promise<unknown>;
 
-/** Adds the route below `base`. `preHandler` responds to requests without authentication. */
+/** Adds the route below `base`. `preHandler` refuses unauthenticated requests. */
 export function addMessageHtml(
   app: FastifyInstance,
   base: string,

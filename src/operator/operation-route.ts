@@ -34,15 +34,15 @@ export interface OperationRoute {
 export interface RouteInput extends Pick<OperationRoute, 'path' | 'preset'> {
   readonly input: TObject;
   /** The location of members that are not in the path. */
-  readonly otherLocation: 'query' | 'body';
+  readonly nonPathLocation: 'query' | 'body';
 }
 
 /**
  * Members that are not in the path are in the query of a GET or DELETE request, and in the body of any other request.
  */
 export function createRouteInput({ method, path, preset, operation }: OperationRoute): RouteInput {
-  const otherLocation = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
-  return { path, preset, input: operation.input, otherLocation };
+  const nonPathLocation = method === 'GET' || method === 'DELETE' ? 'query' : 'body';
+  return { path, preset, input: operation.input, nonPathLocation };
 }
 
 /** Creates a route. */
@@ -78,7 +78,7 @@ export function describeRoute(route: OperationRoute): RouteDescription {
 }
 
 /** Returns the descriptions of the parameters of a route. */
-export function describeParameters({ path, preset, input, otherLocation }: RouteInput): readonly Parameter[] {
+export function describeParameters({ path, preset, input, nonPathLocation }: RouteInput): readonly Parameter[] {
   const pathNames = listPathParameters(path);
   const settableMembers = Object.entries(getInputMembers(input)).filter(([name]) => !Object.hasOwn(preset, name));
   return settableMembers.map(([name, member]): Parameter => {
@@ -89,7 +89,7 @@ export function describeParameters({ path, preset, input, otherLocation }: Route
     };
     return {
       name,
-      in: pathNames.includes(name) ? 'path' : otherLocation,
+      in: pathNames.includes(name) ? 'path' : nonPathLocation,
       type: type === 'integer' || type === 'boolean' ? type : 'string',
       description: description ?? '',
       schema: { ...(type === undefined ? {} : { type }), ...otherKeywords },
@@ -101,10 +101,10 @@ export function describeParameters({ path, preset, input, otherLocation }: Route
 /** Adds the member `warnings` to the schema of a result, if the result is an object. */
 export function addWarningsToSchema(result: TSchema): object {
   const { type, properties } = result as { readonly type?: string; readonly properties?: object };
-  return type === 'object' ? { ...result, properties: { ...properties, warnings: WARNINGS } } : result;
+  return type === 'object' ? { ...result, properties: { ...properties, warnings: WARNINGS_SCHEMA } } : result;
 }
 
-const WARNINGS = {
+const WARNINGS_SCHEMA = {
   type: 'array',
   description: 'Warnings of an operation that succeeded. Absent if there are none.',
   items: {
@@ -120,7 +120,7 @@ export function listPathParameters(path: string): readonly string[] {
   return path.split('/').flatMap((part) => (part.startsWith('{') ? [part.slice(1, -1)] : []));
 }
 
-/** The values of a request that contain members of the input. */
+/** The parts of a request that contain input members. */
 export interface RequestParts {
   readonly params: unknown;
   readonly query: unknown;
@@ -132,7 +132,7 @@ export interface RequestParts {
  * wrong location, or contains control characters.
  */
 export function readRequestInput(
-  { path, preset, input, otherLocation }: RouteInput,
+  { path, preset, input, nonPathLocation }: RouteInput,
   { params, query, body }: RequestParts,
 ):
   | { readonly ok: true; readonly members: Readonly<Record<string, unknown>> }
@@ -152,7 +152,7 @@ export function readRequestInput(
     }
     for (const [name, value] of Object.entries(source)) {
       const isKnown = Object.hasOwn(members, name) && !Object.hasOwn(preset, name);
-      const isExpected = location === 'path' || (isKnown && !pathNames.includes(name) && location === otherLocation);
+      const isExpected = location === 'path' || (isKnown && !pathNames.includes(name) && location === nonPathLocation);
       if (!isExpected)
         return createInvalidResult(`Unknown parameter in the ${location}: ${JSON.stringify(name)}`, null);
       if (typeof value === 'string') {
@@ -165,14 +165,17 @@ export function readRequestInput(
   return { ok: true, members: values };
 }
 
-/** Performs the operation of a route. `members` are the members of the input of the request. */
+/** Performs the operation of a route. `members` are the input members of the request. */
 export type PerformRoute = (
   route: OperationRoute,
   members: Readonly<Record<string, unknown>>,
   context: ServiceContext,
 ) => Promise<OperationResult<unknown>>;
 
-/** Creates the function that performs the operations of routes. Requests of a route with `sharesRun` share one run. */
+/**
+ * Creates the function that performs the operations of routes. Concurrent requests to a route with `sharesRun` share
+ * one run.
+ */
 export function createPerformer(): PerformRoute {
   const currentRuns = new Map<OperationRoute, Promise<OperationResult<unknown>>>();
   return (route, members, context) => {

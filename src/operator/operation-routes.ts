@@ -48,7 +48,10 @@ import {
 } from '../operations/webhooks.ts';
 import { createOperationRoute, type OperationRoute } from './operation-route.ts';
 
-/** The time limit of one search, which keeps the response time below 100 ms. `next` continues the search. */
+/**
+ * The time limit of one search request, which keeps the response time below 100 ms. If a search reaches the limit, the
+ * client continues the search with `next`.
+ */
 const SEARCH_TIME_LIMIT = '60ms';
 
 export const OPERATION_ROUTES: readonly OperationRoute[] = [

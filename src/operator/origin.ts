@@ -11,8 +11,8 @@ import type { FastifyRequest } from 'fastify';
  */
 export function isCrossOrigin(request: Pick<FastifyRequest, 'headers'>): boolean {
   const { origin } = request.headers;
-  const site = request.headers['sec-fetch-site'];
-  return (origin !== undefined && !isSameOrigin(request)) || site === 'cross-site' || site === 'same-site';
+  const fetchSite = request.headers['sec-fetch-site'];
+  return (origin !== undefined && !isSameOrigin(request)) || fetchSite === 'cross-site' || fetchSite === 'same-site';
 }
 
 /**

@@ -12,7 +12,7 @@ import type { TokenAuthenticatorParts } from './token-authenticator.ts';
 export interface OperatorOptions {
   readonly settings: Pick<Settings, 'operatorListen' | 'operatorPassword' | 'trustedProxies'>;
   readonly clock: Clock;
-  /** Binds a server. Rejects with a one-line error that begins with the name of the setting. */
+  /** Binds a server. Rejects with a one-line error that begins with the name of the setting of the address. */
   readonly bind: Bind;
   readonly connections: HttpConnections;
   readonly scrapeMetrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
@@ -37,8 +37,8 @@ export interface OperatorOptions {
 
 export interface OperatorListener {
   /**
-   * Binds the listener. Rejects with a one-line error. `signInUrl` is the one-time link, or null if a password is set
-   * or the API is absent.
+   * Binds the listener. If this fails, the promise rejects with a one-line error. `signInUrl` is the one-time link, or
+   * null if a password is set or the API is absent.
    */
   start(): Promise<ListenAddress & { readonly signInUrl: string | null }>;
   close(): Promise<void>;

@@ -14,9 +14,9 @@ export interface Parameter {
 
 /** A successful response of a route. */
 export interface Success {
-  /** The status. The default is 200. */
+  /** The status of the response, by default 200. */
   readonly status?: number;
-  /** The media type. The default is JSON. */
+  /** The media type of the response, by default JSON. */
   readonly type?: string;
   /** The JSON Schema of the body. It is a string schema for a text media type. */
   readonly schema: object;
@@ -35,9 +35,9 @@ export interface RouteDescription {
   readonly group: string;
   readonly summary: string;
   readonly parameters: readonly Parameter[];
-  /** The credentials that a request needs. The default is the credentials of the API. */
+  /** The credentials that a request needs. By default, a request needs the credentials of the API. */
   readonly access?: 'none' | 'token-or-password';
-  /** The media type of a body that is not JSON. */
+  /** The media type of the request body, if the body is not JSON. */
   readonly requestType?: string;
   /** A further description, with code in backticks. */
   readonly notes?: string;

@@ -38,7 +38,7 @@ export const Ticket = Type.Object({
 });
 export type Ticket = Static<typeof Ticket>;
 
-/** The query parameter that replaces the secret of the page in the URL of a frame. */
+/** The query parameter that authenticates the URL of a frame in place of the secret of the page. */
 export const TICKET = 'ticket';
 export const TICKET_PARAMETER: Parameter = {
   name: TICKET,

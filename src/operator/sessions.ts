@@ -17,7 +17,7 @@ export const SESSION_HEADER = 'postrider-session';
 export const SESSION_LIFETIME_MS = 12 * 3_600_000;
 /** The maximum difference between the clocks of two nodes. */
 const MAX_CLOCK_SKEW_MS = 10_000;
-/** The lifetime of a ticket. A page requests a ticket immediately before its use. */
+/** The lifetime of a ticket. A page requests a ticket immediately before it uses the ticket. */
 export const TICKET_LIFETIME_MS = 30_000;
 
 export interface NewSession {
@@ -30,16 +30,16 @@ export interface Sessions {
   /** Creates the cookie and the secret of a session that starts at `now`, in milliseconds since the epoch. */
   create(now: number): NewSession;
   /**
-   * Returns true for the cookie and the secret of one unexpired session that was signed with this key. Only the store
-   * records ended sessions.
+   * Returns true if the cookie and the secret belong to the same unexpired session and the cookie was signed with this
+   * key. An ended session is not detected, because only the store records that a session was ended.
    */
   verify(cookie: string, secret: string, now: number): boolean;
   /** Returns the expiry of a valid cookie, in milliseconds since the epoch. */
   getExpiry(cookie: string): number;
   /**
-   * Creates a ticket. A ticket replaces the secret of the page in the URL of a frame, which a browser requests without
-   * headers of the page. A ticket is valid for TICKET_LIFETIME_MS, for this path, and together with
-   * the cookie.
+   * Creates a ticket. A browser requests the URL of a frame without the headers that a page can set, so the URL
+   * contains a ticket instead of the secret of the page. A ticket is valid for TICKET_LIFETIME_MS, only for this path
+   * and only together with the cookie.
    */
   createTicket(cookie: string, path: string, now: number): string;
   /** Returns true for an unexpired ticket of this cookie and path. */
@@ -52,7 +52,7 @@ export interface Sessions {
 
 /** Creates the sessions of one listener. `key` is the same on every node. `hasLink` is true if no password is set. */
 export function createSessions(key: Buffer, hasLink: boolean): Sessions {
-  const link = hasLink ? randomBytes(32).toString('base64url') : null;
+  const linkToken = hasLink ? randomBytes(32).toString('base64url') : null;
   let isLinkUsed = false;
   const sign = (text: string) => createHmac('sha256', key).update(text).digest('base64url');
   const signTicket = (expiresAt: string, cookie: string, path: string) =>
@@ -65,11 +65,11 @@ export function createSessions(key: Buffer, hasLink: boolean): Sessions {
     return isWithinLifetime(getExpiry(cookie), now, SESSION_LIFETIME_MS);
   };
   return {
-    linkToken: link,
+    linkToken,
     create(now) {
       const secret = randomBytes(32).toString('base64url');
-      const text = `${now + SESSION_LIFETIME_MS}.${computeDigest(secret)}`;
-      return { cookie: `${text}.${sign(text)}`, secret };
+      const signedText = `${now + SESSION_LIFETIME_MS}.${computeDigest(secret)}`;
+      return { cookie: `${signedText}.${sign(signedText)}`, secret };
     },
     verify: (cookie, secret, now) =>
       isValid(cookie, now) && equalsInConstantTime(computeDigest(secret), cookie.split('.')[1] ?? ''),
@@ -84,7 +84,7 @@ export function createSessions(key: Buffer, hasLink: boolean): Sessions {
       return isWithinLifetime(Number(expiresAt), now, TICKET_LIFETIME_MS);
     },
     redeemLinkToken(token) {
-      if (link === null || isLinkUsed || !equalsInConstantTime(token, link)) return false;
+      if (linkToken === null || isLinkUsed || !equalsInConstantTime(token, linkToken)) return false;
       isLinkUsed = true;
       return true;
     },
@@ -123,8 +123,8 @@ export function readSessionCookie(header: string | undefined): string | null {
 }
 
 /**
- * Returns a Set-Cookie header. Scripts cannot read the cookie, and requests of other sites do not contain it. `secure`
- * is true for HTTPS.
+ * Returns a Set-Cookie header. Scripts cannot read the cookie, and requests of other sites do not contain it.
+ * `isSecure` is true for HTTPS.
  */
 export function formatSessionCookie(value: string, isSecure: boolean): string {
   return `${SESSION_COOKIE}=${value}; ${formatCookieAttributes(isSecure)}; Max-Age=${SESSION_LIFETIME_MS / 1000}`;

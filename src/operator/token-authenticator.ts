@@ -55,7 +55,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
   async function authenticate(
     address: string,
     text: string,
-    onStoreError: (error: unknown, lastToken: OperatorToken | undefined) => OperatorToken | Refusal,
+    onStoreError: (error: unknown, lastValidToken: OperatorToken | undefined) => OperatorToken | Refusal,
   ): Promise<AuthenticatedToken | Refusal> {
     const now = clock.now();
     const hash = hashToken(text);
@@ -65,20 +65,20 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
     try {
       token = (await lookup).find((candidate) => candidate.hash === hash) ?? null;
     } catch (error) {
-      const lastToken = onStoreError(error, validTokens.get(hash));
-      if ('kind' in lastToken) return lastToken;
-      token = lastToken;
+      const tokenOrRefusal = onStoreError(error, validTokens.get(hash));
+      if ('kind' in tokenOrRefusal) return tokenOrRefusal;
+      token = tokenOrRefusal;
     }
     if (token === null || token.revokedAt !== null || (token.expiresAt !== null && token.expiresAt <= now)) {
       validTokens.delete(hash);
-      // Failures are checked only after the lookup, so a valid token is never refused because of wrong tokens.
+      // Wrong tokens are counted only after the lookup, so a valid token is never refused because of wrong tokens.
       const retryAfterMs = access.countWrongToken(address, now);
       return retryAfterMs > 0 ? { ...TOO_MANY_WRONG_TOKENS, retryAfterMs } : WRONG_TOKEN;
     }
     validTokens.set(hash, token);
     if (now - (lastUseWrittenAt.get(token.id) ?? 0) >= MIN_LAST_USE_WRITE_INTERVAL_MS) {
       lastUseWrittenAt.set(token.id, now);
-      // An error is ignored here: if the store does not respond, the operation that the request performs reports it.
+      // An error is ignored here: if the store does not respond, the operation of the request reports the error.
       await store.updateTokenLastUsed(token.id, now).catch(() => undefined);
     }
     return { kind: 'valid', name: token.name, readOnly: isReadOnlyToken(text), expiresAt: token.expiresAt };
@@ -87,7 +87,7 @@ export function createTokenAuthenticator({ clock, access, store }: TokenAuthenti
   return {
     authenticate: (address, text) => authenticate(address, text, toStoreRefusal),
     authenticateForMetrics: (address, text) =>
-      authenticate(address, text, (error, lastToken) => lastToken ?? toStoreRefusal(error)),
+      authenticate(address, text, (error, lastValidToken) => lastValidToken ?? toStoreRefusal(error)),
   };
 }
 

@@ -2,8 +2,8 @@
 import { maskSecrets, toPrintable } from './escape.ts';
 
 /**
- * Describes any error in one line without secrets and control characters. The message of an error for operators is not
- * changed. A remedy is added to the error of a listener.
+ * Describes any error in one line without secrets and control characters. The description of a listener error contains
+ * a remedy. The description of any other error is the message of the error, if the error has a message.
  */
 export function describeError(error: unknown): string {
   return toPrintable(maskSecrets(joinLines(getErrorMessage(error))));

@@ -8,8 +8,8 @@
  */
 
 /**
- * Returns true for a UTF-16 code unit that must not be printed. Returns false for surrogates: one code unit does not
- * show whether a surrogate is lone, so the callers receive or create text without lone surrogates.
+ * Returns true for a UTF-16 code unit that must not be printed. Returns false for surrogates, because a single code
+ * unit does not show whether a surrogate is lone. Therefore, the callers process only text without lone surrogates.
  */
 export function isUnprintable(codeUnit: number): boolean {
   if (codeUnit < 0x7f) return codeUnit < 0x20;
@@ -25,7 +25,7 @@ export function isUnprintable(codeUnit: number): boolean {
 }
 
 /**
- * Escapes each control character in JSON text as `\\uXXXX`. The parsed value does not change. Outside of strings, JSON
+ * Escapes each control character in JSON text as `\uXXXX`. The parsed value does not change. Outside of strings, JSON
  * contains only ASCII. Inside strings, JSON.stringify has already escaped C0 controls and lone surrogates (RFC 8259
  * section 7). Line feeds and other white space between values do not change.
  */
@@ -73,9 +73,9 @@ function replaceCodeUnits(
 // The functions below replace secrets with asterisks before a text is printed: passwords of URLs, API keys and operator
 // tokens.
 //
-// `maskUrl` masks a whole setting. The setting may be mistyped, so `maskUrl` may mask more text than necessary.
-// `maskSecrets` masks only text in the format of a secret in a line of prose. Both run in linear time, never throw, and
-// do not change text that is already masked.
+// `maskUrl` processes a setting, which may be mistyped, so `maskUrl` may mask more text than necessary. `maskSecrets`
+// processes a line of prose, in which it masks only text in the format of a secret. Both functions run in linear time,
+// never throw, and do not change text that is already masked.
 
 export const MASK = '********';
 
@@ -92,22 +92,22 @@ const KEY_PREFIXES = ['pr_', 'po_', 'por_'];
 const SHOWN_KEY_CHARS = 10;
 const MIN_KEY_CHARS = 24;
 
-/** Masks every substring of a URL or of another setting that may be a password, even if the setting is mistyped. */
+/** Masks every substring that may be a password in a URL or in any other setting, even if the setting is mistyped. */
 export function maskUrl(text: string): string {
   return maskLayers(text, MAX_ENCODING_LAYERS);
 }
 
-/** Masks the logins of URLs, secret parameters, API keys and tokens in a line. */
+/** Masks API keys, tokens, and the logins and secret parameters of URLs in a line. */
 export function maskSecrets(line: string): string {
   if (!line.includes('//') && !KEY_PREFIXES.some((prefix) => line.includes(prefix))) return line;
   let maskedText = '';
-  let from = 0;
-  while (from < line.length) {
-    let end = from;
+  let wordStart = 0;
+  while (wordStart < line.length) {
+    let end = wordStart;
     while (end < line.length && !isWordEnd(line.charCodeAt(end))) end += 1;
-    maskedText += maskWord(line.slice(from, end));
+    maskedText += maskWord(line.slice(wordStart, end));
     if (end < line.length) maskedText += line[end];
-    from = end + 1;
+    wordStart = end + 1;
   }
   return maskedText;
 }
@@ -133,24 +133,25 @@ function maskLogin(text: string): string {
   const atIndex = text.lastIndexOf('@');
   if (atIndex >= start) {
     const colonIndex = text.indexOf(':', start);
-    const from = colonIndex === -1 || colonIndex > atIndex ? start : colonIndex + 1;
-    return text.slice(0, from) + MASK + maskInvalidPort(text, atIndex);
+    const maskStart = colonIndex === -1 || colonIndex > atIndex ? start : colonIndex + 1;
+    return text.slice(0, maskStart) + MASK + maskInvalidPort(text, atIndex);
   }
   if (start > scheme.length) return text.slice(0, start) + maskInvalidPort(text, start);
-  // In `smtp:user:password` and `user:password`, the user and the password cannot be distinguished.
+  // In `smtp:user:password` and `user:password`, a scheme cannot be distinguished from a user name, so all text after
+  // the first colon is masked.
   if (scheme !== '') return remainder === '' || isPort(remainder) ? text : scheme + MASK;
   const slashesIndex = text.indexOf('//');
   return slashesIndex === -1 ? text : text.slice(0, slashesIndex) + maskInvalidPort(text, slashesIndex + 2);
 }
 
-/** Masks the text after the scheme of a file. The text is a path or, by mistake, a URL. */
+/** Masks a possible password in the text after the scheme of a file. The text is a path or, by mistake, a URL. */
 function maskPath(path: string): string {
   const scheme = parseScheme(path);
   if (isFileScheme(scheme)) return MASK;
-  const isDrive = scheme.length === 2 && '/\\'.includes(path.charAt(2)) && !path.startsWith('//', 2);
+  const hasDriveLetter = scheme.length === 2 && '/\\'.includes(path.charAt(2)) && !path.startsWith('//', 2);
   const colonIndex = path.indexOf(':');
   const hasLogin = colonIndex !== -1 && path.lastIndexOf('@') > colonIndex;
-  return hasLogin || (scheme !== '' && !isDrive) ? maskLogin(path) : path;
+  return hasLogin || (scheme !== '' && !hasDriveLetter) ? maskLogin(path) : path;
 }
 
 function isFileScheme(scheme: string): boolean {
@@ -158,19 +159,19 @@ function isFileScheme(scheme: string): boolean {
 }
 
 /**
- * Returns `text` from `start` with an invalid port masked. At `start`, the hosts of an authority begin: `host`,
- * `host:5432`, `[::1]:25`, or several hosts separated by commas.
+ * Returns the part of `text` from `start` on. An invalid port and all text after the port are masked. At `start`, the
+ * hosts of an authority begin: `host`, `host:5432`, `[::1]:25`, or several hosts separated by commas.
  */
 function maskInvalidPort(text: string, start: number): string {
   let end = start;
   while (end < text.length && !'/?#'.includes(text.charAt(end))) end += 1;
-  let from = start;
+  let hostStart = start;
   for (const host of text.slice(start, end).split(',')) {
     const colonIndex = host.indexOf(':', host.lastIndexOf(']') + 1);
     const port = colonIndex === -1 ? '' : host.slice(colonIndex + 1);
     // An invalid port may be the password of a URL without a host.
-    if (port !== '' && !isPort(port)) return text.slice(start, from + colonIndex + 1) + MASK;
-    from += host.length + 1;
+    if (port !== '' && !isPort(port)) return text.slice(start, hostStart + colonIndex + 1) + MASK;
+    hostStart += host.length + 1;
   }
   return text.slice(start);
 }
@@ -190,8 +191,8 @@ function maskParameters(text: string, layers: number): string {
     const equalsIndex = part.indexOf('=');
     const value = equalsIndex === -1 ? '' : part.slice(equalsIndex + 1);
     const decodedText = decodePercent(value);
-    const isHidden = decodedText !== value && (layers === 0 || maskLayers(decodedText, layers - 1) !== decodedText);
-    maskedText.push(isHidden ? part.slice(0, equalsIndex + 1) + MASK : part);
+    const hasSecret = decodedText !== value && (layers === 0 || maskLayers(decodedText, layers - 1) !== decodedText);
+    maskedText.push(hasSecret ? part.slice(0, equalsIndex + 1) + MASK : part);
   }
   return maskedText.join('&');
 }
@@ -226,8 +227,8 @@ function maskWord(word: string): string {
     ((colonIndex !== -1 && colonIndex < atIndex) || slashIndex === -1 || atIndex < slashIndex) &&
     !isPlainLink(word, slashesIndex);
   if (!hasLogin) return maskKeys(maskParameters(word, MAX_ENCODING_LAYERS));
-  const from = colonIndex !== -1 && colonIndex < atIndex ? colonIndex + 1 : slashesIndex + 2;
-  return word.slice(0, from) + MASK + maskParameters(word.slice(atIndex), MAX_ENCODING_LAYERS);
+  const maskStart = colonIndex !== -1 && colonIndex < atIndex ? colonIndex + 1 : slashesIndex + 2;
+  return word.slice(0, maskStart) + MASK + maskParameters(word.slice(atIndex), MAX_ENCODING_LAYERS);
 }
 
 /**
@@ -248,21 +249,21 @@ function isPlainLink(word: string, slashesIndex: number): boolean {
 /** Masks each API key or token in a word, except its first characters, which identify the key or token. */
 function maskKeys(word: string): string {
   let maskedText = '';
-  let from = 0;
-  let at = 0;
-  while (at < word.length) {
-    let end = at;
+  let copiedEnd = 0;
+  let index = 0;
+  while (index < word.length) {
+    let end = index;
     while (end < word.length && isKeyPart(word.charCodeAt(end))) end += 1;
-    const keyCharacters = word.slice(at, end);
+    const keyCharacters = word.slice(index, end);
     const prefixIndexes = KEY_PREFIXES.map((prefix) => keyCharacters.indexOf(prefix)).filter((start) => start !== -1);
     const start = prefixIndexes.length === 0 ? keyCharacters.length : Math.min(...prefixIndexes);
     if (keyCharacters.length - start >= MIN_KEY_CHARS) {
-      maskedText += word.slice(from, at + start + SHOWN_KEY_CHARS) + MASK;
-      from = end;
+      maskedText += word.slice(copiedEnd, index + start + SHOWN_KEY_CHARS) + MASK;
+      copiedEnd = end;
     }
-    at = end + 1;
+    index = end + 1;
   }
-  return maskedText + word.slice(from);
+  return maskedText + word.slice(copiedEnd);
 }
 
 /**

@@ -29,10 +29,10 @@ export function formatSpan(ms: number): string {
     [Math.floor(seconds / 60) % 60, 'min'],
     [seconds % 60, 's'],
   ] as const;
-  const firstUnit = parts.findIndex(([count]) => count > 0);
-  if (firstUnit === -1) return '0 s';
+  const firstUnitIndex = parts.findIndex(([count]) => count > 0);
+  if (firstUnitIndex === -1) return '0 s';
   return parts
-    .slice(firstUnit, firstUnit + 2)
+    .slice(firstUnitIndex, firstUnitIndex + 2)
     .filter(([count]) => count > 0)
     .map(([count, unit]) => `${count} ${unit}`)
     .join(' ');

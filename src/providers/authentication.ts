@@ -21,9 +21,9 @@ export const AUTHENTICATED: AuthenticationResult = { kind: 'authenticated' };
 
 const MIN_SECRET_LENGTH = 8;
 
-/** Returns true if both values are equal. The duration does not depend on the position of a difference. */
-export function equalsInConstantTime(one: string | Buffer, other: string | Buffer): boolean {
-  return timingSafeEqual(createHash('sha256').update(one).digest(), createHash('sha256').update(other).digest());
+/** Returns true if both values are equal. The duration does not depend on the position of the first difference. */
+export function equalsInConstantTime(first: string | Buffer, second: string | Buffer): boolean {
+  return timingSafeEqual(createHash('sha256').update(first).digest(), createHash('sha256').update(second).digest());
 }
 
 /**
@@ -37,7 +37,7 @@ export function matchesAny<Secret>(secrets: readonly Secret[], matches: (secret:
 
 /**
  * Returns the function that parses a list of secrets with `parse` and creates the authenticator for all of them. If a
- * secret is invalid, the function returns its fault.
+ * secret is invalid, the function returns the fault of this secret.
  */
 export function createAuthenticatorFactory<Secret>(
   parse: (text: string) => ParsedSecret<Secret>,
@@ -93,19 +93,19 @@ export function parseBasicOrBearerSecret(text: string): ParsedSecret<string> {
 }
 
 /**
- * Authenticates a request by the expected values of its header field `Authorization`. The scheme is case-insensitive
- * (RFC 9110 section 11.1).
+ * Authenticates a request if its header field `Authorization` has one of the expected values. The scheme is
+ * case-insensitive (RFC 9110 section 11.1).
  */
 export function authenticateByAuthorization(
   { headers }: ProviderRequest,
-  expected: readonly string[],
+  expectedValues: readonly string[],
 ): AuthenticationResult {
   const authorization = headers.authorization;
   if (authorization === undefined) return createRefusal('the request has no Authorization header field');
   const spaceIndex = authorization.indexOf(' ');
   const scheme = authorization.slice(0, Math.max(spaceIndex, 0)).toLowerCase();
   const normalizedAuthorization = `${scheme} ${authorization.slice(spaceIndex + 1).trimStart()}`;
-  return matchesAny(expected, (value) => equalsInConstantTime(value, normalizedAuthorization))
+  return matchesAny(expectedValues, (value) => equalsInConstantTime(value, normalizedAuthorization))
     ? AUTHENTICATED
     : createRefusal('the user name, the password or the token is wrong');
 }
@@ -115,7 +115,7 @@ export function isHexHmacSha256(secret: string | Buffer, content: string | Buffe
   return equalsInConstantTime(createHmac('sha256', secret).update(content).digest('hex'), signature);
 }
 
-/** Returns true if `signature` is the HMAC of `content` in base64. */
+/** Returns true if `signature` is the base64-encoded HMAC of `content`. */
 export function isBase64Hmac(
   algorithm: 'sha1' | 'sha256',
   secret: string | Buffer,
@@ -143,8 +143,8 @@ export function parsePublicKey(text: string, type: 'ec' | 'rsa'): ParsedSecret<P
 }
 
 /**
- * Returns true if `signature` is the signature of `content` by `key` in base64. Returns false for a malformed
- * signature.
+ * Returns true if `signature` is a valid base64-encoded signature of `content` for this public key. Returns false for
+ * a malformed signature.
  */
 export function isSignedBy(key: PublicKey, algorithm: 'sha1' | 'sha256', content: Buffer, signature: string): boolean {
   try {

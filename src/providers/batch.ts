@@ -25,7 +25,7 @@ export function readObjectOrArray(value: unknown, readMember: (member: Json) => 
   return readBatch([value], readMember);
 }
 
-/** Reads a body that is one event. A body whose object is not an event is broken as a whole. */
+/** Reads a body that is one event. If the body is not an event, the whole body is reported as `broken`. */
 export function readObject(value: unknown, readMember: (member: Json) => MemberResult): ReadResult {
   const body = toObject(value);
   if (body === null) return { kind: 'broken', reason: 'the body is not a JSON object' };

@@ -24,8 +24,8 @@ import {
 } from './json.ts';
 
 /**
- * The position of a value in an event. A text is the path of a member: `a.b` is the member `b` of the object `a`. An
- * array of one element counts as its element. A function computes a value that is not a member.
+ * The position of a value in an event. A string is the path of a member: `a.b` is the member `b` of the object `a`. An
+ * array of one element is read as this element. A function computes a value that is not a member.
  */
 export type Source = string | ((event: Json) => unknown);
 
@@ -33,11 +33,11 @@ export type Source = string | ((event: Json) => unknown);
 export interface EventSources {
   /** The type, which selects the meaning. */
   readonly type: readonly Source[];
-  /** The members that distinguish events of one type. All members that have a value are appended to the type. */
+  /** The members that distinguish events of the same type. The values of the members are appended to the type. */
   readonly subtypes?: readonly Source[];
   /** The provider's id of the event. Without an id, the key of the event is a digest of the event. */
   readonly key?: readonly Source[];
-  /** The message id of Postrider, metadata that contains it, or the Message-ID of the message. */
+  /** The message id of Postrider, metadata that contains this id, or the Message-ID of the message. */
   readonly messageId?: readonly Source[];
   /** The provider's id of the message. */
   readonly reference?: readonly Source[];
@@ -55,14 +55,14 @@ export type MeaningRule = (event: Json, diagnosis: Diagnosis) => EventMeaning;
 /** The shape of a provider's events. */
 export interface EventShape {
   readonly sources: EventSources;
-  /** The meaning of each type, or the rule that decides it. A type without a row is ignored. */
+  /** The meaning of each type, or the rule that decides it. Events of any other type are ignored. */
   readonly meanings: Readonly<Record<string, EventMeaning | MeaningRule>>;
   /**
    * Returns the reason for the entry on the provider's suppression list. The reason applies only to the meaning
-   * `provider-suppressed`. If absent, the reason is `unknown`.
+   * `provider-suppressed`. Without this function, the reason is `unknown`.
    */
   readonly listReason?: (event: Json, diagnosis: Diagnosis) => ProviderListReason | undefined;
-  /** The path of an object without which an event is broken. If absent, no object is required. */
+  /** The path of an object without which an event is broken. If no path is given, no object is required. */
   readonly requiredObject?: string;
 }
 
@@ -83,12 +83,12 @@ export function createEventReader({ sources, meanings, listReason, requiredObjec
   const readStatus = createReader(sources.status, toText);
   const readDiagnostic = createReader(sources.diagnostic, toText);
   const readHost = createReader(sources.host, toText);
-  const requiredValue = requiredObject === undefined ? null : createGetter(requiredObject);
+  const getRequiredValue = requiredObject === undefined ? null : createGetter(requiredObject);
 
   function readFact(type: string, event: Json): ProviderFact | 'ignored' | 'broken' {
     const row = findRow(meanings, type) ?? 'ignored';
     if (row === 'ignored') return row;
-    if (requiredValue !== null && toObject(requiredValue(event)) === null) return 'broken';
+    if (getRequiredValue !== null && toObject(getRequiredValue(event)) === null) return 'broken';
     const diagnosis = { status: readStatus(event), diagnostic: readDiagnostic(event), host: readHost(event) };
     const meaning = typeof row === 'function' ? row(event, diagnosis) : row;
     return createFact(meaning, diagnosis, listReason?.(event, diagnosis)) ?? 'ignored';
@@ -120,7 +120,7 @@ function isAbsent(value: unknown): boolean {
   return value === undefined || value === null || value === '' || (Array.isArray(value) && value.length === 0);
 }
 
-/** Creates the function that returns the first value of the sources that `convert` accepts, or null. */
+/** Creates a function that returns the first source value that `convert` accepts, after conversion, or null. */
 function createReader<Value>(
   sources: readonly Source[] = [],
   convert: (value: unknown) => Value | null,

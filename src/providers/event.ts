@@ -79,15 +79,15 @@ export function createFact(
   }
 }
 
-/** The recipient of an event whose recipient cannot be read. It equals the recipient of no message. */
+/** The recipient of an event whose recipient cannot be read. No message has this recipient. */
 export const UNREADABLE_RECIPIENT = '?';
 
 export interface ProviderEvent {
   /** The type as the provider writes it, for example `Bounce/HardBounce`. It is untrusted text. */
   readonly type: string;
   /**
-   * Identifies the event. Two copies of one event have the same key, even in another batch or another order. The key is
-   * the provider's id of the event, or a digest of the event (`computeDigest`).
+   * Identifies the event. Two copies of one event have the same key, even in different batches or at different
+   * positions of a batch. The key is the provider's id of the event, or a digest of the event (`computeDigest`).
    */
   readonly key: string;
   /** The id of the message from the message's metadata or from its Message-ID. Null if the event contains neither. */
@@ -115,8 +115,8 @@ export type ReadResult =
       readonly ignored: number;
       readonly broken: number;
       /**
-       * The keys of an authenticated request without events. Postrider records the keys, so that a request with the
-       * same signature and another body has no effect. Absent if there are none.
+       * The keys of an authenticated request without events. Postrider records the keys, so that a later request with
+       * the same signature and a different body has no effect. Absent if there are none.
        */
       readonly recordedKeys?: readonly string[];
     }
@@ -125,7 +125,7 @@ export type ReadResult =
 
 export type AuthenticationResult =
   | { readonly kind: 'authenticated' }
-  /** The response is 401. `reason` is one line without secrets, for example `the signature is invalid`. */
+  /** The response has status 401. `reason` is one line without secrets, for example `the signature is invalid`. */
   | { readonly kind: 'refused'; readonly reason: string };
 
 /** The result of a request without events. */

@@ -10,12 +10,12 @@ const MAX_ID_LENGTH = 256;
 /** The length of a message id, in characters. The Message-ID of Postrider contains the message id before the `@`. */
 const UUID_LENGTH = 36;
 /**
- * The maximum nesting depth of a value with a digest. `JSON.stringify` is recursive and throws on very deeply nested
- * values.
+ * The maximum nesting depth of a value whose digest is computed. `JSON.stringify` is recursive and throws on very
+ * deeply nested values.
  */
 const MAX_DEPTH = 64;
 
-const UTF_8 = new TextDecoder('utf-8');
+const UTF_8_DECODER = new TextDecoder('utf-8');
 
 /**
  * Parses UTF-8 JSON. Returns undefined if the bytes are not JSON. A byte order mark is skipped. Bytes that are not
@@ -23,7 +23,7 @@ const UTF_8 = new TextDecoder('utf-8');
  * recursive, so the nesting depth has no limit.
  */
 export function parseJson(body: Buffer): unknown {
-  return parseJsonText(UTF_8.decode(body));
+  return parseJsonText(UTF_8_DECODER.decode(body));
 }
 
 function parseJsonText(text: string): unknown {
@@ -103,7 +103,7 @@ export function toBoolean(wrapped: unknown): boolean | null {
   return null;
 }
 
-/** Parses an ISO 8601 time with a time zone. Returns milliseconds since the epoch, or null for another value. */
+/** Parses an ISO 8601 time with a time zone. Returns milliseconds since the epoch, or null for any other value. */
 export function parseIsoTime(value: unknown): number | null {
   if (typeof value !== 'string' || value.length > 40 || !/^\d{4}-\d\d-\d\dT.*(?:Z|[+-]\d\d:?\d\d)$/.test(value))
     return null;
@@ -113,7 +113,7 @@ export function parseIsoTime(value: unknown): number | null {
 
 /**
  * Converts a Unix time in seconds, with or without a fraction, to milliseconds since the epoch. Returns null for
- * another value.
+ * any other value.
  */
 export function parseUnixSeconds(value: unknown): number | null {
   const seconds = toNumber(value);
@@ -127,25 +127,26 @@ export function toId(value: unknown): string | null {
 }
 
 /**
- * Parses a Unix time in seconds or an ISO 8601 time. Returns milliseconds since the epoch, or null for another value.
+ * Parses a Unix time in seconds or an ISO 8601 time. Returns milliseconds since the epoch, or null for any other
+ * value.
  */
 export function parseTime(value: unknown): number | null {
   return parseUnixSeconds(value) ?? parseIsoTime(value);
 }
 
 /**
- * Returns the id of the message of Postrider that the value identifies, or null. The value is the id, the Message-ID of
+ * Returns the id of the Postrider message that the value identifies, or null. The value is the id, the Message-ID of
  * the message, a metadata object with the member `postrider-id`, or such an object as JSON text. If the value is an
  * array, its first element is used.
  */
 export function findPostriderId(value: unknown): string | null {
-  const [found] = toList(value);
-  if (typeof found !== 'string') return findIdInMetadata(toObject(found));
-  if (found.startsWith('{')) return findIdInMetadata(toObject(parseShortJson(found)));
-  return toMessageId(found) ?? findIdInHeader(found);
+  const [identifier] = toList(value);
+  if (typeof identifier !== 'string') return findIdInMetadata(toObject(identifier));
+  if (identifier.startsWith('{')) return findIdInMetadata(toObject(parseShortJson(identifier)));
+  return toMessageId(identifier) ?? findIdInHeader(identifier);
 }
 
-/** Returns the id of a message of Postrider, or null for another value. */
+/** Returns the value if it is the id of a Postrider message, otherwise null. */
 export function toMessageId(value: unknown): string | null {
   return typeof value === 'string' && isMessageId(value) ? value : null;
 }
@@ -155,7 +156,8 @@ function findIdInMetadata(metadata: Json | null): string | null {
 }
 
 /**
- * Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for another text.
+ * Returns the message id in a Message-ID of Postrider, with or without angle brackets. Returns null for any other
+ * text.
  */
 function findIdInHeader(text: string): string | null {
   const unbracketedText = text.startsWith('<') ? text.slice(1) : text;

@@ -50,7 +50,7 @@ export interface RelayProfile {
   readonly parameters: readonly RelayParameter[];
   /**
    * Returns the header fields that identify the message in the provider's events. Postrider adds the fields before it
-   * signs the message, and only for this provider.
+   * signs the message, and only to messages that it sends through this relay.
    */
   readonly metadata: (messageId: string, parameters: RelayParameters) => readonly HeaderField[];
   /** The header fields, in lower case, that the provider replaces or removes. Postrider does not sign these fields. */
@@ -80,8 +80,8 @@ export interface RelayProfile {
    */
   readonly replies: readonly RelayReply[];
   /**
-   * Returns the provider's id of the message in the text of the reply to the message, or null. Null if replies contain
-   * no id.
+   * A function that finds the provider's id of the message in `text`, the reply to the message, and returns null if
+   * `text` contains no id. Null instead of a function if the replies of the relay contain no id.
    */
   readonly findReference: ((text: string) => string | null) | null;
   /** The pages of the provider's documentation that this profile follows. */
@@ -90,7 +90,7 @@ export interface RelayProfile {
 
 /** The format and the authentication of a provider's events. */
 export interface EventFormat {
-  /** The form of one secret in POSTRIDER_EVENTS_<PROVIDER>, in words, for example `USER:PASSWORD`. */
+  /** A description of the form of one secret in POSTRIDER_EVENTS_<PROVIDER>, for example `USER:PASSWORD`. */
   readonly secretForm: string;
   /** An example of a valid secret. */
   readonly secretExample: string;
@@ -102,8 +102,9 @@ export interface EventFormat {
   /** True if a request can be authenticated by its header fields, before its body is received. */
   readonly authenticatesByHeader: boolean;
   /**
-   * Returns true for the request with which the provider tests the URL before its secret exists. The response is 200,
-   * whether or not a secret is set, and nothing is recorded. Absent if the provider sends no such request.
+   * Returns true for the request with which the provider tests the URL before the secret of the webhook exists. The
+   * response is 200, whether or not a secret is set, and nothing is recorded. Absent if the provider sends no such
+   * request.
    */
   readonly isEndpointTest?: (request: ProviderRequest) => boolean;
   /**
@@ -113,15 +114,15 @@ export interface EventFormat {
    */
   readonly parsesBodyToAuthenticate?: true;
   /**
-   * True if the signature covers the key of an event and not the event. Absent if the signature covers the whole event
-   * or if the request contains no signature.
+   * True if the signature covers only the key of an event and not the rest of the event. Absent if the signature covers
+   * the whole event or if the request contains no signature.
    */
   readonly signsKeyOnly?: true;
   /** Reads the events of an authenticated request. */
   readonly read: (request: ProviderRequest) => ReadResult;
   /**
-   * The status of the response if the store fails or the body is not received in time. After this status, the provider
-   * sends the events again.
+   * The HTTP status of the response if the store fails or the body is not received in time. After a response with this
+   * status, the provider sends the events again.
    */
   readonly storeFailureStatus: 429 | 503;
   /** The documented types of events and their meanings. A test reads the sample file of each row. */
@@ -132,7 +133,7 @@ export interface EventFormat {
 /** One documented type of event. */
 export interface EventTableRow {
   /**
-   * The type as the provider writes it, with the member that distinguishes it, for example `Bounce, Type HardBounce`.
+   * The type as the provider writes it, with the members that determine its meaning, such as `Bounce, Type HardBounce`.
    */
   readonly type: string;
   readonly meaning: EventMeaning;
@@ -146,6 +147,6 @@ export interface Provider {
   readonly title: string;
   /** Null if the provider has no SMTP relay of its own. */
   readonly relay: RelayProfile | null;
-  /** Null if the events have another endpoint (Amazon SES: `/ses`). */
+  /** Null if the endpoint of the events is not `/events/PROVIDER` (Amazon SES: `/ses`). */
   readonly events: EventFormat | null;
 }

@@ -16,11 +16,14 @@ import type { Membership } from './membership.ts';
 
 export const LEASE_MS = 20 * 60_000;
 /**
- * The maximum duration of an attempt. A longer attempt is aborted. The sum of the timeouts of each transport is less
+ * The maximum duration of an attempt. A longer attempt is aborted. For each transport, the sum of its timeouts is less
  * than this limit.
  */
 export const MAX_ATTEMPT_MS = 10 * 60_000;
-/** The maximum time for the store to write the mark. If this time is exceeded, the end of the message is not sent. */
+/**
+ * The maximum time for the store to mark a lease. If this time is exceeded, the transport does not send the end of the
+ * message.
+ */
 const MAX_MARK_MS = 30_000;
 
 export interface AttemptParts {
@@ -35,7 +38,7 @@ export interface AttemptParts {
    * notification. A message with a marked lease may have been delivered.
    */
   readonly mark: (lease: LeaseRef) => Promise<SettleResult>;
-  /** Composes and signs the message. If the promise is rejected, the message is deferred. */
+  /** Composes and signs the message. If the function throws or its promise is rejected, the message is deferred. */
   readonly prepare: (message: LeasedMessage) => OutgoingMessage | Promise<OutgoingMessage>;
   /** Returns true if no attempt may start now (`createAttemptGuard`). */
   readonly mustNotAttempt: (message: LeasedMessage) => boolean;
@@ -62,7 +65,7 @@ type AttemptResult =
   | { readonly kind: 'attempted'; readonly attempt: Attempt }
   /** The circuit breaker allows no attempt now. No attempt was made. */
   | { readonly kind: 'circuit-open' }
-  /** The message must not be sent now. The caller releases its lease. */
+  /** The message must not be sent now. The caller releases the lease of the message. */
   | { readonly kind: 'not-attempted' };
 
 interface AttemptRunner {
@@ -74,8 +77,8 @@ interface AttemptRunner {
 }
 
 /**
- * `answered`: the transport returned the outcome. `fault`: this service failed, so the outcome does not depend on the
- * next hop.
+ * `answered`: the transport returned the outcome, or the attempt was aborted. `fault`: this service failed, so the
+ * outcome does not depend on the next hop.
  */
 type TransmissionResult = { readonly kind: 'answered' | 'fault'; readonly attempt: Attempt };
 
@@ -94,7 +97,7 @@ interface Transmission {
 const CIRCUIT_OPEN: AttemptResult = { kind: 'circuit-open' };
 const NOT_ATTEMPTED: AttemptResult = { kind: 'not-attempted' };
 
-/** Creates the runner of the attempts of one node. */
+/** Creates the attempt runner of one node. */
 export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
   const { clock, policy, transport, breaker } = parts;
   /** The running attempts, in the order of their start. */
@@ -113,7 +116,7 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
       return { kind: 'attempted', attempt: createFaultAttempt(error, startedAt, startedMonotonicMs) };
     }
     // No next hop is contacted for a message that the transport answers locally, so neither the concurrency of the
-    // transport nor the circuit breaker limits its attempt.
+    // transport nor the circuit breaker limits such an attempt.
     if (hasLocalAnswer(transport, message)) {
       return { kind: 'attempted', attempt: (await transmit(message, outgoingMessage)).attempt };
     }
@@ -198,7 +201,9 @@ export function createAttemptRunner(parts: AttemptParts): AttemptRunner {
     }
   }
 
-  /** Returns the attempt of a message that could not be prepared or whose transport threw an error. */
+  /**
+   * Returns an attempt with the outcome `deferred`: the message could not be prepared, or the transport threw an error.
+   */
   function createFaultAttempt(error: unknown, startedAt: number, startedMonotonicMs: number): Attempt {
     parts.onError('attempt', error);
     const text = error instanceof Error ? error.message : String(error);
@@ -250,10 +255,11 @@ function hasLocalAnswer({ answerLocally }: Transport, { to }: LeasedMessage): bo
 // If the lease is older than one second, the check also queries the store, in batches, to find suppressions by other
 // nodes and operators.
 
-const NEW_LEASE_MS = 1_000;
+const MAX_NEW_LEASE_AGE_MS = 1_000;
 /**
  * The TTL of an entry in the cache of recipients that this node has suppressed. Within this time, the store is expected
- * to commit the suppression. After this time, only the store decides, so that a removal by an operator takes effect.
+ * to commit the suppression. After this time, only the store decides, so that an operator's removal of the suppression
+ * takes effect.
  */
 const OWN_SUPPRESSION_TTL_MS = 5_000;
 const MAX_OWN_SUPPRESSIONS = 10_000;
@@ -261,7 +267,7 @@ const MAX_OWN_SUPPRESSIONS = 10_000;
 interface SuppressionCheck {
   /** Returns false if the recipient is suppressed. */
   mayReceive(message: LeasedMessage): boolean | Promise<boolean>;
-  /** Records a change that the store is about to write. */
+  /** If `change` suppresses the recipient, adds the recipient to the cache. Called before the store writes `change`. */
   recordChange(message: LeasedMessage, change: StateChange): void;
 }
 
@@ -272,14 +278,14 @@ export function createSuppressionCheck(
   clock: Clock,
   queryStore: (message: LeasedMessage) => Promise<boolean>,
 ): SuppressionCheck {
-  /** The time when this node suppressed the recipient, by account and recipient, oldest first. */
+  /** The times when this node suppressed recipients, by account and recipient, oldest first. */
   const suppressedAt = new Map<string, number>();
   return {
     mayReceive(message) {
       const now = clock.now();
       const lastSuppressedAt = suppressedAt.size === 0 ? undefined : suppressedAt.get(getSuppressionKey(message));
       if (lastSuppressedAt !== undefined && now - lastSuppressedAt < OWN_SUPPRESSION_TTL_MS) return false;
-      return now - (message.lease.until - LEASE_MS) < NEW_LEASE_MS || queryStore(message);
+      return now - (message.lease.until - LEASE_MS) < MAX_NEW_LEASE_AGE_MS || queryStore(message);
     },
     recordChange(message, { suppress }) {
       if (suppress === null) return;
@@ -308,8 +314,8 @@ function getSuppressionKey({ accountId, to }: LeasedMessage): string {
 //
 // The circuit breaker opens after three consecutive failures of the transport. While it is open, no attempt is made.
 // After a wait, it becomes half-open and allows one probe. Each failed probe doubles the wait, from 2 s to 5 min, with
-// a random reduction of up to a quarter. Any other outcome closes the circuit breaker. The caller provides the time and
-// random numbers.
+// a random reduction of up to a quarter. An outcome that is not a failure of the transport closes the circuit breaker.
+// The caller provides the time and random numbers.
 
 const MIN_FAILURES_TO_OPEN = 3;
 const MIN_OPEN_MS = 2_000;
@@ -329,7 +335,7 @@ export interface CircuitBreaker {
   allowsAttempt(now: number): boolean;
   /** Records the outcome of an attempt, which may be a probe. */
   recordOutcome(outcome: Outcome, now: number): void;
-  /** Releases the probe if no attempt was made. */
+  /** Releases the probe after an attempt whose outcome does not depend on the next hop. */
   releaseProbe(now: number): void;
   /**
    * Returns the time when the next attempt may start (ms since the epoch), or null if the circuit breaker is closed.

@@ -1,16 +1,17 @@
 /**
- * Runs the dispatcher of one node, which receives new messages, claims due messages, makes delivery attempts and
- * settles their leases. The dispatcher contains neither SMTP nor SQL.
+ * Runs the dispatcher of one node. The dispatcher receives new messages, claims due messages, makes delivery attempts
+ * and settles the leases of the messages. This file contains neither SMTP nor SQL.
  *
  * An accepted message that is already leased passes through `submit`, `offer` and `dispatch`. Any other message passes
  * through `claimMessages` and `dispatch`. Every message then passes through `deliverMessage`, `attemptOnce` (`run` of
  * attempt.ts), `buildLeaseEnd` and `settleLease` (`record` of leases.ts). The mode (leases.ts) determines which
  * functions may run.
  *
- * Guarantees: an attempt starts only if the lease lasts longer than the attempt can take. A lease stays in memory until
- * its end is recorded. An attempt starts only while the number of leases whose end is not recorded yet is below its
- * limit. If the store cannot record the end of a lease, no attempt starts until that end is recorded. No message is
- * lost: after any failure, the message is recovered when its lease expires.
+ * Guarantees: an attempt starts only if the remaining time of the lease is longer than the maximum duration of an
+ * attempt. A lease stays in memory until its end is recorded. An attempt starts only while fewer than
+ * `MAX_UNRECORDED_LEASE_ENDS` leases have an end that is not recorded yet. If the store cannot record the end of a
+ * lease, no attempt starts until that end is recorded. No message is lost: after any failure, the message is recovered
+ * when its lease expires.
  */
 import { raisesAlarm } from '../classify/classify.ts';
 import { classifyAttempt } from '../classify/failure.ts';
@@ -44,7 +45,7 @@ import type { AgeClock } from './membership.ts';
  */
 const MIN_REMAINING_LEASE_MS = MAX_ATTEMPT_MS + 2 * 60_000;
 /**
- * If this many leases have an end that is not recorded yet, no attempt starts. This number and the number of running
+ * No attempt starts while the ends of this many leases are not recorded yet. This number and the number of running
  * attempts limit the duplicates after a crash.
  */
 export const MAX_UNRECORDED_LEASE_ENDS = 256;
@@ -70,8 +71,9 @@ export interface DispatcherParts extends Omit<AttemptParts, 'onError'> {
    */
   readonly loopRecipient?: string | null;
   /**
-   * Returns true for a notification to operators. Its outcome does not count towards the reputation, and it is never held
-   * as `uncertain`. Therefore a notification does not cause another notification. The default function returns false.
+   * Returns true for a notification to operators. The outcome of a notification does not count towards the reputation,
+   * and a notification is never held as `uncertain`. Therefore a notification does not cause another notification. The
+   * default function returns false.
    */
   readonly isNotification?: (message: Pick<LeasedMessage, 'from' | 'to'>) => boolean;
   /** Called with each change of the state of a message, before the store writes the change. */
@@ -84,7 +86,7 @@ export interface Dispatcher {
   start(): void;
   /**
    * Called before a new message is accepted. Returns a lease for the message, or null if this node cannot send the
-   * message at once. The message needs `bytes` of memory (`getMemoryBytes`). The caller must end each lease with
+   * message immediately. The message needs `bytes` of memory (`getMemoryBytes`). The caller must end each lease with
    * `offer` or `returnLease`.
    */
   leaseForNewMessage(now: number, bytes: number): Lease | null;
@@ -122,13 +124,13 @@ type NextStep =
   | { readonly kind: 'wait' };
 
 /**
- * The status of the due messages in the store. `empty`: the last claim found no further due message. `due`: messages may
- * be due, so new messages are stored without a lease. `claiming`: a claim is running. `claiming-woken`: a wake-up arrived
- * while a claim was running.
+ * The status of the due messages in the store. `empty`: the last claim left no due message in the store, or failed.
+ * `due`: messages may be due, so new messages are stored without a lease. `claiming`: a claim is running.
+ * `claiming-woken`: a wake-up arrived while a claim was running.
  */
 type Backlog = 'empty' | 'due' | 'claiming' | 'claiming-woken';
 
-/** Creates the dispatcher of one node. `start` must be called before it claims messages. */
+/** Creates the dispatcher of one node. The dispatcher claims no message before `start` is called. */
 export function createDispatcher(parts: DispatcherParts): Dispatcher {
   const { node, clock, ages, policy, transport, breaker, publish, isNotification = () => false } = parts;
   const onError = (operation: string, error: unknown) =>
@@ -342,7 +344,10 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** Publishes the events of a lease end. `result` is null if the dispatcher stopped before the end was recorded. */
+  /**
+   * Publishes the events of a lease end. `result` is null if the dispatcher stopped before the store recorded the end
+   * of the lease.
+   */
   function publishLeaseEnd(
     { id, accountId, to, from, attempts, acceptedAt }: LeasedMessage,
     end: LeaseEnd,
@@ -364,7 +369,7 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
     }
   }
 
-  /** Ends leases without an attempt. */
+  /** Ends the leases of messages for which no attempt was made. */
   async function releaseLeases(messages: readonly LeasedMessage[]): Promise<void> {
     const leases = messages.map(({ id, attempts: attemptCount }) => ({ id, owner: node, attempts: attemptCount }));
     await recorder.record(
@@ -425,12 +430,12 @@ export function createDispatcher(parts: DispatcherParts): Dispatcher {
   };
 }
 
-// The intake accepts a message from the listener. It requests a lease, which is granted if this node can send the
-// message at once. Then it commits the message in a batch with other messages, and passes it to the dispatcher in
-// memory. Guarantees: `submit` resolves after the commit is synced. The dispatcher receives the message before `submit`
-// resolves, so the attempt may start before the client receives the 201. If the commit fails, `submit` returns the
-// lease to the dispatcher and rejects. If the message was stored although the commit reported a failure, the message is
-// recovered when its lease expires.
+// The intake accepts a message from the listener. It requests a lease from the dispatcher, which grants the lease if
+// this node can send the message immediately. The intake then commits the message in a batch with other messages, and
+// passes the message to the dispatcher in memory. Guarantees: `submit` resolves after the commit is synced. The
+// dispatcher receives the message before `submit` resolves, so the attempt may start before the client receives the
+// 201. If the commit fails, `submit` returns the lease to the dispatcher and rejects. If the message was stored
+// although the commit reported a failure, the message is recovered when its lease expires.
 
 interface IntakeParts {
   /** Stores the message in a group commit (the `accept` operation of the store). */

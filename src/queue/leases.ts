@@ -71,7 +71,8 @@ export function createLeaseBudget(): LeaseBudget {
     },
     getClaimLimits(waitingCount) {
       if (leaseCount >= leaseLimit || (leaseCount > 0 && reservedBytes >= MAX_LEASED_BYTES)) return null;
-      // No claim starts until a quarter of the budget is free. Otherwise, the end of each lease would cause a claim.
+      // No claim starts while more messages wait than a quarter of the lease limit, or while messages wait and more
+      // than three quarters of the memory is reserved. Without this rule, the end of each lease would cause a claim.
       if (waitingCount > leaseLimit / 4 || (waitingCount > 0 && reservedBytes > (MAX_LEASED_BYTES * 3) / 4))
         return null;
       // The store counts UTF-8 bytes, at least one byte for each UTF-16 code unit, and a code unit needs two bytes of
@@ -123,7 +124,7 @@ export function createReadyQueue(): ReadyQueue {
       queue.headIndex = 0;
     }
     if (queues.size > 1) {
-      // A Map iterates in insertion order. An account that is deleted and inserted again moves to the end.
+      // A Map iterates in insertion order. An entry that is deleted and inserted again moves to the end.
       queues.delete(accountId);
       queues.set(accountId, queue);
     }
@@ -227,7 +228,7 @@ export function createRecorder({ clock, isStopped, onError }: RecorderParts): Re
  * | `draining` | no | no | no | are released | until the write succeeds |
  * | `stopped` | no | no | no | are released | at most once more |
  *
- * A transition that is not in `MODE_TRANSITIONS` throws, because it is a bug.
+ * `enter` throws an error for a transition that is not in `MODE_TRANSITIONS`, because such a transition is a bug.
  */
 export type DispatcherMode = 'starting' | 'running' | 'draining' | 'stopped';
 

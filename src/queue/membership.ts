@@ -3,9 +3,9 @@
  * contains the age clock, which measures ages in the same way on every node.
  *
  * Guarantees: no attempt starts under a lease that another node may have recovered. A node measures the time since its
- * last heartbeat on the monotonic clock, from the moment before the heartbeat was sent. It starts no attempt in the last
- * 3 s of the liveness timeout. After an outage of the store, a node treats no other node as dead until its own heartbeats
- * have succeeded for the whole liveness timeout.
+ * last heartbeat on the monotonic clock, from the moment before the heartbeat was sent. The node starts no attempt in
+ * the last 3 s of the liveness timeout. After an outage of the store, a node treats no other node as dead until its own
+ * heartbeats have succeeded for the whole liveness timeout.
  */
 import type { Clock, MonotonicClock } from '../clock.ts';
 import type { NodeDelivery, NodeIdentity, RefusedReports } from '../model/node.ts';
@@ -42,7 +42,10 @@ interface MembershipParts {
   /** Receives, at each heartbeat, the time of the store and the monotonic times before and after the query. */
   readonly onStoreTime: (storeNow: number, sentAt: number, answeredAt: number) => void;
   readonly onError: (operation: string, error: unknown) => void;
-  /** Returns the reports and requests that this node refused since its start. Each heartbeat stores their counts. */
+  /**
+   * Returns the numbers of reports and requests that this node has refused since its start. Each heartbeat stores these
+   * numbers.
+   */
   readonly readRefusedReports: () => readonly RefusedReports[];
   /** Returns the delivery status for the next heartbeat, or null. The default function returns null. */
   readonly readDelivery?: () => NodeDelivery | null;
@@ -56,7 +59,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
   /** The time when the last successful heartbeat was sent, on the monotonic clock. */
   let heartbeatAt = Number.NEGATIVE_INFINITY;
   /** The start of the current period of heartbeats without a gap, on the monotonic clock and on `clock`. */
-  let aliveSince = 0;
+  let aliveSinceMonotonicMs = 0;
   let aliveSinceTime = 0;
   let isStopped = false;
   let cancelHeartbeat: () => void = () => undefined;
@@ -78,7 +81,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     // The node checks its liveness only after the store has answered, because the process may have been suspended
     // during the query.
     if (!isAlive(sentAt) || answeredAt - sentAt >= LIVENESS_TIMEOUT_MS - SAFETY_MARGIN_MS) {
-      aliveSince = answeredAt;
+      aliveSinceMonotonicMs = answeredAt;
       aliveSinceTime = clock.now();
     }
     heartbeatAt = sentAt;
@@ -100,7 +103,7 @@ export async function joinCluster(parts: MembershipParts): Promise<Membership> {
     isLeaseValid: (leasedAt) => isAlive(monotonic()) && leasedAt >= aliveSinceTime,
     canDetectDeadNodes() {
       const now = monotonic();
-      return isAlive(now) && now - aliveSince >= LIVENESS_TIMEOUT_MS;
+      return isAlive(now) && now - aliveSinceMonotonicMs >= LIVENESS_TIMEOUT_MS;
     },
     async leave() {
       isStopped = true;

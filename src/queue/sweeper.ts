@@ -1,10 +1,11 @@
 /**
  * Runs periodic work on stored data. It expires messages that exceed their maximum age. It recovers expired leases of
- * messages, and the leases of dead nodes on messages and on deliveries of webhooks. It resets due times that are too far
- * in the future after the clock was set back. It purges bodies, idempotency keys, reports, time series, mailbox providers
- * and deliveries of webhooks at the end of their retention. It disables endpoints for webhooks that fail for five days.
+ * messages, and the leases of dead nodes on messages and on deliveries of webhooks. After the clock was set back, it
+ * resets due times that are too far in the future. It purges bodies, idempotency keys, reports, time series, mailbox
+ * providers and deliveries of webhooks at the end of their retention. It disables each webhook endpoint whose attempts
+ * have failed for five days without a success.
  *
- * Guarantees: a failed round is published as an event and repeated after the interval.
+ * Guarantees: if a round of the work fails, an event is published and the round is repeated after the interval.
  */
 import type { Clock } from '../clock.ts';
 import { SPAN_RETENTIONS } from '../model/deliverability.ts';
@@ -40,7 +41,7 @@ const PURGE_DELIVERIES_INTERVAL_MS = 60_000;
 const DISABLE_FAILING_WEBHOOKS_INTERVAL_MS = 60_000;
 /** The retention of a delivery of a webhook after its success. */
 const DELIVERED_RETENTION_MS = 7 * 24 * 3_600_000;
-/** The maximum number of stored reports that were not understood. The oldest reports are purged. */
+/** The maximum number of stored reports that were not understood. If there are more, the oldest ones are purged. */
 const MAX_STORED_REPORTS = 10_000;
 /**
  * The maximum number of rows per transaction. The number is small, so that a round does not delay the acceptance of
@@ -48,10 +49,7 @@ const MAX_STORED_REPORTS = 10_000;
  */
 const MAX_ROWS_PER_ROUND = 500;
 
-/**
- * The fields that have no value in the event of an expired message, because the store returns only the id of the
- * message.
- */
+/** The fields without a value in the event `message.expired`. The store returns only the id of an expired message. */
 const UNKNOWN_FIELDS = {
   accountId: null,
   to: null,
@@ -78,7 +76,7 @@ export interface SweeperParts {
   readonly canDetectDeadNodes: () => boolean;
   /**
    * Returns the ids of the messages that this node has leased. The leases of these messages are not recovered, even if
-   * they have expired by the clock.
+   * their expiry time has passed.
    */
   readonly listLeasedMessageIds: () => readonly string[];
   readonly publish: PublishOf<
@@ -175,12 +173,12 @@ export function startSweeper({
     ),
   );
   runPeriodically(PURGE_TRAFFIC_INTERVAL_MS, 'purge deliverability figures', async () => {
-    let maxPurged = 0;
+    let maxPurgedCount = 0;
     for (const { spanMs, retentionMs } of SPAN_RETENTIONS) {
       const cutoff = ages.getCutoff(retentionMs);
-      maxPurged = Math.max(maxPurged, await store.purgeDeliverability(spanMs, cutoff, MAX_ROWS_PER_ROUND));
+      maxPurgedCount = Math.max(maxPurgedCount, await store.purgeDeliverability(spanMs, cutoff, MAX_ROWS_PER_ROUND));
     }
-    return maxPurged;
+    return maxPurgedCount;
   });
   runPeriodically(PURGE_TRAFFIC_INTERVAL_MS, 'purge mailbox providers', () =>
     store.purgeMailboxProviders(

@@ -4,10 +4,10 @@
  * Group commit: items that arrive during a commit are stored by the next commit. There is no timer: a single item is
  * committed at the end of the current turn of the event loop. At most two batches run at a time, so that the store's
  * thread commits one batch while the process handles the results of the other batch. A batch that fails is committed
- * again in parts, so that an item that cannot be stored does not fail the other items.
+ * again in parts, so that an item that cannot be stored does not cause the other items to fail.
  *
- * Health: a failed commit makes the store unhealthy at once. After a failure, and when no commit has run for one
- * second, a small synced write probes the store.
+ * Health: a failed commit makes the store unhealthy at once. A small synced write probes the store one second after
+ * each failure, and also when the health is requested and no commit has run for more than one second.
  */
 import type { Clock } from '../clock.ts';
 import type { EventOf, Publish } from '../model/events.ts';
@@ -42,8 +42,8 @@ interface PendingItem<Item, Answer> {
 }
 
 /**
- * Creates a group commit. Calls `observe` with the size and duration of each commit. `now` returns the time of any
- * clock in milliseconds.
+ * Creates a group commit. Calls `observe` with the size and duration of each commit. `now` returns the time in
+ * milliseconds; it may use any clock.
  */
 export function createGroupCommit<Item, Answer>(
   commit: (batch: readonly Item[]) => Promise<readonly Answer[]>,
@@ -167,7 +167,7 @@ export interface StoreHealth {
    * the store. Starts a probe if the last result is too old.
    */
   findFault(): string | null;
-  /** Returns a function that runs `call` and updates the health from its result. */
+  /** Returns a function that runs `call` and updates the health from the result of the call. */
   observe<Args extends readonly unknown[], Result>(
     call: (...args: Args) => Promise<Result>,
   ): (...args: Args) => Promise<Result>;
@@ -176,8 +176,8 @@ export interface StoreHealth {
 }
 
 /**
- * Watches the health of `store`. No probe runs until `fault` is called or an observed call fails. `knownFault` returns
- * a fault that the store has detected, without internal details, or null.
+ * Watches the health of `store`. No probe runs until `findFault` is called or an observed call fails. `knownFault`
+ * returns a fault that the store has detected, without internal details, or null.
  */
 export function watchHealth(
   store: Pick<Store, 'probe'>,

@@ -121,18 +121,18 @@ export interface QueueStore {
   markTransmitting(batch: readonly LeaseRef[]): Promise<readonly SettleResult[]>;
   settle(batch: readonly Settlement[]): Promise<readonly SettleResult[]>;
   /**
-   * Releases unused leases. The messages keep their order in the queue and their attempt count. Writes no event, so that
-   * a next hop that fails repeatedly does not add an entry to each history.
+   * Releases unused leases. The messages keep their order in the queue and their attempt count. Writes no event, so
+   * that a next hop that fails repeatedly does not add an entry to the history of each message.
    */
   release(batch: readonly LeaseRef[], now: number): Promise<readonly SettleResult[]>;
   /**
    * Recovers leases that ended without an outcome: expired leases of this node (`node`) and of nodes that are not
-   * alive. `includeDeadNodes` adds unexpired leases of other nodes that are not alive (`recordHeartbeat`).
+   * alive. `includeDeadNodes` adds unexpired leases of other nodes that are not alive (see `recordHeartbeat`).
    * `includeAllLeases` adds all leases and is used when the embedded store starts. Leases of messages in `excludedIds`,
-   * whose outcome this node has not stored yet, are not recovered. Under `hold` a marked message becomes `uncertain`.
-   * An unmarked message becomes `queued`, and its attempt is not counted. Under `resend` every message becomes
-   * `queued`, and its attempt stays counted, because the attempt may have been made. Resolves to the number of
-   * recovered leases.
+   * whose outcome this node has not stored yet, are not recovered. Under `hold` a message that `markTransmitting` has
+   * marked becomes `uncertain`. An unmarked message becomes `queued`, and its attempt is not counted. Under `resend`
+   * every message becomes `queued`, and its attempt stays counted, because the attempt may have been made. Resolves to
+   * the number of recovered leases.
    */
   recover(options: {
     readonly now: number;
@@ -142,8 +142,8 @@ export interface QueueStore {
     readonly node: string;
     /**
      * The leases of this node that expire by this time are recovered. Default: `now`. A node that lists all its known
-     * leases in `excludedIds` uses a later time to recover leases whose claim was committed although the response was
-     * lost.
+     * leases in `excludedIds` uses a time after `now` to recover leases whose claim was committed although the response
+     * was lost.
      */
     readonly ownLeasesUntil?: number;
     readonly excludedIds?: readonly string[];
@@ -160,8 +160,9 @@ export interface RetentionStore {
    */
   expire(acceptedBefore: number, now: number, limit: number, node: string): Promise<readonly string[]>;
   /**
-   * Sets the due time of up to `limit` queued messages to `now`, if it is after `latestDueAt`. No retry is scheduled
-   * that late, so such a due time was stored before the clock was set back. Resolves to the number of changed messages.
+   * Sets the due time to `now` for up to `limit` queued messages whose due time is after `latestDueAt`. No retry is
+   * scheduled that late, so such a due time was stored before the clock was set back. Resolves to the number of changed
+   * messages.
    */
   resetExcessiveDueTimes(latestDueAt: number, now: number, limit: number): Promise<number>;
   /**
@@ -182,13 +183,13 @@ export interface RetentionStore {
    */
   purgeTraffic(minuteRowsBefore: number, hourRowsBefore: number, limit: number): Promise<number>;
   /**
-   * Purges up to `limit` rows of the deliverability series with this span that began before `before`. Resolves to the number of
-   * purged rows.
+   * Purges up to `limit` deliverability rows that have the span `spanMs` and began before `before`. Resolves to the
+   * number of purged rows.
    */
   purgeDeliverability(spanMs: SpanMs, before: number, limit: number): Promise<number>;
   /**
-   * Purges up to `limit` mailbox providers of domains that were looked up before `before`, and up to `limit` mailbox
-   * providers that are not among the newest `maxStored`. Resolves to the greater of the two counts.
+   * Purges up to `limit` mailbox providers whose last lookup was before `before`, and up to `limit` mailbox providers
+   * that are not among the newest `maxStored`. Resolves to the greater of the two counts.
    */
   purgeMailboxProviders(before: number, maxStored: number, limit: number): Promise<number>;
 }
@@ -200,8 +201,8 @@ export interface FeedbackStore {
   /** Applies the packed reports of provider events in one transaction, like `recordFeedback`. */
   recordPackedFeedback(batch: PackedReports): Promise<readonly FeedbackResult[]>;
   /**
-   * Applies up to `limit` pending reports that are due at `now`, each at most once on all nodes. A report whose message is
-   * still not settled is postponed.
+   * Applies up to `limit` pending reports that are due at `now`, each at most once on all nodes. A report whose message
+   * is not yet settled is postponed.
    */
   applyPendingReports(now: number, limit: number): Promise<AppliedReports>;
   /** Resolves to the time of the last received report, or to null. */
@@ -246,7 +247,7 @@ export interface NodeStore {
   /**
    * Records a heartbeat: the node is alive for `ttlMs`. Resolves to the time of the store in milliseconds since the
    * epoch. This time is the time of the database server, or `now` on the embedded store. `refused` replaces the refused
-   * reports of the node, and `delivery` its delivery status. Default: none.
+   * reports of the node, and `delivery` replaces its delivery status. Default: none.
    */
   recordHeartbeat(
     node: NodeIdentity,
@@ -304,9 +305,9 @@ export interface AccountStore {
    */
   createAccount(name: string, limits: AccountLimits, now: number, actor?: Actor): Promise<ChangeResult<Account>>;
   /**
-   * Changes the account in one transaction. A new volume or rate limit restarts its count at zero. New thresholds
-   * replace the defaults. If `expected` is given and the account's version (`computeAccountVersion`) differs, nothing
-   * changes. The same applies to `expected` in the other methods of this interface.
+   * Changes the account in one transaction. A new volume or rate limit restarts its count at zero. New reputation
+   * thresholds replace the current ones. If `expected` is given and the account's version (`computeAccountVersion`)
+   * differs, nothing changes. The same applies to `expected` in the other methods of this interface.
    */
   setAccount(
     name: string,
@@ -324,15 +325,18 @@ export interface AccountStore {
   ): Promise<GuardedChangeResult<Account>>;
   unlockAccount(name: string, now: number, expected?: string, actor?: Actor): Promise<GuardedChangeResult<Account>>;
   listAccounts(): Promise<readonly Account[]>;
-  /** Returns the numbers of messages, hard bounces and complaints of the last 7 days, or since the last unlock. */
+  /**
+   * Returns the numbers of messages, hard bounces and complaints of the last 7 days. Counts from before the last unlock
+   * of the account are not included.
+   */
   readReputation(accountName: string, now: number): Promise<ChangeResult<WindowCounts>>;
   /** Returns the counts of `readReputation` for all accounts with a count greater than zero, by account id. */
   readAllReputations(now: number): Promise<ReadonlyMap<number, WindowCounts>>;
   /** Stores a generated key. Returns `exists` if a key with this hash is stored, in any account and any state. */
   createKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
   /**
-   * Stores a key that the operator has supplied, as `createKey` stores a generated key. The audit log entry has a
-   * different action.
+   * Stores a key that the operator has supplied, as `createKey` stores a generated key. The action in the audit log
+   * entry differs from that of `createKey`.
    */
   importKey(accountName: string, key: NewKey, now: number, actor?: Actor): Promise<ChangeResult<ApiKey>>;
   listKeys(accountName: string): Promise<ChangeResult<readonly ApiKey[]>>;
@@ -369,8 +373,8 @@ export interface DomainStore {
    */
   updateDomain(update: DomainUpdate, actor?: Actor): Promise<ChangeResult<SendingDomain> | { readonly kind: 'stale' }>;
   /**
-   * Changes the domain. A new return path is not verified. Returns `used` if the return path is the name of a domain or
-   * the return path of another domain.
+   * Changes the domain. A new return path is unverified until its records are checked. Returns `used` if the return
+   * path is the name of a domain or the return path of another domain.
    */
   setDomain(name: string, change: DomainChange, actor?: Actor): Promise<DomainNameResult>;
   removeDomain(name: string, actor?: Actor): Promise<ChangeResult<SendingDomain>>;
@@ -384,9 +388,10 @@ export interface SuppressionStore {
    */
   addSuppressions(list: ListName, entries: readonly Suppression[], actor?: Actor): Promise<ChangeResult<number>>;
   /**
-   * Adds one batch of an import, as `addSuppressions` does. With `actor` the whole import has one audit log entry. The
-   * first batch writes the entry. Each later batch updates the counts of the entry in its own transaction. Resolves to
-   * the number of new addresses and to the id of the entry, which the next batch requires (null without `actor`).
+   * Adds one batch of an import to a list, in the same way as `addSuppressions`. With `actor` the whole import has one
+   * audit log entry. The first batch writes the entry. Each later batch updates the counts of the entry in its own
+   * transaction. Resolves to the number of new addresses and to the id of the entry, which the next batch requires
+   * (null without `actor`).
    */
   importSuppressions(
     list: ListName,
@@ -408,8 +413,8 @@ export interface SuppressionStore {
   /** Lists the entries after the address `after`, in order of address. */
   listSuppressions(list: ListName, after: string | null, limit: number): Promise<ChangeResult<readonly Suppression[]>>;
   /**
-   * Returns the entries after the address `after` that match `search`, in order of address, or of domain and then
-   * address. The search uses an index.
+   * Returns the entries after the address `after` that match `search`. A search by address returns them in order of
+   * address, and a search by domain in order of domain and then address. The search uses an index.
    */
   searchSuppressions(
     list: ListName,

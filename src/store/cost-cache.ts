@@ -1,6 +1,7 @@
 /**
- * A cache for a query whose cost grows with the queue. A result is reused for 20 times the duration of the query, at
- * most 2 s. After this time, the stale result of a slow query (`SLOW_QUERY_MS`) is served during a refresh.
+ * A cache for a query whose cost grows with the length of the queue. A result is reused for 20 times the duration of
+ * the query, at most 2 s. After this time, the stale result of a slow query (`SLOW_QUERY_MS`) is served during a
+ * refresh.
  *
  * With 1,000,000 queued messages the queue statistics take 40 ms on SQLite and 50 to 75 ms on PostgreSQL. A page with
  * live updates requests the statistics twice per second.
@@ -41,7 +42,7 @@ export function cacheByCost<T>(query: () => Promise<T>, now: () => number): () =
       return Promise.resolve(cachedResult.answer);
     runningQuery ??= refreshResult();
     if (cachedResult === null || cachedResult.tookMs < SLOW_QUERY_MS || ageMs > MAX_STALE_MS) return runningQuery;
-    // The error is ignored here, because it rejects the next caller that waits for a refresh.
+    // The error is ignored here, because only callers that wait for this refresh are rejected.
     runningQuery.catch(() => undefined);
     return Promise.resolve(cachedResult.answer);
   };

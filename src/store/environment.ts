@@ -6,8 +6,8 @@ export interface StoreEnvironment {
   /** Returns a random number in [0, 1). */
   readonly random: () => number;
   /**
-   * True for a repeatable run: the store starts no thread, and `clock` replaces the database server's time. The time
-   * limits of server connections still use the system's clock.
+   * True in a simulation: the store starts no thread, and `clock` replaces the database server's time. The time limits
+   * of server connections use the system's clock.
    */
   readonly isSimulated: boolean;
 }

@@ -1,6 +1,6 @@
 /**
- * Defines the role of the store for the rules of the inbox, which answer delivery attempts instead of the transport
- * `capture:`.
+ * Defines the role of the store for the rules of the inbox. These rules answer delivery attempts in place of the
+ * transport `capture:`.
  */
 import type { Actor } from '../model/audit.ts';
 import type { InboxRule, InboxRuleRequest, NewInboxRule } from '../model/inbox-rule.ts';
@@ -23,8 +23,8 @@ export interface InboxRuleStore {
   ): Promise<{ readonly kind: 'done'; readonly value: InboxRule } | { readonly kind: 'missing' }>;
   /**
    * Assigns rules to delivery attempts (`assignInboxRules`) and counts their uses in one transaction, so that a rule
-   * answers at most `times` attempts on all nodes. Resolves to the rule of each attempt, or null. Without an active
-   * rule, the call writes nothing.
+   * answers at most `times` attempts on all nodes. Resolves to the rule of each attempt, or to null for an attempt
+   * without a rule. Without an active rule, the call writes nothing.
    */
   consumeInboxRules(batch: readonly InboxRuleRequest[], now: number): Promise<readonly (InboxRule | null)[]>;
 }

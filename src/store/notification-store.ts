@@ -27,8 +27,8 @@ export interface AttentionRecord {
 
 export interface NotificationStore {
   /**
-   * Starts a check. Resolves to null if a check of any node was recorded within the last `intervalMs`. A recorded time in
-   * the future, which remains after a step of the clock, does not count.
+   * Starts a check. Resolves to null if a check by any node was recorded within the last `intervalMs`. If the recorded
+   * time is in the future because the clock was set back, it is ignored.
    */
   readAttentionCheck(now: number, intervalMs: number): Promise<AttentionCheck | null>;
   /**
@@ -37,8 +37,8 @@ export interface NotificationStore {
    */
   recordAttention(record: AttentionRecord): Promise<'recorded' | 'stale'>;
   /**
-   * Leases the earliest due notification of each target until `leaseUntil`, and counts its attempt. A notification whose
-   * lease has expired is due again.
+   * Leases the earliest due notification of each target until `leaseUntil`, and increments the attempt count of each
+   * leased notification. A notification whose lease has expired is due again.
    */
   claimNotifications(
     targets: readonly string[],
@@ -48,7 +48,7 @@ export interface NotificationStore {
   ): Promise<readonly LeasedNotification[]>;
   /** Records the result of an attempt. Resolves to `lost` if the lease is no longer valid. */
   settleNotification(settlement: NotificationSettlement): Promise<'settled' | 'lost'>;
-  /** Lists the newest notifications of a target, newest first. */
+  /** Lists up to `limit` notifications of a target, newest first. */
   listNotifications(target: string, limit: number): Promise<readonly StoredNotification[]>;
   /**
    * Purges up to `limit` notifications that were created at or before `createdBefore`. Resolves to the number of purged

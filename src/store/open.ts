@@ -16,17 +16,18 @@ export interface OpenOptions {
   readonly onStandby?: (standby: Standby) => void;
   /** The name of the node. The database server shows it in its list of connections. */
   readonly node?: string;
-  /** Called with one line for each setting of the database that endangers accepted messages. */
+  /** Called with one line for each setting of the database server because of which accepted messages may be lost. */
   readonly warn?: (line: string) => void;
   /**
-   * Called with one line if opening the store takes more than a few seconds because it waits for a lock or a standby.
+   * Called with one line if opening the store takes more than a few seconds because the store waits for a lock or a
+   * standby.
    */
   readonly onWait?: (line: string) => void;
   /** The clock and the random source, which a simulation replaces. Default: those of the operating system. */
   readonly environment?: StoreEnvironment;
   /**
-   * Called within one second after files of an embedded database are removed or replaced, and with null when the files
-   * are present again.
+   * Called with a fault within one second after files of an embedded database are removed or replaced, and with null
+   * when the files are present again.
    */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
 }

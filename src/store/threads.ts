@@ -17,8 +17,8 @@ export interface OnDemandThread<T extends Thread> {
    */
   use<R>(work: (thread: T) => Promise<R>): Promise<R>;
   /**
-   * Closes the thread permanently: a thread started later would keep the process alive. Resolves when no thread is open,
-   * not even an idle thread that was already ending.
+   * Closes the thread permanently, because a thread that a later call started would keep the process alive. Resolves
+   * when all threads have ended, including a thread that was already ending because it was idle.
    */
   close(): Promise<void>;
 }
@@ -77,14 +77,15 @@ export function createOnDemandThread<T extends Thread>(start: () => Promise<T>, 
 }
 
 /**
- * Sets the V8 flags of this process. Disables the collection of WebAssembly code. Each thread strips types with Node's
- * own WebAssembly module, and V8 shares compiled wrappers among threads. V8 13.6 (Node 24) frees a wrapper twice if one
- * thread uses it while another thread finishes a collection of unused WebAssembly code. The process then aborts with
- * `Check failed: jit_page.has_value()`. Without collections the code stays in memory until the process ends.
- * docs/decisions/embedded-store.md contains measurements.
+ * Sets the V8 flags of this process. Disables the garbage collection of WebAssembly code. Each thread strips types with
+ * Node's own WebAssembly module, and V8 shares compiled wrappers among threads. V8 13.6 (Node 24) frees a wrapper twice
+ * if one thread uses it while another thread finishes a garbage collection of WebAssembly code. The process then aborts
+ * with `Check failed: jit_page.has_value()`. Without the garbage collection, the code stays in memory until the process
+ * ends. docs/decisions/embedded-store.md contains measurements.
  *
- * Resets `--max-semi-space-size`, with which `npm start` limits the young generation of the main thread. V8 would apply
- * the flag instead of a thread's own limits. The limit of the main thread stays in effect after the reset.
+ * Resets `--max-semi-space-size`, with which `npm start` limits the young generation of the main thread. Without the
+ * reset, V8 would apply the flag instead of a thread's own limits. The limit of the main thread stays in effect after
+ * the reset.
  */
 export function setThreadFlags(): void {
   setFlagsFromString('--no-wasm-code-gc');

@@ -1,6 +1,7 @@
 /**
  * Defines the transfer of a store to another database: the tables of the embedded store and their columns, in the order
- * of the copy. Messages are copied in pages. Each message is copied with its body, its queue row and its history.
+ * in which the tables are copied. Messages are copied in pages. Each message is copied with its body, its queue row and
+ * its history.
  */
 import { TRAFFIC_COUNTS } from '../model/traffic.ts';
 
@@ -11,7 +12,7 @@ export interface TransferTable {
   readonly columns: readonly string[];
   /** The columns that contain 0 or 1 in the source, and false or true in the target. */
   readonly booleanColumns?: readonly string[];
-  /** The columns that have no meaning in another store. In the target, these columns have their defaults. */
+  /** The columns that have no meaning in another store. In the target, these columns have their default values. */
   readonly omittedColumns?: readonly string[];
 }
 
@@ -174,11 +175,11 @@ export const TABLES_NOT_TRANSFERRED: readonly string[] = [
   'webhook_subscription',
   // The rules of the inbox serve tests on the source installation only.
   'inbox_rule',
-  // The checks of the target begin with round 0.
+  // The attention checks of the target begin with round 0.
   'attention_check',
 ];
 
-/** A message with its body, queue row and events. The members are the columns. */
+/** A message with its body, queue row and events. The members have the names of the columns. */
 export interface TransferredMessage {
   readonly id: string;
   readonly account_id: number;
@@ -213,7 +214,7 @@ export type TransferredRow = Readonly<Record<string, unknown>>;
 
 /** The source of a transfer. */
 export interface TransferSource {
-  /** The id of this source. */
+  /** The name that identifies this source. */
   readonly name: string;
   count(): { readonly messages: number };
   readRows(table: TransferTable): Iterable<TransferredRow>;
@@ -224,9 +225,12 @@ export interface TransferSource {
 
 /** The target of a transfer. */
 export interface TransferTarget {
-  /** Starts or continues the transfer from this source. Rejects if the database contains other data. */
+  /**
+   * Starts or continues the transfer from `source`. Rejects if the database contains data that was not copied from
+   * `source`.
+   */
   begin(source: string): Promise<void>;
-  /** Resolves to the greatest id that has been copied, or to null. */
+  /** Resolves to the greatest id of a copied message, or to null. */
   findLastMessageId(): Promise<string | null>;
   writeRows(table: TransferTable, readRows: readonly TransferredRow[]): Promise<void>;
   writeMessages(messages: readonly TransferredMessage[]): Promise<void>;

@@ -1,8 +1,8 @@
 /**
  * Defines the role of the store for webhooks: endpoints, the outbox of events, and deliveries.
  *
- * Every method of the store writes the events of its changes to the outbox in the same transaction. Nothing is written
- * for a type to which no endpoint subscribes. After the call that creates or changes an endpoint has resolved, the
+ * Every method of the store writes the events of its changes to the outbox in the same transaction. Events of a type to
+ * which no endpoint subscribes are not written. After the call that creates or changes an endpoint has resolved, the
  * endpoint receives every event of its subscription that any node records.
  */
 import type { ChangeResult } from '../model/account.ts';
@@ -42,13 +42,13 @@ export interface WebhookStore {
   /** Replaces the secret. Attempts are also signed with the previous secret until `previousUntil`. */
   rotateWebhookSecret(id: number, sealed: string, previousUntil: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /**
-   * Deletes the endpoint. After this, no claim returns deliveries of the endpoint; `purgeDeliveries` removes the
-   * deliveries.
+   * Deletes the endpoint. After the deletion, no claim returns deliveries of the endpoint; `purgeDeliveries` removes
+   * the deliveries.
    */
   deleteWebhook(id: number, actor?: Actor): Promise<ChangeResult<Webhook>>;
   /**
-   * Adds a delivery of type `webhook.test` with the id `deliveryId` (a UUIDv7), due at `now`. Resolves to `exists` if the
-   * endpoint is disabled.
+   * Adds a delivery of type `webhook.test` with the id `deliveryId` (a UUIDv7), due at `now`. Resolves to `exists` if
+   * the endpoint is disabled.
    */
   addTestDelivery(id: number, deliveryId: string, now: number, actor?: Actor): Promise<ChangeResult<WebhookDelivery>>;
   /**
@@ -72,14 +72,14 @@ export interface WebhookStore {
     until: number,
   ): Promise<readonly Pick<LeasedDelivery, 'id' | 'lease'>[]>;
   /**
-   * Makes a delivery due at `now` and restarts its schedule, in every status. A delivery whose attempt is in progress
+   * Makes a delivery in any status due at `now` and restarts its schedule. A delivery whose attempt is in progress
    * stays unchanged. Resolves to `missing` if the endpoint has no such delivery.
    */
   replayDelivery(id: number, deliveryId: string, now: number, actor?: Actor): Promise<ChangeResult<WebhookDelivery>>;
   /**
    * Makes selected deliveries due at `now`, as `replayDelivery` does. Selects deliveries with ids greater than `after`,
    * in order of id. Reads at most `limit` rows. Resolves to the number of replayed deliveries and to the id after which
-   * the next call continues (null at the end). The call with `after` null writes the audit log entry.
+   * the next call continues (null at the end). Only the call with `after` null writes an audit log entry.
    */
   replayDeliveries(
     id: number,
@@ -129,8 +129,8 @@ export interface DeliveryRecovery {
   /** True if no other node can be alive. If false, leases of live nodes stay unchanged. */
   readonly includeAllLeases: boolean;
   /**
-   * If this list is given, only leases of `node` end, except the leases of the listed deliveries. The ended leases belong
-   * to a claim whose response was lost, or to a release that failed.
+   * If this list is given, only leases of `node` end, except the leases of the listed deliveries. The ended leases
+   * belong to a claim whose response was lost, or to a release that failed.
    */
   readonly ownLeasesExcept?: readonly string[];
 }
@@ -163,30 +163,31 @@ export interface WebhookWorkerStore {
   ): Promise<ClaimedDeliveries>;
   /**
    * Records the attempts of leased deliveries. The response 410 disables the endpoint in the same transaction. A failed
-   * attempt of a test does not count for `disableFailingWebhooks`.
+   * attempt of a test delivery does not count for `disableFailingWebhooks`.
    */
   settleDeliveries(batch: readonly DeliverySettlement[], now: number): Promise<readonly DeliverySettleResult[]>;
   /**
-   * Disables up to `limit` enabled endpoints that had a failed attempt at or before `failedBefore` and no success
-   * since, with the reason `failing`. Resolves to the ids of the disabled endpoints.
+   * Disables, with the reason `failing`, up to `limit` enabled endpoints that had a failed attempt at or before
+   * `failedBefore` and no successful attempt since. Resolves to the ids of the disabled endpoints.
    */
   disableFailingWebhooks(failedBefore: number, now: number, limit: number): Promise<readonly number[]>;
   /**
-   * Releases leases without an attempt. The deliveries are due at `now`, and their attempts are not counted.
+   * Releases leases without an attempt: the deliveries are due at `now`, and the number of their attempts stays
+   * unchanged.
    */
   releaseDeliveryLeases(
     batch: readonly Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease'>[],
     now: number,
   ): Promise<void>;
   /**
-   * Ends the leases of nodes that are not alive, so that their deliveries are due at `now`. The result of an attempt under
-   * such a lease is not recorded. Resolves to the number of deliveries.
+   * Ends the leases of nodes that are not alive, so that the leased deliveries are due at `now`. The result of an
+   * attempt under such a lease is not recorded. Resolves to the number of these deliveries.
    */
   recoverDeliveries(recovery: DeliveryRecovery): Promise<number>;
   /**
    * Purges deliveries that were delivered at or before `deliveredBefore`, deliveries in any status that were created at
    * or before `createdBefore`, and deliveries of deleted endpoints: up to `limit` of each kind. Resolves to the
-   * greatest of the counts. If it equals `limit`, more rows may remain.
+   * greatest of the three counts. If this count equals `limit`, more rows may remain.
    */
   purgeDeliveries(deliveredBefore: number, createdBefore: number, limit: number): Promise<number>;
 }

@@ -2,8 +2,8 @@
 import type { Attempt, Outcome } from '../model/outcome.ts';
 
 /**
- * Creates an attempt that ended now. The transcript contains `remark`, and the reply as a line of the server, or its text
- * as a remark if there is no reply code.
+ * Creates an attempt that ended at `now`. The transcript contains `remark` and the reply. A reply without a code
+ * becomes a remark, and any other reply a line of the server.
  */
 export function createLocalAttempt(outcome: Outcome, { startedAt, now, remote, remark }: LocalAttemptParts): Attempt {
   const { code, enhanced, text } = outcome.reply;
@@ -27,10 +27,10 @@ interface LocalAttemptParts {
 }
 
 /**
- * Calls `beforeCompletion`, as a transport does before the end of a message. Returns the outcome of an attempt that must
- * not be completed, or null.
+ * Calls `beforeCompletion`, as a transport does before the end of a message. If `beforeCompletion` fails, returns the
+ * outcome of the attempt, which must then not be completed; otherwise null.
  */
-export async function awaitCompletionMark(beforeCompletion: (() => Promise<void>) | null): Promise<Outcome | null> {
+export async function callBeforeCompletion(beforeCompletion: (() => Promise<void>) | null): Promise<Outcome | null> {
   try {
     await beforeCompletion?.();
     return null;

@@ -1,6 +1,6 @@
 /**
- * Creates a transport whose implementation can be replaced while the service runs, for example after a change of the relay's
- * password.
+ * Creates a transport whose implementation can be replaced while the service runs, for example after a change of the
+ * relay's password.
  *
  * Guarantees: an attempt ends on the implementation on which it began.
  */
@@ -8,8 +8,8 @@ import type { LocalAnswer, Transport } from './transport.ts';
 
 export interface ReplaceableTransport extends Transport {
   /**
-   * Replaces the implementation. Later attempts use `next`. The previous implementation is closed when its attempts have ended,
-   * at most `timeoutMs` later.
+   * Replaces the implementation. Later attempts use `next`. The previous implementation is closed when its attempts
+   * have ended, and at the latest after `timeoutMs`.
    */
   replace(next: Transport, timeoutMs: number): void;
 }
@@ -18,7 +18,8 @@ export function createReplaceableTransport(initialTransport: Transport): Replace
   let currentTransport = initialTransport;
   const closePromises = new Set<Promise<void>>();
   return {
-    // The concurrency is read at each access, because some transports adapt to the provider's rate limit.
+    // The concurrency is read at each access, because some transports adapt their concurrency to the provider's rate
+    // limit.
     get concurrency() {
       return currentTransport.concurrency;
     },

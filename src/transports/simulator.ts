@@ -3,18 +3,19 @@
  * can test every terminal state of a message.
  *
  * Guarantees: no message to these addresses reaches the transport. A simulated bounce does not suppress a recipient.
- * The queue calls `answerLocally`: it adds a complaint after the delivery to an address with the local part
- * `complaint`, and ends a message to the local part `suppressed` when the message is accepted.
+ * The queue calls `answerLocally` and acts on the result: after a delivery to the local part `complaint`, the queue
+ * adds a complaint; it ends a message to the local part `suppressed` when it accepts the message.
  */
 import type { Clock } from '../clock.ts';
 import { type Attempt, type Outcome, SIMULATOR, SIMULATOR_DOMAIN } from '../model/outcome.ts';
-import { awaitCompletionMark, createLocalAttempt } from './local-attempt.ts';
+import { callBeforeCompletion, createLocalAttempt } from './local-attempt.ts';
 import type { LocalAnswer, OutgoingMessage, Transport } from './transport.ts';
 
 /** Wraps `transport` with the simulator. */
 export function withSimulator(transport: Transport, clock: Clock): Transport {
   return {
-    // The concurrency is read at each access, because some transports adapt to the provider's rate limit.
+    // The concurrency is read at each access, because some transports adapt their concurrency to the provider's rate
+    // limit.
     get concurrency() {
       return transport.concurrency;
     },
@@ -49,7 +50,7 @@ async function simulateAttempt(
 ): Promise<Attempt> {
   const startedAt = clock.now();
   const simulatedOutcome = getOutcome(message.envelope.to);
-  const refusal = simulatedOutcome.kind === 'delivered' ? await awaitCompletionMark(beforeCompletion) : null;
+  const refusal = simulatedOutcome.kind === 'delivered' ? await callBeforeCompletion(beforeCompletion) : null;
   return createLocalAttempt(refusal ?? simulatedOutcome, {
     startedAt,
     now: clock.now(),
@@ -78,7 +79,8 @@ function getOutcome(address: string): Outcome {
         scope: 'message',
       };
     case 'suppressed':
-      // With `answerLocally`, a message to this address is suppressed at its acceptance, so no attempt reaches this case.
+      // The queue suppresses a message to this address when it accepts the message (`answerLocally`), so no attempt
+      // reaches this case.
       return createBounce('simulated: this address is on the suppression list');
     case null:
       return createBounce(
@@ -96,11 +98,11 @@ function createReply(code: number, enhanced: string, text: string): Outcome['rep
   return { stage: 'content', code, enhanced, text };
 }
 
-// Reads the addresses of the simulator. The functions are pure.
+// Parses the addresses of the simulator. The functions are pure.
 
 type SimulatorKind = 'success' | 'bounce' | 'defer' | 'complaint' | 'suppressed';
 
-/** The local parts of the simulator. */
+/** The local parts of the simulator's addresses. */
 const SIMULATOR_KINDS: readonly SimulatorKind[] = ['success', 'bounce', 'defer', 'complaint', 'suppressed'];
 
 /** Returns true for every address of the simulator's domain, including addresses with an unknown local part. */
@@ -109,7 +111,7 @@ export function isSimulated(address: string): boolean {
   return at >= 0 && address.charAt(at) === '@' && address.slice(at + 1).toLowerCase() === SIMULATOR_DOMAIN;
 }
 
-/** Returns the local part without `+label`, in lower case. Returns null if the address is not an address of the simulator. */
+/** Returns the local part without `+label`, in lower case. Returns null if the simulator has no such address. */
 export function findSimulatorKind(address: string): SimulatorKind | null {
   if (!isSimulated(address)) return null;
   const localPart = address.slice(0, address.length - SIMULATOR_DOMAIN.length - 1).toLowerCase();

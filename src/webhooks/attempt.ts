@@ -28,12 +28,12 @@ export const ATTEMPT_TIMEOUT_MS = 15_000;
 export const MAX_RESPONSE_BYTES = 512;
 
 /**
- * The maximum time from the status of a response to its end. It limits the time for which an endpoint that does not end
- * its response occupies a slot.
+ * The maximum time from the status line to the end of a response. This maximum limits the time for which an endpoint
+ * occupies a slot if it does not end its response.
  */
 const MAX_RESPONSE_MS = 2_000;
 
-/** The maximum number of responses with a status 1xx before the response. */
+/** The maximum number of responses with a status 1xx before the final response. */
 const MAX_INFORMATIONAL_RESPONSES = 16;
 
 /** The maximum number of idle connections. */
@@ -66,7 +66,7 @@ export interface WebhookClientParts {
   readonly lookUp: LookUpAddresses;
   /** The product and version in the header `User-Agent`. */
   readonly userAgent: string;
-  /** The certificates of trusted authorities as PEM. By default, the authorities of Node are trusted. */
+  /** The certificates of the trusted certificate authorities (PEM). By default, the authorities of Node are trusted. */
   readonly ca?: string;
 }
 
@@ -114,7 +114,7 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
     return mustRepeat ? sendRequest(url.value, addresses.value, request, signal, false) : exchange;
   }
 
-  /** Sends a request to one of the addresses. Without `mayReuse` it uses a new connection. */
+  /** Sends a request to one of the addresses. If `mayReuse` is false, the request uses a new connection. */
   function sendRequest(
     url: URL,
     addresses: readonly string[],
@@ -131,7 +131,8 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
       host: literalAddress ?? url.hostname,
       port: url.port === '' ? (isTls ? 443 : 80) : Number(url.port),
       path: `${url.pathname}${url.search}`,
-      // The name in the certificate has no trailing dot. An IP address is not sent as a server name (RFC 6066 section 3).
+      // A certificate contains the host name without a trailing dot. An IP address is not sent as a server name (RFC
+      // 6066 section 3).
       ...(isTls ? { servername: literalAddress === null ? removeTrailingDot(url.hostname) : '' } : {}),
       lookup: createFixedLookup(addresses),
       // The pool of connections has one group for each set of addresses (`agent.getName` below).
@@ -180,8 +181,8 @@ export function createWebhookClient(parts: WebhookClientParts): WebhookClient {
 }
 
 /**
- * Reads the first bytes of a response. Closes the connection of a response that is longer, that is cut off, or that
- * does not end in time. Never rejects.
+ * Reads the first bytes of a response. Closes the connection of a response that is longer than the limit, is cut off,
+ * or does not end in time. Never rejects.
  */
 function readResponseBody(response: IncomingMessage, clock: MonotonicClock): Promise<string> {
   const { promise, resolve } = Promise.withResolvers<string>();
@@ -206,7 +207,7 @@ function readResponseBody(response: IncomingMessage, clock: MonotonicClock): Pro
 
 /** Decodes a response as UTF-8. Replaces control characters, because a database cannot store NUL in a text. */
 function decodeResponseBody(bytes: Uint8Array): string {
-  // With `stream`, the decoder omits a character that the limit has cut.
+  // With `stream`, the decoder omits a last character that is incomplete because of the limit.
   const text = new TextDecoder().decode(bytes, { stream: bytes.length === MAX_RESPONSE_BYTES });
   let result = '';
   for (const character of text) {
@@ -247,7 +248,7 @@ const NETWORK_ERRORS: Readonly<Record<string, string>> = {
 
 /** Returns the text of a network error, in one line. */
 function describeNetworkError(error: Error): string {
-  // With several addresses the error contains one error for each address.
+  // If the host has several addresses, the error contains one error for each address.
   const firstError: unknown = error instanceof AggregateError ? error.errors[0] : error;
   const cause = firstError instanceof Error ? firstError : error;
   const code = 'code' in cause ? String(cause.code) : null;
@@ -259,7 +260,7 @@ function describeNetworkError(error: Error): string {
   return code.startsWith('ERR_SSL') ? `TLS failed (${code})` : code;
 }
 
-/** Returns true for an error of the check of a certificate, such as `CERT_HAS_EXPIRED`. */
+/** Returns true for the code of a failed certificate verification, such as `CERT_HAS_EXPIRED`. */
 function isCertificateError(code: string): boolean {
   return code.includes('CERT') || code.startsWith('UNABLE_TO_') || code === 'ERR_TLS_CERT_ALTNAME_INVALID';
 }
@@ -278,8 +279,8 @@ function removeTrailingDot(host: string): string {
 }
 
 /**
- * Changes an agent so that a connection is reused only for the same set of addresses, and so that at most
- * `MAX_IDLE_CONNECTIONS` connections of all such agents stay open without a request.
+ * Changes an agent so that a connection is reused only for the same set of addresses, and so that all agents with the
+ * same `idleConnections` together have at most `MAX_IDLE_CONNECTIONS` idle connections.
  */
 function limitIdleConnections<A extends HttpAgent>(agent: A, idleConnections: Set<Duplex>): A {
   const getConnectionGroup = agent.getName.bind(agent);

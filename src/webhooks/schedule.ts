@@ -20,13 +20,13 @@ const RETRY_DELAYS_MS = [
   24 * HOUR_MS,
 ] as const;
 
-/** The number of attempts of a schedule. */
+/** The number of attempts of the whole schedule. */
 export const MAX_SCHEDULED_ATTEMPTS = RETRY_DELAYS_MS.length + 1;
 
 /** The jitter as a fraction of the delay. It spreads the retries of webhooks that failed together. */
 const JITTER_FRACTION = 0.1;
 
-/** The maximum wait that an endpoint can demand with `Retry-After`. A longer wait counts as this duration. */
+/** The maximum wait that an endpoint can demand with `Retry-After`. A longer wait is shortened to this duration. */
 export const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 
 /** The maximum length of a header `Retry-After`. A longer header is ignored. */
@@ -34,9 +34,9 @@ const MAX_RETRY_AFTER_LENGTH = 64;
 
 /**
  * Returns the delay from the failed attempt `attemptNumber` (1 for the first) of a schedule to the next attempt.
- * Returns null if the schedule has ended. `retryAfterMs` is the wait that the endpoint demanded, or null. The delay is
- * at least this wait, of which at most 24 hours count. The delay is also at least the delay of the schedule minus its
- * jitter. `random` is in [0, 1). `delaysMs` is the schedule, by default that of webhooks.
+ * Returns null if the schedule has no further attempt. `retryAfterMs` is the wait that the endpoint demanded, or null.
+ * The delay is at least this wait, which is limited to 24 hours. The delay is also at least the delay of the schedule
+ * minus its jitter. `random` is in [0, 1). `delaysMs` is the schedule, by default the schedule of webhooks.
  */
 export function computeRetryDelayMs(
   attemptNumber: number,
@@ -54,13 +54,14 @@ export function computeRetryDelayMs(
 
 /**
  * Parses a header `Retry-After` (RFC 9110 section 10.2.3): a number of seconds or an HTTP date. Returns the wait from
- * `now`, at least 0, or null for another value.
+ * `now`, at least 0, or null for any other value.
  */
 export function parseRetryAfter(header: string | undefined, now: number): number | null {
   const text = header?.trim() ?? '';
   if (text === '' || text.length > MAX_RETRY_AFTER_LENGTH) return null;
   if (isDigits(text)) return Math.min(Number(text) * SECOND_MS, Number.MAX_SAFE_INTEGER);
-  // An HTTP date begins with the name of a day (RFC 9110 section 5.6.7). `Date.parse` accepts other forms, such as `-1`.
+  // An HTTP date begins with the name of a day (RFC 9110 section 5.6.7). `Date.parse` also accepts texts that are not
+  // HTTP dates, such as `-1`.
   if (!isLetter(text.charCodeAt(0)) || !text.endsWith('GMT')) return null;
   const date = Date.parse(text);
   return Number.isNaN(date) ? null : Math.max(0, date - now);

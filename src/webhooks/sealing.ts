@@ -1,4 +1,6 @@
-/** Encrypts the signing secrets of endpoints at rest, with a key that is derived from the secret of the installation. */
+/**
+ * Encrypts the signing secrets of endpoints at rest, with a key that is derived from the secret of the installation.
+ */
 import type { KeyObject } from 'node:crypto';
 import { seal, unseal } from '../domains/secret.ts';
 import { createSigningKey } from './signature.ts';
@@ -15,16 +17,17 @@ export function sealSigningSecret(key: Buffer, secret: string): string {
 }
 
 /**
- * Decrypts a signing secret. Throws a SecretError if the text was encrypted with another secret of the installation.
+ * Decrypts a signing secret. Throws a SecretError if the text was not encrypted with the current secret of the
+ * installation.
  */
 export function openSigningSecret(key: Buffer, sealed: string): string {
   return unseal(key, sealed, ASSOCIATED_DATA).toString('utf8');
 }
 
 /**
- * Returns a function that decrypts a signing secret and returns its key. The function caches keys in memory, because
- * the decryption takes longer than a signature. `loadKey` is called before the first decryption. The function throws as
- * `openSigningSecret` and `createSigningKey` do.
+ * Returns a function that decrypts a signing secret and returns its signing key. The function caches keys in memory,
+ * because the decryption takes longer than a signature. `loadKey` is called before the first decryption. The function
+ * throws the errors of `openSigningSecret` and `createSigningKey`.
  */
 export function createSigningKeyCache(loadKey: () => Buffer): (sealed: string) => KeyObject {
   const keys = new Map<string, KeyObject>();
@@ -34,8 +37,8 @@ export function createSigningKeyCache(loadKey: () => Buffer): (sealed: string) =
     if (cachedKey !== undefined) return cachedKey;
     sealingKey ??= loadKey();
     const key = createSigningKey(openSigningSecret(sealingKey, sealed));
-    const [first] = keys.size < MAX_CACHED_KEYS ? [] : keys.keys();
-    if (first !== undefined) keys.delete(first);
+    const [oldestSealed] = keys.size < MAX_CACHED_KEYS ? [] : keys.keys();
+    if (oldestSealed !== undefined) keys.delete(oldestSealed);
     keys.set(sealed, key);
     return key;
   };

@@ -2,11 +2,11 @@
  * Signs webhooks according to version 1 of the Standard Webhooks specification. Pure.
  *
  * The signature is the HMAC-SHA256 of `ID.TIMESTAMP.BODY`. The key is the decoded secret. During a rotation an endpoint
- * has several secrets, and the header has one signature for each secret.
+ * has several secrets, and the header `webhook-signature` contains one signature for each secret.
  */
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 
-/** The prefix of a signing secret. The base64 of the key follows. */
+/** The prefix of a signing secret, which precedes the base64 encoding of the key. */
 const SECRET_PREFIX = 'whsec_';
 /** The size of a new key. The specification allows 24 to 64 bytes. */
 const KEY_BYTES = 32;
@@ -36,17 +36,17 @@ export function isSigningSecret(text: string): boolean {
   return key.length >= MIN_KEY_BYTES && key.length <= MAX_KEY_BYTES && key.toString('base64') === encodedKey;
 }
 
-/** Returns the key of a signing secret, for `signWebhook`. Throws if `isSigningSecret` refuses the secret. */
+/** Returns the key of a signing secret, for `signWebhook`. Throws if `isSigningSecret` returns false for the secret. */
 export function createSigningKey(secret: string): KeyObject {
   if (!isSigningSecret(secret)) throw new Error('a signing secret of a webhook is invalid');
   return createSecretKey(secret.slice(SECRET_PREFIX.length), 'base64');
 }
 
 /**
- * Returns the headers of an attempt. `id` contains no full stop, because the full stop separates the signed parts.
- * `timestampMs` is the time of the attempt in milliseconds since the epoch. `secrets` has at least one secret that
- * `isSigningSecret` accepts, or its key. With a key the function is faster than with a secret, which it must decode.
- * Throws if the id or a secret is invalid.
+ * Returns the headers of an attempt. `id` must not contain a full stop, because the full stop separates the signed
+ * parts. `timestampMs` is the time of the attempt in milliseconds since the epoch. `secrets` has at least one element:
+ * a secret that `isSigningSecret` accepts, or the key of such a secret. With a key the function is faster than with a
+ * secret, which it must decode. Throws if the id or a secret is invalid.
  */
 export function signWebhook(
   id: string,

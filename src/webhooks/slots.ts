@@ -3,12 +3,12 @@
  * other endpoints. Performs no I/O.
  *
  * Guarantees: at most `MAX_CONCURRENT_ATTEMPTS` attempts run at a time, and at most `MAX_ATTEMPTS_PER_WEBHOOK` to one
- * endpoint. An endpoint begins with two attempts at a time. Each success doubles this limit, and a failure sets it to
- * one. Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the other endpoints use at
- * least half of the remaining slots, the limit of each of them is one attempt. Therefore, if many endpoints stop
- * responding at the same time, each of them occupies only one slot. The time between the attempts to an endpoint
- * increases with each consecutive failure, up to one second. Therefore, the backlog of an endpoint that
- * immediately refuses connections does not overload the store.
+ * endpoint. The initial limit of an endpoint is two attempts at a time. Each success doubles this limit, and a failure
+ * sets it to one. Endpoints whose last attempt failed use at most `MAX_FAILING_SLOTS` slots. While the endpoints that
+ * are not failing use at least half of the remaining slots, the limit of each such endpoint is one attempt. Therefore,
+ * if many endpoints stop responding at the same time, each of them occupies only one slot. The time between the
+ * attempts to an endpoint increases with each consecutive failure, up to one second. Therefore, the backlog of an
+ * endpoint that immediately refuses connections does not overload the store.
  */
 import type { DeliveryClaimLimits } from '../store/webhook-store.ts';
 
@@ -16,11 +16,11 @@ import type { DeliveryClaimLimits } from '../store/webhook-store.ts';
 export const MAX_CONCURRENT_ATTEMPTS = 512;
 /** The maximum number of attempts of this node to one endpoint that run at a time. */
 export const MAX_ATTEMPTS_PER_WEBHOOK = 16;
-/** The maximum number of slots of endpoints whose last attempt failed. */
+/** The maximum number of slots that all endpoints whose last attempt failed use together. */
 export const MAX_FAILING_SLOTS = 192;
-/** The limit of an endpoint whose attempts have no result yet. */
+/** The maximum number of attempts at a time to an endpoint before the first result is known. */
 const INITIAL_LIMIT = 2;
-/** The pause after a failure, for each consecutive failure, and the maximum pause. */
+/** The pause after a failure is `PAUSE_PER_FAILURE_MS` for each consecutive failure, but at most `MAX_PAUSE_MS`. */
 const PAUSE_PER_FAILURE_MS = 10;
 const MAX_PAUSE_MS = 1_000;
 /** If endpoints that are not failing use at least this number of slots, each of them has at most one attempt. */
@@ -41,11 +41,11 @@ interface EndpointState {
   failureCount: number;
   /** The monotonic time before which no delivery is claimed. */
   pausedUntil: number;
-  /** True if the last claim may have left due deliveries. */
+  /** True if the last claim may have left due deliveries of this endpoint unclaimed. */
   hasBacklog: boolean;
 }
 
-/** The part of the limits of a claim that depends on the slots. */
+/** The limits of a claim that depend on the slots. */
 export type SlotLimits = Pick<DeliveryClaimLimits, 'maxDeliveries' | 'freeSlots' | 'defaultFreeSlots'>;
 
 export interface Slots {
@@ -59,13 +59,16 @@ export interface Slots {
   /** Stores the result of an attempt. The slot of the attempt remains occupied. */
   reportResult(webhookId: number, isSuccess: boolean): void;
   /**
-   * Frees a slot. Returns the time after which a claim may find a delivery of the endpoint, in milliseconds, or null if
+   * Frees a slot. Returns the time in milliseconds after which a claim may find a delivery of the endpoint, or null if
    * the last claim left no due delivery.
    */
   free(webhookId: number): number | null;
   /** Returns the limits of the next claim. `maxDeliveries` is 0 if every slot is used. */
   getLimits(): SlotLimits;
-  /** Removes the state of endpoints that use no slot. Called when no delivery of these endpoints is due. */
+  /**
+   * Removes the state of endpoints that use no slot and are not failing. Called when no delivery of these endpoints is
+   * due.
+   */
   removeIdle(): void;
 }
 
@@ -96,7 +99,7 @@ export function createSlots(monotonic: () => number): Slots {
         state.hasBacklog = count >= (freeSlotsByWebhook.get(webhookId) ?? defaultFreeSlots);
       }
       usedCount += webhookIds.length;
-      // The limit `maxDeliveries` may have ended the claim of the last endpoint.
+      // The claim may have reached `maxDeliveries` before it contained every due delivery of the last endpoint.
       const lastWebhookId = webhookIds.at(-1);
       if (lastWebhookId !== undefined && webhookIds.length >= maxDeliveries) getState(lastWebhookId).hasBacklog = true;
     },

@@ -1,10 +1,11 @@
 /**
  * The special-purpose address registries of IANA (RFC 6890), as data. Pure.
  *
- * The data are the "IANA IPv4 Special-Purpose Address Registry" and the "IANA IPv6 Special-Purpose Address Registry", as
- * of 2026-11-23. `isReachable` is true if the column "Globally Reachable" of the entry contains "True". An entry with
- * "N/A" counts as not reachable. Multicast addresses, and the IPv6 addresses outside 2000::/3, are not in these
- * registries. They are refused as well: IANA allocates global unicast addresses only from 2000::/3 (RFC 4291).
+ * The data are the "IANA IPv4 Special-Purpose Address Registry" and the "IANA IPv6 Special-Purpose Address Registry",
+ * as of 2026-11-23. `isReachable` is true if the column "Globally Reachable" of the entry contains "True". An entry
+ * with "N/A" counts as not reachable. Multicast addresses, and the IPv6 addresses outside 2000::/3, are not in these
+ * registries. These addresses also count as not reachable: IANA allocates global unicast addresses only from 2000::/3
+ * (RFC 4291).
  */
 import { BlockList, isIP } from 'node:net';
 
@@ -89,21 +90,21 @@ const IPV6_LISTS = createLists(IPV6_NETWORKS, 'ipv6');
 /**
  * Returns null if the IP address is globally reachable. Otherwise returns the name of the network that contains the
  * address, such as `loopback, RFC 1122`. The IPv4 address in a NAT64 address is checked as well. IPv4-mapped, 6to4 and
- * Teredo addresses are never globally reachable, regardless of the IPv4 address that they contain. A text that is not
- * an IP address is not globally reachable.
+ * Teredo addresses are never globally reachable, regardless of the IPv4 address that they contain. For a text that is
+ * not an IP address, returns `not an IP address`.
  */
 export function findSpecialNetwork(address: string): string | null {
   const zoneIndex = address.indexOf('%');
-  const addressOnly = zoneIndex === -1 ? address : address.slice(0, zoneIndex);
-  switch (isIP(addressOnly)) {
+  const addressWithoutZone = zoneIndex === -1 ? address : address.slice(0, zoneIndex);
+  switch (isIP(addressWithoutZone)) {
     case 4: {
-      const entry = IPV4_LISTS.find(({ list }) => list.check(addressOnly, 'ipv4'));
+      const entry = IPV4_LISTS.find(({ list }) => list.check(addressWithoutZone, 'ipv4'));
       return entry === undefined || entry.isReachable ? null : entry.name;
     }
     case 6: {
-      const entry = IPV6_LISTS.find(({ list }) => list.check(addressOnly, 'ipv6'));
+      const entry = IPV6_LISTS.find(({ list }) => list.check(addressWithoutZone, 'ipv6'));
       if (entry === undefined || !entry.isReachable) return entry?.name ?? 'not an IP address';
-      const translatedAddress = getTranslatedAddress(addressOnly);
+      const translatedAddress = getTranslatedAddress(addressWithoutZone);
       return translatedAddress === null ? null : findSpecialNetwork(translatedAddress);
     }
     default:
@@ -111,9 +112,9 @@ export function findSpecialNetwork(address: string): string | null {
   }
 }
 
-/** Returns the IPv4 address in a NAT64 address, or null for another IPv6 address. */
+/** Returns the IPv4 address in a NAT64 address, or null for any other IPv6 address. */
 function getTranslatedAddress(address: string): string | null {
-  // The URL parser writes every notation of an address in the same form: `64:ff9b::` and at most two groups.
+  // The URL parser converts every notation of a NAT64 address to one form: `64:ff9b::`, followed by at most two groups.
   const canonicalAddress = new URL(`http://[${address}]`).hostname.slice(1, -1);
   if (!canonicalAddress.startsWith(NAT64_PREFIX)) return null;
   const groups = canonicalAddress.slice(NAT64_PREFIX.length).split(':');

@@ -1,8 +1,8 @@
 /**
  * Checks the URL of an endpoint and resolves its host to the addresses to which an attempt may connect.
  *
- * Guarantees: with the targets `public` every returned address is globally reachable, regardless of its notation.
- * If one address of a name is not globally reachable, no address is returned. The caller connects to a returned address
+ * Guarantees: with the setting `public` every returned address is globally reachable, regardless of its notation. If
+ * one address of a name is not globally reachable, no address is returned. The caller connects to a returned address
  * and does not resolve the name again, so that a changed DNS record has no effect between the check and the connection.
  */
 import { isIP } from 'node:net';
@@ -10,7 +10,8 @@ import { MASK } from '../printing/escape.ts';
 import { findSpecialNetwork } from './special-addresses.ts';
 
 /**
- * POSTRIDER_WEBHOOK_TARGETS. `public`: HTTPS and globally reachable addresses only. `any`: also HTTP, and every address.
+ * POSTRIDER_WEBHOOK_TARGETS. `public`: HTTPS and globally reachable addresses only. `any`: also HTTP, and every
+ * address.
  */
 export type WebhookTargets = 'public' | 'any';
 
@@ -49,11 +50,14 @@ export const MAX_URL_LENGTH = 2_048;
 /** The maximum length of a URL in an error message. */
 const MAX_SHOWN_LENGTH = 200;
 
-/** Parses the URL of an endpoint. The value is the URL in the form of the URL standard. No name is resolved. */
+/**
+ * Parses the URL of an endpoint. The resulting URL has the normalized form of the URL standard. No name is resolved.
+ */
 export function parseTargetUrl(text: string, targets: WebhookTargets): CheckResult<URL> {
   if (text.length > MAX_URL_LENGTH)
     return createTargetFault('invalid-url', `has more than ${MAX_URL_LENGTH} characters`);
-  // The URL parser would silently remove tabs, line feeds, and leading and trailing spaces.
+  // A URL with a space or a control character is refused, because the URL parser would silently remove tabs, line
+  // feeds, and leading and trailing spaces.
   const url = hasSpaceOrControl(text) ? null : URL.parse(text);
   if (url === null || url.hostname === '') {
     return createTargetFault('invalid-url', 'is not a URL such as https://app.example.com/webhooks');
@@ -85,8 +89,8 @@ export function parseTargetUrl(text: string, targets: WebhookTargets): CheckResu
 }
 
 /**
- * Returns the URL for an error message. The URL is unchanged, except that the credentials and the query are masked. A text
- * that is not a URL is masked up to its last `@`, because its credentials cannot be recognized.
+ * Returns the URL for an error message. The URL is unchanged, except that the credentials and the query are masked. A
+ * text that is not a URL is masked up to its last `@`, because its credentials cannot be recognized.
  */
 export function maskTargetUrl(text: string): string {
   const queryStart = text.indexOf('?');
@@ -98,16 +102,16 @@ export function maskTargetUrl(text: string): string {
 function maskCredentials(text: string): string {
   const url = URL.parse(text);
   const atIndex = text.lastIndexOf('@');
-  const isPath = url !== null && url.hostname !== '' && url.username === '' && url.password === '';
-  if (atIndex === -1 || isPath) return text;
-  const slashes = text.indexOf('//');
-  const credentialsStart = slashes === -1 || slashes > atIndex ? 0 : slashes + 2;
+  const isAtSignInPath = url !== null && url.hostname !== '' && url.username === '' && url.password === '';
+  if (atIndex === -1 || isAtSignInPath) return text;
+  const slashesIndex = text.indexOf('//');
+  const credentialsStart = slashesIndex === -1 || slashesIndex > atIndex ? 0 : slashesIndex + 2;
   return text.slice(0, credentialsStart) + MASK + text.slice(atIndex);
 }
 
 /**
- * Resolves the host of a URL from `parseTargetUrl`, once, and checks every address. An address in the URL itself is
- * checked again, because the setting may have changed since the URL was stored.
+ * Resolves the host of a URL from `parseTargetUrl` with one lookup, and checks every resulting address. An address in
+ * the URL itself is checked again, because the setting may have changed since the URL was stored.
  */
 export async function resolveTarget(
   url: URL,
@@ -140,7 +144,8 @@ export async function resolveTarget(
 
 /** Returns the IP address in the URL without brackets, or null if the host is a name. */
 export function getLiteralAddress({ hostname }: URL): string | null {
-  // The URL parser has converted decimal, octal, hexadecimal and short forms of an IPv4 address to four numbers.
+  // The URL parser has converted decimal, octal, hexadecimal and short forms of an IPv4 address to four decimal
+  // numbers.
   const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname;
   return isIP(host) === 0 ? null : host;
 }

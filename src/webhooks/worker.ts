@@ -2,12 +2,12 @@
  * The webhook worker of one node: moves events from the outbox to deliveries, leases due deliveries, makes the attempts
  * and records their results.
  *
- * Guarantees: an attempt begins at most `MAX_START_DELAY_MS` after the start of the claim, so its lease lasts longer
- * than the attempt. After a claim or a release that failed, the node ends its leases of deliveries that it does not
- * have in memory, so that these deliveries do not wait for the end of their leases. A delivery occupies a slot
- * (slots.ts) until its result is recorded, so a store that fails stops further attempts. A delivery may be sent more
- * than once: a node may stop after the response and before the result is recorded. No delivery is lost: after any
- * failure its lease expires, and the delivery is due again.
+ * Guarantees: an attempt begins at most `MAX_START_DELAY_MS` after the start of the claim, so the lease of the delivery
+ * lasts longer than the attempt. After a failed claim or release, the node ends its own leases of the deliveries that
+ * it does not have in memory, so that these deliveries become due again before their leases would have expired. A
+ * delivery occupies a slot (slots.ts) until its result is recorded, so if the store fails, further attempts stop as
+ * soon as every slot is occupied. A delivery may be sent more than once: a node may stop after the response and before
+ * the result is recorded. No delivery is lost: after any failure its lease expires, and the delivery is due again.
  *
  * A wake-up is a hint. The poll finds every event and every due delivery, even if a wake-up is missed.
  */
@@ -46,12 +46,12 @@ const MIN_PAUSE_FACTOR = 4;
 const WAKE_DELAY_MS = 20;
 const WAKE_DELAY_AFTER_EMPTY_RUN_MS = 200;
 const MAX_EVENTS_PER_RUN = 256;
-/** The delays before each further try to record a result. The last delay repeats. */
+/** The delays before the retries to record a result. The last delay applies to all later retries. */
 const RECORD_RETRY_DELAYS_MS = [100, 500, 1_000, 5_000] as const;
 /** The minimum time between two recoveries of the leases of failed claims. */
 const RECOVERY_INTERVAL_MS = 1_000;
 const STATUS_GONE = 410;
-/** The error of an attempt that sent no request, by the operation that failed. */
+/** The error text of an attempt that sent no request, for each operation that can fail. */
 const INSTALLATION_FAULTS = {
   'build a webhook': 'the body cannot be built from the stored event; report the cause shown in the log as a bug',
   'sign a webhook':
@@ -66,7 +66,9 @@ export interface WebhookWorkerParts {
   readonly random: () => number;
   /** Returns a random text of 16 hexadecimal digits, for the ids of deliveries. */
   readonly createSeed: () => string;
-  /** Returns the start of the retention period. The retention of an event that was recorded earlier has ended. */
+  /**
+   * Returns the start of the retention period. The retention of an event that was recorded before this time has ended.
+   */
   readonly getRetentionStart: () => number;
   readonly store: Pick<
     WebhookWorkerStore,
@@ -78,7 +80,10 @@ export interface WebhookWorkerParts {
   readonly settle: (settlement: DeliverySettlement) => Promise<DeliverySettleResult>;
   readonly attempt: WebhookClient['attempt'];
   readonly pace: Pick<WebhookPace, 'getPauseMs'>;
-  /** Decrypts a signing secret and returns its key. Throws if the secret of the installation is lost or has changed. */
+  /**
+   * Decrypts a signing secret and returns its signing key. Throws if the secret of the installation is lost or has
+   * changed.
+   */
   readonly openSecret: (sealed: string) => KeyObject;
   readonly publish: PublishOf<
     | 'webhook.attempt_succeeded'
@@ -89,7 +94,7 @@ export interface WebhookWorkerParts {
   >;
 }
 
-/** The result of an attempt, or of the preparation of its request. */
+/** The result of an attempt, including an attempt that failed before its request was sent. */
 interface AttemptOutcome extends WebhookAttemptResult, Pick<DeliverySettlement, 'isInstallationFault'> {}
 
 export interface WebhookWorker {
@@ -111,14 +116,15 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   /** The leased deliveries of this node, from the claim until the result is recorded. */
   const deliveriesInProgress = new Map<string, LeasedDelivery>();
   const slots = createSlots(clock.monotonic);
-  /** The endpoint after which the next claim continues, or 0. */
+  /** The endpoint after which the next claim continues, or 0 to begin with the first endpoint. */
   let position = 0;
   /** The monotonic time before which no run starts. */
   let pausedUntil = 0;
   /** The monotonic time at which the last run started. */
   let runStartedAt = 0;
   /**
-   * The monotonic time until which the store may have leases of a failed claim that are not in the memory of the node.
+   * The monotonic time until which the store may contain leases that a failed claim created and that the node does not
+   * have in memory.
    */
   let recoverUntil = 0;
   /** The monotonic time of the last recovery of leases. */
@@ -126,10 +132,10 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   let isStopping = false;
   let isWoken = false;
   let isRunning = false;
-  /** The shortest delay that was requested for the next run. Wake-ups and the poll are not included. */
+  /** The shortest delay that `requestRun` requested for the next run, or `POLL_MS` if there was no shorter request. */
   let requestedDelayMs = POLL_MS;
   let lastRunFoundEvents = true;
-  /** True if the last pass ended because every slot was used. */
+  /** True if the last pass ended before it examined every endpoint, for example because every slot was used. */
   let hasBacklog = true;
   let cancelTimer: () => void = () => undefined;
   let currentRun: Promise<void> = Promise.resolve();
@@ -188,8 +194,8 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
   }
 
   /**
-   * Ends the leases that a failed claim may have left. The store may commit a claim after the call has failed, so the
-   * recovery repeats until the leases of the claim have ended.
+   * Ends the leases that a failed claim may have left. The store may commit a claim after the call of the claim has
+   * failed, so the recovery is repeated until the leases of this claim would have expired.
    */
   async function recoverOwnLeases(): Promise<void> {
     const startedAt = clock.monotonic();
@@ -207,9 +213,9 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     for (let hasMore = true; hasMore && !isStopping; ) {
       const isPaced = pace.getPauseMs() > 0;
       const maxEvents = isPaced ? MAX_EVENTS_PER_PACED_RUN : MAX_EVENTS_PER_RUN;
-      const step = await store.fanOutEvents(clock.now(), createSeed(), maxEvents, getRetentionStart());
-      eventCount += step.events;
-      hasMore = step.hasMore;
+      const fanOutResult = await store.fanOutEvents(clock.now(), createSeed(), maxEvents, getRetentionStart());
+      eventCount += fanOutResult.events;
+      hasMore = fanOutResult.hasMore;
       if (!hasMore) break;
       if (isPaced) {
         // The next run moves the remaining events.
@@ -230,7 +236,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     }
   }
 
-  /** Claims due deliveries in one pass over all endpoints, or until every slot is used. */
+  /** Claims due deliveries until all endpoints have been examined in one pass, or until every slot is used. */
   async function claimInPass(): Promise<void> {
     hasBacklog = true;
     const passStartedAt = clock.monotonic();
@@ -282,7 +288,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     }
   }
 
-  /** Frees the slot of a delivery, and schedules a run if the run may find another delivery. */
+  /** Frees the slot of a delivery, and schedules a run if the run may find a due delivery. */
   function endDelivery({ id, webhookId }: LeasedDelivery): void {
     // A shutdown removes all deliveries from `deliveriesInProgress`.
     if (!deliveriesInProgress.delete(id)) return;
@@ -298,7 +304,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     const attemptResult = await attemptOnce(delivery, startedAt);
     slots.reportResult(webhookId, attemptResult.error === null);
     const settlement = decideSettlement(delivery, attemptResult, startedAt);
-    const result = await record(settlement);
+    const result = await recordSettlement(settlement);
     if (result !== null) publishResult(delivery, settlement, result);
     endDelivery(delivery);
   }
@@ -314,7 +320,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       try {
         openedKeys.push(openSecret(sealedSecret));
       } catch {
-        // The receiver verifies the signature with the current secret.
+        // No signature for this secret is necessary: the receiver can verify the signature for the current secret.
       }
     }
     return openedKeys;
@@ -357,7 +363,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     { error, retryAfterMs }: WebhookAttemptResult,
   ): DeliverySettlement['result'] {
     if (error === null) return { kind: 'delivered' };
-    // A test webhook is sent only once. An event that is no longer stored can never be sent.
+    // A test webhook is never retried. An event that is no longer stored can never be sent.
     if (event.type === WEBHOOK_TEST_TYPE || event.kind === 'missing') return { kind: 'failed' };
     const delayMs = computeRetryDelayMs(attemptNumber, retryAfterMs, random());
     return delayMs === null ? { kind: 'failed' } : { kind: 'retry', dueAt: clock.now() + delayMs };
@@ -367,7 +373,7 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
    * Records a result, and retries after each failure. Resolves to null if the worker stops before the result is
    * recorded.
    */
-  async function record(settlement: DeliverySettlement): Promise<DeliverySettleResult | null> {
+  async function recordSettlement(settlement: DeliverySettlement): Promise<DeliverySettleResult | null> {
     for (let failureCount = 0; deliveriesInProgress.has(settlement.id); failureCount += 1) {
       try {
         return await settle(settlement);
@@ -386,16 +392,23 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
     settleResult: DeliverySettleResult,
   ): void {
     if (settleResult.kind === 'lost') return;
-    const members = { at: clock.now(), webhookId, deliveryId: id, eventType: event.type, status, tookMs: durationMs };
+    const eventMembers = {
+      at: clock.now(),
+      webhookId,
+      deliveryId: id,
+      eventType: event.type,
+      status,
+      tookMs: durationMs,
+    };
     switch (result.kind) {
       case 'delivered':
-        publish({ type: 'webhook.attempt_succeeded', ...members });
+        publish({ type: 'webhook.attempt_succeeded', ...eventMembers });
         break;
       case 'retry':
-        publish({ type: 'webhook.attempt_failed', ...members, error: error ?? '', retryAt: result.dueAt });
+        publish({ type: 'webhook.attempt_failed', ...eventMembers, error: error ?? '', retryAt: result.dueAt });
         break;
       case 'failed':
-        publish({ type: 'webhook.delivery_failed', ...members, error: error ?? '' });
+        publish({ type: 'webhook.delivery_failed', ...eventMembers, error: error ?? '' });
         break;
     }
     const { disabled } = settleResult;
@@ -423,7 +436,10 @@ export function startWebhookWorker(parts: WebhookWorkerParts): WebhookWorker {
       .catch((error: unknown) => onError('release webhooks', error));
   }
 
-  /** Reads which endpoints were failing before the start, so that they do not use every slot after a restart. */
+  /**
+   * Marks the endpoints that were failing before the start, so that these endpoints do not use every slot after a
+   * restart.
+   */
   async function readFailingWebhooks(): Promise<void> {
     try {
       for (const { id, failingSince } of await store.listWebhooks()) if (failingSince !== null) slots.markFailing(id);

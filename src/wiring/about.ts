@@ -19,8 +19,8 @@ export interface InstallationInfoParts {
   readonly directory: Pick<ApiKeyCache, 'isValid'>;
   readonly subscribe: Events['subscribe'];
   /**
-   * The raw API key, or null for no key. The key is valid only if it was stored during the start, because the store had
-   * no account.
+   * The raw API key of the first account, or null for no key. The key is valid only if the store had no account at the
+   * start, because the start stores the key only in this case.
    */
   readonly firstKey: string | null;
 }

@@ -1,4 +1,4 @@
-/** The role `api`: starts the public listener, and creates the first account and its API key on an empty store. */
+/** The role `api`: starts the public listener, and creates the first account and its API key if the store is empty. */
 
 import type { Clock } from '../clock.ts';
 import type { Settings } from '../config/settings.ts';
@@ -32,8 +32,8 @@ export interface ApiParts {
   readonly store: AcceptStore & Pick<DirectoryStore, 'findKeys' | 'createFirstAccount' | 'updateKeysLastUsed'>;
   readonly health: StoreHealth;
   /**
-   * Returns null if the service can accept messages. Otherwise returns the problem, as a text that `/readyz` returns to any
-   * client.
+   * Returns null if the service can accept messages. Otherwise returns the problem, as a text that `/readyz` returns to
+   * any client.
    */
   readonly getNotReadyReason: () => string | null;
   readonly directory: ApiKeyCache;
@@ -57,7 +57,7 @@ export interface Api extends AsyncDisposable {
   readonly firstKey: string | null;
 }
 
-/** Starts the listener. Rejects with a one-line Error. */
+/** Starts the listener. If the start fails, rejects with an Error of one line. */
 export async function startApi(parts: ApiParts): Promise<Api> {
   const {
     settings,
@@ -103,8 +103,8 @@ export async function startApi(parts: ApiParts): Promise<Api> {
   });
   stack.defer(() => listener.drain(parts.drainMs / 5));
   const publicUrl = (await listener.start()).url;
-  // The key is stored after every step of this function that can fail, because the key is shown only once: a failed start
-  // must not store it.
+  // The key is stored last, after all other steps of this function that can fail. The key is shown only once, so a
+  // failed start must not store it.
   const hasNewAccount = await createFirstAccount(store, directory, parts.firstKey, clock.now());
   stack.defer(
     updateKeysLastUsed(store, directory, clock, (error) => reportFailure('store the last use of keys', error)),
@@ -122,8 +122,8 @@ export async function startApi(parts: ApiParts): Promise<Api> {
 const FIRST_ACCOUNT = 'default';
 
 /**
- * Creates the account `default` on an empty store. The key of the account is valid immediately. Returns false if the
- * store has an account.
+ * Creates the account `default` if the store is empty. The key of the account is valid immediately. Returns false if
+ * the store already has an account.
  */
 async function createFirstAccount(
   store: Pick<DirectoryStore, 'createFirstAccount'>,
@@ -140,7 +140,10 @@ async function createFirstAccount(
   return true;
 }
 
-/** Stores the last use of keys periodically, and once more when it is stopped. */
+/**
+ * Starts to store the last use of keys periodically. Returns the function that stops this and stores the last use a
+ * final time.
+ */
 function updateKeysLastUsed(
   store: Pick<DirectoryStore, 'updateKeysLastUsed'>,
   directory: ApiKeyCache,

@@ -1,7 +1,7 @@
 /**
- * Checks the clock of the machine before the start. Until its synchronization, a clock without a battery has a time in 1970
- * or the build time of the operating system. With such a clock, message ids and times would be out of order, and the checks
- * of certificates and expiry times would be wrong.
+ * Checks the clock of the machine before the start. Until its synchronization, a clock without a battery has a time in
+ * 1970 or the build time of the operating system. With such a clock, message ids and times would be out of order, and
+ * the checks of certificates and expiry times would be wrong.
  */
 import type { Clock } from '../clock.ts';
 import { formatIsoTime } from '../config/units.ts';

@@ -14,8 +14,8 @@ const MAX_SMTP_CONNECTIONS = 250;
 
 /**
  * Divides the file descriptors of the process among the listeners, and returns the maximum number of connections of
- * each listener. `concurrency` is the number of simultaneous delivery attempts of messages. Warns if the limit on open files is
- * low.
+ * each listener. `concurrency` is the number of simultaneous delivery attempts of messages. Warns if the limit on open
+ * files is low.
  */
 export function allocateConnections(
   { roles, feedbackListen }: Pick<Settings, 'roles' | 'feedbackListen'>,
@@ -41,7 +41,8 @@ export interface ConnectionParts {
 }
 
 /**
- * Creates the connections of a listener with few clients: the operator listener or the listener for provider events.
+ * Creates the `Connections` object of a listener with few clients: the operator listener or the listener for provider
+ * events.
  */
 export function createHttpConnections(
   listener: HttpListenerName,

@@ -44,7 +44,10 @@ export interface Delivery extends AsyncDisposable {
   readonly dispatcher: Dispatcher;
 }
 
-/** Starts delivery. Disposal stops the domain checks, the sweeper and the dispatcher. Rejects with a one-line Error. */
+/**
+ * Starts delivery. Disposal stops the domain checks, the sweeper and the dispatcher. If the start fails, rejects with
+ * an Error of one line.
+ */
 export async function startDelivery(parts: DeliveryParts): Promise<Delivery> {
   const { settings, node: clusterNode, store, health, directory, domains, transport, publish, drainMs } = parts;
   await using stack = new AsyncDisposableStack();

@@ -9,7 +9,9 @@ export interface EventAuthenticators {
   authenticate(name: EventProviderName, request: ProviderRequest, now: number): AuthenticationResult;
   /** Returns the current secrets of a provider, in the form in which they were configured. */
   getSecrets(name: EventProviderName): readonly string[];
-  /** Replaces the secrets of a provider. Returns null, or one line with the reason why a secret is invalid. */
+  /**
+   * Replaces the secrets of a provider. Returns null on success, or one line with the reason why a secret is invalid.
+   */
   replace(name: EventProviderName, secrets: readonly string[]): string | null;
 }
 
@@ -17,19 +19,19 @@ export interface EventAuthenticators {
 export function createEventAuthenticators(secrets: Settings['eventSecrets']): EventAuthenticators {
   const authenticators = new Map<
     EventProviderName,
-    { readonly texts: readonly string[]; readonly authenticate: Authenticate }
+    { readonly secretTexts: readonly string[]; readonly authenticate: Authenticate }
   >();
-  const replaceSecrets = (name: EventProviderName, texts: readonly string[]): string | null => {
-    const format = PROVIDERS.find((provider) => provider.name === name)?.events ?? null;
-    if (format === null) return `the provider ${name} has no events`;
-    const createdAuthenticator = format.createAuthenticator(texts);
+  const replaceSecrets = (name: EventProviderName, secretTexts: readonly string[]): string | null => {
+    const eventFormat = PROVIDERS.find((provider) => provider.name === name)?.events ?? null;
+    if (eventFormat === null) return `the provider ${name} has no events`;
+    const createdAuthenticator = eventFormat.createAuthenticator(secretTexts);
     if (!createdAuthenticator.ok) return createdAuthenticator.fault;
-    authenticators.set(name, { texts, authenticate: createdAuthenticator.secret });
+    authenticators.set(name, { secretTexts, authenticate: createdAuthenticator.secret });
     return null;
   };
   for (const { name } of PROVIDERS) {
-    const texts = name === 'ses' ? undefined : secrets[name];
-    if (name !== 'ses' && texts !== undefined) replaceSecrets(name, texts);
+    const secretTexts = name === 'ses' ? undefined : secrets[name];
+    if (name !== 'ses' && secretTexts !== undefined) replaceSecrets(name, secretTexts);
   }
   return {
     authenticate(name, request, now) {
@@ -40,7 +42,7 @@ export function createEventAuthenticators(secrets: Settings['eventSecrets']): Ev
         }
       );
     },
-    getSecrets: (name) => authenticators.get(name)?.texts ?? [],
+    getSecrets: (name) => authenticators.get(name)?.secretTexts ?? [],
     replace: replaceSecrets,
   };
 }

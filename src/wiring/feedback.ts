@@ -24,11 +24,13 @@ import type { EventAuthenticators } from './event-authenticators.ts';
 import { createFailureReporter } from './events.ts';
 
 /**
- * The maximum number of reports in one transaction. The embedded store applies a report in about 20 µs. PostgreSQL needs several
- * round trips for each report, and the transaction holds the locks of all messages of the batch.
+ * The maximum number of reports in one transaction. The embedded store applies a report in about 20 µs. PostgreSQL
+ * needs several round trips for each report, and the transaction holds the locks of all messages of the batch.
  */
 const MAX_BATCH_REPORTS = { sqlite: 512, postgres: 64 } as const;
-/** The maximum number of parts of large requests (64 reports each) that are recorded at the same time. */
+/**
+ * The maximum number of parts that are recorded at the same time. A large request is divided into parts of 64 reports.
+ */
 const MAX_CONCURRENT_PARTS = { sqlite: 4, postgres: 2 } as const;
 const CERTIFICATE_CHECK_INTERVAL_MS = 1_000;
 
@@ -60,8 +62,8 @@ export interface Feedback extends AsyncDisposable {
 }
 
 /**
- * Starts the listeners and the poller. Disposal stops them in reverse order, then the intake, then the pending reports.
- * Rejects with a one-line Error.
+ * Starts the listeners and the poller. Disposal stops them in reverse order, then the intake, then the loop that
+ * applies pending reports. Rejects with a one-line Error.
  */
 export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
   const { settings, clock, store, domains, publish, connections, authenticators } = parts;
@@ -86,7 +88,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
     const { feedbackListen: listenAddress, tls } = settings;
     const returnPath = loadReturnPathKey(settings);
     if (listenAddress === null || returnPath === null) return null;
-    // The modules are loaded only if the listener is enabled.
+    // The modules are loaded only if the SMTP listener is enabled.
     const [{ createSmtpListener }, { createReportReader }] = await Promise.all([
       import('../feedback/smtp-listener.ts'),
       import('../feedback/report-reader.ts'),
@@ -99,7 +101,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       clock,
       returnPath: {
         key: returnPath.key,
-        isReturnPath: (name) => name === returnPath.domain || domains.isReturnPath(name),
+        isReturnPathDomain: (name) => name === returnPath.domain || domains.isReturnPath(name),
       },
       name: returnPath.domain,
       certificate: tls === null ? null : readCertificate(tls),
@@ -147,7 +149,7 @@ export async function startFeedback(parts: FeedbackParts): Promise<Feedback> {
       : [...routes.keys()].map((path) => `${url}${path}`).join(', ');
   }
 
-  /** Creates the route for the events of Amazon SES, which SNS posts. */
+  /** Creates the route to which SNS posts the events of Amazon SES. */
   async function createSesRoutes(): Promise<readonly (readonly [string, EventRoute])[]> {
     const { sesTopics: topics } = settings;
     if (topics.length === 0) return [];

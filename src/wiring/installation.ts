@@ -12,8 +12,8 @@ import type { Standby } from '../model/node.ts';
 import { describeError } from '../printing/error-line.ts';
 
 /**
- * Creates the installation of `doctor`. `withStore` runs a function with the configured store or with the store of the
- * running service.
+ * Creates the installation that `doctor` checks. `withStore` runs a function with the configured store or with the
+ * store of the running service.
  */
 export function createInstallation(
   { database, transport }: Pick<Settings, 'database' | 'transport'>,

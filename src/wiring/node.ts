@@ -20,7 +20,9 @@ const SINGLE_NODE_LIVENESS_TIMEOUT_MS = 3_600_000;
  * change.
  */
 const SINGLE_NODE_HEARTBEAT_MS = 1_800_000;
-/** The interval at which a service on the embedded store checks its refused reports and its delivery status for changes. */
+/**
+ * The interval at which a service on the embedded store checks its refused reports and its delivery status for changes.
+ */
 const STATUS_CHECK_INTERVAL_MS = 15_000;
 
 export interface ClusterNode {
@@ -76,8 +78,9 @@ export async function startNode(
 }
 
 /**
- * Removes the nodes that ended without leaving, because the embedded store has one service, and starts the heartbeats. A
- * heartbeat is sent if the refused reports or the delivery status changed, and otherwise every 30 minutes.
+ * Removes the stored nodes and starts the heartbeats. Only one service uses the embedded store, so each stored node
+ * belongs to a process that ended without removing it. A heartbeat is sent if the refused reports or the delivery
+ * status changed, and otherwise every 30 minutes.
  */
 async function startSingleNode(
   node: NodeIdentity,

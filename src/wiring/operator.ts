@@ -99,7 +99,8 @@ export async function startOperator(parts: OperatorParts): Promise<Operator> {
   stack.defer(() => listener.close());
   stack.defer(() => imports.stop());
   const { url, signInUrl } = await listener.start();
-  // Starts the reader thread of the store and fills the cache, so that the first page loads quickly.
+  // Starts the reader thread of the store and fills the cache of queue statistics, so that the first page loads
+  // quickly.
   if (parts.api !== null) void parts.store.readQueueStatistics().catch(() => undefined);
   const startedComponents = stack.move();
   return { url, signInUrl, [Symbol.asyncDispose]: () => startedComponents.disposeAsync() };

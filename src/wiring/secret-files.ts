@@ -1,10 +1,11 @@
 /**
- * Watches the files of secret settings (`NAME_FILE`). A changed transport is applied to the next delivery attempts, changed
- * secrets of a provider's events to the next request, and changed secrets of notifications to the next attempt. A change
- * of another file is reported once, because it takes effect only after a restart.
+ * Watches the files of secret settings (`NAME_FILE`). A changed transport is applied to the next delivery attempts,
+ * changed secrets of a provider's events to the next request, and changed secrets of notifications to the next attempt.
+ * A change of the file of any other setting is reported, because it takes effect only after a restart.
  *
- * Guarantees: a file that cannot be read, or whose content is not valid, is reported once and changes nothing. A change is
- * applied only if the next check finds no further change, so that a file is not read while it is being written.
+ * Guarantees: each change of a file is reported at most once. A file that cannot be read, or whose content is not
+ * valid, is reported and changes no setting. A change is applied only if the next check finds no further change, so
+ * that a file is not read while it is being written.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../clock.ts';
@@ -18,11 +19,11 @@ export interface SecretFilesParts {
   readonly files: readonly SecretFile[];
   readonly clock: Clock;
   readonly intervalMs: number;
-  /** Applies the new value of the setting. Returns null, or the reason why the change requires a restart. */
+  /** Applies a new transport setting. Returns null, or the reason why the change requires a restart. */
   readonly applyTransport: (setting: TransportSetting) => string | null;
   /** Applies new secrets of a provider's events. Returns null, or the reason why they are not valid. */
   readonly applyEventSecrets: (provider: EventProviderName, secrets: readonly string[]) => string | null;
-  /** Applies new secrets of notifications to operators. */
+  /** Replaces the secrets that sign the notifications to operators. */
   readonly applyNotifySecrets: (secrets: readonly string[]) => void;
   /** Called with one line for the operator. */
   readonly warn: (line: string) => void;

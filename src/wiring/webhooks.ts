@@ -31,7 +31,10 @@ export interface WebhookParts {
   readonly drainMs: number;
 }
 
-/** Starts the worker. Disposal waits up to `DRAIN_MS` for the running attempts, then releases the remaining leases. */
+/**
+ * Starts the worker. Disposal waits for the running attempts, up to `drainMs` but at most `MAX_DRAIN_MS`, then releases
+ * the remaining leases.
+ */
 export function startWebhooks({ settings, version, node, store, events, drainMs }: WebhookParts): AsyncDisposable {
   const stack = new AsyncDisposableStack();
   const { clock } = node;

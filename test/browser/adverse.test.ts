@@ -1,6 +1,6 @@
 /**
- * Tests the dashboard in adverse conditions: a service that stops answering, an ended session of an open page, and a
- * filter that matches millions of messages. The page states the problem, and no change is partly done.
+ * Tests the dashboard in adverse conditions: a service that stops answering, a session that ends while a page is open,
+ * and a filter that matches millions of messages. The page states the problem, and no change is partly done.
  */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
@@ -16,7 +16,10 @@ beforeAll(async () => {
   service = await rig.serve(rig.createFolder());
 });
 
-/** Opens the list of accounts with a clock that the test advances, after the account page has been loaded. */
+/**
+ * Opens an account page, so that its script is loaded, and then the list of accounts. The test advances the clock of
+ * the page.
+ */
 async function openAccounts(account: string) {
   await browsers.callApi(service, 'POST', '/accounts', { name: account });
   const user = await browsers.openSignedIn(service, '/messages/no/page');
@@ -54,7 +57,7 @@ test('a page states that the service has not answered within the time limit, and
   await page.getByRole('status').getByText('Live', { exact: true }).waitFor();
 });
 
-test('a change that the service has not answered is reported as possibly made, and is made completely or not at all', async () => {
+test('if the service does not answer a change, the page states that the change may still be made, and the change is made completely or not at all', async () => {
   const { page, allowFaults } = await openAccounts('unsure');
   allowFaults(/ERR_ABORTED|Failed to load/);
   await page.getByRole('link', { name: 'unsure', exact: true }).click();
@@ -74,8 +77,8 @@ test('a change that the service has not answered is reported as possibly made, a
   }
   await page.reload();
   await findHeading(page, 'unsure').waitFor();
-  // The service may change the account between the two reads, but it writes the account and the audit log entry in one
-  // transaction.
+  // The service may change the account between the two requests of this test, but it writes the account and the audit
+  // log entry in one transaction.
   await expect
     .poll(async () => {
       const { reason } = await browsers.callApi<{ reason: string | null }>(service, 'GET', '/accounts/unsure');
@@ -86,8 +89,8 @@ test('a change that the service has not answered is reported as possibly made, a
 });
 
 test('if the session ends while a page is hidden, the page asks for the password when it is shown again, and keeps its filter', async () => {
-  const withPassword = await rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
-  const { page, context, allowFaults } = await browsers.openSignedOut(withPassword);
+  const passwordService = await rig.serve(rig.createFolder(), { POSTRIDER_OPERATOR_PASSWORD: PASSWORD });
+  const { page, context, allowFaults } = await browsers.openSignedOut(passwordService);
   allowFaults(/status of 401 .*\/api\/v1\//);
   const password = page.getByRole('textbox', { name: 'Operator password' });
   await page.goto('/messages?state=bounced');
@@ -104,7 +107,7 @@ test('if the session ends while a page is hidden, the page asks for the password
   expect(new URL(page.url()).search).toBe('?state=bounced');
 });
 
-test('before a change of millions of messages the dialog states that the count is a minimum, and a stop ends the run', async () => {
+test('before a change of millions of messages the dialog states that the count is a minimum, and Stop ends the run after the current batch', async () => {
   const { page } = await browsers.openSignedIn(service, '/messages?state=queued');
   await replaceResponses(page, /\/messages\/count\?/, (route) =>
     route.fulfill({ json: { count: 10_000, isComplete: false } }),
@@ -130,7 +133,7 @@ test('before a change of millions of messages the dialog states that the count i
   expect(batchCount).toBe(2);
 });
 
-/** Hides the page, as behind another tab or on a sleeping computer, or shows it again. */
+/** Makes the page report that it is hidden, as behind another browser tab, or that it is visible. */
 async function setVisibility(page: Page, state: 'hidden' | 'visible'): Promise<void> {
   await page.evaluate(
     `Object.defineProperty(document, 'visibilityState', { configurable: true, get: () => '${state}' });

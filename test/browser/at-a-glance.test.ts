@@ -9,7 +9,7 @@ const rig = createScenario();
 const browsers = createBrowserRig();
 let service: RunningService;
 
-/** The start and the end of the range and of the previous period. */
+/** Matches the text that states the start and the end of the range and of the previous period. */
 const COMPARED_PERIODS =
   /^(\d+ \w+, \d\d:\d\d UTC) to .*, compared with \d+ \w+, \d\d:\d\d UTC to \d+ \w+, \d\d:\d\d UTC$/;
 
@@ -17,8 +17,8 @@ beforeAll(async () => {
   service = await rig.serve(rig.createFolder());
 });
 
-test('with many problems the queue and the health stay on the first screen, and a button shows all problems', async () => {
-  // The checklist of an installation without a message is expanded.
+test('with many problems the regions Queue and Health are visible without scrolling, and a button shows all problems', async () => {
+  // The setup checklist is expanded until the installation has accepted a message.
   await submitAccepted(service.publicUrl, service.key, { to: 'suppressed@simulator.postrider.test' });
   for (const name of ['one', 'two', 'three', 'four', 'five', 'six']) {
     await browsers.callApi(service, 'POST', '/accounts', { name });
@@ -31,8 +31,8 @@ test('with many problems the queue and the health stay on the first screen, and 
   await showAllButton.waitFor();
   expect(await items.count()).toBe(3);
   for (const name of ['Queue', 'Health']) {
-    const itemList = await page.getByRole('region', { name }).boundingBox();
-    expect((itemList?.y ?? Number.POSITIVE_INFINITY) + (itemList?.height ?? 0), name).toBeLessThan(900);
+    const regionBox = await page.getByRole('region', { name }).boundingBox();
+    expect((regionBox?.y ?? Number.POSITIVE_INFINITY) + (regionBox?.height ?? 0), name).toBeLessThan(900);
   }
   await showAllButton.focus();
   await page.keyboard.press('Enter');
@@ -43,7 +43,7 @@ test('with many problems the queue and the health stay on the first screen, and 
   expect(await findSeriousFaults(page)).toEqual([]);
 });
 
-test('the frame shows the number of nodes if several are alive, and the Health page lists the open problems', async () => {
+test('the frame of the dashboard shows the number of nodes if several are alive, and the Health page lists the open problems', async () => {
   const { page, visit } = await browsers.openSignedIn(service, '/settings');
   await page.getByText(/^v\d/).waitFor();
   const restore = await replaceResponses(page, '**/api/v1/overview?range=1h', async (route) => {
@@ -58,7 +58,7 @@ test('the frame shows the number of nodes if several are alive, and the Health p
   restore();
 });
 
-test('the total of a state links to its messages, unless it is zero', async () => {
+test('the total of a state links to the messages in this state, unless the total is zero', async () => {
   for (const recipient of ['ada@example.com', 'bounce@simulator.postrider.test'])
     await submitAccepted(service.publicUrl, service.key, { to: recipient, subject: `To ${recipient}` });
   const { page } = await browsers.openSignedIn(service, '/?range=1h');
@@ -88,7 +88,7 @@ test('a category of bounces links to the bounced messages of this category in th
   expect(new URL(page.url()).search).toBe('?state=bounced&category=mailbox-unknown&since=1h');
 });
 
-test('on a phone the top bar shows the status of live updates and the color scheme, and the menu contains the sign-out', async () => {
+test('on a phone the top bar shows the status of live updates and a button for the color scheme, and the menu contains the button Sign out', async () => {
   // The other tests do not use this service, because the sign-out ends its session.
   const ownService = await rig.serve(rig.createFolder());
   const { page, allowFaults } = await browsers.openSignedIn(ownService, '/messages', { width: 360 });

@@ -75,7 +75,7 @@ describe('a missing file of the dashboard after an upgrade', () => {
   });
 });
 
-test('an error replaces a page that fails to render, and the other pages are shown', async () => {
+test('an error message replaces a page that fails to render, and the other pages are shown', async () => {
   const { page, visit, allowFaults } = await browsers.openSignedIn(service, '/messages');
   allowFaults(EXPECTED_ERRORS);
   const restore = await replaceResponses(page, '**/api/v1/accounts*', (route) =>
@@ -118,7 +118,7 @@ test('an unknown path shows "Page not found" inside the frame', async () => {
 test('a browser whose language is not a valid language tag shows every page', async () => {
   await submitAccepted(service.publicUrl, service.key, { subject: 'A value for the charts' });
   const { page } = await browsers.openSignedIn(service, '/messages', { locale: 'en-US@posix' });
-  // If the browser reported another language, the test would check nothing.
+  // If the browser reported a valid language tag, the test would check nothing.
   const language = await page.evaluate<string>('Reflect.get(Navigator.prototype, "language", navigator)');
   expect(language).toBe('en-US@posix');
   await openPage(page, 'Overview');

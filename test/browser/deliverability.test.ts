@@ -1,5 +1,6 @@
 /**
- * Tests the Deliverability page with stored figures: what changed, the table, the selected row, and the links of a row.
+ * Tests the Deliverability page with stored figures: the list of changes, the table, the selected row, and the links of
+ * a row.
  */
 import { beforeAll, expect, test } from 'vitest';
 import {

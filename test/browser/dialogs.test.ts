@@ -1,5 +1,5 @@
 /**
- * Checks every dialog: axe finds no serious violation in light and dark mode, and a phone does not scroll horizontally.
+ * Checks every dialog: axe finds no serious violation in light and dark mode, and none scrolls horizontally on a phone.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';

@@ -1,6 +1,6 @@
 /**
- * Tests the first use of a new installation in the browser: sign-in link, checklist, printed command, and the message
- * without a reload.
+ * Tests the first use of a new installation in the browser: sign-in link, checklist, printed command, and the message,
+ * which appears without a reload.
  */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
@@ -13,7 +13,7 @@ import { createScenario } from '../scenarios/running-service.ts';
 const rig = createScenario();
 const browsers = createBrowserRig();
 
-test('after the first start the page shows a command, and the message that it submits appears without a reload', async () => {
+test('after the first start the page shows a command, and the message that the command submits appears without a reload', async () => {
   const firstService = await rig.serveWithBanner(rig.createFolder());
   const link = /(http:\/\/\S+\/sign-in\?link=\S+)/.exec(firstService.banner)?.[1] ?? '';
   const { page } = await browsers.openSignedOut(firstService);

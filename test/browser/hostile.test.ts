@@ -1,6 +1,6 @@
 /**
- * Checks that hostile content has no effect: no page runs its scripts, loads its resources, follows its links, or is
- * changed by it.
+ * Checks that hostile content has no effect: no page runs the scripts of the content, loads its resources or follows
+ * its links, and the content changes no page.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
@@ -87,7 +87,7 @@ test('hostile subjects, addresses, names and reasons have no effect on any page'
     await visit(path);
     await waitUntilSettled(page);
     expect(new URL(page.url()).origin, path).toBe(service.operatorUrl);
-    // No hostile text became an element.
+    // No hostile text became an HTML element.
     const injectedElements = page.locator('main script, main img, main meta, main base, main svg[onload]');
     expect(await injectedElements.count(), path).toBe(0);
     expect(await page.locator('a[href^="javascript:" i], a[href^="data:" i]').count(), path).toBe(0);

@@ -1,4 +1,6 @@
-/** Checks the inbox: the keyboard and the search, the findings of the checks, and rules that answer delivery attempts. */
+/**
+ * Checks the inbox: the keyboard and the search, the findings of the checks, and rules that answer delivery attempts.
+ */
 import { beforeAll, expect, test, vi } from 'vitest';
 import { createBrowserRig, waitForState } from '../rig/browser.ts';
 import { submitAccepted } from '../rig/service.ts';
@@ -81,7 +83,7 @@ test('the Checks tab shows the number of findings, and lists them with their pos
   await page.getByText('The checks found nothing').waitFor();
 });
 
-test('a rule that is added on the page bounces the next message, and the page removes the suppression and the rule', async () => {
+test('a rule that is added on the page bounces the next message, and the suppression and the rule can be removed on the page', async () => {
   const { page, allowFaults } = await browsers.openSignedIn(service, '/inbox?tab=rules');
   allowFaults(/status of 400 /);
   await page.getByRole('button', { name: 'Add rule' }).click();

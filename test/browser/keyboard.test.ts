@@ -39,11 +39,11 @@ test('an operator finds why a message bounced', async () => {
 
 test('an operator retries a deferred message', async () => {
   const id = await submitAccepted(service.publicUrl, service.key, { to: 'defer@simulator.postrider.test' });
-  const readAttempts = async () =>
+  const countAttempts = async () =>
     (await browsers.callApi<{ events: readonly { type: string }[] }>(service, 'GET', `/messages/${id}`)).events.filter(
       ({ type }) => type === 'deferred',
     ).length;
-  await expect.poll(readAttempts).toBe(1);
+  await expect.poll(countAttempts).toBe(1);
   const { page, keyboard } = await openOverview();
   await keyboard.tabTo('link', 'Messages');
   await keyboard.press('Enter');
@@ -57,7 +57,7 @@ test('an operator retries a deferred message', async () => {
   await keyboard.tabTo('button', 'Retry now');
   await keyboard.press('Enter');
   await page.getByText('The message is due now').waitFor();
-  await expect.poll(readAttempts).toBe(2);
+  await expect.poll(countAttempts).toBe(2);
 });
 
 test('an operator adds a domain and copies its records', async () => {

@@ -1,4 +1,4 @@
-/** Tests the filters and the keys of the lists of suppressions, audit entries, feedback reports and endpoints. */
+/** Tests the filters and the keyboard operation of the lists of suppressions, audit log entries and endpoints. */
 import type { Page } from 'playwright-core';
 import { beforeAll, expect, test } from 'vitest';
 import { createBrowserRig } from '../rig/browser.ts';
@@ -55,7 +55,7 @@ test('a suppression list is filtered by reason and source, and the explanation o
   await page.getByRole('heading', { name: 'bob@example.com is suppressed' }).waitFor();
 });
 
-test('a new entry of the audit log is announced by a button, and does not move the entries', async () => {
+test('a new entry of the audit log is announced by a button, and does not move the shown entries', async () => {
   const { page } = await browsers.openSignedIn(service, '/audit');
   await expect.poll(() => readCells(page, 1)).not.toEqual([]);
   const shownEntries = await readCells(page, 1);

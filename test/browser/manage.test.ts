@@ -53,7 +53,7 @@ test('a lock and an unlock of an account are effective for its clients and on th
   await page.getByText('the invoice of October is open').first().waitFor();
 });
 
-test('when two operators change one account, the second change is refused with the current state', async () => {
+test('when two operators change one account, the second change is refused because the account has changed', async () => {
   await createAccountWithKey('shared');
   const firstOperator = await browsers.openSignedIn(service, '/accounts/shared');
   const secondOperator = await browsers.openSignedIn(service, '/accounts/shared');
@@ -97,7 +97,7 @@ test('a rotated key is shown once, and the old and the new key are valid during 
   expect(await page.content()).not.toContain(key);
 });
 
-test('an import shows its progress, and a file that is not CSV adds nothing and shows the error', async () => {
+test('an import shows its progress, and an import of a file that is not CSV shows an error and adds nothing', async () => {
   await createAccountWithKey('lists');
   const { page, allowFaults } = await browsers.openSignedIn(service, '/suppressions?list=lists');
   const chooseFile = async (name: string, text: string | Buffer) => {
@@ -139,7 +139,7 @@ test('an import shows its progress, and a file that is not CSV adds nothing and 
   await page.getByRole('heading', { name: 'address29999@example.com is suppressed' }).waitFor();
 });
 
-test('a return path is set and removed on the domain page, which shows its records and the reason for a refusal', async () => {
+test('a return path is set and removed on the domain page, which shows the records of the return path and the reason for a refusal', async () => {
   await browsers.callApi(service, 'POST', '/accounts/default/domains', { domain: 'shop.example' });
   const { page, allowFaults } = await browsers.openSignedIn(service, '/domains/shop.example');
   allowFaults(/status of 400/);

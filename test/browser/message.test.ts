@@ -34,7 +34,7 @@ test.each([
 test.each([
   ['success', 'delivered', /The attempt at .* succeeded/],
   ['bounce', 'bounced', /bounced \(recipient-unknown; class hard, category mailbox-unknown\)/],
-  ['defer', 'queued', /One delivery attempt was made; the next one is at/],
+  ['defer', 'queued', /One delivery attempt was made; the next attempt is at/],
   ['complaint', 'complained', /recorded as complained/],
   ['suppressed', 'suppressed', /the simulator always suppresses this address/],
 ])(
@@ -162,7 +162,7 @@ test('the dialog that cancels an uncertain message states that the message may h
   expect(await dialog.getByText('will not be sent').count()).toBe(0);
 });
 
-test('an ended message is sent again from its page, and the pages of the old and the new message name each other', async () => {
+test('an ended message can be resent on its page, and the pages of the original and the new message link to each other', async () => {
   const id = await submitMessage('again@example.com', 'Sent a second time');
   await waitForState(id, 'delivered');
   const { page } = await browsers.openSignedIn(service, `/messages/${id}`);
@@ -210,7 +210,7 @@ test('the message page shows the HTML in a sandboxed frame, the time of each tra
   await timeline.getByText(at.slice(11, 23)).waitFor();
 });
 
-test('the downloaded raw source and header fields of a message equal the source that the API returns', async () => {
+test('the downloaded raw source of a message equals the source that the API returns, and the downloaded header fields equal the header of that source', async () => {
   const id = await submitMessage(toSimulatorAddress('success'), 'Downloaded');
   await waitForState(id, 'delivered');
   const { source } = await browsers.callApi<{ source: string }>(service, 'GET', `/messages/${id}/source`);

@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 
 const findSubjectLinks = (page: Page) => page.getByRole('table').getByRole('link');
-/** Opens the fields of a filter, which the key Escape closes. */
+/** Closes the open filter, if any, with the key Escape, then opens the filter `name`. */
 async function openFilter(page: Page, name: string): Promise<void> {
   await page.keyboard.press('Escape');
   await page
@@ -81,7 +81,7 @@ test('messages are found by words, recipient, state and time, and the URL of the
   expect(new URL(page.url()).search).toBe('');
 });
 
-test('a long list is shown page by page without a gap', async () => {
+test('a long list is loaded in pages, without a missing or repeated message', async () => {
   const submittedIds = await Promise.all(
     Array.from({ length: 60 }, (_, index) => submitMessage(`many${index}@example.com`, `Batched number ${index}`)),
   );
@@ -102,9 +102,9 @@ test('the number of matches is loaded after the rows and does not move them, and
   await submitMessage('counted@example.com', 'Counted two');
   for (const width of [1280, 360]) {
     const { page, visit } = await browsers.openSignedIn(service, '/audit', { width });
-    const releaseRows = Promise.withResolvers<void>();
+    const countRelease = Promise.withResolvers<void>();
     await page.route(/\/api\/v1\/messages\/count/, async (route) => {
-      await releaseRows.promise;
+      await countRelease.promise;
       await route.continue();
     });
     await visit('/messages?q=counted&since=24h');
@@ -113,7 +113,7 @@ test('the number of matches is loaded after the rows and does not move them, and
     const matchCount = page.getByRole('status').filter({ hasText: /^2 of [0-9,]+ in 24 h$/ });
     expect(await matchCount.count()).toBe(0);
     const positionBefore = await rows.first().boundingBox();
-    releaseRows.resolve();
+    countRelease.resolve();
     await matchCount.waitFor();
     expect(await rows.first().boundingBox(), `${width} px`).toEqual(positionBefore);
     expect(await findHorizontalOverflow(page)).toEqual([]);
@@ -142,7 +142,7 @@ test('a search that exceeds its time limit continues and shows its progress unti
   let isHeld = true;
   await page.route(/\/api\/v1\/messages\?/, async (route) => {
     const hourCount = Number(new URL(route.request().url()).searchParams.get('cursor') ?? '0') + 1;
-    // The second response waits until the test has checked the first.
+    // The second response waits until the test has checked the first response.
     if (hourCount > 1) await expect.poll(() => isHeld).toBe(false);
     const foundMessage = {
       id: `01990000-0000-7000-8000-00000000000${9 - hourCount}`,
@@ -209,10 +209,10 @@ test('new messages are offered by a button and do not move the rows, and states 
   await page.getByRole('button', { name: 'Show 1 new message' }).click();
   const row = page.getByRole('row').filter({ hasText: 'Quiet four' });
   await row.getByText('deferred', { exact: true }).waitFor();
-  const reader = await browsers.openSignedIn(service, `/messages/${id}`);
+  const messageSession = await browsers.openSignedIn(service, `/messages/${id}`);
   await browsers.callApi(service, 'POST', `/messages/${id}/cancel`);
   await row.getByText('cancelled').waitFor();
-  await reader.page.getByText('is cancelled: ended by an operator').waitFor();
+  await messageSession.page.getByText('is cancelled: ended by an operator').waitFor();
 });
 
 test('the list shows the cause of a failure and the reply of the next hop, and can be searched by both', async () => {
@@ -221,8 +221,8 @@ test('the list shows the cause of a failure and the reply of the next hop, and c
   const { page } = await browsers.openSignedIn(service, '/messages?q=refused');
   const row = page.getByRole('row').filter({ hasText: 'Refused by the next hop' });
   await row.getByText('Mailbox unknown').waitFor();
-  const words = await row.getByRole('cell').nth(3).innerText();
-  expect(words).toMatch(/550/);
+  const replyText = await row.getByRole('cell').nth(3).innerText();
+  expect(replyText).toMatch(/550/);
   await openFilter(page, 'Reason');
   await page.getByRole('textbox', { name: 'Reply code' }).fill('550');
   await page.getByRole('button', { name: 'Reason: 550' }).waitFor();
@@ -245,7 +245,7 @@ test('the list can be used with the keyboard alone: / focuses the search, j and 
   await page.keyboard.press('/');
   await page.keyboard.type('keys');
   await page.getByText('All 2 shown').waitFor();
-  // While the field has the focus, the keys enter text.
+  // While the search field has the focus, the key j enters text.
   await page.keyboard.press('j');
   await expect.poll(() => findSearchBox(page).inputValue()).toBe('keysj');
   await page.keyboard.press('Backspace');
@@ -262,7 +262,7 @@ test('the list can be used with the keyboard alone: / focuses the search, j and 
   await page.getByRole('heading', { level: 1, name: 'Keys two' }).waitFor();
 });
 
-test('selected messages are cancelled after a confirmation, and the page counts the ended messages that were not cancelled', async () => {
+test('selected messages are cancelled after a confirmation, and the page states how many were refused because they had ended', async () => {
   const subjects = ['Selected first', 'Selected second'];
   const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));
@@ -341,7 +341,7 @@ test('the messages that match the filters are exported as CSV, by a request with
   expect(response.headers()['content-disposition']).toContain('messages.csv');
 });
 
-test('every message that matches the filters is cancelled after a preview of their number, and the audit log has one entry', async () => {
+test('after the dialog has shown the number of matching messages, all of them are cancelled, and the audit log has one entry', async () => {
   const subjects = ['Bulk first', 'Bulk second', 'Bulk third'];
   const ids = await Promise.all(subjects.map((subject) => submitMessage(toSimulatorAddress('defer'), subject)));
   await Promise.all(ids.map((id) => waitForState(id, 'queued')));

@@ -1,6 +1,6 @@
 /**
- * Checks every page with data: axe finds no serious violation in light and dark mode, and a phone does not scroll
- * horizontally. The pages are those of dashboard/src/pages/index.ts.
+ * Checks every page with data: axe finds no serious violation in light and dark mode, and none scrolls horizontally on
+ * a phone. The pages are those of dashboard/src/pages/index.ts.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';

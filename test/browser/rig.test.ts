@@ -12,27 +12,27 @@ import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts
 const browsers = createBrowserRig();
 
 /** Serves and opens a page with this content; the server is closed after the test. */
-async function openTestPage(html: (otherServerUrl: RecordingServer) => string, headers: Record<string, string> = {}) {
-  const otherServerUrl = await startRecordingServer();
+async function openTestPage(html: (otherServer: RecordingServer) => string, headers: Record<string, string> = {}) {
+  const otherServer = await startRecordingServer();
   const server = createServer((_request, response) => {
     response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8', ...headers });
     response.end(
-      `<!doctype html><html lang="en"><title>A page</title><link rel="icon" href="data:,"><h1>A page</h1>${html(otherServerUrl)}`,
+      `<!doctype html><html lang="en"><title>A page</title><link rel="icon" href="data:,"><h1>A page</h1>${html(otherServer)}`,
     );
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(async () => {
     server.closeAllConnections();
     server.close();
-    await otherServerUrl.close();
+    await otherServer.close();
   });
   const operatorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   const user = await browsers.openSignedOut({ operatorUrl, stdout: () => '' }, { width: 360 });
   await user.visit('/');
-  return { ...user, elsewhere: otherServerUrl };
+  return { ...user, otherServer };
 }
 
-test.each<[string, (otherServerUrl: RecordingServer) => string, RegExp]>([
+test.each<[string, (otherServer: RecordingServer) => string, RegExp]>([
   ['a dialog', () => '<script>setTimeout(() => alert(1))</script>', /^dialog: 1/],
   ['an exception', () => '<script>setTimeout(() => { throw new Error("oh") })</script>', /^exception: oh/],
   ['an error in the console', () => '<script>console.error("bad")</script>', /^error: bad/],
@@ -59,13 +59,10 @@ test.each<[string, (otherServerUrl: RecordingServer) => string, RegExp]>([
 
 test('the rig detects a violation of the content security policy, which blocks the request', async () => {
   const policy = { 'Content-Security-Policy': "default-src 'none'; img-src data:" };
-  const { listFaults, elsewhere: otherServerUrl } = await openTestPage(
-    ({ url }) => `<img alt="" src="${url}/pixel">`,
-    policy,
-  );
+  const { listFaults, otherServer } = await openTestPage(({ url }) => `<img alt="" src="${url}/pixel">`, policy);
   await expect.poll(() => listFaults().length).toBe(1);
   expect(listFaults()[0]).toMatch(/^error: .*violates the following Content Security Policy/);
-  expect(otherServerUrl.listRequests()).toEqual([]);
+  expect(otherServer.listRequests()).toEqual([]);
   browsers.clearFaults();
 });
 

@@ -16,7 +16,9 @@ const UNAUTHORIZED_LINE = /status of 401 .*\/api\/v1\//;
 const rig = createScenario();
 const browsers = createBrowserRig();
 
-/** Starts a server on another port of this host, which records the headers of its requests. */
+/**
+ * Starts a server that listens on another port of this host and records the headers of the requests that it receives.
+ */
 async function startOtherServer() {
   const receivedHeaders: IncomingHttpHeaders[] = [];
   const server = createServer((request, response) => {
@@ -28,25 +30,25 @@ async function startOtherServer() {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, seen: receivedHeaders };
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/`, receivedHeaders };
 }
 
-test('a server on another port of this host receives the cookie and cannot use it', async () => {
+test('a server on another port of this host receives the session cookie but cannot use it', async () => {
   const service = await rig.serve(rig.createFolder());
   const { page, context, visit, allowFaults } = await browsers.openSignedIn(service, '/');
   const otherSite = await startOtherServer();
   allowFaults(/^request: GET http:\/\/127\.0\.0\.1:/, /favicon/);
   await page.goto(otherSite.url);
-  const cookie = otherSite.seen[0]?.cookie ?? '';
+  const cookie = otherSite.receivedHeaders[0]?.cookie ?? '';
   expect(cookie).toMatch(/^postrider_session=/);
-  expect(JSON.stringify(otherSite.seen)).not.toContain('postrider-session"');
+  expect(JSON.stringify(otherSite.receivedHeaders)).not.toContain('postrider-session"');
   expect(await page.evaluate(() => localStorage.length)).toBe(0);
   for (const path of ['/session', '/accounts', '/events', '/inbox']) {
-    const requestWithCookie = await fetch(`${service.operatorUrl}/api/v1${path}`, { headers: { Cookie: cookie } });
-    expect([path, requestWithCookie.status]).toEqual([path, 401]);
+    const responseWithCookie = await fetch(`${service.operatorUrl}/api/v1${path}`, { headers: { Cookie: cookie } });
+    expect([path, responseWithCookie.status]).toEqual([path, 401]);
   }
-  const signOut = { method: 'POST', headers: { Cookie: cookie } };
-  await fetch(`${service.operatorUrl}/api/v1/sign-out`, signOut);
+  const signOutRequest = { method: 'POST', headers: { Cookie: cookie } };
+  await fetch(`${service.operatorUrl}/api/v1/sign-out`, signOutRequest);
   await visit('/accounts');
   await page.getByRole('link', { name: 'default' }).first().waitFor();
   await context.close();
@@ -69,7 +71,7 @@ test('tabs share a session, and a sign-out in one tab ends the session in all ta
   await page.getByRole('textbox', { name: 'Operator password' }).waitFor();
 });
 
-test('live updates show a change, and downloads send the header of the session and are complete', async () => {
+test('live updates show a new message, and downloads send the session header and are complete', async () => {
   const service = await rig.serve(rig.createFolder());
   const { page, visit } = await browsers.openSignedIn(service, '/inbox');
   const fileRequests: Request[] = [];
@@ -94,7 +96,7 @@ test('live updates show a change, and downloads send the header of the session a
   for (const request of fileRequests) expect((await request.allHeaders())['postrider-session']).toMatch(/^.{20,}/);
 });
 
-test('a download whose connection is lost before its end is reported, and no file is saved', async () => {
+test('if the connection is lost during a download, the page reports the failure and saves no file', async () => {
   const service = await rig.serve(rig.createFolder());
   await browsers.callApi(service, 'POST', '/accounts/default/suppressions', { address: 'ada@example.com' });
   const { page, context } = await browsers.openSignedIn(service, '/audit');

@@ -8,7 +8,7 @@ import { findHorizontalOverflow, findSeriousFaults } from '../rig/page-checks.ts
 import { createScenario, type RunningService } from '../scenarios/running-service.ts';
 
 const PASSWORD = 'correct horse battery';
-/** The browser logs every refused request; these are expected. */
+/** The line that the browser logs for a refused request, which these tests expect. */
 const UNAUTHORIZED_LINE = /status of 401 .*\/api\/v1\//;
 
 const rig = createScenario();
@@ -22,7 +22,7 @@ beforeAll(async () => {
   ]);
 });
 
-test('the printed link signs in once, and every page of a signed-out browser states where to find the link', async () => {
+test('the printed link can be used for one sign-in, and every page of a signed-out browser states where to find the link', async () => {
   const { page } = await browsers.openSignedOut(passwordlessService);
   await page.goto(findSignInLink(passwordlessService));
   await page.getByRole('navigation', { name: 'Pages' }).waitFor();
@@ -42,7 +42,7 @@ test('the printed link signs in once, and every page of a signed-out browser sta
   await page.getByRole('heading', { level: 1, name: 'Overview' }).waitFor();
 });
 
-test('after the end of a session the sign-in page states the reason, and the next sign-in returns to the same page', async () => {
+test('the sign-in page states that the session has ended, and the next sign-in returns to the page that was open', async () => {
   const { page, context, visit, allowFaults } = await browsers.openSignedOut(passwordService);
   allowFaults(UNAUTHORIZED_LINE);
   await visit('/messages?state=queued&to=rita%40example.com');
@@ -75,7 +75,7 @@ test('after the end of a session the sign-in page states the reason, and the nex
 });
 
 test('without a password the sign-out asks for confirmation and states how to sign in again', async () => {
-  // The link of the other service has been used.
+  // The sign-in link of the shared service has already been used, so this test starts a separate service.
   const { page, allowFaults } = await browsers.openSignedIn(await rig.serve(rig.createFolder()), '/messages');
   const signOut = page.getByRole('button', { name: 'Sign out' });
   const dialog = page.getByRole('dialog');

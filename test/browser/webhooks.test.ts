@@ -1,4 +1,4 @@
-/** Tests the pages of webhooks: endpoints, their deliveries with attempts, tests, replays and secrets. */
+/** Tests the pages of webhooks: endpoints, their deliveries with attempts, test deliveries, replays and secrets. */
 import type { Page } from 'playwright-core';
 import { Webhook } from 'standardwebhooks';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -50,7 +50,7 @@ async function tabTo(page: Page, text: string): Promise<void> {
   throw new Error(`no element with the text ${text} can be reached with Tab`);
 }
 
-test('an endpoint is created with the keyboard alone, its secret is shown once, and its first event is replayed', async () => {
+test('an endpoint is created with the keyboard alone, its secret is shown once, and one of its deliveries is replayed', async () => {
   const { page } = await browsers.openSignedIn(service, '/webhooks');
   await page.getByText('No endpoints').waitFor();
   await tabTo(page, 'Create endpoint');
@@ -117,7 +117,7 @@ test('an error of the service is shown at the field that causes it, and this fie
   expect(await findSeriousFaults(page)).toEqual([]);
 });
 
-test('a test shows the response of the endpoint literally and without effect', async () => {
+test('the response of an endpoint to a test delivery is shown literally and without effect', async () => {
   const hostileText = '<img src=x onerror=alert(1)><script>alert(2)</script>\u0000\u001b[31m\u202Egnp.exe';
   receiver.behave = ({ path }) => (path.startsWith('/hostile') ? { status: 500, body: hostileText } : { status: 204 });
   const { id } = await createEndpoint('/hostile?name=%3Cscript%3Ealert(3)%3C/script%3E', {
@@ -183,7 +183,8 @@ test('an operator enables, edits and deletes an endpoint that the response 410 d
   const { id, secret } = await createEndpoint('/gone', { events: 'message.bounced' });
   receiver.behave = ({ path }) => ({ status: path === '/gone' ? 410 : 204 });
   const { page, allowFaults } = await browsers.openSignedIn(service, `/webhooks/${id}`);
-  // After the deletion, a live update may arrive before the browser shows the next page.
+  // After the deletion, a live update may cause a request for the deleted endpoint before the browser shows the next
+  // page.
   allowFaults(/status of 404/);
   await submitAccepted(service.publicUrl, service.key, { to: 'bounce@simulator.postrider.test' });
   await page.getByText(/^The endpoint responded with 410/).waitFor();

@@ -82,7 +82,7 @@ async function openTestStore(name: 'sqlite' | 'postgres'): Promise<OpenedStore> 
   };
 }
 
-/** Prepares the rows for the changes that the tests make: at least one change for every operator method. */
+/** Prepares the rows that the changes in `CHANGES` need. */
 async function prepareStore(store: Store) {
   const account = await store.createAccount('acme', NO_LIMITS, NOW);
   const accountId = account.kind === 'done' ? account.value.id : 0;
@@ -113,6 +113,7 @@ async function prepareStore(store: Store) {
 }
 type PreparedRows = Awaited<ReturnType<typeof prepareStore>>;
 
+/** The changes that the tests make, by audit log action: at least one change for every operator method. */
 const CHANGES: Readonly<
   Record<string, (store: Store, preparedRows: PreparedRows, actor?: Actor) => Promise<{ readonly kind: string }>>
 > = {
@@ -209,8 +210,8 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     const preparedRows = await prepareStore(store);
     for (const [action, change] of Object.entries(CHANGES)) {
       // Each change of a domain needs the current values of the domain.
-      const now = { ...preparedRows, domain: await store.findDomain('example.com') };
-      expect((await change(store, now, ACTOR)).kind, action).toBe('done');
+      const currentRows = { ...preparedRows, domain: await store.findDomain('example.com') };
+      expect((await change(store, currentRows, ACTOR)).kind, action).toBe('done');
     }
     const entries = (await store.listAudit(null, 99)).toReversed();
     expect(entries.map(({ action }) => action)).toEqual(Object.keys(CHANGES));
@@ -315,7 +316,7 @@ describe.each(STORES.map(({ name }) => name))('the %s store', (name) => {
     );
     const expectedCounts = { read: 5, added: 2, known: 1, skipped: 2, bytes: 500, unfinished: true };
     expect(await readAudit()).toEqual([[expectedMembers, expectedCounts]]);
-    // A batch is not stored if the entry cannot be updated.
+    // A batch is not stored if the audit log entry cannot be updated.
     await refuseEntries(true);
     const failedImport = store.importSuppressions(
       'acme',

@@ -8,7 +8,7 @@ import { createMessage, createMessageIdAt, NO_LIMITS } from '../rig/messages.ts'
 import { STORES } from '../rig/stores.ts';
 
 const NOW = Date.UTC(2030, 0, 1);
-const PAGE = { name: 'page', at: NOW };
+const ACTOR = { name: 'page', at: NOW };
 
 describe.each(STORES)('the $name store', ({ open }) => {
   async function createStoreWith(count: number, limits = NO_LIMITS) {
@@ -29,10 +29,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ...step,
   });
 
-  test('each batch reports the outcome of every message, and the run has one audit log entry with its counts', async () => {
+  test('each batch reports the outcome of every message, and the run has one audit log entry with the counts of all batches', async () => {
     const { store, ids } = await createStoreWith(3);
     const unknownId = createMessageIdAt(NOW);
-    const firstResult = await store.changeMessages(createStep('cancel', [...ids.slice(0, 2), unknownId]), NOW, PAGE);
+    const firstResult = await store.changeMessages(createStep('cancel', [...ids.slice(0, 2), unknownId]), NOW, ACTOR);
     expect(firstResult.outcomes).toEqual([
       { kind: 'done', id: ids[0], resent: null },
       { kind: 'done', id: ids[1], resent: null },
@@ -47,7 +47,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const secondResult = await store.changeMessages(
       createStep('cancel', ids.slice(1), { entry: firstResult.entry, isLast: true, refused: 4 }),
       NOW,
-      PAGE,
+      ACTOR,
     );
     expect(secondResult.outcomes).toEqual([
       { kind: 'refused', id: ids[1], reason: 'wrong-state' },
@@ -56,18 +56,22 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const entries = await store.listAudit(null, 9);
     expect(entries.map(({ after }) => after)).toEqual([JSON.stringify({ action: 'cancel', done: 3, refused: 6 })]);
     for (const id of ids) expect(await store.findMessage(id)).toMatchObject({ state: 'cancelled' });
-    // A step with another actor or another filter cannot change the entry.
+    // A step whose actor or filter differs from that of the entry creates a separate entry.
     await store.changeMessages(createStep('retry', [], { entry: firstResult.entry }), NOW, { name: 'cli:x', at: NOW });
-    await store.changeMessages(createStep('retry', [], { entry: firstResult.entry, filter: 'state=other' }), NOW, PAGE);
+    await store.changeMessages(
+      createStep('retry', [], { entry: firstResult.entry, filter: 'state=other' }),
+      NOW,
+      ACTOR,
+    );
     expect((await store.listAudit(null, 9)).at(-1)).toEqual(entries[0]);
     expect(await store.listAudit(null, 9)).toHaveLength(3);
   });
 
-  test('two concurrent runs resend each message only once, and resend exactly as many messages as the volume allows', async () => {
+  test('two concurrent runs resend each message at most once, and resend exactly as many messages as the volume allows', async () => {
     const { store, ids } = await createStoreWith(6, { ...NO_LIMITS, volume: 10 });
     await store.changeMessages(createStep('cancel', ids), NOW);
     const results = await Promise.all(
-      [1, 2].map(() => store.changeMessages(createStep('resend', [...ids].reverse()), NOW + 9_000, PAGE)),
+      [1, 2].map(() => store.changeMessages(createStep('resend', [...ids].reverse()), NOW + 9_000, ACTOR)),
     );
     const outcomes = results.flatMap((result) => result.outcomes);
     expect(outcomes.filter(({ kind }) => kind === 'done')).toHaveLength(4);

@@ -9,7 +9,7 @@ import {
 import { HOUR_MS } from '../../src/model/traffic.ts';
 import { STORES } from '../rig/stores.ts';
 
-const HOUR = Date.UTC(2030, 0, 1, 10);
+const FIRST_HOUR = Date.UTC(2030, 0, 1, 10);
 
 function createRow(at: number, accepted: number, changes: Partial<DeliverabilityRow> = {}): DeliverabilityRow {
   const counts = { ...createKeyCounts(), accepted, latencies: new Map([[4, 2]]) };
@@ -23,42 +23,42 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   };
 
-  test('the rows of a series are read for all nodes in order, and a row that is written twice is replaced', async () => {
+  test('a series is read with the rows of all nodes, and a row that its node writes again is replaced', async () => {
     const store = await openTestStore();
-    await store.writeDeliverability('one', [createRow(HOUR, 1), createRow(HOUR + HOUR_MS, 2)]);
+    await store.writeDeliverability('one', [createRow(FIRST_HOUR, 1), createRow(FIRST_HOUR + HOUR_MS, 2)]);
     await store.writeDeliverability('one', [
-      createRow(HOUR, 3),
-      createRow(HOUR, 9, { series: 'account' }),
-      createRow(HOUR, 9, { spanMs: 300_000 }),
+      createRow(FIRST_HOUR, 3),
+      createRow(FIRST_HOUR, 9, { series: 'account' }),
+      createRow(FIRST_HOUR, 9, { spanMs: 300_000 }),
     ]);
-    await store.writeDeliverability('two', [createRow(HOUR, 5)]);
+    await store.writeDeliverability('two', [createRow(FIRST_HOUR, 5)]);
     await store.writeDeliverability('two', []);
     const read = async (since: number, until: number) =>
       (await store.readDeliverability('provider', HOUR_MS, since, until)).flatMap(({ at, counts }) =>
         parseKeyCounts(counts).map(([key, { accepted, latencies }]) => [at, key, accepted, latencies.get(4)]),
       );
-    expect((await read(HOUR, HOUR + 2 * HOUR_MS)).sort()).toEqual([
-      [HOUR, 'google', 3, 2],
-      [HOUR, 'google', 5, 2],
-      [HOUR + HOUR_MS, 'google', 2, 2],
+    expect((await read(FIRST_HOUR, FIRST_HOUR + 2 * HOUR_MS)).sort()).toEqual([
+      [FIRST_HOUR, 'google', 3, 2],
+      [FIRST_HOUR, 'google', 5, 2],
+      [FIRST_HOUR + HOUR_MS, 'google', 2, 2],
     ]);
-    expect(await read(HOUR + 1, HOUR + HOUR_MS)).toEqual([]);
+    expect(await read(FIRST_HOUR + 1, FIRST_HOUR + HOUR_MS)).toEqual([]);
   });
 
   test('rows whose period began before the given time are purged in batches, and rows whose period has another length are kept', async () => {
     const store = await openTestStore();
-    const hours = [0, 1, 2, 3].map((index) => createRow(HOUR + index * HOUR_MS, 1));
-    await store.writeDeliverability('one', [...hours, createRow(HOUR, 1, { spanMs: 86_400_000 })]);
-    expect(await store.purgeDeliverability(HOUR_MS, HOUR + 3 * HOUR_MS, 2)).toBe(2);
-    expect(await store.purgeDeliverability(HOUR_MS, HOUR + 3 * HOUR_MS, 2)).toBe(1);
-    expect(await store.purgeDeliverability(HOUR_MS, HOUR + 3 * HOUR_MS, 2)).toBe(0);
-    expect(await store.readDeliverability('provider', HOUR_MS, 0, HOUR + 9 * HOUR_MS)).toMatchObject([
-      { at: HOUR + 3 * HOUR_MS },
+    const hourlyRows = [0, 1, 2, 3].map((index) => createRow(FIRST_HOUR + index * HOUR_MS, 1));
+    await store.writeDeliverability('one', [...hourlyRows, createRow(FIRST_HOUR, 1, { spanMs: 86_400_000 })]);
+    expect(await store.purgeDeliverability(HOUR_MS, FIRST_HOUR + 3 * HOUR_MS, 2)).toBe(2);
+    expect(await store.purgeDeliverability(HOUR_MS, FIRST_HOUR + 3 * HOUR_MS, 2)).toBe(1);
+    expect(await store.purgeDeliverability(HOUR_MS, FIRST_HOUR + 3 * HOUR_MS, 2)).toBe(0);
+    expect(await store.readDeliverability('provider', HOUR_MS, 0, FIRST_HOUR + 9 * HOUR_MS)).toMatchObject([
+      { at: FIRST_HOUR + 3 * HOUR_MS },
     ]);
-    expect(await store.readDeliverability('provider', 86_400_000, 0, HOUR + 1)).toHaveLength(1);
+    expect(await store.readDeliverability('provider', 86_400_000, 0, FIRST_HOUR + 1)).toHaveLength(1);
   });
 
-  test('the newer lookup result of a domain is kept, and the domains of a provider are listed newest first', async () => {
+  test('the newer lookup result of a domain is kept, and the domains of a provider are listed with the latest lookup first', async () => {
     const store = await openTestStore();
     await store.writeMailboxProviders([]);
     await store.writeMailboxProviders([

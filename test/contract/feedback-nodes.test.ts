@@ -1,4 +1,7 @@
-/** Tests that the same batch of provider events, received by two nodes at the same time, changes every message once. */
+/**
+ * Tests that a batch of provider events that two nodes receive at the same time is applied to every message exactly
+ * once.
+ */
 import { createHash } from 'node:crypto';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -47,7 +50,7 @@ function createBounce(id: string): FeedbackReport {
 }
 
 test.each(['sqlite', 'postgres'] as const)(
-  'with %s, a batch that two nodes receive twice, concurrently and in different orders, changes every message once',
+  'with %s, a batch that each of two nodes receives twice, concurrently and in different orders, is applied to every message exactly once',
   async (kind) => {
     const nodes = await openNodes(kind);
     const [store] = nodes;

@@ -49,7 +49,7 @@ const createReport = (
 };
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function createStoreWith(): Promise<Store> {
+  async function createStoreWithAccount(): Promise<Store> {
     const store = await open();
     onTestFinished(() => store.close());
     await store.createAccount('default', NO_LIMITS, Date.now());
@@ -80,7 +80,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   };
 
   test('a delay sets the last failure of its message, but after a hard bounce no delay, soft bounce or block replaces the last failure', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = await storeDeliveredMessage(store);
     const listByClass = async (failureClass: FailureClass) =>
       (await store.listMessages({ ...ANY_MESSAGE, failureClass })).map(({ id }) => id);
@@ -100,7 +100,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a bounce changes only its message, and writes state, history, suppression and reputation in one transaction', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const [message, otherMessage] = [
       await storeDeliveredMessage(store),
       await storeDeliveredMessage(store, 'otto@example.com'),
@@ -137,8 +137,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       { class: 'block', category: 'policy' },
     ],
     ['a complaint', COMPLAINT, null],
-  ])('the history contains the failure of %s', async (_, event, failure) => {
-    const store = await createStoreWith();
+  ])('the history entry for %s contains the failure that the report states, if any', async (_, event, failure) => {
+    const store = await createStoreWithAccount();
     const message = await storeDeliveredMessage(store);
     const answer = await recordReport(store, createReport({ id: message.id }, event));
     const recordedFailure = failure === null ? null : { ...failure, status: '5.1.1', diagnostic: 'no such user' };
@@ -147,8 +147,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(failures).toEqual([null, null, recordedFailure]);
   });
 
-  test('a repeated report and a second report about the same bounce change nothing', async () => {
-    const store = await createStoreWith();
+  test('a repeated report and a second report about the same bounce change neither the suppression list nor the reputation', async () => {
+    const store = await createStoreWithAccount();
     const message = await storeDeliveredMessage(store);
     const firstReport = createReport({ id: message.id }, HARD_BOUNCE);
     await store.recordFeedback([firstReport]);
@@ -165,7 +165,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report that several nodes receive at the same time is applied once', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = await storeDeliveredMessage(store);
     const repeatedReport = createReport({ id: message.id }, COMPLAINT);
     const results = await Promise.all([
@@ -177,8 +177,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 1 });
   });
 
-  test('a complaint changes a delivered message to complained and suppresses the recipient, and complaints lock the account', async () => {
-    const store = await createStoreWith();
+  test('a complaint changes a delivered message to complained and suppresses the recipient, and a second complaint locks the account', async () => {
+    const store = await createStoreWithAccount();
     for (const to of ['a@example.com', 'b@example.com']) {
       const { id } = await storeDeliveredMessage(store, to);
       expect(await recordReport(store, createReport({ id }, COMPLAINT))).toMatchObject({
@@ -193,8 +193,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const readLock = async (store: Store) => (await store.listAccounts())[0]?.locked ?? null;
   const DAY_MS = 86_400_000;
 
-  test('a recipient who complains about every message counts once and does not lock the account', async () => {
-    const store = await createStoreWith();
+  test('several complaints of one recipient count as one complaint and do not lock the account', async () => {
+    const store = await createStoreWithAccount();
     // All messages are accepted before the first report. All spellings of the address belong to one mailbox.
     const spellings = ['rita@example.com', 'Rita@Example.com', 'rita+news@example.com', 'rita+shop@example.com'];
     const messages: NewMessage[] = [];
@@ -203,7 +203,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const halfLength = batch.length / 2;
     for (const feedbackReport of batch.slice(0, halfLength))
       expect(await recordReport(store, feedbackReport)).toMatchObject({ to: 'complained' });
-    // Several reports of the recipient in one transaction also count once.
+    // Several reports of the recipient in one transaction also count as one complaint.
     for (const answer of await store.recordFeedback(batch.slice(halfLength))) expect(answer.kind).toBe('applied');
     expect(await readCounts(store)).toEqual({ emails: messages.length, bounces: 0, complaints: 1 });
     expect(await readLock(store)).toBeNull();
@@ -213,8 +213,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await readLock(store))?.reason).toContain('2 complaints');
   });
 
-  test('a recipient counts once even if reports contain another address or the suppression is removed between reports', async () => {
-    const store = await createStoreWith();
+  test('complaints of one recipient count as one even if the reports contain other addresses or the suppression is removed between reports', async () => {
+    const store = await createStoreWithAccount();
     const createComplaint = (recipient: string): FeedbackEvent => ({
       ...HARD_BOUNCE,
       kind: 'complaint',
@@ -235,8 +235,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await readLock(store)).toBeNull();
   });
 
-  test('complaints of a recipient over SMTP, SNS and SQS count once', async () => {
-    const store = await createStoreWith();
+  test('complaints of one recipient that arrive over SMTP, SNS and SQS count as one', async () => {
+    const store = await createStoreWithAccount();
     const sentReports: { source: FeedbackReport['source']; id: string }[] = [];
     for (const source of ['smtp', 'sns', 'sqs'] as const)
       sentReports.push({ source, id: (await storeDeliveredMessage(store, 'rita@example.com', `ref-${source}`)).id });
@@ -250,8 +250,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await readLock(store)).toBeNull();
   });
 
-  test('a bounce and a complaint of one recipient each count once', async () => {
-    const store = await createStoreWith();
+  test('several bounces and complaints of one recipient count as one bounce and one complaint', async () => {
+    const store = await createStoreWithAccount();
     const sentReports: { event: FeedbackEvent; id: string }[] = [];
     for (const event of [HARD_BOUNCE, COMPLAINT, HARD_BOUNCE, COMPLAINT])
       sentReports.push({ event, id: (await storeDeliveredMessage(store, 'rita@example.com')).id });
@@ -260,8 +260,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await readLock(store)).toBeNull();
   });
 
-  test('a recipient counts again after the end of the window or for another account, but not after an unlock within the window', async () => {
-    const store = await createStoreWith();
+  test('a second complaint of a recipient counts if the first is older than the window, but not after an unlock within the window', async () => {
+    const store = await createStoreWithAccount();
     const now = Date.now();
     const recordComplaint = async (at: number) => {
       const { id } = await storeDeliveredMessage(store, 'rita@example.com');
@@ -277,7 +277,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complainants are purged at the same age as reports', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const now = Date.now();
     const [{ id }, secondMessage] = [
       await storeDeliveredMessage(store, 'rita@example.com'),
@@ -290,7 +290,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('complaints of a provider’s simulator do not lock an account', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     for (const label of ['', '+a', '+b']) {
       const { id } = await storeDeliveredMessage(store, `complaint${label}@simulator.amazonses.com`);
       expect(await recordReport(store, createReport({ id }, COMPLAINT))).toMatchObject({
@@ -303,7 +303,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a soft bounce after delivery changes only the history', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = await storeDeliveredMessage(store);
     expect(await recordReport(store, createReport({ id: message.id }, SOFT_BOUNCE))).toMatchObject({
       kind: 'recorded',
@@ -318,8 +318,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await readCounts(store)).toEqual({ emails: 1, bounces: 0, complaints: 0 });
   });
 
-  test('the provider’s id identifies the message after the settlement, and is unknown before it', async () => {
-    const store = await createStoreWith();
+  test('the provider’s id identifies the message only after the attempt is settled', async () => {
+    const store = await createStoreWithAccount();
     const earlyReport = createReport({ reference: 'ses-1' }, HARD_BOUNCE);
     expect(await recordReport(store, earlyReport)).toEqual({ kind: 'not-yet' });
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-1');
@@ -332,7 +332,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report that may belong to another program is ignored unless the provider’s id is known', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const unrelatedReport = createReport({ reference: 'ses-7' }, HARD_BOUNCE, {
       mayBeOtherProgram: true,
       isFinal: true,
@@ -344,7 +344,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a bounce of a message that is being sent is not applied, and is stored if the report is not repeated', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = createMessage({ lease: LEASE });
     await store.accept([message]);
     const earlyReport = createReport({ id: message.id }, HARD_BOUNCE);
@@ -357,8 +357,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await readState(store, message)).toBe('sending');
   });
 
-  test('a premature report is stored once, and is applied when it is repeated', async () => {
-    const store = await createStoreWith();
+  test('a report that arrives before the provider’s id is known is stored, and is applied if it is repeated after the attempt is settled', async () => {
+    const store = await createStoreWithAccount();
     const earlyReport = createReport({ reference: 'ses-early' }, HARD_BOUNCE, { isFinal: true });
     expect(await recordReport(store, earlyReport)).toMatchObject({ kind: 'stored' });
     expect(await recordReport(store, earlyReport)).toEqual({ kind: 'repeated' });
@@ -368,7 +368,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a complaint about a bounced message suppresses the recipient and counts towards the reputation, but does not change the state', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = await storeDeliveredMessage(store);
     await store.recordFeedback([
       createReport({ id: message.id }, { ...HARD_BOUNCE, recipient: 'bob@elsewhere.example' }),
@@ -387,7 +387,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a report about a test message changes the state, but neither suppresses the recipient nor counts towards the reputation', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = createMessage({ lease: LEASE, keyId: 0 });
     await store.accept([message]);
     await store.settle([
@@ -404,7 +404,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the results of a batch are in the order of its reports', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const messages = [
       await storeDeliveredMessage(store, 'a@example.com'),
       await storeDeliveredMessage(store, 'b@example.com'),
@@ -419,7 +419,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a bounce ends an uncertain message, which is then never queued again', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = createMessage({ lease: LEASE });
     await store.accept([message]);
     await store.settle([
@@ -446,7 +446,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message without a body can still bounce, and a report about an unknown message is stored with the reason', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = await storeDeliveredMessage(store);
     await store.purgeBodiesAndKeys(Date.now() + 1_000, 0, 100);
     expect((await store.findMessage(message.id))?.message).toBeNull();
@@ -459,7 +459,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('reports that were not understood are listed newest first, in pages, and can be read completely', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     const message = await storeDeliveredMessage(store);
     const references = [{ id: message.id }, null, { id: message.id }] as const;
     for (const reportedReference of references) {
@@ -494,7 +494,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('old reports, old provider references, and stored reports beyond the maximum number are purged in batches', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccount();
     expect(await store.findLastFeedbackAt()).toBeNull();
     const message = await storeDeliveredMessage(store, 'rita@example.com', 'ses-9');
     await store.recordFeedback([1, 2, 3].map((at) => createReport(null, UNKNOWN_EVENT, { at })));
@@ -557,7 +557,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ['names an unknown message', () => [{ id: createMessage().id }, HARD_BOUNCE]],
         ['names another recipient', ({ id }) => [{ id }, { ...HARD_BOUNCE, recipient: 'other@example.com' }]],
       ])('the digest of an event that %s is recorded', async (_name, createEvent) => {
-        const store = await createStoreWith();
+        const store = await createStoreWithAccount();
         const message = await storeDeliveredMessage(store);
         const firstReport = createOneTimeReport(...createEvent(message), 'token');
         expect(await recordReport(store, firstReport)).toEqual({ kind: 'unrelated' });
@@ -569,7 +569,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       });
 
       test('the digest of a pending event is recorded, and the event is applied after the attempt', async () => {
-        const store = await createStoreWith();
+        const store = await createStoreWithAccount();
         const otherMessage = await storeDeliveredMessage(store, 'other@example.com');
         const message = createMessage({ lease: LEASE });
         await store.accept([message]);
@@ -590,8 +590,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       });
     });
 
-    test('a delivery event confirms a delivered message once, and two confirmations have one entry', async () => {
-      const store = await createStoreWith();
+    test('the first delivery event confirms a delivered message, and a later event is only added to the history', async () => {
+      const store = await createStoreWithAccount();
       const message = await storeDeliveredMessage(store);
       expect(await recordReport(store, createEventReport({ id: message.id }, CONFIRMATION))).toMatchObject({
         kind: 'confirmed',
@@ -606,8 +606,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readState(store, message)).toBe('delivered');
     });
 
-    test('repeated delivery events change nothing, in every batch and after a bounce', async () => {
-      const store = await createStoreWith();
+    test('repeated delivery events change nothing, whether in the same batch, in a later batch or after a bounce', async () => {
+      const store = await createStoreWithAccount();
       const [message, otherMessage] = [
         await storeDeliveredMessage(store),
         await storeDeliveredMessage(store, 'other@example.com'),
@@ -623,8 +623,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await listVerbs(store, otherMessage)).toEqual(['accepted', 'delivered', 'confirmed']);
     });
 
-    test('a delivery event with the text of another event is recorded if it is from another source', async () => {
-      const store = await createStoreWith();
+    test('a delivery event with the text of an earlier event is recorded if their sources differ', async () => {
+      const store = await createStoreWithAccount();
       const { id } = await storeDeliveredMessage(store);
       await recordReport(store, createEventReport({ id }, CONFIRMATION));
       const sendgridReport = { ...createEventReport({ id }, CONFIRMATION), source: 'sendgrid' } as const;
@@ -633,7 +633,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('for each source only the last report that concerns a stored message is listed', async () => {
-      const store = await createStoreWith();
+      const store = await createStoreWithAccount();
       expect(await store.listLastFeedback()).toEqual([]);
       const message = await storeDeliveredMessage(store);
       const reference = { id: message.id };
@@ -645,14 +645,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await recordReport(store, createEventReport({ id: createMessageIdAt(Date.now()) }, CONFIRMATION, 9_000));
       await store.recordFeedback([{ ...createEventReport(null, CONFIRMATION, 9_000), events: [] }]);
       const lastReports = await store.listLastFeedback();
-      expect(lastReports.toSorted((one, otherMessage) => one.at - otherMessage.at)).toEqual([
+      expect(lastReports.toSorted((a, b) => a.at - b.at)).toEqual([
         { source: 'smtp', at: 3_000 },
         { source: 'postmark', at: 7_000 },
       ]);
     });
 
     test('after an unanswered attempt, a delivery event ends the queued message as delivered, and no node claims it', async () => {
-      const store = await createStoreWith();
+      const store = await createStoreWithAccount();
       const [message, otherMessage] = [
         await storeDeferredMessage(store, 'unanswered'),
         await storeDeferredMessage(store, 'deferred'),
@@ -675,7 +675,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('after an unanswered attempt, a hard bounce ends the queued message as bounced and suppresses the recipient', async () => {
-      const store = await createStoreWith();
+      const store = await createStoreWithAccount();
       const message = await storeDeferredMessage(store, 'unanswered');
       expect(await recordReport(store, createEventReport({ id: message.id }, HARD_BOUNCE))).toMatchObject({
         to: 'bounced',
@@ -684,8 +684,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readState(store, message)).toBe('bounced');
     });
 
-    test('an event for a message in sending is stored as pending, and is applied once after the attempt is settled', async () => {
-      const store = await createStoreWith();
+    test('an event for a message in the state sending is stored as pending, and is applied exactly once after the attempt is settled', async () => {
+      const store = await createStoreWithAccount();
       const message = createMessage({ lease: LEASE, to: 'rita@example.com' });
       await store.accept([message]);
       const now = Date.now();
@@ -707,7 +707,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('an event that arrives before the provider’s id is stored is applied later, and is removed if the id remains unknown', async () => {
-      const store = await createStoreWith();
+      const store = await createStoreWithAccount();
       const now = Date.now();
       const earlyEventReport = createEventReport({ reference: 'mailersend:1' }, HARD_BOUNCE, now);
       const foreignEventReport = createEventReport({ reference: 'mailersend:2' }, HARD_BOUNCE, now);
@@ -723,13 +723,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('an event of another installation, or about another recipient, changes nothing and is not stored', async () => {
-      const store = await createStoreWith();
+      const store = await createStoreWithAccount();
       const message = await storeDeliveredMessage(store);
       const unknownId = createMessageIdAt(Date.now());
-      const otherMessage = { ...HARD_BOUNCE, recipient: 'otto@example.com' };
+      const otherRecipientBounce = { ...HARD_BOUNCE, recipient: 'otto@example.com' };
       const results = await store.recordFeedback([
         createEventReport({ id: unknownId }, HARD_BOUNCE),
-        createEventReport({ id: message.id }, otherMessage),
+        createEventReport({ id: message.id }, otherRecipientBounce),
         createEventReport(null, HARD_BOUNCE),
       ]);
       expect(results.map(({ kind }) => kind)).toEqual(['unrelated', 'unrelated', 'unrelated']);
@@ -739,7 +739,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
 
     test('the provider’s suppression list and an unsubscribe request suppress the recipient without an effect on the reputation', async () => {
-      const store = await createStoreWith();
+      const store = await createStoreWithAccount();
       const suppressedMessage = await storeDeliveredMessage(store, 'dora@example.com');
       const unsubscribedMessage = await storeDeliveredMessage(store, 'ulf@example.com');
       await store.recordFeedback([
@@ -757,8 +757,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readCounts(store)).toEqual({ emails: 2, bounces: 0, complaints: 0 });
     });
 
-    test('a hard bounce after a soft bounce or a block suppresses the recipient once and counts once', async () => {
-      const store = await createStoreWith();
+    test('after a soft bounce or a block, the first hard bounce suppresses the recipient, later reports do not, and the message counts as one bounce', async () => {
+      const store = await createStoreWithAccount();
       for (const [at, failure] of [
         { class: 'soft', category: 'mailbox-full' } as const,
         { class: 'block', category: 'policy' } as const,
@@ -783,8 +783,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect(await readCounts(store)).toEqual({ emails: 2, bounces: 2, complaints: 0 });
     });
 
-    test('after a refusal by the relay, the provider’s suppression list suppresses the recipient once', async () => {
-      const store = await createStoreWith();
+    test('after a refusal by the relay, the first report that the provider suppresses the recipient adds a suppression, and a second report does not', async () => {
+      const store = await createStoreWithAccount();
       const message = createMessage({ lease: LEASE, to: 'dora@example.com' });
       await store.accept([message]);
       const reply = { stage: 'rcpt', code: 554, enhanced: '5.7.1', text: 'recipient address was suppressed' } as const;
@@ -805,37 +805,40 @@ describe.each(STORES)('the $name store', ({ open }) => {
       expect((await readCounts(store))?.bounces).toBe(0);
     });
 
-    test('a batch of packed events is applied once, with the same results and in the same order as separate events', async () => {
-      const store = await createStoreWith();
-      const [bounceReport, confirmed] = [
+    test('a batch of packed events has the same results in the same order as separate events, and a repeated batch changes no message', async () => {
+      const store = await createStoreWithAccount();
+      const [bouncedMessage, confirmedMessage] = [
         await storeDeliveredMessage(store),
         await storeDeliveredMessage(store, 'ulf@example.com'),
       ];
       const batch = packReports([
         createEventReport({ id: createMessageIdAt(Date.now()) }, HARD_BOUNCE),
-        createEventReport({ id: bounceReport.id }, HARD_BOUNCE),
-        createEventReport({ id: confirmed.id }, CONFIRMATION),
+        createEventReport({ id: bouncedMessage.id }, HARD_BOUNCE),
+        createEventReport({ id: confirmedMessage.id }, CONFIRMATION),
         createEventReport({ reference: 'mailersend:1' }, HARD_BOUNCE),
       ]);
       expect(await store.recordPackedFeedback(batch)).toMatchObject([
         { kind: 'unrelated' },
         { kind: 'applied', to: 'bounced', suppressed: true, failure: { status: '5.1.1', diagnostic: 'no such user' } },
-        { kind: 'confirmed', id: confirmed.id, recipient: 'ulf@example.com' },
+        { kind: 'confirmed', id: confirmedMessage.id, recipient: 'ulf@example.com' },
         { kind: 'pending' },
       ]);
       const repeatedResults = await store.recordPackedFeedback(batch);
       expect(repeatedResults.map(({ kind }) => kind)).toEqual(['unrelated', 'repeated', 'repeated', 'pending']);
-      expect(await listVerbs(store, bounceReport)).toEqual(['accepted', 'delivered', 'bounced']);
-      expect(await listVerbs(store, confirmed)).toEqual(['accepted', 'delivered', 'confirmed']);
+      expect(await listVerbs(store, bouncedMessage)).toEqual(['accepted', 'delivered', 'bounced']);
+      expect(await listVerbs(store, confirmedMessage)).toEqual(['accepted', 'delivered', 'confirmed']);
     });
 
-    test('the key of a report without events is recorded, so that a later event with this key changes nothing', async () => {
-      const store = await createStoreWith();
+    test('the digest of a report without events is recorded, so that a later event with this digest changes nothing', async () => {
+      const store = await createStoreWithAccount();
       const message = await storeDeliveredMessage(store);
-      const key = { ...createEventReport(null, HARD_BOUNCE), events: [] };
-      expect(await recordReport(store, key)).toEqual({ kind: 'unrelated' });
+      const emptyReport = { ...createEventReport(null, HARD_BOUNCE), events: [] };
+      expect(await recordReport(store, emptyReport)).toEqual({ kind: 'unrelated' });
       expect(
-        await recordReport(store, { ...createEventReport({ id: message.id }, HARD_BOUNCE), digest: key.digest }),
+        await recordReport(store, {
+          ...createEventReport({ id: message.id }, HARD_BOUNCE),
+          digest: emptyReport.digest,
+        }),
       ).toEqual({
         kind: 'repeated',
       });

@@ -45,13 +45,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a rule for the address precedes a rule for the domain, and an older rule precedes a newer one', async () => {
     const store = await openStore();
-    const domain = await addRule(store, 'example.com');
+    const domainRule = await addRule(store, 'example.com');
     const [firstRule, secondRule] = [
       await addRule(store, ADA_ADDRESS, { times: 2 }),
       await addRule(store, ADA_ADDRESS),
     ];
     const requests = Array.from({ length: 5 }, () => createRequest());
-    expect(await applyRules(store, requests)).toEqual([firstRule, firstRule, secondRule, domain, null]);
+    expect(await applyRules(store, requests)).toEqual([firstRule, firstRule, secondRule, domainRule, null]);
     await addRule(store, 'example.com');
     const otherRequests = ['ada@sub.example.com', 'ada@example.org', 'bob@example.com'].map(createRequest);
     expect(await applyRules(store, otherRequests)).toEqual([null, null, expect.any(Number)]);
@@ -75,7 +75,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ]),
     );
     const appliedRules = (await Promise.all(batches)).flat();
-    expect(ids.map((id) => appliedRules.filter((one) => one === id).length)).toEqual([25, 15]);
+    expect(ids.map((id) => appliedRules.filter((appliedId) => appliedId === id).length)).toEqual([25, 15]);
     expect(await store.listInboxRules()).toMatchObject([{ used: 15 }, { used: 25 }]);
   });
 

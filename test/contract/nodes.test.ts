@@ -15,7 +15,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  test('the running time advances with the clock, and an advance that the monotonic time does not confirm is a step', async () => {
+  test('the running time advances with the clock, and an advance that the monotonic time does not confirm is a step of the clock', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const firstTime = await store.updateRunningTime(0, now);
@@ -82,7 +82,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(states).toEqual(['queued', 'sending', 'sending']);
   });
 
-  test('a node whose leases were recovered cannot settle them, and the new owner can', async () => {
+  test('a node cannot settle a message whose lease was recovered, but the new owner of the lease can', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const lease = { owner: 'stopped', until: now + 20 * MINUTE_MS };
@@ -110,8 +110,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now + 60_000 };
-    const [excludedMessage, unknownMessage] = [createMessage({ lease }), createMessage({ lease })];
-    await store.accept([excludedMessage, unknownMessage]);
+    const [excludedMessage, recoveredMessage] = [createMessage({ lease }), createMessage({ lease })];
+    await store.accept([excludedMessage, recoveredMessage]);
     const recoverOptions = {
       includeAllLeases: false,
       includeDeadNodes: false,
@@ -122,7 +122,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.recover({ now, ...recoverOptions })).toBe(0);
     expect(await store.recover({ now, ownLeasesUntil: lease.until, ...recoverOptions })).toBe(1);
     expect((await store.findMessage(excludedMessage.id))?.state).toBe('sending');
-    expect((await store.findMessage(unknownMessage.id))?.state).toBe('queued');
+    expect((await store.findMessage(recoveredMessage.id))?.state).toBe('queued');
   });
 
   test('a token bucket is full at the start, grants whole tokens, and reports when the next token is available', async () => {
@@ -138,7 +138,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.takeTokens([{ ...request, requested: 1 }], now)).toMatchObject([{ granted: 0 }]);
   });
 
-  test('each account has its own bucket, and a full bucket stays full under a new limit', async () => {
+  test('each account has its own bucket, and a full bucket remains full when its limit changes', async () => {
     const store = await createStoreWithAccount();
     const now = Date.now();
     const slowRequest = { perSecond: 0.001, burst: 2 };

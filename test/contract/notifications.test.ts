@@ -49,7 +49,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.recordAttention({ ...NO_CHANGES, round, now, notification: createNotification(id) });
   }
 
-  test('the states of a check are those that the earlier checks have recorded', async () => {
+  test('a check reads the states that earlier checks have recorded', async () => {
     const store = await openStore();
     const firstCheck = await readCheck(store, NOW);
     expect(firstCheck).toMatchObject({ sequence: 0, notifiedAt: null, states: [] });
@@ -74,7 +74,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('of several nodes that check at the same time, one records its check', async () => {
+  test('if several nodes check at the same time, only one of them records its check', async () => {
     const store = await openStore();
     const checks = await Promise.all([1, 2, 3, 4].map(() => readCheck(store, NOW)));
     const results = await Promise.all(
@@ -91,7 +91,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.listNotifications(HTTPS_URL, 10)).toHaveLength(1);
   });
 
-  test('no node checks again before the interval has passed, except after a step of the clock', async () => {
+  test('after a check of the items that need attention, no node checks again before the interval has passed, unless the clock is set back', async () => {
     const store = await openStore();
     const { round } = await readCheck(store, NOW);
     await store.recordAttention({ ...NO_CHANGES, round, now: NOW });
@@ -100,7 +100,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readAttentionCheck(NOW - 3_600_000, INTERVAL_MS)).not.toBeNull();
   });
 
-  test('each notification is leased by one node for each target, and again after its lease has expired', async () => {
+  test('for each target, one node leases a notification, and another node can lease it after the lease has expired', async () => {
     const store = await openStore();
     await addNotification(store, 'n1', NOW);
     const leasedNotifications = (
@@ -115,7 +115,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a settled notification is not leased again, and an expired lease that another node has claimed cannot be settled', async () => {
+  test('a delivered or failed notification is not leased again, and a lease cannot be settled after another node has leased the notification', async () => {
     const store = await openStore();
     await addNotification(store, 'n1', NOW);
     const leasedNotifications = await claimNotifications(store, NOW);
@@ -162,7 +162,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listNotifications(HTTPS_URL, 10)).map(({ id }) => id)).toEqual(['n3']);
   });
 
-  test('a notification by mail is not limited by its account, waits while the account is locked, and is not sent to a suppressed recipient', async () => {
+  test('a notification by mail does not count towards the limits of its account, waits while the account is locked, and is not sent to a suppressed recipient', async () => {
     const store = await openStore();
     const now = Date.now();
     const rate = { limit: 1, periodMs: 3_600_000 };
@@ -189,7 +189,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
   });
 
-  test('a notification that waits in the queue is not the oldest message of the queue', async () => {
+  test('a queued notification is never reported as the oldest message of the queue', async () => {
     const store = await openStore();
     const now = Date.now();
     await store.createAccount('default', NO_LIMITS, now);
@@ -209,12 +209,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const node = { name: 'node-a', roles: ['deliver'], version: '1' };
     const alarm = { reason: 'configuration', text: '535 bad \0 login', lastAt: now };
-    const openDelivery = { breaker: { state: 'open', retryAt: now + 1 }, alarms: [alarm] } as const;
-    const closedDelivery = { breaker: { state: 'closed', retryAt: null }, alarms: [] } as const;
-    await store.recordHeartbeat(node, LEASE_MS, now, [], openDelivery);
+    const statusWithOpenBreaker = { breaker: { state: 'open', retryAt: now + 1 }, alarms: [alarm] } as const;
+    const statusWithClosedBreaker = { breaker: { state: 'closed', retryAt: null }, alarms: [] } as const;
+    await store.recordHeartbeat(node, LEASE_MS, now, [], statusWithOpenBreaker);
     expect((await store.listNodes(now))[0]?.delivery).toMatchObject({ breaker: { state: 'open' } });
-    await store.recordHeartbeat(node, LEASE_MS, now, [], closedDelivery);
-    expect((await store.listNodes(now))[0]?.delivery).toEqual(closedDelivery);
+    await store.recordHeartbeat(node, LEASE_MS, now, [], statusWithClosedBreaker);
+    expect((await store.listNodes(now))[0]?.delivery).toEqual(statusWithClosedBreaker);
     await store.recordHeartbeat({ ...node, name: 'node-b' }, LEASE_MS, now);
     expect((await store.listNodes(now))[1]?.delivery).toBeNull();
   });

@@ -5,14 +5,14 @@ import { STORES } from '../rig/stores.ts';
 const createHash = (letter: string) => letter.repeat(64);
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  const createStoreWith = async () => {
+  const openTestStore = async () => {
     const store = await open();
     onTestFinished(() => store.close());
     return store;
   };
 
   test('audit log entries are listed newest first, in pages, and equal the written entries', async () => {
-    const store = await createStoreWith();
+    const store = await openTestStore();
     const createEntry = (number: number) => ({
       at: number,
       actor: 'cli:root',
@@ -30,8 +30,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAudit(page[1]?.id ?? 0, 9)).map(({ target }) => target)).toEqual(['ünpaid 1']);
   });
 
-  test('a token is found by its hash and has a unique name, and a revoked token remains revoked', async () => {
-    const store = await createStoreWith();
+  test('a token is found by its hash, its name is unique until it is revoked, and a second revocation does not change the time of the first', async () => {
+    const store = await openTestStore();
     const createResult = await store.createToken(
       { name: 'ci', prefix: 'po_abc', hash: createHash('a'), expiresAt: 50 },
       7,
@@ -63,7 +63,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('an ended session stays ended until its expiry', async () => {
-    const store = await createStoreWith();
+    const store = await openTestStore();
     await store.endSession(createHash('a'), 100, 10);
     await store.endSession(createHash('a'), 100, 20);
     expect([await store.isSessionEnded(createHash('a')), await store.isSessionEnded(createHash('b'))]).toEqual([

@@ -35,7 +35,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.createKey(account, { name, prefix: `pr_${name}`, hash: `${account} ${name}`, expiresAt }, NOW),
     );
 
-  test('a step of the time series is the sum of all nodes, and a row that is written twice counts once', async () => {
+  test('a step of the time series is the sum of the rows of all nodes, and a row that a node writes again replaces its earlier row', async () => {
     const store = await openTestStore();
     await store.writeTraffic('one', [
       createRow(MINUTE_MS, HOUR, { accepted: 2, delivered: 1, latencies: new Map([[4, 1]]) }),
@@ -99,7 +99,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readTraffic(HOUR, NOW, HOUR_MS)).toEqual([]);
   });
 
-  test('an empty store needs no attention', async () => {
+  test('in an empty store nothing needs attention', async () => {
     const store = await openTestStore();
     expect(await store.readOverviewData(NOW)).toEqual({
       everAccepted: false,
@@ -119,7 +119,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.readQueueStatistics()).toEqual({ queued: 0, sending: 0, uncertain: 0, oldest: null });
   });
 
-  test('an account needs attention if it is locked, or if its volume is nearly used or expires soon', async () => {
+  test('an account needs attention if it is locked, or if its volume is nearly used up or expires soon', async () => {
     const store = await openTestStore();
     const addAccount = (name: string, limits: Partial<AccountLimits> = {}) =>
       store.createAccount(name, { ...LIMITS, ...limits }, NOW);
@@ -188,7 +188,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       [good, 'unknown'],
       [bare, 'missing'],
     ] as const) {
-      if (domain === undefined) throw new Error('not made');
+      if (domain === undefined) throw new Error('the domain was not created');
       const { id, revision, name } = domain;
       const at = { checkedAt: NOW, authenticatedAt: NOW, failingSince: null };
       await store.updateDomain({

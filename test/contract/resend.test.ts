@@ -1,5 +1,6 @@
 /**
- * Tests the resend of an ended message on every store: the new message, both histories, the limits and the refusals.
+ * Tests the resend of a message on every store: the new message, the histories of both messages, the limits and the
+ * refusals.
  */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { NewMessage } from '../../src/model/message.ts';
@@ -10,7 +11,7 @@ import { STORES } from '../rig/stores.ts';
 const NOW = Date.UTC(2030, 0, 1);
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function createStoreWith(limits = NO_LIMITS, overrides: Partial<NewMessage> = {}) {
+  async function createStoreWithMessage(limits = NO_LIMITS, overrides: Partial<NewMessage> = {}) {
     const store = await open();
     onTestFinished(() => store.close());
     const account = await store.createAccount('acme', limits, NOW);
@@ -21,7 +22,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   test('a resent message is queued with the content of the old message, and the history of each message names the other message', async () => {
-    const { store, message } = await createStoreWith();
+    const { store, message } = await createStoreWithMessage();
     await store.cancelMessage(message.id, NOW + 1);
     const newId = createMessageIdAt(NOW + 2);
     const result = await store.resendMessage({ id: message.id, newId }, NOW + 2, { name: 'page', at: NOW + 2 });
@@ -62,8 +63,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a message that is not in a terminal state, does not exist or has no body is refused, and nothing changes', async () => {
-    const { store, message } = await createStoreWith();
+  test('the resend of a message that is not in a terminal state, does not exist or has no body is refused, and nothing changes', async () => {
+    const { store, message } = await createStoreWithMessage();
     const resend = (id: string) =>
       store.resendMessage({ id, newId: createMessageIdAt(NOW) }, NOW, { name: 'page', at: NOW });
     expect(await resend(message.id)).toEqual({ kind: 'not-ended', state: 'queued' });
@@ -82,7 +83,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('the lock and the volume of the account apply to a resend, which counts like any other message', async () => {
-    const { store, message } = await createStoreWith({ ...NO_LIMITS, volume: 2 });
+    const { store, message } = await createStoreWithMessage({ ...NO_LIMITS, volume: 2 });
     await store.cancelMessage(message.id, NOW);
     const resend = (id: string) => store.resendMessage({ id, newId: createMessageIdAt(NOW) }, NOW);
     await store.lockAccount('acme', 'unpaid', NOW);
@@ -94,8 +95,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(message.id))?.events.filter(({ verb }) => verb === 'resent').length).toBe(1);
   });
 
-  test('a resend to a suppressed recipient ends as suppressed, and a local answer that suppressed the old message also suppresses the new one', async () => {
-    const { store, message } = await createStoreWith();
+  test('a resend to a suppressed recipient ends as suppressed, and so does the resend of a message that the simulator suppressed', async () => {
+    const { store, message } = await createStoreWithMessage();
     await store.cancelMessage(message.id, NOW);
     await store.addSuppressions('acme', [{ address: 'rita@example.com', reason: 'manual', source: null, at: NOW }]);
     const newId = createMessageIdAt(NOW);
@@ -120,8 +121,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(id))?.events.at(-1)).toMatchObject({ verb: 'suppressed', by: 'simulator' });
   });
 
-  test('two resends of one message at the same time create two messages, even if the ids differ only in their last digits', async () => {
-    const { store, message } = await createStoreWith();
+  test('two resends of one message at the same time create two messages, even if the ids of the new messages differ only in their last digits', async () => {
+    const { store, message } = await createStoreWithMessage();
     await store.cancelMessage(message.id, NOW);
     const firstId = createMessageIdAt(NOW + 50);
     const secondId = `${firstId.slice(0, -4)}${firstId.endsWith('0000') ? '1111' : '0000'}`;

@@ -1,5 +1,6 @@
 /**
- * Tests on every store the search by several states, by `deferred`, and by the words and the code of the last reply.
+ * Tests the message search on every store: by several states, by `deferred`, and by the words and the code of the last
+ * reply.
  */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { RecordedFailure } from '../../src/model/failure.ts';
@@ -29,8 +30,8 @@ const SOFT_FAILURE: RecordedFailure = { class: 'soft', category: 'throttled', st
 const HOSTILE_REPLY = '550 5.7.1 <script>alert(1)</script> \u001b[31mbl\u0007ocked\u202e';
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  /** Creates one message for each case, oldest first, and returns their ids by name. */
-  async function createStoreWith() {
+  /** Creates a store with five messages, oldest first. Returns the store and the ids of the messages by name. */
+  async function createStoreWithMessages() {
     const store = await open();
     onTestFinished(() => store.close());
     await store.createAccount('default', NO_LIMITS, START);
@@ -52,8 +53,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
         accountId: name === 'busy' ? 2 : 1,
       });
       await store.accept([message]);
-      const diagnostic = failure === null ? null : { ...failure, diagnostic: detail };
-      const event = { at: at + 5, verb, by: 'node-a', detail, failure: diagnostic, attempt: null };
+      const recordedFailure = failure === null ? null : { ...failure, diagnostic: detail };
+      const event = { at: at + 5, verb, by: 'node-a', detail, failure: recordedFailure, attempt: null };
       const dueAt = to === 'queued' ? START + 60_000 : null;
       await store.settle([createSettlement({ id: message.id, attempts: 1, lease: LEASE }, { to, dueAt, event })]);
       ids[name] = message.id;
@@ -100,8 +101,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     code,
   });
 
-  test.each([false, true])('messages are found by several states and by deferred (indexed: %s)', async (indexed) => {
-    const preparedStore = await createStoreWith();
+  test.each([false, true])('messages are found by several states and by `deferred` (indexed: %s)', async (indexed) => {
+    const preparedStore = await createStoreWithMessages();
     if (indexed)
       while (
         (
@@ -134,7 +135,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'messages are found by the words and the code of the last reply (indexed: %s)',
     async (indexed) => {
-      const preparedStore = await createStoreWith();
+      const preparedStore = await createStoreWithMessages();
       if (indexed)
         while (
           (
@@ -170,7 +171,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   );
 
   test('a found message contains the number of its attempts, the time of its last history entry and its last outcome', async () => {
-    const { store, ids } = await createStoreWith();
+    const { store, ids } = await createStoreWithMessages();
     const findMessage = async (id = '') =>
       (await store.searchMessages({ ...ANY_MESSAGE, criteria: [{ kind: 'id', id }] }, 1_000)).messages[0];
     expect(await findMessage(ids.busy)).toMatchObject({

@@ -37,7 +37,7 @@ const parseCriteria = (text: string, fields: readonly Field[] = ALL_FIELDS): rea
   parseSearchText(text, fields) ?? [];
 
 describe.each(STORES)('the $name store', ({ open }) => {
-  async function createStoreWith(): Promise<Store> {
+  async function createStoreWithAccounts(): Promise<Store> {
     const store = await open();
     onTestFinished(() => store.close());
     await store.createAccount('default', NO_LIMITS, START);
@@ -45,7 +45,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** Indexes all messages accepted before `until`. Returns the number of steps. */
+  /** Indexes all messages accepted before `until`. Returns the number of index steps. */
   async function indexUntil(store: Store, until: number, now = START): Promise<number> {
     let stepCount = 0;
     while ((await store.indexMessages({ horizon: getMinIdAt(until), minSegmentMessages: 1, now })).hasChanged)
@@ -80,46 +80,46 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'a message is found by words, prefixes and addresses of every field (indexed: %s)',
     async (indexed) => {
-      const store = await createStoreWith();
-      const getAcceptedAfter = (offsetMs: number) => ({ acceptedAt: START + offsetMs });
+      const store = await createStoreWithAccounts();
+      const createAcceptedAt = (offsetMs: number) => ({ acceptedAt: START + offsetMs });
       const ritaMessage = createMessage({
-        ...getAcceptedAfter(1),
+        ...createAcceptedAt(1),
         to: 'Rita.Smith+News@Example.COM',
         recipient: 'rita.smith+news@example.com',
         subject: 'Your receipt 4711',
       });
       const koelnMessage = createMessage({
-        ...getAcceptedAfter(2),
+        ...createAcceptedAt(2),
         to: 'bob@köln.example',
         recipient: 'bob@xn--kln-sna.example',
         from: 'shop@mail.example.org',
         subject: 'GRÜSSE aus der Straße',
       });
-      const hanMessage = createMessage({ ...getAcceptedAfter(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
-      const otherMessage = createMessage({
-        ...getAcceptedAfter(4),
+      const hanMessage = createMessage({ ...createAcceptedAt(3), to: 'li@example.net', subject: '您的订单已发货 🎉' });
+      const annMessage = createMessage({
+        ...createAcceptedAt(4),
         accountId: 2,
         to: 'ann@example.com.au',
         from: 'rita@example.org',
         subject: 'Rite of spring',
       });
-      await store.accept([ritaMessage, koelnMessage, hanMessage, otherMessage]);
+      await store.accept([ritaMessage, koelnMessage, hanMessage, annMessage]);
       if (indexed) await indexUntil(store, START + 1_000);
       const cases: readonly (readonly [text: string, fields: readonly Field[], found: readonly NewMessage[]])[] = [
-        ['rita', ALL_FIELDS, [otherMessage, ritaMessage]],
-        ['RIT', ALL_FIELDS, [otherMessage, ritaMessage]],
+        ['rita', ALL_FIELDS, [annMessage, ritaMessage]],
+        ['RIT', ALL_FIELDS, [annMessage, ritaMessage]],
         ['"rit"', ALL_FIELDS, []],
         ['rit receipt', ALL_FIELDS, []],
         ['receipt rit', ALL_FIELDS, [ritaMessage]],
         ['4711 smith', ALL_FIELDS, [ritaMessage]],
         ['rita', ['to'], [ritaMessage]],
-        ['rita', ['from'], [otherMessage]],
-        ['rit', ['subject'], [otherMessage]],
+        ['rita', ['from'], [annMessage]],
+        ['rit', ['subject'], [annMessage]],
         ['rita.smith', ['to'], [ritaMessage]],
         ['rita.smith+news@example.com', ['to'], [ritaMessage]],
         ['rita.smith+news@exa', ALL_FIELDS, [ritaMessage]],
         ['rita.smith@example.com', ALL_FIELDS, []],
-        ['@example.com', ['to'], [otherMessage, ritaMessage]],
+        ['@example.com', ['to'], [annMessage, ritaMessage]],
         ['"@example.com"', ['to'], [ritaMessage]],
         ['@mail.example.org', ALL_FIELDS, [koelnMessage]],
         ['@KÖLN.example', ALL_FIELDS, [koelnMessage]],
@@ -128,7 +128,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
         ['GRUSSE strasse', ALL_FIELDS, [koelnMessage]],
         ['订单', ALL_FIELDS, [hanMessage]],
         ['发货 🎉', ['subject'], [hanMessage]],
-        ['example', ALL_FIELDS, [otherMessage, hanMessage, koelnMessage, ritaMessage]],
+        ['example', ALL_FIELDS, [annMessage, hanMessage, koelnMessage, ritaMessage]],
         [ritaMessage.id.toUpperCase(), ALL_FIELDS, [ritaMessage]],
         [createMessageIdAt(START + 9), ALL_FIELDS, []],
         ['nothing', ALL_FIELDS, []],
@@ -140,8 +140,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
           found.map(({ id }) => id),
         ]);
       }
-      expect(await findMessages(store, 'rita', { accountIds: [2] })).toEqual([otherMessage.id]);
-      expect(await findMessages(store, '', { accountIds: [2] })).toEqual([otherMessage.id]);
+      expect(await findMessages(store, 'rita', { accountIds: [2] })).toEqual([annMessage.id]);
+      expect(await findMessages(store, '', { accountIds: [2] })).toEqual([annMessage.id]);
       expect(await findMessages(store, '', { since: START + 2, until: START + 4 })).toEqual([
         hanMessage.id,
         koelnMessage.id,
@@ -181,9 +181,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'messages in every state are found, with and without search terms (indexed: %s)',
     async (indexed) => {
-      const store = await createStoreWith();
+      const store = await createStoreWithAccounts();
       const messages = new Map<State, NewMessage>();
-      // The state that requires the recovery of all leases is created first.
+      // The message in the state `uncertain` is created first, because its creation recovers all leases.
       for (const [n, state] of [...STATES].reverse().entries()) {
         const message = createMessage({ acceptedAt: START + n, to: `${state}@example.com` });
         messages.set(state, message);
@@ -205,7 +205,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   test.each([false, true])(
     'messages are found by the class and the category of their last failure, in every state (indexed: %s)',
     async (indexed) => {
-      const store = await createStoreWith();
+      const store = await createStoreWithAccounts();
       const failures = [
         { class: 'hard', category: 'domain' },
         { class: 'soft', category: 'greylisted' },
@@ -229,7 +229,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
           ({ at: START, verb, by: 'node-a', detail: null, failure: last, attempt: null }) as const;
         const lastFailure = failure === null ? null : { ...failure, ...evidence };
         const dueAt = state === 'queued' ? START : null;
-        // A failure before the last failure is not searched.
+        // The search must not find this failure, because it is not the last one.
         const earlierFailure = { class: 'block', category: 'size', ...evidence } as const;
         if (failure !== null) {
           await store.settle([
@@ -346,19 +346,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a search returns the same messages as a filter over all rows, for any set of indexed messages and every page size', async () => {
-    const store = await createStoreWith();
-    const seed = fc.sample(messageFields, { numRuns: 160, seed: 6 });
+    const store = await createStoreWithAccounts();
+    const sampledFields = fc.sample(messageFields, { numRuns: 160, seed: 6 });
     let nextAcceptedAt = START;
     const messages: { message: NewMessage; state: State }[] = [];
-    for (const { after, state, ...fields } of seed) {
+    for (const { after, state, ...fields } of sampledFields) {
       nextAcceptedAt += after;
       const message = createMessage({ ...fields, acceptedAt: nextAcceptedAt, recipient: fields.to.toLowerCase() });
       messages.push({ message, state });
     }
     for (const { message, state } of messages) await moveToState(store, message, state);
-    const searchTexts = fc.sample(search, { numRuns: 60, seed: 7 });
+    const sampledSearches = fc.sample(search, { numRuns: 60, seed: 7 });
     const compareSearches = async () => {
-      for (const { q, to, subject, accountIds, states, since, until, limit, budgetMs } of searchTexts) {
+      for (const { q, to, subject, accountIds, states, since, until, limit, budgetMs } of sampledSearches) {
         const criteriaList = [
           ...parseCriteria(q),
           ...parseCriteria(to, ['to']),
@@ -386,7 +386,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       }
     };
     await compareSearches();
-    // First the newest messages are indexed, then more messages in small segments, and then all messages.
+    // The oldest messages are indexed first, then newer messages in small segments, and then all other messages.
     for (const until of [START + 500, START + 700, START + 701, START + 1_200, nextAcceptedAt + 1]) {
       await indexUntil(store, until);
       if (until === START + 500 || until === nextAcceptedAt + 1) await compareSearches();
@@ -394,7 +394,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('pages have no gaps and no duplicates while messages are accepted and indexed', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccounts();
     const messages = Array.from({ length: 300 }, (_, index) =>
       createMessage({ acceptedAt: START + index, subject: `Number ${index % 3}` }),
     );
@@ -425,7 +425,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('a message whose commit was delayed is in the index after some minutes', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccounts();
     const earlyMessages = Array.from({ length: 20 }, (_, index) => createMessage({ acceptedAt: START + 2 * index }));
     await store.accept(earlyMessages);
     await indexUntil(store, START + 100);
@@ -442,7 +442,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   });
 
   test('in an empty store no message is indexed, and messages after the horizon are never indexed', async () => {
-    const store = await createStoreWith();
+    const store = await createStoreWithAccounts();
     expect(await store.indexMessages({ horizon: getMinIdAt(START), minSegmentMessages: 1, now: START })).toEqual({
       hasChanged: false,
       unindexedCount: 0,

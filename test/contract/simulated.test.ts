@@ -94,7 +94,7 @@ describe.each(STORES)('the $name store in the caller’s thread', ({ open }) => 
     expect(firstResults.length).toBeGreaterThan(90);
   });
 
-  test('a run with another seed has other results', async () => {
+  test('runs with different seeds have different results', async () => {
     expect(await runSeed(8)).not.toEqual(await runSeed(7));
   });
 

@@ -10,8 +10,8 @@ import { STORES } from '../rig/stores.ts';
 const createClaimLimits = (maxMessages: number) => ({ maxMessages, maxBytes: 1_000_000 });
 
 /**
- * On PostgreSQL the synced transactions that create accounts run one by one, because each locks the row of the
- * revision. Thousands of transactions take 10 s on an idle machine and minutes on a busy machine.
+ * On PostgreSQL the transactions that create accounts run one by one, because each locks the row of the revision until
+ * its commit. Thousands of these transactions take 10 s on an idle machine and minutes on a busy machine.
  */
 const MANY_ACCOUNTS_TIMEOUT_MS = 600_000;
 
@@ -28,12 +28,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const listKinds = (results: readonly AcceptResult[]) =>
     results.map((answer) => (answer.kind === 'refused' ? answer.reason : answer.kind));
 
-  test('an accepted message can be read with its four fields', async () => {
+  test('an accepted message can be read with its unchanged recipient, sender, subject and text', async () => {
     const store = await createStoreWith();
     const message = createMessage({ subject: 'Grüße', message: 'line\r\n\u{1F600}', to: 'Rita@Example.com' });
     expect(await store.accept([message])).toEqual([{ kind: 'accepted', state: 'queued', limits: { rate: null } }]);
-    const shownMessage = await store.findMessage(message.id);
-    expect(shownMessage).toMatchObject({
+    const foundMessage = await store.findMessage(message.id);
+    expect(foundMessage).toMatchObject({
       id: message.id,
       state: 'queued',
       to: message.to,
@@ -41,7 +41,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       subject: message.subject,
       message: message.message,
     });
-    expect(shownMessage?.events.map(({ verb }) => verb)).toEqual(['accepted']);
+    expect(foundMessage?.events.map(({ verb }) => verb)).toEqual(['accepted']);
   });
 
   test('no message is found for an unknown id', async () => {
@@ -49,13 +49,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.findMessage(createMessage().id)).toBeNull();
   });
 
-  test('the histories of several messages equal the individual histories, without the message text', async () => {
+  test('one call reads the histories of several messages, which equal the histories that are read individually, without the message texts', async () => {
     const store = await createStoreWith();
     const messages = [createMessage(), createMessage({ to: 'max@example.com' })];
     await store.accept(messages);
     const ids = messages.map(({ id }) => id).reverse();
-    const shownMessages = await Promise.all(ids.map((id) => store.findMessage(id)));
-    const expectedHistories = shownMessages.map((message) => {
+    const foundMessages = await Promise.all(ids.map((id) => store.findMessage(id)));
+    const expectedHistories = foundMessages.map((message) => {
       const { message: _, ...history } = message ?? { message: null };
       return history;
     });
@@ -73,7 +73,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(25);
   });
 
-  test('the refusal of a message after the volume has expired has a separate reason, and a new volume starts at zero', async () => {
+  test('after the volume has expired, a message is refused with a separate reason, and the count of a new volume starts at zero', async () => {
     const now = Date.now();
     const store = await createStoreWith({ volume: 1, volumeExpiresAt: now + 1_000 });
     expect(listKinds(await store.accept([createMessage({ acceptedAt: now + 1_000 })]))).toEqual(['volume-expired']);
@@ -116,7 +116,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.listAccounts())[0]?.volumeUsed).toBe(1);
   });
 
-  test('a message of a locked account is refused in the accepting transaction', async () => {
+  test('the transaction that accepts messages refuses the messages of a locked account', async () => {
     const store = await createStoreWith();
     await store.lockAccount('default', 'abuse', Date.now());
     expect(listKinds(await store.accept([createMessage()]))).toEqual(['locked']);
@@ -124,7 +124,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(listKinds(await store.accept([createMessage()]))).toEqual(['accepted']);
   });
 
-  test('a repeated idempotency key returns the first id, uses no volume, and conflicts with another payload', async () => {
+  test('a repeated idempotency key returns the id of the first message and uses no volume, and the key with a different payload is a conflict', async () => {
     const store = await createStoreWith({ volume: 2 });
     const idempotency = { key: 'order-1', fingerprint: 'aa' };
     const firstMessage = createMessage({ idempotency });
@@ -158,7 +158,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const now = Date.now();
     const idempotency = { key: 'k', fingerprint: 'aa' };
     const firstMessage = createMessage({ idempotency, acceptedAt: now });
-    const steppedMessage = createMessage({
+    const messageAfterClockStep = createMessage({
       idempotency: { ...idempotency, expiredBefore: now - 1 },
       acceptedAt: now + 48 * 3_600_000,
     });
@@ -167,11 +167,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       acceptedAt: now + 48 * 3_600_000,
     });
     await store.accept([firstMessage]);
-    expect(await store.accept([steppedMessage])).toEqual([{ kind: 'replayed', id: firstMessage.id }]);
+    expect(await store.accept([messageAfterClockStep])).toEqual([{ kind: 'replayed', id: firstMessage.id }]);
     expect(listKinds(await store.accept([expiredMessage]))).toEqual(['accepted']);
   });
 
-  test('a hard bounce suppresses the recipient for its account only, in any letter case', async () => {
+  test('a hard bounce suppresses the recipient, in any letter case, only for the account of the message', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const message = createMessage({ to: 'Gone@example.com', recipient: 'gone@example.com', lease: LEASE });
@@ -202,7 +202,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.findMessage(waitingMessage.id))?.state).toBe('suppressed');
   });
 
-  test('a message is leased once, with a counted attempt and with all data that its transmission requires', async () => {
+  test('only one of two concurrent claims leases a message, with a counted attempt and with all data that the transmission requires', async () => {
     const store = await createStoreWith();
     const message = createMessage();
     await store.accept([message]);
@@ -234,7 +234,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('accounts are served round-robin, so that the backlog of one account does not delay another', async () => {
+  test('accounts are served round-robin, so that the backlog of one account does not delay the messages of another account', async () => {
     const store = await createStoreWith();
     await store.createAccount('small', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 500 }, () => createMessage()));
@@ -244,7 +244,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(claimedMessages.filter(({ accountId }) => accountId === 2)).toHaveLength(2);
   });
 
-  test('if more accounts have due messages than one claim serves, all are served round-robin', async () => {
+  test('if more accounts have due messages than one claim serves, the next claims serve the remaining accounts', async () => {
     const store = await createStoreWith();
     for (let n = 2; n <= 150; n += 1) await store.createAccount(`a${n}`, NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 600 }, (_, index) => createMessage({ accountId: (index % 150) + 1 })));
@@ -256,7 +256,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(servedAccounts.size).toBe(150);
   });
 
-  test('the backlog of one account delays the first message of another by at most one claim', async () => {
+  test('the backlog of one account delays the first message of another account by at most one claim', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     await store.accept(Array.from({ length: 2_000 }, () => createMessage()));
@@ -267,7 +267,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([claimedMessages.length, claimedMessages.some(({ id }) => id === firstMessage.id)]).toEqual([512, true]);
   });
 
-  test('if many accounts have a backlog, a claim serves at least 64 of them, with the same number of rows each', async () => {
+  test('if many accounts have a backlog, a claim serves at least 64 of them, with at most 8 messages each', async () => {
     const store = await createStoreWith();
     await createAccounts(store, 200);
     await store.accept(Array.from({ length: 4_000 }, (_, index) => createMessage({ accountId: (index % 200) + 2 })));
@@ -286,18 +286,18 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(servedAccounts.size).toBe(200);
   });
 
-  /** Claims up to `messages` messages at a time until none is due. Returns the ids of each claim. */
-  async function claimAll(store: Store, messages: number): Promise<string[][]> {
+  /** Claims up to `maxMessages` messages at a time until no message is due. Returns the ids of each claim. */
+  async function claimAll(store: Store, maxMessages: number): Promise<string[][]> {
     const claims: string[][] = [];
     for (let isIncomplete = true; isIncomplete && claims.length < 1_000; ) {
-      const claimResult = await store.claim(createClaimLimits(messages), LEASE, Date.now());
+      const claimResult = await store.claim(createClaimLimits(maxMessages), LEASE, Date.now());
       claims.push(claimResult.messages.map(({ id }) => id));
       isIncomplete = claimResult.hasMore;
     }
     return claims;
   }
 
-  /** The number of concurrent calls is limited, because a call waits at most 10 s for a connection. */
+  /** Creates accounts with at most 100 concurrent calls, because a call waits at most 10 s for a connection. */
   async function createAccounts(store: Store, count: number): Promise<void> {
     for (let startIndex = 0; startIndex < count; startIndex += 100)
       await Promise.all(
@@ -308,7 +308,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   }
 
   test(
-    'claims over thousands of accounts with one message each reach their limit, and `hasMore` is true until no message is due',
+    'if thousands of accounts have one message each, a claim leases as many messages as its limit allows, and `hasMore` is true until no message is due',
     async () => {
       const store = await createStoreWith();
       const accountCount = 3_000;
@@ -383,12 +383,12 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
     expect(claims.find((ids) => ids.includes(largeMessage.id))).toEqual([largeMessage.id]);
     expect(claims.find((ids) => ids.includes(newLargeMessage.id))).toEqual([newLargeMessage.id]);
-    // The claim loop ends long before its limit, although small messages are due continuously.
+    // One of the first claims leases the large message for its retry, although small messages are still due.
     expect(claims.findIndex((ids) => ids.includes(largeMessage.id))).toBeLessThan(4);
     expect(claims.flat()).toHaveLength(32);
   });
 
-  test('a claim contains messages for retries and for first attempts, even if there is a backlog of one kind', async () => {
+  test('a claim contains messages for retries and for first attempts, even if there is a backlog of retries', async () => {
     const store = await createStoreWith();
     const retries = Array.from({ length: 100 }, () => createMessage({ lease: LEASE }));
     await store.accept(retries);
@@ -412,7 +412,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(createClaimLimits(5), LEASE, Date.now())).messages).toHaveLength(1);
   });
 
-  test('a settlement by another owner, for another attempt, or for a settled lease returns lost and changes nothing', async () => {
+  test('a settlement with the wrong owner, with the wrong attempt number, or for a settled lease returns `lost` and changes nothing', async () => {
     const store = await createStoreWith();
     const message = createMessage({ lease: LEASE });
     await store.accept([message]);
@@ -425,8 +425,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle([createSettlement(leasedMessage, { to: 'bounced', suppress: 'bounce' })])).toEqual([
       'lost',
     ]);
-    const shownMessage = await store.findMessage(message.id);
-    expect([shownMessage?.state, shownMessage?.events.length]).toEqual(['delivered', 2]);
+    const foundMessage = await store.findMessage(message.id);
+    expect([foundMessage?.state, foundMessage?.events.length]).toEqual(['delivered', 2]);
   });
 
   test('the history contains each attempt with its transcript', async () => {
@@ -467,7 +467,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a lease whose node has not stored the outcome yet is not recovered, with either value of POSTRIDER_ON_UNCERTAIN', async () => {
+  test('a node does not recover its expired leases whose outcomes it has not stored yet, with either value of POSTRIDER_ON_UNCERTAIN', async () => {
     const store = await createStoreWith();
     const now = Date.now();
     const lease = { owner: 'node-a', until: now - 1 };
@@ -493,7 +493,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.settle(settlements)).toEqual(['settled', 'settled']);
   });
 
-  test('a recovered message whose lease is not marked has no counted attempt with POSTRIDER_ON_UNCERTAIN=hold, and one counted attempt with resend', async () => {
+  test('a recovered message whose lease is not marked as transmitting has no counted attempt with POSTRIDER_ON_UNCERTAIN=hold, and one counted attempt with resend', async () => {
     const store = await createStoreWith();
     const lease = { owner: 'dead', until: 1 };
     const [leasedMessage, resentMessage] = [createMessage({ lease }), createMessage({ lease })];
@@ -547,7 +547,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('with POSTRIDER_ON_UNCERTAIN=hold, a message with a marked lease becomes uncertain and any other message is queued; with resend both are queued', async () => {
+  test('with POSTRIDER_ON_UNCERTAIN=hold, a recovered message becomes uncertain if its lease is marked as transmitting, and is queued otherwise; with resend every recovered message is queued', async () => {
     const store = await createStoreWith();
     const now = Date.now();
     const lease = { owner: 'dead', until: now };
@@ -630,7 +630,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     }
   });
 
-  test('a body is purged only after the end of its message', async () => {
+  test('a body is purged only after its message has ended', async () => {
     const store = await createStoreWith();
     const at = Date.now() - 10_000;
     const [endedMessage, waitingMessage] = [
@@ -683,7 +683,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(listKinds(answers).filter((kind) => kind === 'accepted')).toHaveLength(2);
   });
 
-  test('only due times that are too late because a clock was set back are reset', async () => {
+  test('due times after the latest possible time, which were stored before the clock was set back, are reset, and other due times stay unchanged', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, 1);
     const now = Date.now();
@@ -703,11 +703,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       await store.resetExcessiveDueTimes(now + 100, now, 1),
       await store.resetExcessiveDueTimes(now + 100, now, 10),
     ]).toEqual([1, 1]);
-    const shownMessages = await Promise.all(messages.map(({ id }) => store.findMessage(id)));
-    expect(shownMessages.map((message) => message?.dueAt)).toEqual([now + 100, now, now, now + 99]);
+    const foundMessages = await Promise.all(messages.map(({ id }) => store.findMessage(id)));
+    expect(foundMessages.map((message) => message?.dueAt)).toEqual([now + 100, now, now, now + 99]);
   });
 
-  test('an operator can cancel or retry a queued message, and the refusal for any other message contains its state', async () => {
+  test('an operator can cancel or retry a queued message, and for a message in another state the refusal contains the state', async () => {
     const store = await createStoreWith();
     const [queuedMessage, sendingMessage] = [createMessage(), createMessage({ lease: LEASE })];
     await store.accept([queuedMessage, sendingMessage]);
@@ -719,7 +719,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.claim(createClaimLimits(5), LEASE, Date.now())).messages).toEqual([]);
   });
 
-  test('the list filters by account, state, recipient and time, newest first', async () => {
+  test('messages are listed newest first and can be filtered by account, state, recipient and time', async () => {
     const store = await createStoreWith();
     await store.createAccount('other', NO_LIMITS, Date.now());
     const at = Date.now();
@@ -827,7 +827,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(reportedChanges.at(-1)?.revision).toBeGreaterThan(reportedChanges[0]?.revision ?? 0);
   });
 
-  test('a lookup by digests returns each key with its account as soon as the key is created, and omits unknown digests', async () => {
+  test('a lookup of keys by their digests returns each key with its account as soon as the key is created, and omits unknown digests', async () => {
     const store = await createStoreWith();
     const hashes = Array.from({ length: 1_000 }, (_, index) => index.toString(16).padStart(64, '0'));
     expect(await store.findKeys(hashes)).toMatchObject({ accounts: [], keys: [] });
@@ -854,11 +854,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
       ['default', null],
       ['second', 'abuse'],
     ]);
-    // The revision is at least that of the changes that were reported.
+    // The result and the reported changes have the same revision.
     expect(foundKeys.revision).toBe(reportedChanges[0]?.revision);
   });
 
-  test('new ids are greater than the newest stored id', async () => {
+  test('the greatest stored id is found, and an empty store has none', async () => {
     const store = await createStoreWith();
     expect(await store.findNewestId()).toBeNull();
     const messages = [createMessage(), createMessage()];
@@ -866,7 +866,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.findNewestId()).toBe(messages[1]?.id);
   });
 
-  test('a settlement with a transition that is not in the table is rejected and changes nothing', async () => {
+  test('a settlement with a state transition that is not allowed is rejected and changes nothing', async () => {
     const store = await createStoreWith();
     const [message, otherMessage] = [createMessage({ lease: LEASE }), createMessage({ lease: LEASE })];
     await store.accept([message, otherMessage]);

@@ -41,7 +41,7 @@ function listMigrations(kind: 'sqlite' | 'postgres'): readonly string[] {
 }
 
 /**
- * The current names of methods, by their recorded names. These names are not in `CURRENT_NAMES`, because members with
+ * The current names of methods, by their recorded names. These methods are not in `CURRENT_NAMES`, because members with
  * the same recorded names were not renamed.
  */
 const CURRENT_METHOD_NAMES: Readonly<Record<string, string>> = {
@@ -77,8 +77,8 @@ const CURRENT_NAMES: Readonly<Record<string, string>> = {
 };
 
 /**
- * Members that later versions have added, with their values in older rows. The first name of an entry is a member that
- * only the objects with the added member have.
+ * Members that later versions have added, with their values in older rows. The first name of an entry is a member by
+ * which the objects with the added member are recognized.
  */
 const ADDED_MEMBERS = [
   ['verb', 'failure', null],
@@ -90,9 +90,7 @@ const ADDED_MEMBERS = [
   ['everAccepted', 'disabledWebhooks', []],
 ] as const;
 
-/**
- * Parses JSON with `$map` for a map and `$bytes` for the bytes of a text, and renames members to their current names.
- */
+/** Restores maps (`$map`) and bytes (`$bytes`) in a parsed JSON value, and renames members to their current names. */
 function reviveValue(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(reviveValue);
@@ -156,7 +154,7 @@ test.each(STORES)(
       const values = args.map(reviveValue);
       const foundResult =
         method === 'searchMail'
-          ? await searchAsBefore(store, values)
+          ? await runRecordedSearch(store, values)
           : await methods[CURRENT_METHOD_NAMES[method] ?? CURRENT_NAMES[method] ?? method]?.(...values);
       expect(toPlainValue(foundResult), `${method}(${JSON.stringify(args)})`).toEqual(
         toPlainValue(reviveValue(answer)),
@@ -166,10 +164,10 @@ test.each(STORES)(
 );
 
 /**
- * Performs a recorded search, which had one account and one state. Returns the members that messages had in the
+ * Performs a recorded search, which had at most one account and one state. Returns the members that messages had in the
  * recorded version.
  */
-async function searchAsBefore(store: Store, [recordedSearch, budgetMs]: readonly unknown[]): Promise<unknown> {
+async function runRecordedSearch(store: Store, [recordedSearch, budgetMs]: readonly unknown[]): Promise<unknown> {
   const { accountId, state, ...search } = recordedSearch as Pick<
     MessageSearch,
     'criteria' | 'since' | 'until' | 'before' | 'limit'

@@ -1,5 +1,5 @@
 /**
- * Tests that every store applies the same rules to shared token buckets. PostgreSQL implements these rules in a
+ * Tests that every store applies the same rules to shared token buckets. PostgreSQL implements these rules in an SQL
  * statement.
  */
 import fc from 'fast-check';
@@ -21,7 +21,7 @@ const requestCase = fc.record({
   requested: fc.integer({ min: 0, max: 6 }),
 });
 
-test.each(STORES)('the $name store grants tokens by the rules of the bucket', async ({ open }) => {
+test.each(STORES)('the $name store grants tokens by the rules of the function `takeTokens`', async ({ open }) => {
   const clock = createVirtualClock(START);
   const store = await open({ environment: { clock, random: () => 0.5, isSimulated: true } });
   onTestFinished(() => store.close());

@@ -14,7 +14,7 @@ import { startSmtpServer } from '../rig/smtp-server.ts';
 
 interface TransportCase {
   readonly transport: Transport;
-  /** A transport that cannot deliver, because no server accepts its connections. */
+  /** A transport that cannot deliver a message, because its server or its folder is unavailable. */
   readonly unavailableTransport: Transport;
   /** Returns the delivered copy of this message, or null. */
   findDeliveredMessage(message: OutgoingMessage): Promise<Buffer | null>;
@@ -110,7 +110,7 @@ describe.each([
     for (const message of messages) expect(await findDeliveredMessage(message)).not.toBeNull();
   });
 
-  test('calls beforeCompletion exactly once, before the message is complete', async () => {
+  test('calls beforeCompletion exactly once, before it completes the message', async () => {
     const { transport, findDeliveredMessage } = await openCase();
     const message = createOutgoingMessage(BODY);
     let callCount = 0;

@@ -73,13 +73,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const store = await createStoreWith('other');
     await store.addSuppressions('default', [createManualEntry('a@example.com')]);
     await store.addSuppressions('*', [createManualEntry('b@example.com')]);
-    const states = await store.accept([
+    const acceptResults = await store.accept([
       createMessage({ to: 'A@example.com' }),
       createMessage({ to: 'a@example.com', accountId: 2 }),
       createMessage({ to: 'b@example.com' }),
       createMessage({ to: 'b@example.com', accountId: 2 }),
     ]);
-    expect(states.map((answer) => answer.kind === 'accepted' && answer.state)).toEqual([
+    expect(acceptResults.map((answer) => answer.kind === 'accepted' && answer.state)).toEqual([
       'suppressed',
       'queued',
       'suppressed',
@@ -87,7 +87,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a suppression that is added twice has the first reason, suppressions are listed in order and in pages, and a removed suppression is not listed', async () => {
+  test('a suppression that is added twice keeps its first reason, suppressions are listed in order and in pages, and a removed suppression is not listed', async () => {
     const store = await createStoreWith();
     const bounceEntry = { address: 'b@example.com', reason: 'bounce', source: 'some-id', at: 1 } as const;
     expect(await store.addSuppressions('default', [bounceEntry, createManualEntry('a@example.com')])).toEqual({
@@ -114,7 +114,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a search of one list by a prefix of addresses or domains returns the matching entries of this list only, in pages', async () => {
     const store = await createStoreWith('other');
-    const names = [
+    const addresses = [
       'ada@example.com',
       'ada.b@example.org',
       'bob@example.com',
@@ -122,7 +122,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
       'zoe@exam.test',
       'ada@z.test',
     ];
-    await store.addSuppressions('default', names.map(createManualEntry));
+    await store.addSuppressions('default', addresses.map(createManualEntry));
     await store.addSuppressions('other', [createManualEntry('ada@other.example')]);
     const searchAll = async (of: 'address' | 'domain', prefix: string) => {
       const foundAddresses: string[] = [];
@@ -167,11 +167,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
 
   test('a change with an expected version is made only if the account has that version', async () => {
     const store = await createStoreWith();
-    const readVersionOf = async () => {
+    const computeCurrentVersion = async () => {
       const foundAccount = await findAccount(store, 'default');
       return foundAccount === undefined ? '' : computeAccountVersion(foundAccount);
     };
-    const knownVersion = await readVersionOf();
+    const knownVersion = await computeCurrentVersion();
     expect((await store.setAccount('default', { volume: 5 }, 1, knownVersion)).kind).toBe('done');
     const staleResult = {
       kind: 'stale',
@@ -181,17 +181,17 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setAccount('default', { bounceRate: 0.5, volume: 7 }, 3, knownVersion)).toEqual(staleResult);
     expect(await store.lockAccount('default', 'unpaid', 3, knownVersion)).toEqual(staleResult);
     // An accepted message does not change the version of the account.
-    const readVersion = await readVersionOf();
+    const currentVersion = await computeCurrentVersion();
     await store.accept([createMessage({})]);
-    expect((await store.lockAccount('default', 'unpaid', 4, readVersion)).kind).toBe('done');
-    expect((await store.unlockAccount('default', 5, readVersion)).kind).toBe('stale');
-    expect((await store.unlockAccount('default', 6, await readVersionOf())).kind).toBe('done');
+    expect((await store.lockAccount('default', 'unpaid', 4, currentVersion)).kind).toBe('done');
+    expect((await store.unlockAccount('default', 5, currentVersion)).kind).toBe('stale');
+    expect((await store.unlockAccount('default', 6, await computeCurrentVersion())).kind).toBe('done');
     expect(
       await store.setAccount(
         'default',
         { bounceRate: 0.5, throttle: { perSecond: 3, burst: 4 } },
         6,
-        await readVersionOf(),
+        await computeCurrentVersion(),
       ),
     ).toMatchObject({
       kind: 'done',
@@ -273,7 +273,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await expect.poll(() => seenChanges.flatMap(({ removedDomains }) => removedDomains)).toContain('example.org');
   });
 
-  test('a return path is verified by a check of its records, every node reads it, and its name belongs to one domain only', async () => {
+  test('a return path is verified by a check of its records, every node reads the return path, and its name belongs to one domain only', async () => {
     const store = await createStoreWith('other');
     const seenChanges: DirectoryChanges[] = [];
     await store.watchDirectory((changes) => seenChanges.push(changes));
@@ -291,7 +291,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const setResult = await store.setDomain('example.org', { returnPath: name });
     if (setResult.kind !== 'done') throw new Error(setResult.kind);
     expect(setResult.value).toMatchObject({ returnPath: { name, isVerified: false }, subdomains: false });
-    // The name of a domain, the return path of another domain, and a new domain with the name of a return path.
+    // Refused: the return path of another domain, the name of another domain, and a new domain with the name of a
+    // return path.
     expect(await store.setDomain('shop.example.org', { returnPath: name })).toEqual({
       kind: 'used',
       by: 'example.org',
@@ -325,7 +326,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setDomain('shop.example.org', { returnPath: name })).toMatchObject({ kind: 'done' });
   });
 
-  test('a DNS check without a new result does not change the revision, and a check without an answer does not change the last answer', async () => {
+  test('a DNS check with an unchanged result does not change the revision, and a DNS check without an answer keeps the earlier result', async () => {
     const store = await createStoreWith();
     const addResult = await store.addDomain(
       'default',
@@ -360,7 +361,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect([missingResult.published, missingResult.revision > firstWrite.revision]).toEqual([[], true]);
   });
 
-  test('many bounces lock only their account, and the reason for the lock contains their number', async () => {
+  test('many hard bounces lock only the account that sent the messages, and the reason for the lock contains the number of bounces', async () => {
     const store = await createStoreWith('other');
     await settleMessages(store, 1, 95, 'delivered');
     await settleMessages(store, 2, 100, 'delivered');
@@ -386,11 +387,11 @@ describe.each(STORES)('the $name store', ({ open }) => {
     });
   });
 
-  test('complaints lock an account, and an unlock restarts the window', async () => {
+  test('complaints lock an account, and an unlock resets its reputation counts to zero', async () => {
     const store = await createStoreWith();
     await settleMessages(store, 1, 120, 'delivered');
     await settleMessages(store, 1, 1, 'complained');
-    // One recipient alone does not lock an account at any rate.
+    // The complaint of a single recipient does not lock an account, however high the complaint rate is.
     expect(await findAccount(store, 'default')).toMatchObject({
       locked: null,
       warning: expect.stringContaining('1 complaint of 121 messages'),
@@ -421,7 +422,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await findAccount(store, 'default'))?.locked).toBeNull();
   });
 
-  test('a warning ends when delivered messages have reduced the rate', async () => {
+  test('a warning ends when delivered messages have reduced the bounce rate', async () => {
     const store = await createStoreWith();
     await settleMessages(store, 1, 94, 'delivered');
     await settleMessages(store, 1, 6, 'hard');
@@ -442,7 +443,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.checkSuppression(messages)).toEqual([false, false, true]);
   });
 
-  test('events older than 7 days do not count', async () => {
+  test('outcomes older than 7 days do not count in the reputation of an account', async () => {
     const store = await createStoreWith();
     const now = Date.now();
     await settleMessages(store, 1, 9, 'hard', now - 169 * HOUR_MS);
@@ -466,23 +467,23 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.setAccount('unknown', { bounceRate: 0.5 }, 1)).toEqual({ kind: 'missing' });
   });
 
-  test('a configuration set is stored until it is replaced or removed, and reaches the caches of nodes', async () => {
+  test('a configuration set is stored until it is replaced or removed, and every node reads each change of it', async () => {
     const store = await createStoreWith();
     const seenConfigurationSets: (string | null | undefined)[] = [];
     await store.watchDirectory(({ accounts }) =>
       seenConfigurationSets.push(...accounts.map((account) => account.sesConfigurationSet)),
     );
-    const readSet = async () => (await findAccount(store, 'default'))?.sesConfigurationSet;
-    expect(await readSet()).toBeNull();
+    const readConfigurationSet = async () => (await findAccount(store, 'default'))?.sesConfigurationSet;
+    expect(await readConfigurationSet()).toBeNull();
     const computeVersion = async () => computeAccountVersion((await findAccount(store, 'default')) as Account);
     const versionBefore = await computeVersion();
     await store.setAccount('default', { sesConfigurationSet: 'news' }, 1);
-    expect([await readSet(), (await computeVersion()) === versionBefore]).toEqual(['news', false]);
+    expect([await readConfigurationSet(), (await computeVersion()) === versionBefore]).toEqual(['news', false]);
     await expect.poll(() => seenConfigurationSets.at(-1)).toBe('news');
     await store.setAccount('default', { bounceRate: 0.5 }, 2);
-    expect(await readSet()).toBe('news');
+    expect(await readConfigurationSet()).toBe('news');
     await store.setAccount('default', { sesConfigurationSet: null }, 3);
-    expect([await readSet(), await computeVersion()]).not.toContain('news');
+    expect([await readConfigurationSet(), await computeVersion()]).not.toContain('news');
     await expect.poll(() => seenConfigurationSets.at(-1)).toBeNull();
   });
 });

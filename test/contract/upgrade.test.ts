@@ -16,7 +16,7 @@ import { createTemporaryDatabase } from '../rig/postgres.ts';
 import { parsePostgresUrl, STORES } from '../rig/stores.ts';
 import { addressText } from '../unit/model/address-texts.ts';
 
-const MESSAGE = '01997a3c-0000-7000-8000-000000000001';
+const MESSAGE_ID = '01997a3c-0000-7000-8000-000000000001';
 
 interface Complainant {
   readonly account_id: number;
@@ -31,7 +31,7 @@ interface Suppression extends Complainant {
 }
 
 const createComplaint = (recipient: string, at: number, changes: Partial<Suppression> = {}): Suppression => ({
-  ...{ account_id: 1, recipient, at, reason: 'complaint', source: MESSAGE },
+  ...{ account_id: 1, recipient, at, reason: 'complaint', source: MESSAGE_ID },
   ...changes,
 });
 
@@ -96,7 +96,7 @@ function parseComplainant(row: Readonly<Record<string, unknown>>): Complainant {
   return { account_id: Number(row.account_id), recipient: String(row.recipient), at: Number(row.at) };
 }
 
-const compareNames = (left: Complainant, right: Complainant) =>
+const compareComplainants = (left: Complainant, right: Complainant) =>
   left.account_id - right.account_id || (left.recipient < right.recipient ? -1 : 1);
 
 for (const { name } of STORES) {
@@ -111,7 +111,7 @@ for (const { name } of STORES) {
       createComplaint('imported@example.com', 7, { source: null }),
       createComplaint('everywhere@example.com', 7, { account_id: 0 }),
     ]);
-    expect(complainants.sort(compareNames)).toEqual([
+    expect(complainants.sort(compareComplainants)).toEqual([
       { account_id: 1, recipient: '"a+b c"@example.com', at: 6 },
       { account_id: 1, recipient: '+rita@example.com', at: 4 },
       { account_id: 1, recipient: 'rita@example.com', at: 9 },
@@ -119,7 +119,7 @@ for (const { name } of STORES) {
     ]);
   });
 
-  test(`in the ${name} store the migration canonicalizes complainants as the code does, for every address`, async () => {
+  test(`in the ${name} store the migration and the function toComplainant canonicalize every address in the same way`, async () => {
     const texts = fc.sample(addressText, { numRuns: 1_000, seed: 12 });
     const recipients = new Set(
       texts.map(parseAddress).flatMap((address) => (address === null ? [] : [toCanonicalAddress(address)])),

@@ -22,7 +22,7 @@ const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const LEASE_MS = 60_000;
 const DAY_MS = 24 * 3_600_000;
 const LIMITS = { maxDeliveries: 1_000, freeSlots: [], defaultFreeSlots: 1_000, after: 0 };
-const LISTED_VERBS: readonly string[] = WEBHOOK_EVENT_TYPES.filter((type) => type.startsWith('message.')).map((type) =>
+const EVENT_VERBS: readonly string[] = WEBHOOK_EVENT_TYPES.filter((type) => type.startsWith('message.')).map((type) =>
   type.slice('message.'.length),
 );
 
@@ -66,7 +66,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     owner = 'node-a',
   ): Promise<readonly LeasedDelivery[]> => (await store.claimDeliveries(LIMITS, owner, now + LEASE_MS, now)).deliveries;
 
-  /** Moves all events to deliveries and claims all due deliveries. */
+  /** Creates deliveries from all events and claims all due deliveries. */
   async function claimAllDeliveries(store: Store, now = Date.now()): Promise<readonly LeasedDelivery[]> {
     await fanOut(store, now);
     return claimDeliveries(store, now);
@@ -116,7 +116,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
   const settleDeliveredMessage = (store: Store, message: NewMessage) =>
     store.settle([createSettlement({ ...message, attempts: 1, lease: LEASE })]);
 
-  /** Creates messages with every kind of change and every cause of a change. */
+  /** Creates messages whose histories contain every kind of change and every cause of a change. */
   async function createMessagesInAllStates(store: Store): Promise<readonly NewMessage[]> {
     const now = Date.now();
     await store.addSuppressions('default', [{ address: 'gone@example.com', reason: 'manual', source: null, at: now }]);
@@ -169,7 +169,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return [oldMessage, ...createdMessages, suppressed, claimed, cancelled];
   }
 
-  test('the events of each message are exactly the listed entries of its history, each once, with the sequence number of the entry', async () => {
+  test('each history entry whose verb is an event type is recorded as exactly one event, with the sequence number of the entry', async () => {
     const store = await createStore();
     await createWebhook(store);
     const messages = await createMessagesInAllStates(store);
@@ -181,20 +181,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
         // An event contains no SMTP transcript.
         const { lineOffsetsMs: _, ...reducedAttempt } = attempt ?? {};
         const reducedEntry = { ...entry, attempt: attempt === null ? null : { ...reducedAttempt, transcript: [] } };
-        return LISTED_VERBS.includes(entry.verb)
+        return EVENT_VERBS.includes(entry.verb)
           ? [{ type: `message.${entry.verb}`, sequence, entry: reducedEntry }]
           : [];
       });
       const messageEvents = events.filter((event) => event.id === id).toSorted((a, b) => a.sequence - b.sequence);
       expect(messageEvents.map(({ type, sequence, entry }) => ({ type, sequence, entry }))).toEqual(expected);
     }
-    expect(new Set(events.map(({ type }) => type)).size).toBe(LISTED_VERBS.length);
+    expect(new Set(events.map(({ type }) => type)).size).toBe(EVENT_VERBS.length);
     expect(new Set(deliveries.map(({ id }) => id)).size).toBe(deliveries.length);
-    // Nothing is left.
+    // No event remains.
     expect(await fanOut(store)).toEqual({ events: 0, deliveries: 0 });
   });
 
-  test('an event contains the message, the state after its change, and whether its recipient was suppressed', async () => {
+  test('an event contains the fields of the message, the state of the message after the change, and whether the recipient was suppressed', async () => {
     const store = await createStore();
     await createWebhook(store);
     await createMessagesInAllStates(store);
@@ -290,7 +290,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('bounces that warn and lock an account record both changes and each suppressed recipient', async () => {
+  test('if bounces first cause a warning and then a lock of the account, both changes and each suppressed recipient are recorded as events', async () => {
     const store = await createStore();
     await createWebhook(store, { events: ['account.warned', 'account.locked', 'suppression.added'] });
     const messages = Array.from({ length: 12 }, (_, index) =>
@@ -306,8 +306,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
         failure: null,
         attempt: createAttempt(),
       };
-      const lease = { ...message, attempts: 1, lease: LEASE };
-      await store.settle([createSettlement(lease, { to: 'bounced', event, suppress: 'bounce' })]);
+      const leasedMessage = { ...message, attempts: 1, lease: LEASE };
+      await store.settle([createSettlement(leasedMessage, { to: 'bounced', event, suppress: 'bounce' })]);
     }
     const events = (await claimAllDeliveries(store)).map(({ event }) => event);
     const types = events.map(({ type }) => type);
@@ -383,43 +383,45 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect((await store.createWebhook(createEndpoint(), Date.now())).kind).toBe('done');
   });
 
-  test('a delivery is leased once, is due again after its lease, and only the current lease can be settled', async () => {
+  test('a delivery is leased by one node, is due again after the lease has expired, and can be settled only with the current lease', async () => {
     const store = await createStore();
     await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage()]);
     const now = Date.now();
-    const [first] = await claimAllDeliveries(store, now);
-    expect(first).toMatchObject({
+    const [firstLease] = await claimAllDeliveries(store, now);
+    expect(firstLease).toMatchObject({
       url: 'https://hooks.example.com/',
       sealed: ['sealed-1'],
       attempt: 1,
       owner: 'node-a',
     });
     expect(await claimDeliveries(store, now + LEASE_MS - 1, 'node-b')).toEqual([]);
-    const [second] = await claimDeliveries(store, now + LEASE_MS, 'node-b');
-    if (first === undefined || second === undefined) throw new Error('not leased');
-    expect(second.id).toBe(first.id);
-    expect(await settleDelivery(store, first, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
-    await store.releaseDeliveryLeases([second], now);
-    const [third] = await claimDeliveries(store, now, 'node-b');
-    if (third === undefined) throw new Error('not leased');
-    expect(third.attempt).toBe(1);
-    expect(await settleDelivery(store, third, { kind: 'retry', dueAt: now + 5_000 }, now)).toEqual([
+    const [secondLease] = await claimDeliveries(store, now + LEASE_MS, 'node-b');
+    if (firstLease === undefined || secondLease === undefined) throw new Error('not leased');
+    expect(secondLease.id).toBe(firstLease.id);
+    expect(await settleDelivery(store, firstLease, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
+    await store.releaseDeliveryLeases([secondLease], now);
+    const [thirdLease] = await claimDeliveries(store, now, 'node-b');
+    if (thirdLease === undefined) throw new Error('not leased');
+    expect(thirdLease.attempt).toBe(1);
+    expect(await settleDelivery(store, thirdLease, { kind: 'retry', dueAt: now + 5_000 }, now)).toEqual([
       { kind: 'settled', disabled: null },
     ]);
     expect(await claimDeliveries(store, now + 4_999)).toEqual([]);
-    const [fourth] = await claimDeliveries(store, now + 5_000);
-    if (fourth === undefined) throw new Error('not leased');
-    expect(fourth).toMatchObject({ attempt: 2, event: first.event });
-    await settleDelivery(store, fourth, { kind: 'delivered' }, now + 6_000);
-    const deliveryPage = await store.listDeliveries(first.webhookId, null, null, 10);
+    const [fourthLease] = await claimDeliveries(store, now + 5_000);
+    if (fourthLease === undefined) throw new Error('not leased');
+    expect(fourthLease).toMatchObject({ attempt: 2, event: firstLease.event });
+    await settleDelivery(store, fourthLease, { kind: 'delivered' }, now + 6_000);
+    const deliveryPage = await store.listDeliveries(firstLease.webhookId, null, null, 10);
     expect(deliveryPage).toMatchObject({
-      value: [{ id: first.id, status: 'delivered', nextAttemptAt: null, attempts: [{ status: 500 }, { status: 200 }] }],
+      value: [
+        { id: firstLease.id, status: 'delivered', nextAttemptAt: null, attempts: [{ status: 500 }, { status: 200 }] },
+      ],
     });
-    expect((await store.findWebhook(first.webhookId))?.failingSince).toBeNull();
+    expect((await store.findWebhook(firstLease.webhookId))?.failingSince).toBeNull();
   });
 
-  test('the deliveries of a dead node are due at once, and those of live nodes and of later attempts stay unchanged', async () => {
+  test('deliveries that a dead node leased are due at once, and deliveries that live nodes leased or that wait for a later attempt stay unchanged', async () => {
     const store = await createStore();
     await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage(), createMessage(), createMessage(), createMessage()]);
@@ -444,8 +446,8 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const recovery = { now, until: now + LEASE_MS, node: 'node-a', includeAllLeases: false };
     expect(await store.recoverDeliveries(recovery)).toBe(1);
     expect(await store.recoverDeliveries(recovery)).toBe(0);
-    const [again, ...others] = await claimDeliveries(store, now, 'node-b');
-    expect([again?.id, others]).toEqual([deadNodeDelivery.id, []]);
+    const [repeatedDelivery, ...others] = await claimDeliveries(store, now, 'node-b');
+    expect([repeatedDelivery?.id, others]).toEqual([deadNodeDelivery.id, []]);
     expect(await settleDelivery(store, deadNodeDelivery, { kind: 'delivered' }, now)).toEqual([{ kind: 'lost' }]);
     // A service without other nodes ends the leases of its earlier processes.
     expect(await store.recoverDeliveries({ ...recovery, includeAllLeases: true })).toBe(2);
@@ -458,7 +460,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     ]);
   });
 
-  test('a node ends the leases of its own lost claims, but neither its known leases nor those of other nodes', async () => {
+  test('a node ends its leases from claims whose result it did not receive, but neither the leases that it knows nor those of other nodes', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept([createMessage(), createMessage(), createMessage()]);
@@ -478,7 +480,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.recoverDeliveries({ ...recovery, ownLeasesExcept: [] })).toBe(2);
   });
 
-  test('an event that is older than its retention is removed in bounded steps, and no delivery is created', async () => {
+  test('events that are older than the retention period are removed in bounded steps, and no delivery is created for them', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store);
     const now = Date.now();
@@ -486,14 +488,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const oldMessages = Array.from({ length: 3 }, () =>
       createMessage({ acceptedAt, id: createMessageIdAt(acceptedAt) }),
     );
-    const [first] = oldMessages;
-    if (first === undefined) throw new Error('not created');
+    const [firstMessage] = oldMessages;
+    if (firstMessage === undefined) throw new Error('not created');
     await store.accept(oldMessages);
     await store.addSuppressions('default', [
       { address: 'a@example.com', reason: 'manual', source: null, at: acceptedAt },
     ]);
     // A recent event of an old message is kept.
-    await store.cancelMessage(first.id, now);
+    await store.cancelMessage(firstMessage.id, now);
     await store.accept([createMessage()]);
     const keptSince = now - 30 * DAY_MS;
     expect(await store.fanOutEvents(now, createSeed(), 2, keptSince)).toEqual({
@@ -506,7 +508,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await fanOut(store, now, keptSince)).toEqual({ events: 0, deliveries: 0 });
   });
 
-  test('a claim leases at most the free slots of each endpoint, so that a backlog of one endpoint does not delay another', async () => {
+  test('a claim leases for each endpoint at most as many deliveries as the endpoint has free slots, so that the backlog of one endpoint does not delay the deliveries of another endpoint', async () => {
     const store = await createStore();
     const slowWebhook = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 30 }, () => createMessage()));
@@ -522,7 +524,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const countDeliveries = ({ id }: Webhook) =>
       claimResult.deliveries.filter(({ webhookId }) => webhookId === id).length;
     expect([countDeliveries(slowWebhook), countDeliveries(otherWebhook), claimResult.next]).toEqual([2, 2, null]);
-    // If one endpoint uses the whole limit of a claim, the next claim of the pass begins with the next endpoint.
+    // If the deliveries of one endpoint use the whole limit of a claim, the next claim begins with the next endpoint.
     const firstClaim = await claimWithLimits({ maxDeliveries: 1 });
     expect(firstClaim.deliveries.map(({ webhookId }) => webhookId)).toEqual([slowWebhook.id]);
     const secondClaim = await claimWithLimits({ maxDeliveries: 1, after: firstClaim.next ?? 0 });
@@ -571,7 +573,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(deliveries[0]?.event).toMatchObject({ data: { id: `wh_${webhook.id}`, reason: 'gone', account: null } });
   });
 
-  test('an endpoint with a failed attempt and no success since then is disabled, and after a success the period without a success starts again', async () => {
+  test('an endpoint is disabled if a certain period has passed since a failed attempt without a success, and a success ends the period', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const observer = await createWebhook(store, { events: ['webhook.disabled'] });
@@ -608,20 +610,20 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
     const now = Date.now();
-    const [ended, repeated, failed, last] = await claimAllDeliveries(store, now);
-    if (!ended || !repeated || !failed || !last) throw new Error('not leased');
+    const [endedDelivery, retriedDelivery, failedDelivery, lastDelivery] = await claimAllDeliveries(store, now);
+    if (!endedDelivery || !retriedDelivery || !failedDelivery || !lastDelivery) throw new Error('not leased');
     const installationFault = { isInstallationFault: true };
-    await settleDelivery(store, ended, { kind: 'failed' }, now, installationFault);
-    await settleDelivery(store, repeated, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, installationFault);
+    await settleDelivery(store, endedDelivery, { kind: 'failed' }, now, installationFault);
+    await settleDelivery(store, retriedDelivery, { kind: 'retry', dueAt: now + 3_600_000 }, now + 1, installationFault);
     expect((await store.findWebhook(id))?.failingSince).toBeNull();
     expect(await store.disableFailingWebhooks(now + MAX_FAILING_MS, now + MAX_FAILING_MS, 10)).toEqual([]);
     // A fault of the installation does not change the time since which the endpoint has failed.
-    await settleDelivery(store, failed, { kind: 'failed' }, now + 2);
-    await settleDelivery(store, last, { kind: 'failed' }, now + 3, installationFault);
+    await settleDelivery(store, failedDelivery, { kind: 'failed' }, now + 2);
+    await settleDelivery(store, lastDelivery, { kind: 'failed' }, now + 3, installationFault);
     expect((await store.findWebhook(id))?.failingSince).toBe(now + 2);
   });
 
-  test('endpoints without a success are disabled in bounded steps, and tests do not count as failed attempts', async () => {
+  test('endpoints without a success are disabled in bounded steps, and failed test deliveries do not count as failed attempts', async () => {
     const store = await createStore();
     const now = Date.now();
     const webhooks = [];
@@ -632,9 +634,9 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([createMessage()]);
     for (const delivery of await claimAllDeliveries(store, now))
       await settleDelivery(store, delivery, { kind: 'failed' }, now);
-    const [first, second, third] = webhooks.map(({ id }) => id);
-    expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([first, second]);
-    expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([third]);
+    const [firstId, secondId, thirdId] = webhooks.map(({ id }) => id);
+    expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([firstId, secondId]);
+    expect(await store.disableFailingWebhooks(now, now, 2)).toEqual([thirdId]);
     expect((await store.findWebhook(testedWebhook.id))?.disabled).toBeNull();
   });
 
@@ -655,7 +657,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await findLastSuccess()).toBe(now + 1 + LAST_SUCCESS_STEP_MS);
   });
 
-  test('during a rotation a delivery is leased with both secrets, and after the rotation with the new secret', async () => {
+  test('during a rotation a delivery is leased with both secrets, and after the rotation with the new secret only', async () => {
     const store = await createStore();
     const webhook = await createWebhook(store, { events: ['message.accepted'] });
     const now = Date.now();
@@ -663,13 +665,13 @@ describe.each(STORES)('the $name store', ({ open }) => {
     await store.accept([createMessage(), createMessage()]);
     await fanOut(store, now);
     const limits = { ...LIMITS, maxDeliveries: 1 };
-    const first = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now);
-    expect(first.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2', 'sealed-1']]);
-    const second = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now + 1_000);
-    expect(second.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2']]);
+    const firstClaim = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now);
+    expect(firstClaim.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2', 'sealed-1']]);
+    const secondClaim = await store.claimDeliveries(limits, 'node-a', now + LEASE_MS, now + 1_000);
+    expect(secondClaim.deliveries.map(({ sealed }) => sealed)).toEqual([['sealed-2']]);
   });
 
-  test('a replay makes one delivery or all selected deliveries due with the same id, and restarts their schedule', async () => {
+  test('a replay makes one delivery or all selected deliveries due again with the same ids, and restarts their retry schedules', async () => {
     const store = await createStore();
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 4 }, () => createMessage()));
@@ -682,10 +684,10 @@ describe.each(STORES)('the $name store', ({ open }) => {
     expect(await store.replayDelivery(id, one.id, now)).toMatchObject({ value: { id: one.id, status: 'pending' } });
     expect(await store.replayDelivery(id, 'none', now)).toEqual({ kind: 'missing' });
     expect(await store.replayDelivery(id + 1, one.id, now)).toEqual({ kind: 'missing' });
-    const [again] = await claimDeliveries(store, now);
-    expect(again).toMatchObject({ id: one.id, attempt: 1, event: one.event });
-    if (again === undefined) throw new Error('not leased');
-    await settleDelivery(store, again, { kind: 'failed' }, now);
+    const [replayedDelivery] = await claimDeliveries(store, now);
+    expect(replayedDelivery).toMatchObject({ id: one.id, attempt: 1, event: one.event });
+    if (replayedDelivery === undefined) throw new Error('not leased');
+    await settleDelivery(store, replayedDelivery, { kind: 'failed' }, now);
     expect(await store.listDeliveries(id, 'failed', null, 10)).toMatchObject({ value: [{ id: one.id }] });
     const replayMatchingDeliveries = async (since: number, includesDelivered: boolean) => {
       let replayedCount = 0;
@@ -697,12 +699,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
         if (cursor === null) return replayedCount;
       }
     };
-    const count = (since: number, includesDelivered: boolean) =>
+    const countReplayable = (since: number, includesDelivered: boolean) =>
       store.countReplayable(id, { since, includesDelivered }, now);
     expect(await store.countReplayable(id + 1, { since: 0, includesDelivered: true }, now)).toEqual({
       kind: 'missing',
     });
-    expect([await count(now + 1, true), await count(now, false), await count(now, true)]).toEqual([
+    expect([
+      await countReplayable(now + 1, true),
+      await countReplayable(now, false),
+      await countReplayable(now, true),
+    ]).toEqual([
       { kind: 'done', value: 0 },
       { kind: 'done', value: 2 },
       { kind: 'done', value: 3 },
@@ -722,19 +728,19 @@ describe.each(STORES)('the $name store', ({ open }) => {
     const { id } = await createWebhook(store, { events: ['message.accepted'] });
     await store.accept(Array.from({ length: 3 }, () => createMessage()));
     await fanOut(store);
-    const test = createMessageIdAt(Date.now() + 10);
-    expect(await store.addTestDelivery(id, test, Date.now())).toMatchObject({
-      value: { id: test, type: 'webhook.test', messageId: null, status: 'pending' },
+    const testDeliveryId = createMessageIdAt(Date.now() + 10);
+    expect(await store.addTestDelivery(id, testDeliveryId, Date.now())).toMatchObject({
+      value: { id: testDeliveryId, type: 'webhook.test', messageId: null, status: 'pending' },
     });
-    const first = await store.listDeliveries(id, null, null, 2);
-    if (first.kind !== 'done') throw new Error('no endpoint');
-    const second = await store.listDeliveries(id, 'pending', first.value.at(-1)?.id ?? null, 10);
-    if (second.kind !== 'done') throw new Error('no endpoint');
-    const ids = [...first.value, ...second.value].map((delivery) => delivery.id);
+    const firstPage = await store.listDeliveries(id, null, null, 2);
+    if (firstPage.kind !== 'done') throw new Error('no endpoint');
+    const secondPage = await store.listDeliveries(id, 'pending', firstPage.value.at(-1)?.id ?? null, 10);
+    if (secondPage.kind !== 'done') throw new Error('no endpoint');
+    const ids = [...firstPage.value, ...secondPage.value].map((delivery) => delivery.id);
     expect(ids).toEqual(ids.toSorted().reverse());
     expect(new Set(ids).size).toBe(4);
-    expect(ids[0]).toBe(test);
-    expect(await store.findDelivery(id, test)).toMatchObject({ id: test });
+    expect(ids[0]).toBe(testDeliveryId);
+    expect(await store.findDelivery(id, testDeliveryId)).toMatchObject({ id: testDeliveryId });
     expect(await store.listDeliveries(id + 1, null, null, 2)).toEqual({ kind: 'missing' });
     expect(listTypes(await claimDeliveries(store))).toContain('webhook.test');
   });

@@ -23,7 +23,7 @@ interface AdjustableClock {
   setAhead(ms: number): Promise<void>;
 }
 
-/** Sets ahead the clock of the machine, which the embedded store uses. */
+/** Returns a clock of the machine, which the embedded store uses. The clock can be set ahead. */
 async function openMachineClock(): Promise<AdjustableClock> {
   let aheadMs = 0;
   return {
@@ -36,7 +36,8 @@ async function openMachineClock(): Promise<AdjustableClock> {
 }
 
 /**
- * Sets the time of the server ahead: the search path contains a function that replaces `clock_timestamp` of PostgreSQL.
+ * Returns a clock of the database server that can be set ahead: the search path contains a function that replaces
+ * `clock_timestamp` of PostgreSQL.
  */
 async function openServerClock(): Promise<AdjustableClock> {
   const database = await createTemporaryDatabase();

@@ -56,14 +56,14 @@ describe('the database file', () => {
     const garbage = Buffer.alloc(20_000, 'garbage ');
     writeFileSync(prepareDatabasePath(folder), garbage);
     await expectServeToFail(folder, {}, /postrider\.db is damaged .*left unchanged/);
-    const command = await runCommand(folder, ['account', 'list']);
-    expect([command.code, command.stdout]).toEqual([1, '']);
-    expect(command.stderr).toMatch(ONE_LINE);
+    const commandResult = await runCommand(folder, ['account', 'list']);
+    expect([commandResult.code, commandResult.stdout]).toEqual([1, '']);
+    expect(commandResult.stderr).toMatch(ONE_LINE);
     expect(readFileSync(prepareDatabasePath(folder)).equals(garbage)).toBe(true);
   });
 
   test.each([100, 8_192, 24_576, 0.5, 0.98])(
-    'truncated at %d bytes is refused in one line, or can be used',
+    'truncated at %d (bytes, or a fraction of its length) is refused with one line, or can be used',
     async (cutPosition) => {
       const folder = createTemporaryFolder();
       const path = prepareDatabasePath(folder);
@@ -132,7 +132,7 @@ describe('the database file', () => {
   });
 });
 
-test('a port in use is named, for either listener, and the next start opens the store and creates the first key', async () => {
+test('the error names a listener whose port is in use, and the next start opens the store and creates the first key', async () => {
   const portHolder = createServer();
   await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => new Promise<void>((resolve) => portHolder.close(() => resolve())));
@@ -179,7 +179,7 @@ const BAD_SETTINGS: readonly (readonly [settings: Record<string, string>, expect
 ];
 
 test.each(BAD_SETTINGS)(
-  'the setting %j stops the start with one line and creates no database',
+  'a start with the setting %j ends with one line and creates no database',
   async (settings, expectedLine, code) => {
     const folder = createTemporaryFolder();
     await expectServeToFail(folder, settings, expectedLine, code);
@@ -192,7 +192,7 @@ test.each([
   ['POSTRIDER_LISTEN\n', /\.env line 1/],
   ['# fine\n\nPOSTRIDER_LOG="info\n', /\.env line 3: .*"/],
   ['POSTRIDER_LGO=info\n', /POSTRIDER_LGO in \.env .*POSTRIDER_LOG/],
-])('the error about the malformed .env file %j contains the line number', async (text, expectedLine) => {
+])('the error about the malformed .env file %j names the line or the setting', async (text, expectedLine) => {
   const folder = createTemporaryFolder();
   writeFileSync(join(folder, '.env'), text);
   await expectServeToFail(folder, {}, expectedLine, EXIT_INVALID_SETTINGS);

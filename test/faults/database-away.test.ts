@@ -1,6 +1,6 @@
 /**
- * Tests a database that becomes unavailable and later available again. Every acknowledged message is stored. A
- * call that fails does so with one line and within a time limit. After each fault the same store continues without
+ * Tests a database that becomes unavailable and later available again. Every acknowledged message is stored. A call
+ * that fails reports a one-line error within a time limit. After each fault the same store continues without
  * intervention.
  */
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -21,7 +21,7 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 import { startTcpProxy } from '../rig/tcp-proxy.ts';
 
 const SENDER_COUNT = 6;
-/** Time limit of one statement in tests that wait for it. */
+/** Time limit of one statement in tests that wait until the limit has passed. */
 const LIMIT_MS = 2_000;
 const WAIT_OPTIONS = { timeout: 60_000 };
 
@@ -35,7 +35,7 @@ async function openStoreAt(url: string): Promise<Store> {
 /** Accepts concurrent batches continuously until `end` is called. */
 function startAccepting(accept: Store['accept']) {
   const acknowledgedIds: string[] = [];
-  const faults: unknown[] = [];
+  const errors: unknown[] = [];
   let hasEnded = false;
   const send = async () => {
     while (!hasEnded) {
@@ -44,7 +44,7 @@ function startAccepting(accept: Store['accept']) {
         await accept(batch);
         acknowledgedIds.push(...batch.map(({ id }) => id));
       } catch (error) {
-        faults.push(error);
+        errors.push(error);
         await new Promise((resolve) => setTimeout(resolve, 20));
       }
     }
@@ -52,7 +52,7 @@ function startAccepting(accept: Store['accept']) {
   const senders = Array.from({ length: SENDER_COUNT }, send);
   return {
     acknowledgedIds,
-    faults,
+    errors,
     /** Resolves after `count` further acknowledgements. */
     async waitForAcknowledgements(count: number): Promise<void> {
       const targetCount = acknowledgedIds.length + count;
@@ -78,10 +78,10 @@ async function findMissingIds(acceptLoad: ReturnType<typeof startAccepting>, url
   }
 }
 
-function expectNoFaults(faults: readonly unknown[]): void {
-  for (const fault of faults) {
-    expect(fault).toBeInstanceOf(StoreError);
-    expect(String(fault)).not.toMatch(/[\r\n]/);
+function expectOneLineErrors(errors: readonly unknown[]): void {
+  for (const storeError of errors) {
+    expect(storeError).toBeInstanceOf(StoreError);
+    expect(String(storeError)).not.toMatch(/[\r\n]/);
   }
 }
 
@@ -97,10 +97,10 @@ test('no acknowledged message is lost when the server crashes repeatedly, and th
   await acceptLoad.waitForAcknowledgements(60);
   await acceptLoad.end();
   expect(await findMissingIds(acceptLoad, url)).toEqual([]);
-  expectNoFaults(acceptLoad.faults);
+  expectOneLineErrors(acceptLoad.errors);
 }, 120_000);
 
-test('while the server is down, each call fails within about two seconds with the remedy, and calls succeed as soon as the server is available again', async () => {
+test('while the server is down, each call fails within three seconds with an error that contains the remedy, and calls succeed as soon as the server is available again', async () => {
   const server = await startPostgres();
   const store = await openStoreAt(await server.createDatabase());
   let hasFailed = false;
@@ -121,7 +121,7 @@ test('while the server is down, each call fails within about two seconds with th
   expect(hasFailed).toBe(false);
 }, 120_000);
 
-test('after a failure of the server, changes of the directory are reported again', async () => {
+test('after a restart of the server, the store continues to report changes of the directory', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await openStoreAt(url);
@@ -134,7 +134,7 @@ test('after a failure of the server, changes of the directory are reported again
   await expect.poll(() => lockedNames).toEqual(['default']);
 }, 120_000);
 
-test('no message is lost or stored twice when random connections are terminated during accepts', async () => {
+test('no message is lost or stored twice when random connections are terminated while messages are accepted', async () => {
   const server = await startPostgres();
   const url = await server.createDatabase();
   const store = await openStoreAt(url);
@@ -150,13 +150,13 @@ test('no message is lost or stored twice when random connections are terminated 
   await acceptLoad.waitForAcknowledgements(30);
   await acceptLoad.end();
   expect(await findMissingIds(acceptLoad, url)).toEqual([]);
-  expectNoFaults(acceptLoad.faults);
+  expectOneLineErrors(acceptLoad.errors);
   const [account] = await store.listAccounts();
   const storedCount = await countRows(server, url);
-  // The counts equal the stored rows. After each fault, one batch may be stored but not acknowledged.
+  // The volume count equals the number of stored rows. Each failed call may have stored its batch.
   expect(account?.volumeUsed).toBe(storedCount);
   expect(storedCount - acceptLoad.acknowledgedIds.length).toBeGreaterThanOrEqual(0);
-  expect(storedCount - acceptLoad.acknowledgedIds.length).toBeLessThanOrEqual(2 * acceptLoad.faults.length);
+  expect(storedCount - acceptLoad.acknowledgedIds.length).toBeLessThanOrEqual(2 * acceptLoad.errors.length);
 }, 120_000);
 
 test('a network path that drops packets blocks no call for longer than its time limit, and the store continues after the path is restored', async () => {
@@ -168,11 +168,11 @@ test('a network path that drops packets blocks no call for longer than its time 
   const acceptLoad = startAccepting(prepareAccept(pool));
   await acceptLoad.waitForAcknowledgements(40);
   proxy.pause();
-  await expect.poll(() => acceptLoad.faults.length).toBeGreaterThanOrEqual(SENDER_COUNT);
+  await expect.poll(() => acceptLoad.errors.length).toBeGreaterThanOrEqual(SENDER_COUNT);
   proxy.resume();
   await acceptLoad.waitForAcknowledgements(40);
   await acceptLoad.end();
-  expectNoFaults(acceptLoad.faults);
+  expectOneLineErrors(acceptLoad.errors);
   expect(await findMissingIds(acceptLoad, url.href)).toEqual([]);
 }, 120_000);
 
@@ -195,7 +195,7 @@ test('after a failover the same store continues on the promoted standby with eve
   await acceptLoad.waitForAcknowledgements(100);
   await acceptLoad.end();
   expect(countBefore).toBeGreaterThanOrEqual(100);
-  expectNoFaults(acceptLoad.faults);
+  expectOneLineErrors(acceptLoad.errors);
   expect(await findMissingIds(acceptLoad, standby.url(pathname.slice(1)))).toEqual([]);
 }, 120_000);
 

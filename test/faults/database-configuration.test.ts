@@ -86,7 +86,7 @@ const FAULTS: readonly {
   {
     name: 'a role without rights',
     url: createPlainRoleUrl,
-    line: /^the user lacks a permission \(permission denied for schema public\)\. Make the user the owner of the database, or of a schema, and add schema=NAME to POSTRIDER_DATABASE\.$/,
+    line: /^the user lacks a permission \(permission denied for schema public\)\. Make the user the owner of the database, or make the user the owner of a schema and add schema=NAME to POSTRIDER_DATABASE\.$/,
   },
   {
     name: 'a server without TLS if TLS is required',
@@ -134,7 +134,7 @@ test.each(FAULTS)('$name ends serve with one line that names the remedy', async 
   expect(stderr.trimEnd().replace(/^postrider: (?:PostgreSQL \S+: )?/, '')).toMatch(line);
 });
 
-test('options with pooler=transaction end serve with one line before any connection', async () => {
+test('options together with pooler=transaction end serve with one line, before serve connects to the server', async () => {
   const settings = { POSTRIDER_DATABASE: 'postgres://me@db.invalid/mail?pooler=transaction&options=-cjit%3Doff' };
   const { code, stderr } = await runCommand(createTemporaryFolder(), ['serve'], settings);
   expect(code).toBe(EXIT_INVALID_SETTINGS);

@@ -55,7 +55,7 @@ test('a second service that uses a symbolic link to the file or the folder is re
     createSettings('other/linked.db'),
   );
   await expect.poll(async () => (await submit(service.publicUrl, key)).status).toBe(201);
-  // The secret file, which contains the key that encrypts private keys, is in the same folder.
+  // The secret file, which contains the key that encrypts private keys, is in the folder of the file, not of the link.
   await runJsonCommand(folder, ['domain', 'add', 'default', 'example.org'], createSettings('other/linked.db'));
   expect(existsSync(join(folder, 'other/secret'))).toBe(false);
   expect(existsSync(join(folder, 'other/linked.db-wal'))).toBe(false);
@@ -75,13 +75,13 @@ test('serve and every command refuse a file with a second hard link and do not c
   expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 
-test('a start succeeds and removes the second hard link of an interrupted restore', async () => {
+test('a start succeeds and removes the second hard link that an interrupted restore has left', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   await (await openSqliteStore({ path, exclusive: true })).close();
   linkSync(path, `${path}.before-2026-01-31T12-00-00-000Z`);
-  const command = await openSqliteStore({ path, exclusive: false });
-  await command.listAccounts();
-  await command.close();
+  const commandStore = await openSqliteStore({ path, exclusive: false });
+  await commandStore.listAccounts();
+  await commandStore.close();
   expect(statSync(path).nlink).toBe(2);
   await (await openSqliteStore({ path, exclusive: true })).close();
   expect(statSync(path).nlink).toBe(1);
@@ -124,7 +124,7 @@ const FILE_FAULTS: readonly (readonly [
 ])[] = [
   ['the database is unlinked', 'the database file was removed', (path) => unlinkSync(path), null],
   [
-    'the database is renamed away',
+    'the database is renamed',
     'the database file was removed',
     (path) => renameSync(path, `${path}.away`),
     (path) => renameSync(`${path}.away`, path),
@@ -168,7 +168,7 @@ const FILE_FAULTS: readonly (readonly [
 ];
 
 test.each(FILE_FAULTS)(
-  'if %s while the service runs, no message is acknowledged, /readyz reports the reason, and an alarm is raised',
+  'if %s while the service runs, no message is acknowledged and /readyz reports the reason',
   async (_name, reason, damage, repair) => {
     const path = join(createTemporaryFolder(), 'postrider.db');
     const settings = loadSettings(
@@ -229,7 +229,7 @@ test('removed files are detected within a second and reported with the remedy, a
   await store.close();
 });
 
-test('after a stop the database contains the content of the deleted log', async () => {
+test('if the log is deleted while the service runs, the database contains the content of the log after the service has stopped', async () => {
   const folder = createTemporaryFolder();
   const settings = createSettings('./data/postrider.db');
   const service = await startProcess(folder, settings);
@@ -238,8 +238,8 @@ test('after a stop the database contains the content of the deleted log', async 
   expect((await submit(service.publicUrl, service.key ?? '')).status).toBe(500);
   service.kill('SIGTERM');
   expect(await service.exitPromise).toBe(0);
-  const list = await runJsonCommand<ListedMessage[]>(folder, ['message', 'list'], settings);
-  expect(list.map((message) => message.id)).toContain(id);
+  const listedMessages = await runJsonCommand<ListedMessage[]>(folder, ['message', 'list'], settings);
+  expect(listedMessages.map((message) => message.id)).toContain(id);
 });
 
 test('a removed database is not replaced by an empty store: the next start fails, and doctor reports the missing file', async () => {

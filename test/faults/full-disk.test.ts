@@ -4,12 +4,12 @@ import { createTemporaryFolder } from '../rig/folder.ts';
 import { runJsonCommand, startProcess, submit } from '../rig/service.ts';
 
 /**
- * The limit is in blocks of 512 bytes: about 1.5 MB per file. Because the signal is ignored, writes fail as on a full
- * disk.
+ * The limit is in blocks of 512 bytes: about 1.5 MB per file. Because the signal XFSZ is ignored, writes fail as on a
+ * full disk.
  */
 const limitFileSize = (command: string) => `trap '' XFSZ; ulimit -f 3000; ${command}`;
 
-test('on a full disk requests are answered with 500, no acknowledged message is lost, and the service continues when space is available', async () => {
+test('on a full disk requests are answered with 500, and after a restart with free space the service continues and has every acknowledged message', async () => {
   const folder = createTemporaryFolder();
   const fullDiskService = await startProcess(folder, { POSTRIDER_ROLES: 'api' }, limitFileSize);
   const key = fullDiskService.key ?? '';

@@ -1,6 +1,6 @@
 /**
  * Tests a service under load that is killed repeatedly with SIGKILL. Every message answered with 201 is delivered. Only
- * messages whose outcome was not stored are delivered twice. The webhook events match the histories of the messages.
+ * messages whose outcome was not stored can be delivered twice. The webhook events match the histories of the messages.
  */
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -15,7 +15,7 @@ const ROUND_COUNT = 5;
 const SENDER_COUNT = 16;
 const CONNECTION_COUNT = 8;
 
-test('every message answered with 201 before a SIGKILL is delivered, and only messages without a stored outcome are delivered twice', async () => {
+test('every message answered with 201 before a SIGKILL is delivered, and only messages without a stored outcome can be delivered twice', async () => {
   const folder = createTemporaryFolder();
   const sink = await startCountingSink();
   const settings = {
@@ -83,7 +83,7 @@ test('every message answered with 201 before a SIGKILL is delivered, and only me
   expect(entryCount).toBeGreaterThanOrEqual(2 * acknowledgedIds.size);
 });
 
-test('with POSTRIDER_ON_UNCERTAIN=hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice', async () => {
+test('with POSTRIDER_ON_UNCERTAIN=hold, messages that a killed node was transmitting become uncertain, and no message is delivered twice without a retry by an operator', async () => {
   const folder = createTemporaryFolder();
   const sink = await startCountingSink({ answerContent: false });
   const settings = {

@@ -1,7 +1,8 @@
 /**
  * Tests three nodes on one PostgreSQL server under load. Nodes are killed, suspended for longer than their leases, and
  * disconnected from the database. The server terminates connections and restarts. Every message answered with 201 ends
- * in exactly one terminal state, and the number of duplicates is limited by the messages in transmission at each fault.
+ * in exactly one terminal state, and the number of duplicates is at most the number of messages in transmission at the
+ * faults.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { type State, TERMINAL_STATES } from '../../src/model/message.ts';
@@ -150,7 +151,7 @@ test('when nodes are killed under load, other nodes recover their leases, and ev
   expect(duplicateCount).toBeLessThanOrEqual(killCount * MAX_IN_FLIGHT_COUNT);
 }, 180_000);
 
-test('a node that was suspended for longer than the liveness timeout starts no attempt with an earlier lease', async () => {
+test('a node that was suspended for longer than the liveness timeout starts no attempt with a lease from before the suspension', async () => {
   const { nodes, key, waitForAcknowledgements, waitUntilSettled } = await startInstallation();
   await waitForAcknowledgements(150);
   const suspendedNode = nodes[1];
@@ -158,12 +159,12 @@ test('a node that was suspended for longer than the liveness timeout starts no a
   suspendedNode.kill('SIGSTOP');
   nodes[1] = null;
   onTestFinished(() => suspendedNode.kill('SIGCONT'));
-  const stoppedAt = performance.now();
+  const suspendedAt = performance.now();
   await waitForAcknowledgements(150);
   // While the node is suspended, the other nodes recover and send all messages that it had leased.
   const duplicateCountBefore = await waitUntilSettled();
   expect(duplicateCountBefore).toBeLessThanOrEqual(MAX_IN_FLIGHT_COUNT);
-  await expect.poll(() => performance.now() - stoppedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);
+  await expect.poll(() => performance.now() - suspendedAt).toBeGreaterThan(LIVENESS_TIMEOUT_MS);
   suspendedNode.kill('SIGCONT');
   const submitOnce = async () => (await submit(suspendedNode.publicUrl, key)).status;
   await expect.poll(submitOnce).toBe(201);
@@ -172,7 +173,7 @@ test('a node that was suspended for longer than the liveness timeout starts no a
   expect((await waitUntilSettled()) - duplicateCountBefore).toBeLessThanOrEqual(CONNECTION_COUNT);
 }, 180_000);
 
-test('while nodes are disconnected, connections are terminated and the server restarts, requests fail with 500; every message answered with 201 is delivered, and nodes continue without intervention', async () => {
+test('after network failures, terminated connections and a restart of the server, the nodes continue without intervention, and every message answered with 201 is delivered', async () => {
   const { server, proxies, nodes, waitForAcknowledgements, waitUntilSettled } = await startInstallation();
   await waitForAcknowledgements(150);
   proxies[0]?.pause();

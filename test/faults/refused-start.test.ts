@@ -1,6 +1,6 @@
 /**
- * Tests that a start that cannot succeed ends the process with one line and a non-zero exit code. The start leaves no lock,
- * lease, node, socket or temporary file.
+ * Tests that a start that cannot succeed ends the process with one line and a non-zero exit code. The start leaves no
+ * lock, lease, node, socket or temporary file.
  */
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, truncateSync, writeFileSync } from 'node:fs';
 import { createServer, type Server } from 'node:net';
@@ -14,14 +14,14 @@ import { createTemporaryFolder } from '../rig/folder.ts';
 import { createTemporaryDatabase, runStatement } from '../rig/postgres.ts';
 import { createAuthority } from '../rig/postgres-tls.ts';
 import { FailedStart, runCommand, runJsonCommand, startProcess, submit } from '../rig/service.ts';
-import { getWrongForms, SECRET_WORD, type SettingKey } from '../rig/wrong-settings.ts';
+import { getWrongValues, SECRET_WORD, type SettingKey } from '../rig/wrong-settings.ts';
 
 const ONE_LINE = /^postrider: [^\n]+\n$/;
 const DATABASE_PATH = 'data/postrider.db';
 
 /**
- * Runs `serve`, which must end with exit code `code` and one line that contains `errorText`. `wrap` adds a shell prefix to
- * the command.
+ * Runs `serve`, which must end with exit code `code` and one line that contains `errorText`. `wrap` adds a shell prefix
+ * to the command.
  */
 async function expectRefusedStart(
   folder: string,
@@ -67,8 +67,8 @@ test('a wrong value of any setting ends the process with one line and exit code 
   for (const key of Object.keys(SETTINGS_TABLE) as SettingKey[]) {
     const { name, example } = SETTINGS_TABLE[key];
     // The first value that is not blank is the example with a line break, which is wrong for every setting.
-    const wrongForm = getWrongForms(key, example).find(({ value }) => /^[^\p{Cc}]+$/u.test(value.trim()));
-    const settings = { [name]: wrongForm?.value ?? '' };
+    const wrongValue = getWrongValues(key, example).find(({ value }) => /^[^\p{Cc}]+$/u.test(value.trim()));
+    const settings = { [name]: wrongValue?.value ?? '' };
     const { stdout, stderr } = await expectRefusedStart(folder, settings, name, undefined, EXIT_INVALID_SETTINGS);
     expect(stdout).toBe('');
     expect(stderr).not.toContain(SECRET_WORD);
@@ -164,7 +164,7 @@ describe('a start on a full disk', () => {
   });
 });
 
-describe('the start does not change', () => {
+describe('a refused start does not change', () => {
   test('an embedded database of a newer version', async () => {
     const folder = createTemporaryFolder();
     const path = await createDatabase(folder);
@@ -220,7 +220,7 @@ describe('the start does not change', () => {
   });
 });
 
-describe('a listener whose address is in use', () => {
+describe('a start with a listener whose address is in use', () => {
   const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:ses-feedback';
   const FEEDBACK_SETTINGS = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_SES_TOPICS: TOPIC };
 
@@ -305,8 +305,8 @@ describe('a listener whose address is in use', () => {
 
 test('a clock before 2026 ends the start before the store opens', async () => {
   const folder = createTemporaryFolder();
-  const clock = `Date.now = () => Date.UTC(2025, 11, 31, 23, 59, 59)`;
-  const settings = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clock)}` };
+  const clockScript = `Date.now = () => Date.UTC(2025, 11, 31, 23, 59, 59)`;
+  const settings = { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(clockScript)}` };
   await expectRefusedStart(folder, settings, '2025-12-31T23:59:59.000Z');
   expect(listFiles(folder)).toEqual([]);
 });

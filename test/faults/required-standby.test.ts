@@ -12,7 +12,7 @@ import { startTransactionPooler } from '../rig/transaction-pooler.ts';
 const WAIT_OPTIONS = { timeout: 60_000 };
 const STANDBY_ERROR_PATTERN = /the server does not require a synchronous standby\. Set synchronous_standby_names/;
 
-/** Returns the finding of `doctor` about the standby, and the log line about the standby that a start writes. */
+/** Returns the finding of `doctor` about the standby, and the log line that a start writes about the standby. */
 async function readReports(url: string): Promise<{ readonly doctor: unknown; readonly start: unknown }> {
   const folder = createTemporaryFolder();
   const settings = { POSTRIDER_DATABASE: url, POSTRIDER_SECRET: 'ab'.repeat(32) };
@@ -95,25 +95,25 @@ test('messages are accepted only while the server requires a synchronous standby
       startProcess(createTemporaryFolder(), { ...settings, POSTRIDER_DATABASE: database }),
     ),
   );
-  const repeatForNodes = (status: number) => nodes.map(() => status);
+  const createExpectedStatuses = (status: number) => nodes.map(() => status);
   const submitToNodes = () =>
     Promise.all(nodes.map(async ({ publicUrl, key }) => (await submit(publicUrl, key ?? '')).status));
   const fetchReadiness = () =>
     Promise.all(nodes.map(async ({ publicUrl }) => (await fetch(`${publicUrl}/readyz`)).status));
-  expect(await submitToNodes()).toEqual(repeatForNodes(500));
-  await expect.poll(fetchReadiness).toEqual(repeatForNodes(503));
+  expect(await submitToNodes()).toEqual(createExpectedStatuses(500));
+  await expect.poll(fetchReadiness).toEqual(createExpectedStatuses(503));
 
   await startStandby(server);
   await vi.waitFor(
     async () => expect(await store.accept([createMessage()])).toMatchObject([{ kind: 'accepted' }]),
     WAIT_OPTIONS,
   );
-  await expect.poll(fetchReadiness).toEqual(repeatForNodes(200));
-  await expect.poll(submitToNodes).toEqual(repeatForNodes(201));
+  await expect.poll(fetchReadiness).toEqual(createExpectedStatuses(200));
+  await expect.poll(submitToNodes).toEqual(createExpectedStatuses(201));
 
   await server.run("ALTER SYSTEM SET synchronous_standby_names = ''");
   await server.run('SELECT pg_reload_conf()');
   await vi.waitFor(() => expect(store.accept([createMessage()])).rejects.toThrow(STANDBY_ERROR_PATTERN), WAIT_OPTIONS);
-  await expect.poll(fetchReadiness).toEqual(repeatForNodes(503));
-  await expect.poll(submitToNodes).toEqual(repeatForNodes(500));
+  await expect.poll(fetchReadiness).toEqual(createExpectedStatuses(503));
+  await expect.poll(submitToNodes).toEqual(createExpectedStatuses(500));
 });

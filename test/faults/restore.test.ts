@@ -91,7 +91,7 @@ function runKilledRestore(path: string, step: number, links: string): Promise<nu
   return new Promise((resolve) => child.once('exit', (code, signal) => resolve(signal ?? code ?? 'unknown')));
 }
 
-/** The state of a database before its restore. */
+/** The states of a database before its restore, with the functions that create them. */
 const DATABASE_STATES = {
   'whose log is only in the -wal file': createCrashedDatabase,
   'that is damaged': (path: string) => {
@@ -105,7 +105,7 @@ const DATABASE_STATES = {
   'on a new machine': () => undefined,
 } as const satisfies Record<string, (path: string) => void>;
 
-/** State of the database, support for hard links, and accounts of the old database (null if it is damaged). */
+/** State of the database, support for hard links, and accounts of the old database (null if it cannot be read). */
 const CASES = [
   ['whose log is only in the -wal file', 'links', OLD_ACCOUNTS],
   ['that is damaged', 'links', null],
@@ -151,7 +151,7 @@ describe.each(IS_LONG_RUN ? [...CASES, ...LONG_RUN_CASES] : CASES)(
               expect(names.some((name) => name.endsWith(suffix))).toBe(true);
           }
         } else if (foundAccounts.length === 0) {
-          // An empty store is correct only if there was no database before, and no file of the restore remains.
+          // An empty store is correct only if there was no database before the restore.
           expect([databaseState, expectedAccounts]).toEqual(['on a new machine', []]);
         } else if (expectedAccounts === null) expect(foundAccounts).toEqual(NEW_ACCOUNTS);
         else expect([OLD_ACCOUNTS, NEW_ACCOUNTS]).toContainEqual(foundAccounts);
@@ -179,7 +179,7 @@ test('a restore does not replay an existing -wal file, and keeps the file', asyn
 });
 
 test.each(['missing', 'empty'])(
-  'serve and every command refuse a database that is %s if its log exists',
+  'serve, account list and backup refuse a database file that is %s although its log exists, and a restore succeeds',
   async (fileState) => {
     const folder = createTemporaryFolder();
     mkdirSync(join(folder, 'data'));
@@ -219,7 +219,7 @@ test('a database that a restore has preserved can be restored, including the con
   expect(await readAccounts(path)).toEqual(OLD_ACCOUNTS);
 });
 
-test('a restore preserves the complete old database in one file, by a hard link, and only the owner can read the file', async () => {
+test('a restore preserves the complete old database in one file, by a hard link, and only the owner can read the new database', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   createCrashedDatabase(path);
   const inodeBefore = statSync(path).ino;
@@ -242,9 +242,9 @@ test('a restore is refused and changes nothing if the backup is the database its
   const releaseLock = acquireServeLock(path);
   expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another service, a restore or a transfer uses .*/);
   releaseLock();
-  const command = openDatabase(path);
+  const openedDatabase = openDatabase(path);
   expect(() => restoreDatabase(backup, path, new Date())).toThrow(/another process has .* open.*restore again/i);
-  command.close();
+  openedDatabase.close();
   expect(await readAccounts(path)).toEqual(['old']);
   expect(readdirSync(join(path, '..')).filter((name) => name.includes('.restor'))).toEqual([]);
 });
@@ -278,10 +278,10 @@ test.each(['ENOSPC', 'EACCES', 'EIO'])(
         sync: () => undefined,
         write: () => undefined,
       };
-      const realFunction =
+      const realWrite =
         failingCall === 'write' ? {} : { write: (file: number, bytes: Uint8Array) => writeFileSync(file, bytes) };
       expect(() =>
-        restoreDatabase(backup, path, new Date(), { ...steps, ...realFunction, [failingCall]: failCall }),
+        restoreDatabase(backup, path, new Date(), { ...steps, ...realWrite, [failingCall]: failCall }),
       ).toThrow(code === 'ENOSPC' ? /^the disk of .* is full/ : /^cannot restore .*restore again\.$/);
       expect(await readAccounts(path)).toEqual(OLD_ACCOUNTS);
     }
@@ -314,8 +314,8 @@ test('a restore onto a full disk fails with one line, and the database is unchan
 test('an error names a backup that cannot be read, and the database is unchanged', () => {
   const folder = createTemporaryFolder();
   const path = join(folder, 'postrider.db');
-  // On Linux the file is `/proc/self/mem`. Even root cannot read it at offset 0, because no page is mapped at address 0. On
-  // other systems it is a file without permissions, which only root can read.
+  // On Linux the unreadable file is `/proc/self/mem`. Even root cannot read it at offset 0, because no page is mapped
+  // at address 0. On other systems it is a file without permissions, which only root can read.
   const unreadablePath = process.platform === 'linux' ? '/proc/self/mem' : join(folder, 'unreadable');
   if (process.platform !== 'linux') writeFileSync(unreadablePath, 'x', { mode: 0 });
   createDatabase(path, ['old']);
@@ -325,7 +325,7 @@ test('an error names a backup that cannot be read, and the database is unchanged
 });
 
 test('a restore into a folder without write access fails with one line', () => {
-  // Even root cannot write to this folder.
+  // Even root cannot create files in `/proc`.
   expect(() => restoreDatabase(backup, '/proc/postrider.db', new Date())).toThrow(/^cannot lock [^\n]+$/);
   const file = join(createTemporaryFolder(), 'file');
   writeFileSync(file, '');

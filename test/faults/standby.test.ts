@@ -28,7 +28,7 @@ import { parsePostgresUrl } from '../rig/stores.ts';
 const WAIT_OPTIONS = { timeout: 60_000 };
 const DAY_MS = 86_400_000;
 const SENDER_COUNT = 24;
-const LIST_COUNT = 4;
+const SUPPRESSION_LOOP_COUNT = 4;
 const BOUNCE: FeedbackEvent = {
   kind: 'bounce',
   permanent: true,
@@ -62,10 +62,10 @@ async function startPair(): Promise<ServerPair> {
   const url = `postgres://postrider:postrider@127.0.0.1:${primary.port},127.0.0.1:${standby.port}/${name}?sslmode=disable`;
   const store = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => store.close());
-  const watcher = new pg.Client({ connectionString: primaryUrl });
-  watcher.on('error', () => undefined);
-  await watcher.connect();
-  onTestFinished(() => watcher.end());
+  const adminClient = new pg.Client({ connectionString: primaryUrl });
+  adminClient.on('error', () => undefined);
+  await adminClient.connect();
+  onTestFinished(() => adminClient.end());
   return {
     primary,
     standby,
@@ -73,7 +73,7 @@ async function startPair(): Promise<ServerPair> {
     url,
     store,
     async cancelWaits(backendFunction = 'pg_cancel_backend') {
-      const cancelledWaits = await watcher.query(
+      const cancelledWaits = await adminClient.query(
         `SELECT ${backendFunction}(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'`,
       );
       return cancelledWaits.rows.length;
@@ -92,15 +92,15 @@ async function readResultDuringCancels(
   { cancelWaits }: ServerPair,
   backendFunction?: 'pg_cancel_backend' | 'pg_terminate_backend',
 ): Promise<{ readonly acknowledged: unknown } | { readonly refused: string }> {
-  let hasEnded = false;
+  let hasCallEnded = false;
   const resultPromise = call.then(
     (acknowledged) => ({ acknowledged }),
     (error: unknown) => ({ refused: String(error) }),
   );
   void resultPromise.then(() => {
-    hasEnded = true;
+    hasCallEnded = true;
   });
-  while (!hasEnded) await cancelWaits(backendFunction);
+  while (!hasCallEnded) await cancelWaits(backendFunction);
   return resultPromise;
 }
 
@@ -113,7 +113,7 @@ interface Operation {
   readonly repeatedResult: unknown;
 }
 
-/** Prepares every change that is acknowledged to a client, an operator or another server. The standby is up. */
+/** Prepares every change that is acknowledged to a client, an operator or another server. The standby must run. */
 async function prepareOperations(store: Store): Promise<readonly Operation[]> {
   const now = Date.now();
   const lease: Lease = { owner: 'node', until: now + DAY_MS };
@@ -275,10 +275,10 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
   const cases = await prepareOperations(store);
   await standby.crash();
   for (const { name, run, acknowledgesOnce } of cases) {
-    for (const time of acknowledgesOnce === true ? ['first'] : ['first', 'second', 'third']) {
-      expect([name, time, await readResultDuringCancels(run(store), serverPair)]).toEqual([
+    for (const ordinal of acknowledgesOnce === true ? ['first'] : ['first', 'second', 'third']) {
+      expect([name, ordinal, await readResultDuringCancels(run(store), serverPair)]).toEqual([
         name,
-        time,
+        ordinal,
         { refused: expect.stringContaining('the wait for the synchronous standby was cancelled') },
       ]);
     }
@@ -290,7 +290,7 @@ test('a change is neither acknowledged nor reported as existing if its wait for 
   }
 }, 240_000);
 
-test('after repeated cancelled waits and a failover, the standby has every message answered with 201, every suppression and each webhook event once', async () => {
+test('after repeated cancelled waits and a failover, the standby has every message answered with 201, every acknowledged suppression, and each webhook event exactly once', async () => {
   const serverPair = await startPair();
   const { store, standby, database, url, cancelWaits } = serverPair;
   await createDisabledWebhook(parsePostgresUrl(url));
@@ -305,9 +305,9 @@ test('after repeated cancelled waits and a failover, the standby has every messa
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default'], settings);
   const messages = new Set<string>();
   const addresses = new Set<string>();
-  let isOver = false;
+  let areAttemptsStopped = false;
   const repeatAttempts = async (attempt: (attemptIndex: number) => Promise<boolean>) => {
-    for (let attemptIndex = 0; !isOver; ) if (await attempt(attemptIndex)) attemptIndex += 1;
+    for (let attemptIndex = 0; !areAttemptsStopped; ) if (await attempt(attemptIndex)) attemptIndex += 1;
   };
   // Failed requests are repeated with the same key or address, so a repeated request may find the row of a failed one.
   const senders = Array.from({ length: SENDER_COUNT }, (_, number) =>
@@ -320,7 +320,7 @@ test('after repeated cancelled waits and a failover, the standby has every messa
       return true;
     }),
   );
-  const lists = Array.from({ length: LIST_COUNT }, (_, number) =>
+  const suppressionLoops = Array.from({ length: SUPPRESSION_LOOP_COUNT }, (_, number) =>
     repeatAttempts(async (attemptIndex) => {
       const address = `${number}-${attemptIndex}@example.com`;
       const entry = { address, reason: 'manual', source: null, at: 1 } as const;
@@ -352,23 +352,23 @@ test('after repeated cancelled waits and a failover, the standby has every messa
   }
   await serverPair.failOver();
   await waitForAcknowledgements(100);
-  isOver = true;
-  await Promise.all([...senders, ...lists, deliveryLoop]);
+  areAttemptsStopped = true;
+  await Promise.all([...senders, ...suppressionLoops, deliveryLoop]);
   const promotedStore = await openStore(parsePostgresUrl(standby.url(database)), { exclusive: false });
   onTestFinished(() => promotedStore.close());
   const listedSuppressions = await promotedStore.listSuppressions('default', null, 1_000_000);
   const standbyAddresses = new Set(
     listedSuppressions.kind === 'done' ? listedSuppressions.value.map(({ address }) => address) : [],
   );
-  const missingAddresses = [...addresses].filter((address) => !standbyAddresses.has(address));
-  for (const id of messages) if ((await promotedStore.findMessage(id)) === null) missingAddresses.push(id);
-  expect(missingAddresses).toEqual([]);
+  const missingItems = [...addresses].filter((address) => !standbyAddresses.has(address));
+  for (const id of messages) if ((await promotedStore.findMessage(id)) === null) missingItems.push(id);
+  expect(missingItems).toEqual([]);
   const { entryCount, differences } = await comparePostgresEvents(standby.url(database));
   expect(differences).toEqual([]);
   expect(entryCount).toBeGreaterThanOrEqual(messages.size);
 }, 600_000);
 
-test('a commit whose connection is ended while it waits for the standby is not acknowledged, even if the primary reports it as committed', async () => {
+test('a commit that waits for the standby when its connection is terminated is not acknowledged, even if the primary reports it as committed', async () => {
   const serverPair = await startPair();
   const { store, standby, primary, database } = serverPair;
   const proxy = await startCommitProxy(primary.port);
@@ -379,10 +379,10 @@ test('a commit whose connection is ended while it waits for the standby is not a
   await standby.crash();
   proxy.dropCommitResponse();
   const calls = [store.accept([createMessage()]), storeBehindProxy.accept([createMessage()])];
-  for (const end of await Promise.all(
+  for (const result of await Promise.all(
     calls.map((call) => readResultDuringCancels(call, serverPair, 'pg_terminate_backend')),
   )) {
-    expect(end).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
+    expect(result).toEqual({ refused: expect.stringMatching(/^StoreError: /) });
   }
   expect(proxy.getFaultCount()).toBe(1);
 }, 120_000);
@@ -423,7 +423,7 @@ test('a start that waits for a missing standby reports the wait once, with the r
   const clock = createVirtualClock(Date.now());
   const warnings: string[] = [];
   const environment = { clock, random: Math.random, isSimulated: false };
-  const openingStore = openStore(parsePostgresUrl(url), {
+  const storePromise = openStore(parsePostgresUrl(url), {
     exclusive: true,
     environment,
     onWait: (line) => warnings.push(line),
@@ -438,7 +438,7 @@ test('a start that waits for a missing standby reports the wait once, with the r
   await clock.advance(60_000);
   await server.run('ALTER SYSTEM RESET synchronous_standby_names');
   await server.run('SELECT pg_reload_conf()');
-  await (await openingStore).close();
+  await (await storePromise).close();
   expect(warnings).toHaveLength(1);
 }, 120_000);
 
@@ -452,11 +452,11 @@ test('behind a pooler that drops startup options, an immediate shutdown loses no
   onTestFinished(() => store.close());
   await store.createAccount('default', NO_LIMITS, 1);
   const messages = Array.from({ length: 50 }, () => createMessage());
-  for (const mail of messages) await store.accept([mail]);
+  for (const message of messages) await store.accept([message]);
   await server.restart();
   const foundMessages = await vi.waitFor(
     () => Promise.all(messages.map(({ id }) => store.findMessage(id))),
     WAIT_OPTIONS,
   );
-  expect(foundMessages.filter((mail) => mail === null)).toEqual([]);
+  expect(foundMessages.filter((message) => message === null)).toEqual([]);
 }, 120_000);

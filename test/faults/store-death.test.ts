@@ -13,7 +13,7 @@ import { runJsonCommand, startProcess, submit, submitAccepted } from '../rig/ser
 
 const KILLABLE_THREADS = new URL('../rig/killable-threads.ts', import.meta.url).href;
 
-test('serve exits within seconds with one line and a non-zero code, and the next start has every message', async () => {
+test('if the thread of the store ends, serve exits with a one-line error and code 1, and the restarted service has the accepted message', async () => {
   const folder = createTemporaryFolder();
   const firstService = await startProcess(folder, { NODE_OPTIONS: `--import ${KILLABLE_THREADS}` });
   const id = await submitAccepted(firstService.publicUrl, firstService.key ?? '');
@@ -41,7 +41,7 @@ function createSettings(path: string, extraSettings: Record<string, string> = {}
   );
 }
 
-test('until the process has exited, readiness reports the fault and no request is acknowledged', async () => {
+test('after the thread of the store has ended, readiness reports the fault and a submission is answered with 500', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const worker = new URL('../unit/store/dying-worker.ts', import.meta.url);
   const store = await openSqliteStore({ path, exclusive: true, worker });
@@ -58,7 +58,7 @@ test('until the process has exited, readiness reports the fault and no request i
   await service.stop();
 });
 
-test('a failed start reports the reason and releases the store, even if a part cannot be stopped', async () => {
+test('a failed start reports its reason and releases the store, even if closing the store reports an error', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const openStore = async () => {
     const store = await openSqliteStore({ path, exclusive: true });
@@ -77,13 +77,13 @@ test('a failed start reports the reason and releases the store, even if a part c
   await reopenedStore.close();
 });
 
-test('a shutdown continues if one part cannot be stopped, and reports the fault', async () => {
+test('a shutdown in which a step fails performs all remaining steps and reports the error', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const store = await openSqliteStore({ path, exclusive: true });
   const service = await startService(createSettings(path), {
     openStore: async () => ({
       ...store,
-      // These are the last writes before the store is closed.
+      // `updateKeysLastUsed` and `release` are the last writes before the store is closed.
       updateKeysLastUsed: () => Promise.reject(new Error('no keys')),
       release: () => Promise.reject(new Error('no release')),
       close: async () => {

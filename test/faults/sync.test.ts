@@ -1,6 +1,6 @@
 /**
- * Tests that no request is answered with 201 before the sync. A slow sync delays the answer, and a failed sync causes a
- * 500.
+ * Tests that a request is answered with 201 only after the commit of its message is synced to disk. A slow sync delays
+ * the answer, and a failed sync causes a 500.
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -51,7 +51,7 @@ test('the embedded database is opened in WAL mode with full sync', () => {
   expect(database.prepare('PRAGMA synchronous').get()).toEqual({ synchronous: 2 });
 });
 
-test('the client receives the 201 only after the sync', async () => {
+test('the client receives the 201 only after the commit is synced to disk', async () => {
   // The service has no role `deliver`, so that only requests cause commits.
   const { path, setCommitMode, send, url } = await startServiceWithControlledCommit({ POSTRIDER_ROLES: 'api' });
   expect((await send()).status).toBe(201);

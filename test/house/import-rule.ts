@@ -1,7 +1,7 @@
 /**
  * The imports that each layer may have, as data. A layer is a folder of src. A layer with side effects may import
- * itself, the pure layers, the layers that `ALLOWED_LAYERS` lists for it, and types of other layers. src/main.ts injects
- * all other dependencies, so that each layer can be tested and replaced separately.
+ * itself, the pure layers, the layers that `ALLOWED_LAYERS` lists for it, and types of other layers. src/main.ts
+ * injects all other dependencies, so that each layer can be tested and replaced separately.
  */
 import { posix } from 'node:path';
 import type { SourceFile } from './source.ts';
@@ -33,7 +33,7 @@ const ALLOWED_LAYERS: Readonly<Record<string, readonly string[]>> = {
   operations: ['config', 'domains', 'doctor', 'store', 'webhooks'],
   // For batched lookups of unknown credentials, as in the public listener.
   operator: ['operations', 'http'],
-  // A clock cannot be passed to a thread of the store.
+  // A thread of the store imports its clock, because a clock cannot be passed to a thread.
   store: ['clock.ts', 'folder.ts'],
   domains: ['folder.ts'],
   // For attempts, signatures and the schedule of webhooks.
@@ -71,8 +71,8 @@ const PACKAGES: Readonly<Record<string, readonly string[]>> = {
 };
 
 /**
- * The modules of Node that a pure layer may import, and the allowed names of each module. None of these names has side
- * effects. `null` allows every name.
+ * The modules of Node that a pure layer may import, and the allowed exports of each module. No allowed export has side
+ * effects. `null` allows every export.
  */
 const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
   'node:buffer': null,
@@ -93,7 +93,7 @@ const PURE_NODE_MODULES: Readonly<Record<string, readonly string[] | null>> = {
 /** Modules of Node that only some layers may load. */
 const NODE_MODULE_OWNERS: Readonly<Record<string, readonly string[]>> = {
   'node:sqlite': ['store'],
-  // `systemd-notify`: Node has no datagram sockets of the kind that systemd listens on.
+  // For the program `systemd-notify`: Node cannot send to the Unix datagram socket on which systemd listens.
   'node:child_process': ['cli'],
   'node:dns': ['transports', 'domains', 'main.ts', 'cli'],
   'node:dns/promises': ['transports', 'domains', 'main.ts', 'cli'],

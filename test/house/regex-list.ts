@@ -1,10 +1,10 @@
 /**
- * Every regular expression in the client library or in a layer that reads bytes from outside, with the reason why it runs
- * in linear time. A regular expression that is not listed fails the check. Replace it by a scanner, or add it with its
- * reason.
+ * Every regular expression in the client library or in a layer that reads bytes from outside, with the reason why it
+ * runs in linear time. The check fails if a regular expression is not listed. Replace such an expression with a
+ * scanner, or add it with its reason.
  */
 
-/** Layers with input from clients, relays and remote servers. */
+/** Layers that process input from clients, relays or remote servers. */
 export const EXPOSED_LAYERS: readonly string[] = [
   'classify',
   'doctor',
@@ -111,7 +111,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/providers/json.ts',
     regex: String.raw`/^-?\d+(?:\.\d+)?$/`,
-    reason: 'anchored, one repetition after another without overlap, on at most 32 characters',
+    reason: 'anchored, two repetitions separated by a point, on at most 32 characters',
   },
   {
     file: 'src/providers/json.ts',
@@ -186,7 +186,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/printing/command-line.ts',
     regex: '/(^|`)( *)postrider (?=[a-z-])/gm',
-    reason: 'spaces are matched only after the start of a line or a backtick, so each is read once',
+    reason: 'spaces are matched only after the start of a line or a backtick, so each space is read once',
   },
   {
     file: 'src/feedback/proxy-protocol.ts',
@@ -221,7 +221,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/store/postgres/connection.ts',
     regex: String.raw`/\$(\d{1,3})::(uuid|text|int|bigint)\[\]/g`,
-    reason: 'bounded count between fixed characters, on the text of internal statements',
+    reason: 'bounded count between fixed characters, on SQL statements that this program contains',
   },
   {
     file: 'src/store/postgres/partitions.ts',
@@ -283,7 +283,7 @@ export const LISTED_REGEXES: readonly ListedRegex[] = [
   {
     file: 'src/domains/zone-file.ts',
     regex: String.raw`/\s+/g`,
-    reason: 'one character class; the texts are descriptions of this program and a validated domain',
+    reason: 'one repeated character class; the text is a description from this program or a validated domain',
   },
   {
     file: 'src/feedback/read/evidence.ts',

@@ -1,6 +1,6 @@
 /**
  * The house rules that the linter cannot check, each with its reason. A rule returns one line for every violation.
- * test/all.ts runs the rules and counts each as one test.
+ * test/all.ts runs the rules and counts each rule as one test.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -43,12 +43,13 @@ export function readSources(): Sources {
 }
 
 const VAGUE_NAMES = ['utils', 'util', 'helpers', 'helper', 'common', 'misc', 'tools', 'lib', 'shared', 'stuff'];
-/** Entry files of threads, which are not imported. */
+/** Entry files of threads. The rule on side effects at import excludes these files. */
 const ENTRY_FILES = /(^|[-/])worker\.ts$/;
 
 /**
- * Returns the files and functions in docs/flow.md that do not exist. A path with a folder is a file of src. A name
- * in backticks that follows the path and has only letters must be in that file.
+ * Returns one line for each file and each function that docs/flow.md names but that does not exist. A path that
+ * contains a folder is relative to src. A name in backticks that follows the path and has only letters must be in that
+ * file.
  */
 function listUnknownNames(page: string, src: readonly SourceFile[]): readonly string[] {
   const sourcesByPath = new Map(src.map((file) => [file.path, file.code]));
@@ -104,13 +105,13 @@ export const RULES: readonly Rule[] = [
       findImportCycles([...src, ...clients], true).map((files) => `${files} import each other`),
   },
   {
-    name: 'pure layers read no clock, randomness, process or network',
+    name: 'pure layers use no clock, random values, process state or network',
     reason: 'a test must be able to repeat the results of a pure layer',
     check: ({ src }) => {
-      const pure = src.filter((file) => PURE_LAYERS.includes(getLayer(file.path)));
-      const effects =
+      const pureFiles = src.filter((file) => PURE_LAYERS.includes(getLayer(file.path)));
+      const effectPattern =
         /\b(Date\.now\s*\(|new Date\s*\(\s*\)|Math\.random|performance\.|setTimeout|setInterval|setImmediate|queueMicrotask|process\.|fetch\s*\(|console\.|crypto\.(getRandomValues|randomUUID))/g;
-      return findInCode(pure, effects, 'a side effect in a pure layer; inject it');
+      return findInCode(pureFiles, effectPattern, 'a side effect in a pure layer; inject the function that causes it');
     },
   },
   {
@@ -133,11 +134,11 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'no vague file names',
-    reason: 'a name such as utils or helpers does not describe the content, so unrelated code collects there',
+    reason: 'a name such as utils or helpers does not describe the content, so unrelated code is added to the file',
     check: ({ allFiles }) =>
       allFiles
         .filter((file) =>
-          file.path.split('/').some((layer) => VAGUE_NAMES.includes(layer.replace(/\.ts$/, '').toLowerCase())),
+          file.path.split('/').some((segment) => VAGUE_NAMES.includes(segment.replace(/\.ts$/, '').toLowerCase())),
         )
         .map((file) => `${file.path} has a vague name; name it after its content`),
   },
@@ -149,12 +150,12 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'no any',
-    reason: 'any disables the type checks of everything that uses it; unknown keeps them',
+    reason: 'the type any disables the checks of all code that uses the value; the type unknown keeps the checks',
     check: ({ allFiles }) =>
       findInCode(
         allFiles,
         /(:\s*|\bas\s+|<\s*|\|\s*)any\b(?!\s*[:(=])|\bany\s*(>|\[\])/g,
-        'any; use unknown and check the type',
+        'the type any; use unknown and check the type',
       ),
   },
   {
@@ -199,7 +200,8 @@ export const RULES: readonly Rule[] = [
   },
   {
     name: 'every regular expression that reads bytes from outside is listed',
-    reason: 'with one nested quantifier a remote peer can stop the service; test/house/regex-list.ts has the reasons',
+    reason:
+      'a nested quantifier can allow a remote peer to block the service; test/house/regex-list.ts has a reason for each expression',
     check: ({ src, clients }) => {
       const exposedFiles = [...src.filter((file) => EXPOSED_LAYERS.includes(getLayer(file.path))), ...clients];
       const usages = exposedFiles.flatMap((file) =>
@@ -240,7 +242,7 @@ export const RULES: readonly Rule[] = [
       const output = `${processRun.stdout}${processRun.stderr}`.trim();
       return processRun.status === 0 && output === ''
         ? []
-        : [`importing all of src: exit ${processRun.status}, ${output.slice(0, 2000)}`];
+        : [`importing all files of src and clients: exit code ${processRun.status}, ${output.slice(0, 2000)}`];
     },
   },
   {

@@ -15,7 +15,7 @@ function listViolations(path: string, text: string) {
   return listImportViolations(parseSource(path, text));
 }
 
-describe('the scanner behind the house rules', () => {
+describe('the scanner of the house rules', () => {
   it('finds imports in every syntax and identifies type-only imports', () => {
     const text = [
       "import './bare.ts';",
@@ -63,7 +63,7 @@ describe('the scanner behind the house rules', () => {
 });
 
 describe('the import rule', () => {
-  it('a layer may import types from every layer, and values from itself and the pure layers', () => {
+  it('a layer may import types from every layer except the wiring layers, and values from itself and the pure layers', () => {
     expect(listViolations('src/http/a.ts', "import type { Store } from '../store/contract.ts';")).toEqual([]);
     expect(
       listViolations('src/http/a.ts', "import { b } from './b.ts';\nimport { parse } from '../model/address.ts';"),
@@ -103,7 +103,7 @@ describe('the import rule', () => {
     expect(listViolations('src/cli/serve.ts', "import { startService } from '../main.ts';")).toEqual([]);
   });
 
-  it('only the store may load SQLite, and no layer may start programs', () => {
+  it('only the store may load SQLite, and only the command line may start programs', () => {
     expect(listViolations('src/operator/a.ts', "import { DatabaseSync } from 'node:sqlite';")).toHaveLength(1);
     expect(listViolations('src/main.ts', "import { spawn } from 'node:child_process';")).toHaveLength(1);
   });

@@ -1,6 +1,7 @@
 /**
  * Reads a TypeScript file for the house rules: its code with comments and strings blanked, its regular expressions and
- * its imports. It is a scanner, not a parser; source.test.ts covers the supported syntax. Line numbers are preserved.
+ * its imports. The module is a scanner, not a parser; source.test.ts covers the supported syntax. Line numbers are
+ * preserved.
  */
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ export interface Import {
   readonly specifier: string;
   /** True if the import does not exist at run time. */
   readonly typeOnly: boolean;
-  /** Names as exported by the other module, including `default` and `*`; empty for an import without names. */
+  /** Names as exported by the imported module, including `default` and `*`; empty for an import without names. */
   readonly names: readonly string[];
 }
 
@@ -27,8 +28,8 @@ export interface SourceFile {
 export const ROOT = join(import.meta.dirname, '..', '..');
 
 /**
- * Returns all files in a folder of the project and its subfolders with this file name ending. Returns no file if the
- * folder does not exist.
+ * Returns all files of a folder of the project and of its subfolders whose names end with `ending`. Returns no file if
+ * the folder does not exist.
  */
 export function listFiles(folder: string, ending: string): readonly string[] {
   try {
@@ -118,9 +119,9 @@ function blankLiterals(text: string): Pick<SourceFile, 'code' | 'regexes'> {
       blankOut(position + 1, end);
       position = end;
     } else {
-      const openIndex = templates.length - 1;
-      if (character === '{' && openIndex >= 0) templates[openIndex] = (templates[openIndex] ?? 0) + 1;
-      if (character === '}' && openIndex >= 0) templates[openIndex] = (templates[openIndex] ?? 0) - 1;
+      const templateIndex = templates.length - 1;
+      if (character === '{' && templateIndex >= 0) templates[templateIndex] = (templates[templateIndex] ?? 0) + 1;
+      if (character === '}' && templateIndex >= 0) templates[templateIndex] = (templates[templateIndex] ?? 0) - 1;
       position += 1;
     }
   }
@@ -146,13 +147,13 @@ function isRegexPossible(characters: readonly string[], position: number): boole
   return KEYWORDS_BEFORE_REGEX.has(characters.slice(start + 1, characterIndex + 1).join(''));
 }
 
-/** Returns the end of the regular expression that begins at `position`, after its flags. */
+/** Returns the position after the flags of the regular expression that begins at `position`. */
 function findRegexEnd(text: string, position: number): number {
   let index = position + 1;
-  let inClass = false;
-  while (index < text.length && text[index] !== '\n' && (inClass || text[index] !== '/')) {
-    if (text[index] === '[') inClass = true;
-    if (text[index] === ']') inClass = false;
+  let isInClass = false;
+  while (index < text.length && text[index] !== '\n' && (isInClass || text[index] !== '/')) {
+    if (text[index] === '[') isInClass = true;
+    if (text[index] === ']') isInClass = false;
     index += text[index] === '\\' ? 2 : 1;
   }
   index += 1;
@@ -187,7 +188,7 @@ function readClause(clause: string): { typeOnly: boolean; names: readonly string
   const isTypeClause = /^\s*type\b(?!\s*(,|from))/.test(clause);
   const body = clause.replace(/\bfrom\s*$/, '').replace(/^\s*type\b/, isTypeClause ? '' : 'type');
   const braces = /\{([^}]*)\}/.exec(body)?.[1] ?? null;
-  const unbracedName = body
+  const unbracedNames = body
     .replace(/\{[^}]*\}/, '')
     .split(',')
     .map((part) => part.trim())
@@ -197,10 +198,10 @@ function readClause(clause: string): { typeOnly: boolean; names: readonly string
     .map((part) => part.trim())
     .filter((part) => part !== '');
   const names = [
-    ...unbracedName.map((part) => (part.startsWith('*') ? '*' : 'default')),
+    ...unbracedNames.map((part) => (part.startsWith('*') ? '*' : 'default')),
     ...bracedNames.map((part) => part.replace(/^type\s+/, '').split(/\s+as\s+/)[0] ?? part),
   ];
   const areAllTypes =
-    unbracedName.length === 0 && bracedNames.length > 0 && bracedNames.every((part) => /^type\s/.test(part));
+    unbracedNames.length === 0 && bracedNames.length > 0 && bracedNames.every((part) => /^type\s/.test(part));
   return { typeOnly: isTypeClause || areAllTypes, names };
 }

@@ -1,7 +1,7 @@
 /**
- * Executes the steps of the Dockerfile without a container engine: each stage is a folder, each RUN a `chroot`. Then
- * starts the command of the last stage as the user of the image, with a read-only root and a writable /data, and
- * requests `/healthz`.
+ * Executes the steps of the Dockerfile without a container engine: each stage is a folder, and each RUN instruction
+ * runs in a `chroot`. Then starts the command of the last stage as the user of the image, with a read-only root and a
+ * writable /data, and requests `/healthz`.
  *
  * Usage: `sudo node test/image/run-dockerfile.ts ROOT`. ROOT is the folder of a root file system with Node and npm, for
  * example one that `mmdebstrap` creates. The temporary folder must have space for the copies of ROOT, one for each
@@ -78,7 +78,7 @@ function executeInstruction(stage: Stage, instruction: Instruction, stages: Read
       return;
     case 'RUN': {
       const script = `cd '${stage.directory}' && ${text.replaceAll('\\\n', ' ')}`;
-      // The command receives the environment of this process, so that npm in the stage uses the same registry.
+      // The command receives the environment of this process, so that npm in the stage uses the configured registry.
       const containerScript = 'mount -t proc proc "$0/proc" && exec chroot "$0" /bin/sh -ec "$1"';
       const unshareArguments = ['--mount', '--pid', '--fork', '/bin/sh', '-ec', containerScript, stage.root, script];
       runProgram('unshare', unshareArguments, { ...process.env, ...stage.environment, HOME: '/root' });
@@ -121,10 +121,10 @@ async function checkHealth(stage: Stage): Promise<void> {
   // In a private mount namespace the root is read-only and /data is writable.
   const script = `mount --bind "$0" "$0" && mount --bind "$0/data" "$0/data" && mount -o remount,bind,ro "$0" && mount -t proc proc "$0/proc" && exec chroot --userspec=${user}:${group} "$0" /bin/sh -c 'cd /data && exec ${stage.command.join(' ')}'`;
   const args = ['--mount', '--propagation', 'private', '/bin/sh', '-ec', script, stage.root];
-  const listen = { POSTRIDER_LISTEN: address, POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0' };
+  const listenSettings = { POSTRIDER_LISTEN: address, POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0' };
   const service = spawn('unshare', args, {
     stdio: ['ignore', 2, 2],
-    env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', ...stage.environment, ...listen },
+    env: { PATH: '/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin', ...stage.environment, ...listenSettings },
   });
   const exitPromise = new Promise<number | string>((resolve) => {
     service.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown'));

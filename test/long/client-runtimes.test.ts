@@ -22,13 +22,13 @@ import { createClient, verifyWebhook } from 'postrider-client';
 const { baseUrl, apiKey, silentUrl, secret, headers, body } = JSON.parse(globalThis.Deno?.args[0] ?? process.argv[2]);
 const message = { to: 'ada@example.com', from: 'shop@example.org', subject: 's', message: 'm', idempotencyKey: 'receipt-1' };
 const client = createClient({ baseUrl, apiKey });
-const first = await client.send(message);
-const second = await client.send({ ...message, cc: 'x' });
+const firstResult = await client.send(message);
+const secondResult = await client.send({ ...message, cc: 'x' });
 const describeOutcome = (sending) => sending.then(() => 'accepted', (error) => [error.name, error.kind, error.status, error.attempts]);
 const bytes = new TextEncoder().encode(body);
 console.log(JSON.stringify({
-  isReplayed: second.replayed && first.id === second.id,
-  ignoredFields: second.ignoredFields,
+  isReplayed: secondResult.replayed && firstResult.id === secondResult.id,
+  ignoredFields: secondResult.ignoredFields,
   invalid: await describeOutcome(client.send({ ...message, to: 'x', idempotencyKey: undefined })),
   wrongKey: await describeOutcome(createClient({ baseUrl, apiKey: 'pr_x' }).send(message)),
   timeout: await describeOutcome(createClient({ baseUrl: silentUrl, apiKey, timeoutMs: 200, maxAttempts: 2 }).send(message)),

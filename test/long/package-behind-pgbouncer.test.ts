@@ -1,6 +1,6 @@
 /**
- * Tests the installed npm package on the oldest supported PostgreSQL, behind PgBouncer in transaction mode. The role has
- * synchronous_commit=off by default. Every connection uses TLS with verified certificates.
+ * Tests the installed npm package on the oldest supported PostgreSQL, behind PgBouncer in transaction mode. The role
+ * has synchronous_commit=off by default. Every connection uses TLS with verified certificates.
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -64,18 +64,18 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}?connections=${CONNECTION_COUNT}`,
   };
-  const start = () => startProcess(createTemporaryFolder(), settings, undefined, command);
-  const killedService = await start();
-  const survivingService = await start();
+  const startNode = () => startProcess(createTemporaryFolder(), settings, undefined, command);
+  const killedService = await startNode();
+  const survivingService = await startNode();
   const key = killedService.key ?? '';
   const nodes: readonly ServiceProcess[] = [killedService, survivingService];
   await expectTlsConnections(server.run);
 
   const acknowledgedIds = new Set<string>();
   let refusedCount = 0;
-  let isOver = false;
+  let isLoadStopped = false;
   const send = async (number: number) => {
-    for (let requestIndex = number; !isOver; requestIndex += 1) {
+    for (let requestIndex = number; !isLoadStopped; requestIndex += 1) {
       const node = nodes[requestIndex % nodes.length];
       const response = await submit(node?.publicUrl ?? '', key).catch(() => null);
       const body = (await response?.json().catch(() => null)) as { result?: { id: string } } | null;
@@ -90,7 +90,7 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
   const startedAt = performance.now();
   const clients = Array.from({ length: CLIENT_COUNT }, (_, number) => send(number));
   const endLoad = async () => {
-    isOver = true;
+    isLoadStopped = true;
     await Promise.all(clients);
   };
   onTestFinished(endLoad);
@@ -126,8 +126,8 @@ test('two nodes of the installed package behind PgBouncer with verified TLS lose
   const page = await fetch(survivingService.operatorUrl);
   const html = await page.text();
   expect(page.status).toBe(200);
-  const script = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
-  expect((await fetch(new URL(script, survivingService.operatorUrl))).headers.get('content-type')).toContain(
+  const scriptPath = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
+  expect((await fetch(new URL(scriptPath, survivingService.operatorUrl))).headers.get('content-type')).toContain(
     'javascript',
   );
   await expectTlsConnections(server.run);

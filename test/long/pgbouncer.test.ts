@@ -63,10 +63,10 @@ test('no accepted message is lost behind PgBouncer if a node is killed and the s
 test('a connection that PgBouncer refuses is reported in one line with the remedy', async () => {
   const server = await startPostgres({ version: 'oldest' });
   const { port, tracksStatements } = await startPgBouncer({ serverPort: server.port });
-  const base = new URL(await server.createDatabase());
-  base.port = String(port);
+  const baseUrl = new URL(await server.createDatabase());
+  baseUrl.port = String(port);
   const readOpenError = async (change: (url: URL) => void) => {
-    const url = new URL(base);
+    const url = new URL(baseUrl);
     url.searchParams.set('pooler', 'transaction');
     change(url);
     return openStore(parsePostgresUrl(url.href), { exclusive: true }).then(
@@ -99,7 +99,7 @@ test('a connection that PgBouncer refuses is reported in one line with the remed
   const preparedResult = await readOpenError((url) => url.searchParams.set('prepared', 'yes'));
   expect(preparedResult).toMatch(
     tracksStatements
-      ? /^it opened$/
+      ? /^the store is open$/
       : /: the pooler does not track prepared statements\. Set max_prepared_statements in /,
   );
   await server.crash();

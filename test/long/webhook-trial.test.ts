@@ -1,6 +1,6 @@
 /**
- * Tests which webhooks a receiver gets. 10,000 messages end in every state, while the receiver and the nodes are
- * killed. test/rig/webhook-trial.ts describes the trial.
+ * Tests which webhooks a receiver gets while the receiver and the nodes are killed repeatedly. The 10,000 messages
+ * cause events of every type. test/rig/webhook-trial.ts describes the trial.
  */
 import { expect, test } from 'vitest';
 import { MESSAGE_EVENT_TYPES } from '../../src/model/webhook.ts';

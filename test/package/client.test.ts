@@ -1,5 +1,6 @@
 /**
- * Tests the client library as a program uses it: packed, installed in an empty folder, and connected to the real service.
+ * Tests the client library as a program uses it: packed, installed in an empty folder, and connected to the real
+ * service.
  */
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -171,8 +172,8 @@ describe('the package', () => {
     expect(exportedNames.filter(([, comment]) => comment === undefined).map(([, , name]) => name)).toEqual([]);
     const readme = readFileSync(join(folder, 'README.md'), 'utf8');
     const kinds = [...declarations.matchAll(/\| '([a-z-]+)'/g)].map(([, kind]) => kind ?? '');
-    const errors = readFileSync(join(folder, 'dist/errors.d.ts'), 'utf8');
-    const documentedKinds = kinds.filter((kind) => errors.includes(`'${kind}'`));
+    const errorDeclarations = readFileSync(join(folder, 'dist/errors.d.ts'), 'utf8');
+    const documentedKinds = kinds.filter((kind) => errorDeclarations.includes(`'${kind}'`));
     expect(documentedKinds.length).toBeGreaterThan(12);
     const options = [
       'baseUrl',
@@ -188,7 +189,7 @@ describe('the package', () => {
     for (const name of [...documentedKinds, ...options, 'toleranceMs', 'now']) expect(readme).toContain(name);
   });
 
-  test('has declarations that compile in strict programs for Node and for edge runtimes, and refuse wrong members', () => {
+  test('has declarations that compile in strict programs for Node and for edge runtimes, and that cause a compile error for an unknown member', () => {
     const program = `
       import { type Client, createClient, SendError, verifyWebhook, type WebhookEvent } from 'postrider-client';
       const client: Client = createClient({ baseUrl: 'https://mail.example.org', apiKey: 'pr_x', fetch });
@@ -266,7 +267,7 @@ describe('the examples of the README', () => {
 });
 
 describe('with the real service', () => {
-  test('a message is accepted once per idempotency key, and the second result contains the id of the first', async () => {
+  test('a second request with the same idempotency key creates no message, and its result contains the id of the first message', async () => {
     const { client, accountId } = await createClientForNewAccount();
     const firstResult = await client.send({ ...MESSAGE, idempotencyKey: 'receipt-1' });
     expect(firstResult).toMatchObject({
@@ -286,7 +287,7 @@ describe('with the real service', () => {
     });
   });
 
-  test('the error of a request that is refused with 400, 401 or 403 has the kind and the reason, and the request is not repeated', async () => {
+  test('a request that is answered with 400, 401, 403 or 404 is not repeated, and its error contains the kind and the HTTP status', async () => {
     const { client, account } = await createClientForNewAccount({ volume: 1 });
     const refusal = { attempts: 1, mayBeAccepted: false };
     expect(await catchSendError(client.send({ ...MESSAGE, to: 'unknown' }))).toMatchObject({
@@ -306,8 +307,8 @@ describe('with the real service', () => {
       status: 403,
       reason: 'volume-exhausted',
     });
-    const unknownKey = library.createClient({ baseUrl, apiKey: 'pr_unknown' });
-    const unauthorizedError = await catchSendError(unknownKey.send(MESSAGE));
+    const clientWithUnknownKey = library.createClient({ baseUrl, apiKey: 'pr_unknown' });
+    const unauthorizedError = await catchSendError(clientWithUnknownKey.send(MESSAGE));
     expect(unauthorizedError).toMatchObject({
       ...refusal,
       kind: 'unauthorized',
@@ -317,28 +318,31 @@ describe('with the real service', () => {
     await store.lockAccount(account, 'a reason', Date.now());
     const sendLocked = async () => (await catchSendError(client.send(MESSAGE))).message;
     await expect.poll(sendLocked).toBe('401 Account locked');
-    const wrongPath = library.createClient({ baseUrl: `${baseUrl}/path`, apiKey: 'pr_unknown' });
-    expect(await catchSendError(wrongPath.send(MESSAGE))).toMatchObject({ kind: 'invalid-request', status: 404 });
+    const clientWithWrongPath = library.createClient({ baseUrl: `${baseUrl}/path`, apiKey: 'pr_unknown' });
+    expect(await catchSendError(clientWithWrongPath.send(MESSAGE))).toMatchObject({
+      kind: 'invalid-request',
+      status: 404,
+    });
   });
 
-  test('a throttled message is accepted after Retry-After', async () => {
+  test('the client repeats a throttled request after Retry-After, and the message is accepted', async () => {
     const { client, accountId } = await createClientForNewAccount({ throttle: { perSecond: 1, burst: 1 } });
     const results = await Promise.all([client.send(MESSAGE), client.send(MESSAGE)]);
     expect(Math.max(...results.map(({ attempts }) => attempts))).toBeGreaterThan(1);
     expect(await countMessages(accountId)).toBe(2);
-    const { client: impatient } = await createClientForNewAccount(
+    const { client: clientWithoutRetries } = await createClientForNewAccount(
       { throttle: { perSecond: 1, burst: 1 } },
       { maxAttempts: 1 },
     );
     const outcomes = await Promise.all(
-      Array.from({ length: 5 }, () => impatient.send(MESSAGE).catch((error: unknown) => error)),
+      Array.from({ length: 5 }, () => clientWithoutRetries.send(MESSAGE).catch((error: unknown) => error)),
     );
     const throttleError = outcomes.find((outcome) => outcome instanceof library.SendError);
     expect(throttleError).toMatchObject({ kind: 'throttled', status: 429, mayBeAccepted: false });
     expect(throttleError).toHaveProperty('retryAfterMs', expect.any(Number));
   });
 
-  test('a message whose commit fails once is accepted when the request is repeated', async () => {
+  test('if the first commit of a message fails, the client repeats the request, and the message is accepted once', async () => {
     const { client, accountId } = await createClientForNewAccount();
     let commitCount = 0;
     beforeAccept = async () => {
@@ -353,7 +357,7 @@ describe('with the real service', () => {
     const proxy = await startTcpProxy(Number(new URL(baseUrl).port));
     const options = { baseUrl: `http://127.0.0.1:${proxy.port}`, timeoutMs: 60_000 };
     const resetClient = await createClientForNewAccount({}, options);
-    // The service commits the message, and its response is lost.
+    // The connection is closed before the commit. The service then stores the message, but the response is lost.
     let commitCount = 0;
     beforeAccept = async () => {
       commitCount += 1;
@@ -377,8 +381,8 @@ describe('with the real service', () => {
     expect(await countMessages(slowClient.accountId)).toBe(1);
   });
 
-  test('no redirect is followed, and a response of a server that is not Postrider is never a success', async () => {
-    const { client: direct, accountId } = await createClientForNewAccount();
+  test('the client follows no redirect, and reports every response of a server that is not Postrider as an error', async () => {
+    const { client: directClient, accountId } = await createClientForNewAccount();
     const redirectingServer = await startOtherServer((_, response) => {
       response.writeHead(307, { Location: `${baseUrl}/api/v1/send-mail` }).end();
     });
@@ -403,7 +407,7 @@ describe('with the real service', () => {
       library.createClient({ baseUrl: 'http://127.0.0.1:1', apiKey, maxAttempts: 2 }).send(MESSAGE),
     );
     expect(connectionError).toMatchObject({ kind: 'network', attempts: 2 });
-    await direct.send(MESSAGE);
+    await directClient.send(MESSAGE);
     expect(await countMessages(accountId)).toBe(1);
   });
 

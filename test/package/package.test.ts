@@ -44,7 +44,7 @@ describe('the npm package', () => {
     );
   });
 
-  test('contains source maps with the sources, so that a stack trace contains a line of the source', () => {
+  test('contains source maps with the source texts, so that stack traces refer to lines of the source files', () => {
     const map: unknown = JSON.parse(
       readFileSync(join(folder, 'node_modules', 'postrider', 'dist', 'main.js.map'), 'utf8'),
     );
@@ -59,7 +59,7 @@ describe('the npm package', () => {
     expect(stdout).toBe(`${version}\n`);
   });
 
-  test('serves its dashboard and delivers its first message, with the commands of the package', async () => {
+  test('serves its dashboard and delivers a message, which its commands show and find', async () => {
     const dataFolder = createTemporaryFolder();
     const service = await startProcess(dataFolder, {}, undefined, command);
     const id = await submitAccepted(service.publicUrl, service.key ?? '', {});
@@ -68,13 +68,13 @@ describe('the npm package', () => {
         .stdout;
     const readState = async () => (JSON.parse(await runCommand('message', 'show', id)) as { state: string }).state;
     await expect.poll(readState).toBe('delivered');
-    // Another thread builds the search index.
+    // A separate thread builds the search index, so the search may find the message later.
     const search = async () => JSON.parse(await runCommand('message', 'search', 'rita')) as object;
     await expect.poll(search).toMatchObject({ messages: [{ id }] });
     const page = await fetch(service.operatorUrl);
     const html = await page.text();
-    const script = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
-    expect((await fetch(new URL(script, service.operatorUrl))).headers.get('content-type')).toContain('javascript');
+    const scriptPath = /src="([^"]+\.js)"/.exec(html)?.[1] ?? '';
+    expect((await fetch(new URL(scriptPath, service.operatorUrl))).headers.get('content-type')).toContain('javascript');
     service.kill('SIGTERM');
     expect(await service.exitPromise).toBe(0);
   });
@@ -103,7 +103,7 @@ describe('the npm package', () => {
     expect(stdout).toMatch(/^201 POSTRIDER_ROLES: "nothing" is not /);
   });
 
-  test('has declarations that compile in a strict program without other type packages', async () => {
+  test('has declarations that compile in a strict program without @types packages', async () => {
     const program = `
       import { type RunningService, type SettingValues, startService } from 'postrider';
       const settings: SettingValues = { POSTRIDER_LISTEN: '127.0.0.1:0' };
@@ -111,8 +111,9 @@ describe('the npm package', () => {
       export const url: string | null = service.publicUrl;
     `;
     expect(compileProgram(program)).toEqual({ output: '', status: 0 });
-    const unknownName = "import { startService } from 'postrider'; void startService({ LISTEN: '127.0.0.1:0' });";
-    expect(compileProgram(unknownName).output).toContain('TS2353');
+    const programWithUnknownSetting =
+      "import { startService } from 'postrider'; void startService({ LISTEN: '127.0.0.1:0' });";
+    expect(compileProgram(programWithUnknownSetting).output).toContain('TS2353');
   });
 });
 

@@ -1,7 +1,7 @@
 /**
  * A relay that accepts every message, as Postfix does, and then sends a report to the envelope sender. The report is a
  * delivery status notification, a complaint (RFC 5965) or a reply. The local part of the recipient selects the report:
- * `gone`, `postrider-loop`, `full`, `late`, `spam`, `away` or `odd`. A message to another recipient causes no report.
+ * `gone`, `postrider-loop`, `full`, `late`, `spam`, `away` or `odd`. A message to any other recipient causes no report.
  */
 
 import { once } from 'node:events';
@@ -17,8 +17,8 @@ export interface BouncingRelay {
   close(): Promise<void>;
 }
 
-/** Starts the relay. `feedback` returns the port of the feedback listener and is called for each report. */
-export async function startBouncingRelay(feedback: () => number): Promise<BouncingRelay> {
+/** Starts the relay. `getFeedbackPort` returns the port of the feedback listener and is called for each report. */
+export async function startBouncingRelay(getFeedbackPort: () => number): Promise<BouncingRelay> {
   const feedbackReplies: string[] = [];
   const senders = new Map<string, string>();
   const pendingReports = new Set<Promise<void>>();
@@ -39,7 +39,7 @@ export async function startBouncingRelay(feedback: () => number): Promise<Bounci
           const report = composeReportForRecipient(address, from, Buffer.concat(chunks).toString('latin1'));
           if (report === null) continue;
           const pendingReport = (async () => {
-            const client = await connectSmtp(feedback());
+            const client = await connectSmtp(getFeedbackPort());
             feedbackReplies.push(await client.send('', from, Buffer.from(report, 'latin1')));
             client.close();
           })();

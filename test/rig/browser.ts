@@ -1,7 +1,7 @@
 /**
  * Opens browsers for operators, with one Chromium per test file and one context per operator of a test. A test fails if
  * a page causes a fault: an error in the console, an exception, a violation of its content security policy, a dialog, a
- * window, or a request to another server.
+ * new window, or a request to another server.
  */
 import type {
   Browser,
@@ -45,7 +45,7 @@ export interface BrowserUser {
 }
 
 export interface BrowserRig {
-  /** Discards the faults so far; only for the tests of this rig. */
+  /** Allows all faults of the open browsers; only for the tests of this rig. */
   clearFaults(): void;
   /** Opens a browser without a session. */
   openSignedOut(service: BrowsedService, options?: OperatorOptions): Promise<BrowserUser>;
@@ -59,11 +59,11 @@ const TIMEOUT_MS = 60_000;
 const DESKTOP = { width: 1280, height: 900 };
 const PHONE_HEIGHT = 780;
 
-/** Creates the browsers of a test file, which calls this function once at the top. */
+/** Creates the browser rig of a test file. The test file calls this function once, at the top. */
 export function createBrowserRig(): BrowserRig {
   let browser: Browser;
   let openBrowsers: WatchedContext[] = [];
-  // The sign-in link can be used once. All browsers of this test file use the same session.
+  // The sign-in link is valid for one sign-in, so all browsers of this test file share one session.
   const sessions = new Map<string, Promise<SessionHeaders>>();
   const getSession = (service: BrowsedService) => {
     const session = sessions.get(service.operatorUrl) ?? signInByLink(findSignInLink(service));
@@ -214,8 +214,8 @@ function watchContext(context: BrowserContext, page: Page, serviceOrigin: string
     observedFaults.push(`dialog: ${dialog.message()}`);
     void dialog.dismiss();
   });
-  context.on('page', (other) => {
-    if (other !== page) observedFaults.push(`window: ${other.url()}`);
+  context.on('page', (openedPage) => {
+    if (openedPage !== page) observedFaults.push(`window: ${openedPage.url()}`);
   });
   // Returns true for a request to another origin. A request that the content security policy blocks reaches no server
   // and causes an error in the console.

@@ -36,18 +36,18 @@ export async function launchChromium(): Promise<Browser> {
 }
 
 /**
- * Returns the folder with the unpacked browser. Several processes may call this function at the same time. Each unpacks
- * into its own folder. The first process that finishes renames its folder, and the other processes remove their
- * folders.
+ * Returns the folder with the unpacked browser. Several processes may call this function at the same time. Each process
+ * unpacks the browser into its own folder. The first process that finishes renames its folder, and the other processes
+ * remove their folders.
  */
 export async function unpackChromium(): Promise<string> {
-  const cache = join(ROOT, 'node_modules/.cache');
-  const folder = join(cache, `chromium-${readVersion(PACKAGE)}`);
+  const cacheFolder = join(ROOT, 'node_modules/.cache');
+  const folder = join(cacheFolder, `chromium-${readVersion(PACKAGE)}`);
   if (existsSync(folder)) return folder;
-  mkdirSync(cache, { recursive: true });
-  const unpackFolder = mkdtempSync(join(cache, 'unpacking-'));
+  mkdirSync(cacheFolder, { recursive: true });
+  const unpackFolder = mkdtempSync(join(cacheFolder, 'unpacking-'));
   try {
-    // The package unpacks into TMPDIR, which is set for this child process.
+    // The package unpacks the browser into TMPDIR, which is set for this child process.
     const script = `const { default: chromium } = await import('${PACKAGE}'); await chromium.executablePath();`;
     await promisify(execFile)(process.execPath, ['--input-type=module', '--eval', script], {
       cwd: ROOT,

@@ -26,7 +26,7 @@ export function createVirtualClock(startAt: number): VirtualClock {
     for (let turnCount = 0; turnCount < TURNS_PER_TIMER; turnCount += 1) await turn();
   };
 
-  async function step(limit: number): Promise<boolean> {
+  async function runNextTimer(limit: number): Promise<boolean> {
     const nextTimer = timers.reduce<(typeof timers)[number] | null>(
       (first, timer) => (first === null || timer.at < first.at ? timer : first),
       null,
@@ -55,14 +55,14 @@ export function createVirtualClock(startAt: number): VirtualClock {
     async advance(ms) {
       const end = now + ms;
       await waitForTurns();
-      while (await step(end));
+      while (await runNextTimer(end));
       now = end;
     },
     async advanceUntil(done, withinMs) {
       const end = now + withinMs;
       await waitForTurns();
       while (!done()) {
-        if (!(await step(end)))
+        if (!(await runNextTimer(end)))
           throw new Error(`the condition was not reached within ${withinMs} ms of the virtual clock`);
       }
     },

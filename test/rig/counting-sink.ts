@@ -12,7 +12,7 @@ export interface CountingSink {
   readonly acceptCounts: ReadonlyMap<string, number>;
   /** The ids of the messages in the order of their first acceptance. */
   readonly acceptOrder: readonly string[];
-  /** Starts to send replies to the final dot, if the sink was started with `answerContent: false`. */
+  /** Starts to reply to the final dot of each message, if the sink was started with `answerContent: false`. */
   startAnswering(): void;
 }
 
@@ -22,14 +22,14 @@ const REPLIES: Readonly<Record<string, string>> = {
   QUIT: '221 bye\r\n',
 };
 
-/** Starts the server. With `answerContent: false` the server sends no reply to the final dot. */
+/** Starts the server. With `answerContent: false`, the server sends no reply to the final dot of a message. */
 export async function startCountingSink({ answerContent = true } = {}): Promise<CountingSink> {
   const acceptCounts = new Map<string, number>();
   const acceptOrder: string[] = [];
   const sockets = new Set<Socket>();
   let isAnswering = answerContent;
 
-  const count = (content: string) => {
+  const countMessage = (content: string) => {
     const id = /^Message-ID: <([^@>]+)@/im.exec(content)?.[1] ?? 'no id';
     if (!acceptCounts.has(id)) acceptOrder.push(id);
     acceptCounts.set(id, (acceptCounts.get(id) ?? 0) + 1);
@@ -51,7 +51,7 @@ export async function startCountingSink({ answerContent = true } = {}): Promise<
         bufferedText = bufferedText.slice(end + (inContent ? 5 : 2));
         if (inContent) {
           inContent = false;
-          count(part);
+          countMessage(part);
           if (isAnswering) socket.write('250 2.0.0 ok\r\n');
           continue;
         }

@@ -1,4 +1,4 @@
-/** Runs the curl command that `serve` prints, without a shell: parses the arguments and sends the same request. */
+/** Runs the curl command that `serve` prints, without a shell: parses the arguments and sends the request. */
 import { type Answer, sendRequest } from '../scenarios/running-service.ts';
 
 /** Returns the arguments of the first command in `text` that begins with `curl -i`. */

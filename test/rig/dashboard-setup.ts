@@ -9,7 +9,7 @@ const SOURCES = [
   'dashboard/src',
   'dashboard/public',
   'src',
-  // The pages of the API reference show these programs.
+  // The pages of the API reference show the programs in these files.
   'docs/examples',
   'clients/typescript/README.md',
   'package-lock.json',

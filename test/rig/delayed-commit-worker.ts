@@ -2,7 +2,7 @@
  * A store thread whose COMMIT (the statement that syncs) depends on the content of the file `DATABASE-commit-mode`.
  * With `slow`, COMMIT waits until the content changes. With `fail`, COMMIT fails as in SQLite when the sync to disk
  * fails. Before the wait, the thread writes the number of messages in its transaction to the file
- * `DATABASE-waiting-commit`. After a COMMIT, the thread writes the time to the file `DATABASE-synced`.
+ * `DATABASE-waiting-commit`. After a successful COMMIT, the thread writes the time to the file `DATABASE-synced`.
  */
 import { readFileSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -13,16 +13,16 @@ import { serveThread } from '../../src/store/sqlite/thread.ts';
 
 function openDatabaseWithControlledCommit(path: string, locked: boolean): DatabaseSync {
   const database = openDatabase(path, locked);
-  const readCommand = () => readFileSync(`${path}-commit-mode`, 'utf8');
+  const readCommitMode = () => readFileSync(`${path}-commit-mode`, 'utf8');
   const exec = database.exec.bind(database);
   database.exec = (sql) => {
     if (sql !== 'COMMIT') return exec(sql);
-    if (readCommand() === 'slow') {
+    if (readCommitMode() === 'slow') {
       const { n } = database.prepare('SELECT count(*) AS n FROM mail_request').get() ?? {};
       writeFileSync(`${path}-waiting-commit`, String(n));
     }
-    while (readCommand() === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
-    if (readCommand() === 'fail') throw Object.assign(new Error('disk I/O error'), { errcode: 1034 });
+    while (readCommitMode() === 'slow') Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 5);
+    if (readCommitMode() === 'fail') throw Object.assign(new Error('disk I/O error'), { errcode: 1034 });
     exec(sql);
     writeFileSync(`${path}-synced`, String(Date.now()));
   };

@@ -71,6 +71,6 @@ export const WRONG_AUTHORIZATIONS: readonly (readonly [name: string, authorizati
   ['with the password of another secret', createBasicAuthorization('events:second-password')],
   ['with only a part of the password', createBasicAuthorization('events:correct-passwor')],
   ['with a longer password', createBasicAuthorization('events:correct-password1')],
-  ['with the user name and the password not encoded', 'Basic events:correct-password'],
+  ['with unencoded user name and password', 'Basic events:correct-password'],
   ['with another scheme', createBasicAuthorization('events:correct-password').replace('Basic', 'Bearer')],
 ];

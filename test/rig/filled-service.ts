@@ -14,11 +14,11 @@ export interface FilledService {
   readonly id: string;
 }
 
-/** Resolves when the messages have been delivered. */
+/** Resolves when the message to `LONG_ADDRESS` has been delivered. */
 export async function startFilledService(scenario: Scenario, { callApi }: BrowserRig): Promise<FilledService> {
   const folder = scenario.createFolder();
   const service = await scenario.serve(folder, { POSTRIDER_WEBHOOK_TARGETS: 'any' });
-  // No process listens on this port, so the attempts fail.
+  // No process listens on this port, so the webhook attempts fail.
   const url = `http://127.0.0.1:9/${'long/'.repeat(30)}end`;
   await callApi(service, 'POST', '/webhooks', { url, name: 'the shop', events: 'all' });
   await callApi(service, 'POST', '/webhooks', { url, account: 'default' });
@@ -45,7 +45,7 @@ export async function startFilledService(scenario: Scenario, { callApi }: Browse
   await store.recordFeedback([
     {
       messageRef: { id },
-      events: [{ kind: 'unknown', reason: 'there is no report in it' }],
+      events: [{ kind: 'unknown', reason: 'the message contains no report' }],
       source: 'smtp',
       digest: createHash('sha256').update('a report').digest('hex'),
       at: Date.now(),

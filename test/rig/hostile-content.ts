@@ -5,7 +5,7 @@
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
-/** A server outside the service that records every request. */
+/** A server that does not belong to the service. The server records every request. */
 export interface RecordingServer {
   readonly url: string;
   readonly listRequests: () => readonly string[];

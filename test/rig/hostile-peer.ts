@@ -2,7 +2,7 @@
 import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 
-/** How the peer disconnects. `finish` half-closes and waits until the server closes the connection. */
+/** How the peer disconnects. `finish` half-closes the connection and waits until the server closes it. */
 export type Disconnect = 'reset' | 'finish' | 'destroy';
 export const DISCONNECTS: readonly Disconnect[] = ['reset', 'finish', 'destroy'];
 
@@ -11,8 +11,8 @@ export interface Target {
   readonly tls: boolean;
 }
 
-/** Maximum time that a half-closed peer waits. */
-const MAX_HALF_CLOSED_MS = 2_000;
+/** The peer closes the connection after this time if the server has not closed it. */
+const MAX_CONNECTION_MS = 2_000;
 
 /**
  * Sends the first `byteCount` bytes of `content` and disconnects. Resolves when the connection is closed. With
@@ -29,7 +29,7 @@ export function sendAndDisconnect(
   return new Promise((resolve) => {
     const tcpSocket = connect(target.port, '127.0.0.1');
     const appSocket: Socket = target.tls ? connectTls({ socket: tcpSocket, rejectUnauthorized: false }) : tcpSocket;
-    const timeout = setTimeout(() => tcpSocket.destroy(), MAX_HALF_CLOSED_MS);
+    const timeout = setTimeout(() => tcpSocket.destroy(), MAX_CONNECTION_MS);
     for (const socket of new Set([tcpSocket, appSocket])) socket.on('error', () => undefined);
     tcpSocket.on('close', () => {
       clearTimeout(timeout);

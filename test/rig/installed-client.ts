@@ -19,7 +19,7 @@ export interface InstalledClient {
   readonly main: string;
 }
 
-/** Packs and installs the client library. Both folders are in `parent`, which the caller removes. */
+/** Packs and installs the client library. The copy and the installation are in `parent`, which the caller removes. */
 export async function installClient(parent: string): Promise<InstalledClient> {
   const copy = join(parent, 'checkout');
   for (const file of SOURCES) cpSync(join(ROOT, file), join(copy, file));
@@ -36,7 +36,7 @@ export async function installClient(parent: string): Promise<InstalledClient> {
   return { packResult, folder, main: join(folder, 'node_modules/postrider-client/dist/index.js') };
 }
 
-/** Runs npm with the Node of this test, so that the result does not depend on the Node of the machine. */
+/** Runs npm with the Node executable of this process, so that the result does not depend on the Node in PATH. */
 export function runNpm(folder: string, args: readonly string[]) {
   const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
   return runFile('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });

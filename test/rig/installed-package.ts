@@ -32,7 +32,9 @@ export interface InstalledPackage {
   readonly command: string;
 }
 
-/** Packs the checkout and installs the package. Both folders are in `parent`, which the caller removes. */
+/**
+ * Packs the checkout and installs the package. The copy and the installation are in `parent`, which the caller removes.
+ */
 export async function installPackage(parent: string): Promise<InstalledPackage> {
   const copy = join(parent, 'checkout');
   cpSync(ROOT, copy, { recursive: true, filter: (path) => !EXCLUDED_PATHS.has(relative(ROOT, path)) });
@@ -47,7 +49,7 @@ export async function installPackage(parent: string): Promise<InstalledPackage> 
   return { packResult, folder, command: join(folder, 'node_modules', 'postrider', 'bin', 'postrider.js') };
 }
 
-/** Runs npm with the Node of this test, so that the result does not depend on the Node of the machine. */
+/** Runs npm with the Node executable of this process, so that the result does not depend on the Node in PATH. */
 function runNpm(folder: string, args: readonly string[]) {
   const PATH = `${dirname(process.execPath)}:${process.env.PATH ?? ''}`;
   return runFile('npm', [...args], { cwd: folder, env: { ...process.env, PATH }, maxBuffer: 1 << 26 });

@@ -16,7 +16,7 @@ export interface KeyboardUser {
   tabTo(role: FocusableRole, name: string | RegExp): Promise<void>;
 }
 
-/** The maximum number of Tab presses to reach an element. Every page needs fewer. */
+/** The maximum number of Tab presses to reach an element. Every page needs fewer presses. */
 const MAX_TAB_PRESSES = 120;
 
 /**
@@ -45,7 +45,7 @@ export function createKeyboardUser(page: Page): KeyboardUser {
     type: (text) => page.keyboard.type(text),
     async tabTo(role, name) {
       const target = page.getByRole(role, { name, exact: true });
-      // The focus moves only after the element exists.
+      // Tab is pressed only after the element exists.
       await target.first().waitFor();
       const focusedTarget = target.and(page.locator(':focus'));
       for (let tabCount = 0; (await focusedTarget.count()) === 0; tabCount += 1) {

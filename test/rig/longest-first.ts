@@ -1,7 +1,7 @@
 /**
- * Orders the test files. The longest files run first, so that no worker runs a long file at the end while the other
- * workers are idle. The duration is estimated by the folder and the size of a file, because a fresh checkout has no
- * durations of an earlier run.
+ * Orders the test files. The files with the longest durations run first, so that no worker runs a long file at the end
+ * while the other workers are idle. The duration is estimated from the folder and the size of a file, because a fresh
+ * checkout has no durations of an earlier run.
  */
 import { statSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -13,9 +13,9 @@ const SLOW_FOLDERS = ['browser', 'faults', 'image', 'package', 'contract', 'scen
 
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const keys = new Map(files.map((file) => [file, rankFile(file.moduleId)] as const));
+    const ranks = new Map(files.map((file) => [file, rankFile(file.moduleId)] as const));
     const compare = (one: TestSpecification, other: TestSpecification) => {
-      const [a, b] = [keys.get(one), keys.get(other)];
+      const [a, b] = [ranks.get(one), ranks.get(other)];
       if (a === undefined || b === undefined) return 0;
       return a.folderRank - b.folderRank || b.bytes - a.bytes;
     };

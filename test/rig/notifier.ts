@@ -1,4 +1,4 @@
-/** Drives notifiers of several nodes over one store with a clock that the test controls. */
+/** Runs the notifiers of several nodes on one store, with a clock that the test controls. */
 import { setImmediate as turn } from 'node:timers/promises';
 import type { AttentionCode, AttentionItem } from '../../src/model/attention.ts';
 import type { ServiceEvent } from '../../src/model/events.ts';
@@ -16,7 +16,7 @@ export const HTTPS_TARGET: NotificationTarget = {
 export const MAIL_TARGET: NotificationTarget = {
   ...{ kind: 'mail', text: 'mailto:ops@example.com', address: 'ops@example.com' },
 };
-/** The notifiers are idle after this number of turns of the event loop without a running call. */
+/** The notifiers are idle if no call of the store runs in this number of consecutive turns of the event loop. */
 const IDLE_TURN_COUNT = 5;
 
 export function createAttention(code: AttentionCode, subject: string | null = null): AttentionItem {
@@ -37,16 +37,16 @@ export const REFUSED_RESULT: TargetResult = {
 
 export interface NotifierRig {
   readonly clock: VirtualClock;
-  /** The current alarms, which the test replaces. */
+  /** The current alarms. A test replaces this list to change the alarms. */
   items: readonly AttentionItem[];
   /**
    * The alarm about a database that does not commit, or null. While this member is not null, every call of the store
    * fails.
    */
   outage: AttentionItem | null;
-  /** True if every call of the store fails while the nodes do not detect the outage. */
+  /** True if every call of the store fails although `outage` is null, as before the nodes detect an outage. */
   isStoreFailing: boolean;
-  /** The attempts of all nodes, in order. */
+  /** The delivery attempts of all nodes, in order. */
   readonly attempts: DeliveryAttempt[];
   readonly events: ServiceEvent[];
   /** Returns the result of an attempt. A promise that never resolves simulates a target that does not answer. */
@@ -54,7 +54,7 @@ export interface NotifierRig {
   startNode(name: string): Notifier;
   /** Advances the clock in steps of one second, and waits after each step until the nodes are idle. */
   advance(ms: number): Promise<void>;
-  /** Returns, for each attempt to an HTTPS target, the codes of the items that began and of the items that ended. */
+  /** Returns, for each attempt to an HTTPS target, the codes of the alarms that began and of the alarms that ended. */
   listChanges(): (readonly [began: readonly string[], ended: readonly string[]])[];
 }
 

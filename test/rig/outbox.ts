@@ -6,7 +6,7 @@ import { openStore } from '../../src/store/open.ts';
 
 const VERBS = MESSAGE_EVENT_TYPES.map((type) => `'${type.slice('message.'.length)}'`).join(', ');
 
-/** Selects the message, the position in the history and the type of each listed entry of each history. */
+/** Select the message, the position in the history and the event type of each history entry that causes an event. */
 const HISTORY_QUERIES = {
   sqlite: `SELECT id AS message_id, 0 AS sequence, 'message.accepted' AS type FROM mail_request
     UNION ALL SELECT m.id, e.n, 'message.' || e.verb FROM event e JOIN mail_request m ON m.seq = e.seq WHERE e.verb IN (${VERBS})`,
@@ -39,7 +39,7 @@ export async function createDisabledWebhook(database: Parameters<typeof openStor
 }
 
 export interface EventComparison {
-  /** The number of listed history entries. */
+  /** The number of history entries that cause an event. */
   readonly entryCount: number;
   /** Events that are not recorded exactly once, each as `MESSAGE SEQUENCE TYPE: COUNT`. */
   readonly differences: readonly string[];
@@ -60,8 +60,9 @@ function compareEvents(history: readonly EventRow[], recorded: readonly EventRow
 }
 
 /**
- * Compares the events in the outbox and in the deliveries with the histories. The store has one endpoint, which was
- * created before the first message and subscribes to every type. No service uses the database.
+ * Compares the events in the outbox and in the deliveries with the histories. The store must have one endpoint, which
+ * was created before the first message and subscribes to every type. No service may use the database during the
+ * comparison.
  */
 export function compareSqliteEvents(path: string): EventComparison {
   const database = new DatabaseSync(path, { readOnly: true });
@@ -78,7 +79,7 @@ export function compareSqliteEvents(path: string): EventComparison {
 
 /**
  * Compares the events in the outbox and in the deliveries of a PostgreSQL database with the histories. All rows are
- * read in one snapshot, so services may use the database.
+ * read in one snapshot, so services may use the database during the comparison.
  */
 export async function comparePostgresEvents(url: string): Promise<EventComparison> {
   const client = new pg.Client({ connectionString: url });

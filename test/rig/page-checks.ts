@@ -25,13 +25,14 @@ const RUN_AXE = `axe.run({ exclude: ['iframe'] }, { resultTypes: ['violations'],
 const FIND_OVERFLOW = `(() => {
   const { clientWidth, scrollWidth } = document.documentElement;
   if (scrollWidth <= clientWidth) return [];
-  const wide = [...document.querySelectorAll('body *')].filter(
+  const wideElements = [...document.querySelectorAll('body *')].filter(
     (element) => element.getBoundingClientRect().right > clientWidth + 0.5,
   );
-  return [(scrollWidth - clientWidth) + ' px too wide', ...wide.slice(0, 10).map(({ outerHTML }) => outerHTML.slice(0, 160))];
+  const elements = wideElements.slice(0, 10).map(({ outerHTML }) => outerHTML.slice(0, 160));
+  return [(scrollWidth - clientWidth) + ' px too wide', ...elements];
 })()`;
 
-/** A script that returns the form fields that are higher than their content. */
+/** A script that returns the texts of the form fields that are taller than their content. */
 const FIND_GAPS = `[...document.querySelectorAll('form .mantine-InputWrapper-root')]
   .filter((field) => field.getBoundingClientRect().bottom > field.lastElementChild.getBoundingClientRect().bottom + 8)
   .map((field) => field.textContent)`;
@@ -46,11 +47,11 @@ const IS_SETTLED = `document.querySelector('[aria-label="Loading"]') === null &&
 
 /** Resolves when the page is fully loaded and no animation runs. */
 export async function waitUntilSettled(page: Page): Promise<void> {
-  // waitForFunction evaluates a string inside the page, which the content security policy forbids.
+  // `waitForFunction` would evaluate the script in a way that the content security policy of the page forbids.
   await expect.poll(() => page.evaluate(IS_SETTLED)).toBe(true);
 }
 
-/** Sets the page to the size of a phone and to dark colors. */
+/** Sets the viewport to the size of a phone, and the color scheme of the page to dark. */
 export async function emulateDarkPhone(page: Page): Promise<void> {
   await page.emulateMedia({ colorScheme: 'dark' });
   await page.setViewportSize({ width: 360, height: 780 });

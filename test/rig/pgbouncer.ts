@@ -9,7 +9,7 @@ import type { Pem } from './postgres-tls.ts';
 
 /** The path of the PgBouncer executable. The environment variable PGBOUNCER overrides the default. */
 const PROGRAM = process.env.PGBOUNCER ?? '/usr/sbin/pgbouncer';
-/** The first version that tracks prepared statements of the protocol. */
+/** The first minor version of PgBouncer 1 that tracks prepared statements of the protocol. */
 const FIRST_TRACKING_MINOR_VERSION = 21;
 /** PgBouncer refuses to run as root. */
 const UNPRIVILEGED_ID = 65_534;
@@ -20,16 +20,16 @@ export interface PgBouncer {
   readonly version: string;
   /** True if this version tracks prepared statements of the protocol. */
   readonly tracksStatements: boolean;
-  /** Kills PgBouncer, which ends every connection, and starts it on the same port. */
+  /** Kills PgBouncer, which ends every connection, and starts PgBouncer again on the same port. */
   restart(): Promise<void>;
 }
 
 export interface PgBouncerOptions {
   /** The port of the server on loopback. */
   readonly serverPort: number;
-  /** The role that signs in to PgBouncer and with which PgBouncer signs in to the server. */
+  /** The role that clients use to sign in to PgBouncer, and that PgBouncer uses to sign in to the server. */
   readonly role?: { readonly name: string; readonly password: string };
-  /** Accepts only TLS, and verifies the certificate and the host name of the server. */
+  /** If `tls` is given, PgBouncer requires TLS, and verifies the certificate and the host name of the server. */
   readonly tls?: { readonly authority: Pem; readonly certificate: Pem };
 }
 
@@ -52,7 +52,10 @@ export function isPgBouncerInstalled(): boolean {
   }
 }
 
-/** Starts PgBouncer for a server, with its files in an empty folder. The caller stops it. */
+/**
+ * Starts PgBouncer for a server. `folder` must be empty; it receives the files of PgBouncer. The caller stops
+ * PgBouncer.
+ */
 export async function launchPgBouncer(
   { serverPort, role = SUPERUSER, tls }: PgBouncerOptions,
   folder: string,

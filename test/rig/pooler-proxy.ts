@@ -4,12 +4,12 @@
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 
-/** `refuse` is the behavior of PgBouncer, and `drop` its behavior with `ignore_startup_parameters = options`. */
+/** `refuse`: the default behavior of PgBouncer. `drop`: its behavior with `ignore_startup_parameters = options`. */
 export type StartupOptions = 'refuse' | 'drop';
 
 export interface PoolerProxy {
   readonly port: number;
-  /** Parameter names of every startup message so far. */
+  /** The names of the parameters in all startup messages so far. */
   readonly parameters: Set<string>;
 }
 

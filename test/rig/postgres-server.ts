@@ -1,7 +1,8 @@
 /**
  * Runs a real PostgreSQL server from the npm package of its binaries, with its own data folder, a free port on loopback
- * and a password. PostgreSQL refuses to run as root, so root starts it as the user `nobody`. A shell reads a pipe of
- * this process. When the process ends for any reason, the shell stops the server and removes the folder.
+ * and a password. PostgreSQL refuses to run as root. If this process runs as root, it starts PostgreSQL as the user
+ * `nobody`. A shell reads a pipe of this process. When this process ends for any reason, the shell stops the server and
+ * removes the folders of the server.
  */
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
@@ -55,7 +56,7 @@ export interface Server {
   /** Creates an empty database and returns its URL. */
   createDatabase(): Promise<string>;
   dropDatabase(url: string): Promise<void>;
-  /** Terminates every other connection, as an administrator may. */
+  /** Terminates the connections of all clients, as an administrator may do. */
   terminateBackends(): Promise<void>;
   /** Stops the server immediately without a checkpoint, like a crash. */
   crash(): Promise<void>;
@@ -76,15 +77,15 @@ export interface ServerOptions {
   /** The version of the server; the default is the newest. */
   readonly version?: ServerVersion;
   readonly settings?: Readonly<Record<string, string>>;
-  /** True if the data may be in memory (memory-folder.ts). By default it is on the disk, as benchmarks require. */
+  /** True if the data may be in memory (memory-folder.ts). By default the data is on disk, as benchmarks require. */
   readonly inMemory?: boolean;
   /** The primary server. If it is given, the new server is a standby of it. */
   readonly standbyOf?: Server;
 }
 
-let serverCount = 0;
+let databaseCount = 0;
 
-/** Starts a server. `stop` ends it and removes its folder. */
+/** Starts a server. `stop` stops the server and removes its folders. */
 export async function startServer({
   version = 'newest',
   settings = {},
@@ -96,19 +97,20 @@ export async function startServer({
   const isRoot = process.getuid?.() === 0;
   const identity = isRoot ? { uid: UNPRIVILEGED_ID, gid: UNPRIVILEGED_ID } : {};
   const binaries = prepareBinaries(version, folder, isRoot);
-  // The data is not in the folder of the programs: programs in an in-memory folder may not be permitted to run.
+  // The data and the programs are in different folders, because an in-memory folder may not allow programs to run.
   const dataFolder = inMemory ? createDataFolder(DATA_PREFIX) : mkdtempSync(join(tmpdir(), DATA_PREFIX));
   const data = join(folder, 'data');
   symlinkSync(dataFolder, data);
-  const password = join(folder, 'password');
-  writeFileSync(password, PASSWORD);
-  if (isRoot) for (const path of [folder, dataFolder, password]) chownSync(path, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
+  const passwordFile = join(folder, 'password');
+  writeFileSync(passwordFile, PASSWORD);
+  if (isRoot) for (const path of [folder, dataFolder, passwordFile]) chownSync(path, UNPRIVILEGED_ID, UNPRIVILEGED_ID);
   const port = await findFreePort();
   const runTool = (name: string, ...args: string[]) =>
     execFileSync(join(binaries, 'bin', name), args, { ...identity, cwd: folder, stdio: ['ignore', 'ignore', 'pipe'] });
 
   if (standbyOf === undefined) {
-    runTool('initdb', '-D', data, '-U', USER, '--pwfile', password, '-A', 'scram-sha-256', '-E', 'UTF8', '--locale=C');
+    const signInArgs = ['-U', USER, '--pwfile', passwordFile, '-A', 'scram-sha-256'];
+    runTool('initdb', '-D', data, ...signInArgs, '-E', 'UTF8', '--locale=C');
   } else {
     await copyRunningServer(standbyOf, dataFolder);
     if (isRoot) spawnSync('chown', ['-R', `${UNPRIVILEGED_ID}:${UNPRIVILEGED_ID}`, dataFolder]);
@@ -170,8 +172,8 @@ export async function startServer({
     url,
     run,
     async createDatabase() {
-      serverCount += 1;
-      const name = `test_${process.pid}_${serverCount}_${Math.random().toString(36).slice(2, 8)}`;
+      databaseCount += 1;
+      const name = `test_${process.pid}_${databaseCount}_${Math.random().toString(36).slice(2, 8)}`;
       await run(`CREATE DATABASE ${name}`);
       return url(name);
     },
@@ -218,7 +220,10 @@ function connectClient(port: number, database: string): pg.Client {
   return new pg.Client({ host: '127.0.0.1', port, user: USER, password: PASSWORD, database });
 }
 
-/** Returns the folder of the binaries, or of a copy if the user that runs the server cannot execute them. */
+/**
+ * Returns the folder of the binaries. If the user that runs the server cannot execute the binaries there, copies them
+ * and returns the folder of the copy.
+ */
 function prepareBinaries(version: ServerVersion, folder: string, isRoot: boolean): string {
   const require = createRequire(createRequire(import.meta.url).resolve(PACKAGES[version]));
   const system = platform() === 'win32' ? 'windows' : platform();
@@ -246,7 +251,7 @@ async function findFreePort(): Promise<number> {
   return address.port;
 }
 
-/** Returns the process id of the server, for faults that need a signal. */
+/** Returns the process id of the server, for tests that send a signal to the server. */
 export function readServerPid({ folder }: Server): number {
   return Number(readFileSync(join(folder, 'data/postmaster.pid'), 'utf8').split('\n')[0]);
 }

@@ -1,7 +1,7 @@
 /**
  * Starts two PostgreSQL servers for the test run, of the newest and the oldest supported version. The environment of
- * every test process contains their URLs. Each server has a template of an empty store, because a copy of the template
- * takes less time than the migrations.
+ * every test process contains their URLs. Each server has a template database that contains an empty store, because a
+ * copy of the template takes less time than the migrations.
  */
 import { parseDatabaseUrl } from '../../src/config/database-url.ts';
 import { openStore } from '../../src/store/open.ts';
@@ -25,7 +25,7 @@ export async function setup(): Promise<(() => Promise<void>) | undefined> {
 }
 
 /**
- * Creates the template: the database of an opened store without data. No client connects to the template afterwards.
+ * Creates the template database, and the tables of an empty store in it. No client connects to the template afterwards.
  */
 async function createTemplate(server: Server): Promise<void> {
   await server.run(`CREATE DATABASE ${TEMPLATE_DATABASE}`);

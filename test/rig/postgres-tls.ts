@@ -21,7 +21,7 @@ export interface TlsServer {
   /** The certificate of the server, for `localhost`. */
   readonly certificate: Pem;
   /** A client certificate for the role `certified`. */
-  readonly client: Pem;
+  readonly clientCertificate: Pem;
   /** Creates a database and returns its URL with these parameters. */
   url(parameters: Readonly<Record<string, string>>, host?: string): Promise<string>;
 }
@@ -45,7 +45,7 @@ function createCertificate(name: string, issuer: Pem): Promise<Pem> {
 /** Starts a server with TLS and stops it at the end of the test. */
 export async function startTlsServer(options: ServerOptions = {}): Promise<TlsServer> {
   const authority = await createAuthority('Test authority');
-  const [certificate, client, server] = await Promise.all([
+  const [certificate, clientCertificate, server] = await Promise.all([
     createCertificate('localhost', authority),
     createCertificate('certified', authority),
     startPostgres(options),
@@ -67,7 +67,7 @@ export async function startTlsServer(options: ServerOptions = {}): Promise<TlsSe
     server,
     authority,
     certificate,
-    client,
+    clientCertificate,
     async url(parameters, host = 'localhost') {
       const url = new URL(await server.createDatabase());
       url.hostname = host;

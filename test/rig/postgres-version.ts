@@ -1,16 +1,16 @@
 /**
- * The PostgreSQL version of a test process: the newest supported version; in the Vitest project `postgres-15`, the
- * oldest.
+ * The PostgreSQL version of a test process: the oldest supported version in the Vitest project `postgres-15`, otherwise
+ * the newest.
  */
 import type { ServerVersion } from './postgres-server.ts';
 
-/** Environment variables with the URL of the shared server of each version. */
+/** The environment variables that contain the URLs of the shared servers, by version. */
 export const SHARED_SERVERS: Readonly<Record<ServerVersion, string>> = {
   newest: 'TEST_POSTGRES',
   oldest: 'TEST_POSTGRES_OLDEST',
 };
 
-/** The database of each shared server that contains an empty store. */
+/** The name of the template database with an empty store on each shared server. */
 export const TEMPLATE_DATABASE = 'empty_store';
 
 /** Returns the version for the tests of this process. */

@@ -46,7 +46,7 @@ function getSharedServer(version: ServerVersion): string {
   return sharedUrl;
 }
 
-/** Starts a separate server for one test, which may stop or restart it. */
+/** Starts a server for one test only, so that the test may stop or restart the server. */
 export async function startPostgres(options: ServerOptions = {}): Promise<PostgresServer> {
   const server = await startServer({ version: getTestedVersion(), inMemory: true, ...options });
   onTestFinished(() => server.stop());

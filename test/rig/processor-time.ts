@@ -1,6 +1,6 @@
-/** Measures processor time, which depends less on other load of the machine than the duration does. */
+/** Measures processor time. Other load of the machine affects processor time less than elapsed time. */
 
-/** Runs `work` and returns the processor time of this process meanwhile, in milliseconds. */
+/** Runs `work` and returns the processor time that this process used during the call, in milliseconds. */
 export function measureProcessorMs(work: () => void): number {
   const usageBefore = process.cpuUsage();
   work();

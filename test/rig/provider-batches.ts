@@ -1,18 +1,21 @@
-/** The forms of a request with several events, by provider, and functions that extract the event from a sample file. */
+/**
+ * The formats of request bodies with several events, by provider, and functions that extract the event from a sample
+ * file.
+ */
 import type { EventProviderName } from '../../src/providers/provider.ts';
 
-/** A form of a body that contains several events. */
-export interface BatchForm {
+/** A format of request bodies that contain several events. */
+export interface BatchFormat {
   readonly title: string;
-  /** Returns the body with these elements, which may be any JSON values. */
+  /** Returns a body that contains these members. A member may be any JSON value. */
   readonly create: (members: readonly unknown[]) => Buffer;
 }
 
-const JSON_ARRAY: BatchForm = { title: 'a JSON array', create: (members) => Buffer.from(JSON.stringify(members)) };
+const JSON_ARRAY: BatchFormat = { title: 'a JSON array', create: (members) => Buffer.from(JSON.stringify(members)) };
 const EVENTS_FIELD = 'mandrill_events';
 
-/** The forms by provider. The list is empty if the provider sends one event in each request. */
-export const BATCH_FORMS: Readonly<Record<EventProviderName, readonly BatchForm[]>> = {
+/** The formats by provider. The list is empty if the provider sends one event in each request. */
+export const BATCH_FORMATS: Readonly<Record<EventProviderName, readonly BatchFormat[]>> = {
   postmark: [],
   sendgrid: [JSON_ARRAY],
   mailgun: [],
@@ -22,7 +25,7 @@ export const BATCH_FORMS: Readonly<Record<EventProviderName, readonly BatchForm[
   sparkpost: [JSON_ARRAY],
   mandrill: [
     {
-      title: 'a form',
+      title: 'a URL-encoded form',
       create: (members) => Buffer.from(new URLSearchParams({ [EVENTS_FIELD]: JSON.stringify(members) }).toString()),
     },
   ],
@@ -37,7 +40,7 @@ export const BATCH_FORMS: Readonly<Record<EventProviderName, readonly BatchForm[
   postal: [],
 };
 
-/** Returns the only event in the body of a sample, without the list or the object that contains it. */
+/** Returns the only event in the body of a sample, without the list or the object that contains the event. */
 export function readMember(name: EventProviderName, body: Buffer): unknown {
   const text = name === 'mandrill' ? new URLSearchParams(body.toString()).get(EVENTS_FIELD) : body.toString();
   const value: unknown = JSON.parse(text ?? 'null');
@@ -47,7 +50,7 @@ export function readMember(name: EventProviderName, body: Buffer): unknown {
   return events[0];
 }
 
-/** Returns the event without its type. The type of an event of Postal is also in its payload. */
+/** Returns the event without its type. An event of Postal also contains its type in the payload. */
 export function removeType(name: EventProviderName, member: unknown): unknown {
   const type = name === 'postal' ? /"(?:event|status)":"[A-Za-z]+"/g : /"(?:event|type|RecordType)":"[A-Za-z_.]+"/;
   return JSON.parse(JSON.stringify(member).replace(type, '"untyped":true'));

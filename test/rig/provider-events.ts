@@ -10,23 +10,26 @@ import type { EventProviderName } from '../../src/providers/provider.ts';
 /** The message id and the recipient in the sample files. */
 const SAMPLE_ID = '01990000-0000-7000-8000-000000000001';
 const SAMPLE_RECIPIENT = 'recipient@example.com';
-/** The provider's id of the message in the sample files of MailerSend. */
+/** The id that MailerSend assigned to the message in its sample files. */
 const SAMPLE_REFERENCE = '61eec2dc16ae8b627a4b87e7';
 const SAMPLES = join(import.meta.dirname, '../../src/providers');
 
-/** A request of a provider, without its path. */
+/** A request that a provider sends, without the path of the request. */
 export interface EventRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: Buffer;
 }
 
-/** An account at a provider: its secret, and the requests that are authenticated with this secret. */
+/**
+ * An account at a provider: the secret, and a function that creates requests with the authentication of this account.
+ */
 export interface EventSender {
   /** The value of POSTRIDER_EVENTS_<PROVIDER>. */
   readonly secret: string;
   /**
-   * Creates a request with this body that is authenticated with the secret. `url` is the public URL of the endpoint. `at` is the
-   * time of the signature in milliseconds since the epoch, if the signature has a time. The default is the current time.
+   * Creates a request that contains this body and is authenticated with the secret. `url` is the public URL of the
+   * endpoint. If the signature contains a time, `at` is this time in milliseconds since the epoch; the default is the
+   * current time.
    */
   readonly createRequest: (body: Buffer, url: string, at?: number) => EventRequest;
 }
@@ -37,11 +40,11 @@ export interface EventSenderRow {
   readonly createSender: () => EventSender;
   /** The sample files of a hard bounce and of a delivery. */
   readonly samples: { readonly hardBounce: string; readonly delivery: string };
-  /** The ids in the samples by which the provider identifies an event. `createEventBody` replaces their digits. */
+  /** The ids of the events in the samples. `createEventBody` replaces the digits of these ids. */
   readonly eventIds: readonly string[];
   /**
-   * Matches the message id in the header of a message to the relay of the provider. Null if the events contain the provider's
-   * id, which is in the reply of the relay (`createReference`).
+   * Matches the message id in the header of a message to the relay of the provider. Null if the events do not contain
+   * this id, but the id that the provider returns in the reply of its relay (`createReference`).
    */
   readonly metadata: RegExp | null;
 }
@@ -126,7 +129,10 @@ export const EVENT_SENDERS: readonly EventSenderRow[] = [
   },
 ];
 
-/** Returns the body of a sample file with another message and recipient, and with random digits in the event ids. */
+/**
+ * Returns the body of a sample file with the id and the recipient of `message`, and with random digits in the event
+ * ids.
+ */
 export function createEventBody(
   { name, eventIds }: Pick<EventSenderRow, 'name' | 'eventIds'>,
   sample: string,
@@ -143,7 +149,7 @@ export function createEventBody(
   return Buffer.from(replacements.reduce((body, [from, to]) => body.replaceAll(from, to), text));
 }
 
-/** Returns the id that a provider without metadata gives to the message. */
+/** Returns the id that a provider without support for metadata assigns to the message. */
 export function createReference(messageId: string): string {
   return createHash('sha256').update(messageId).digest('hex').slice(0, SAMPLE_REFERENCE.length);
 }
@@ -197,7 +203,8 @@ function createMailgunSender(): EventSender {
 }
 
 /**
- * Creates a sender that signs the body with a hexadecimal HMAC-SHA256. `field` is the header field of the signature.
+ * Creates a sender that signs the body with a hexadecimal HMAC-SHA256. `field` is the name of the header field that
+ * contains the signature.
  */
 function createHexSender(field: string): EventSender {
   const secret = randomBytes(16).toString('hex');
@@ -218,7 +225,7 @@ function createPostalSender(): EventSender {
   return { secret: publicKey.export({ type: 'spki', format: 'der' }).toString('base64'), createRequest };
 }
 
-/** Creates a sender that signs an id, a timestamp and the body with HMAC-SHA256. A repeated body has the same id. */
+/** Creates a sender that signs an id, a timestamp and the body with HMAC-SHA256. Equal bodies have equal ids. */
 function createResendSender(): EventSender {
   const key = randomBytes(24);
   return {

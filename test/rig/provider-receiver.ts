@@ -1,6 +1,6 @@
 /**
  * Runs the receivers of provider events on loopback, with the store and the intake of the service, and sends requests
- * to them.
+ * to the receivers.
  */
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
@@ -25,20 +25,22 @@ import { createTemporaryFolder } from './folder.ts';
 import { createAttempt, createMessage, createSettlement, NO_LIMITS } from './messages.ts';
 import { createReference, type EventRequest } from './provider-events.ts';
 
-/** The maximum number of reports in one commit. The number is small, so that one request has several commits. */
+/**
+ * The maximum number of reports in one commit. It is small, so that the reports of one request need several commits.
+ */
 const MAX_BATCH_REPORTS = 4;
 
 export interface ReceiverRig {
   readonly port: number;
   /** The URL of the endpoint of the provider. */
   readonly url: string;
-  /** The public URL of the endpoint, which some signatures cover. */
+  /** The public URL of the endpoint. The signatures of some providers cover this URL. */
   readonly publicUrl: string;
-  /** The events of the service, in order. */
+  /** The published events of the service, in the order of their publication. */
   readonly events: readonly ServiceEvent[];
-  /** The reasons of the refused requests, in order. */
+  /** Returns the reason for each refusal of a request, in the order of the refusals. */
   readonly listRefusals: () => readonly string[];
-  /** The operations that failed, in order. */
+  /** The operations that failed, each with its error, in the order of the failures. */
   readonly faults: readonly string[];
 }
 
@@ -54,7 +56,7 @@ export async function startReceiver(
   }: {
     readonly format?: Partial<EventFormat>;
     readonly timeLimits?: RequestTimeLimits;
-    /** Replaces the thread that reads large bodies. */
+    /** A function that replaces the thread that reads large bodies. */
     readonly readBody?: BodyReader['read'];
   } = {},
 ): Promise<ReceiverRig> {
@@ -138,7 +140,7 @@ export async function openReceiverStore(folder: string): Promise<Store> {
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 const ACCEPTED_REPLY = { stage: 'content', code: 250, enhanced: '2.0.0', text: 'ok' } as const;
 
-/** Stores a message of the account `default` that the relay has accepted. Resolves to its id. */
+/** Stores a delivered message of the account `default`. Resolves to the id of the message. */
 export async function storeDeliveredMessage(store: Store, to: string): Promise<string> {
   const message = createMessage({ lease: LEASE, to });
   await store.accept([message]);
@@ -155,8 +157,8 @@ export const readVerbs = async (store: Store, id: string) =>
 
 /** Resolves to the number of hard bounces in the reputation window of the account `default`. */
 export async function countBounces(store: Store): Promise<number> {
-  const window = await store.readReputation('default', Date.now());
-  return window.kind === 'done' ? window.value.bounces : -1;
+  const result = await store.readReputation('default', Date.now());
+  return result.kind === 'done' ? result.value.bounces : -1;
 }
 
 /** Sends a request to the endpoint of the receiver. */

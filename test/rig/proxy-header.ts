@@ -1,6 +1,6 @@
 /** Creates headers of the PROXY protocol, version 2. */
 
-/** Creates a header. `client` is an IPv4 address, or the bytes of the addresses and ports. */
+/** Creates a header. `client` is the IPv4 address of the client, or the bytes of all addresses and ports. */
 export function createProxyHeaderV2(
   client: string | Buffer,
   family = 0x11,

@@ -34,7 +34,7 @@ export interface AttemptRecord {
   readonly at: number;
 }
 
-/** Runs a store call as a promise, so that errors of SQLite become rejections, as in the thread of the store. */
+/** Calls a store operation. An error of SQLite becomes a rejection, as in the store thread of the service. */
 async function runAsPromise<T>(run: () => T): Promise<T> {
   return run();
 }
@@ -45,7 +45,7 @@ export function createQueueRig(
     parts?: Partial<DispatcherParts>;
     respond?: (message: OutgoingMessage, mark: (() => Promise<void>) | null) => Promise<Attempt> | Attempt;
     concurrency?: number;
-    /** The local answer of the transport for every address. */
+    /** The local answer that the transport gives for every recipient. */
     localAnswer?: LocalAnswer;
   } = {},
 ) {
@@ -108,8 +108,8 @@ export function createQueueRig(
     dispatcher,
     attempts,
     failures,
-    lost: lostLeases,
-    published: publishedEvents,
+    lostLeases,
+    publishedEvents,
     storeError: new StoreError('the disk is full'),
   };
 }

@@ -3,7 +3,7 @@
  * number of cases.
  */
 
-/** True under `npm run test:long`. */
+/** True if `npm run test:long` runs the tests. */
 export const IS_LONG_RUN = process.env.TEST_EXTENT === 'long';
 
 /** Returns the number of cases to run: `sample` under `npm test`, `full` under `npm run test:long`. */

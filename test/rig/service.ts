@@ -13,7 +13,7 @@ export interface ServiceProcess {
   readonly child: ChildProcess;
   readonly publicUrl: string;
   readonly operatorUrl: string;
-  /** The API key that the first start on an empty store prints; otherwise null. */
+  /** The API key that the service prints when it starts on an empty store for the first time; otherwise null. */
   readonly key: string | null;
   readonly stdout: () => string;
   readonly stderr: () => string;
@@ -25,8 +25,8 @@ export interface ServiceProcess {
 const databases = new Map<string, Promise<string>>();
 
 /**
- * Returns the database setting of this Vitest project. The setting is empty for the embedded database. For PostgreSQL,
- * it names a database for `folder`, which the first call creates as a store without data.
+ * Returns the database setting of this Vitest project. The result is empty for the embedded database. For PostgreSQL,
+ * the setting names the database of `folder`. The first call for a folder creates this database with an empty store.
  */
 export async function getStoreSettings(folder: string): Promise<Record<string, string>> {
   if (process.env.TEST_STORE !== 'postgres') return {};
@@ -37,17 +37,22 @@ export async function getStoreSettings(folder: string): Promise<Record<string, s
 
 /**
  * Returns the environment of a child process: the environment of this process, without its POSTRIDER_ settings and with
- * free loopback ports. The variable of npm is also removed, because under npm the service prints its commands with `npx`.
+ * free loopback ports. `npm_lifecycle_event` is also removed, because the commands that the service prints depend on
+ * this variable.
  */
 export function buildEnvironment(settings: Record<string, string>): Record<string, string | undefined> {
   const inheritedVariables = Object.fromEntries(
     Object.entries(process.env).filter(([name]) => !name.startsWith('POSTRIDER_') && name !== 'npm_lifecycle_event'),
   );
-  const listen = { POSTRIDER_LISTEN: '127.0.0.1:0', POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0', POSTRIDER_LOG: 'error' };
-  return { ...inheritedVariables, NO_COLOR: '1', ...listen, ...settings };
+  const defaultSettings = {
+    POSTRIDER_LISTEN: '127.0.0.1:0',
+    POSTRIDER_OPERATOR_LISTEN: '127.0.0.1:0',
+    POSTRIDER_LOG: 'error',
+  };
+  return { ...inheritedVariables, NO_COLOR: '1', ...defaultSettings, ...settings };
 }
 
-/** The error of a service that ended before it listened. */
+/** The error of a service process that exited before the service listened. */
 export class FailedStart extends Error {
   override readonly name = 'FailedStart';
   readonly code: number | string;
@@ -63,7 +68,8 @@ export class FailedStart extends Error {
 
 /**
  * Starts `serve` in `folder`. Resolves when the service listens. Rejects with a FailedStart if the process ends before
- * the service listens. `wrap` adds a shell prefix to the command. `launcher` is the command of another installation.
+ * the service listens. `wrap` adds a shell prefix to the command. `launcher` is the path of the launcher; the default
+ * is the launcher of this repository.
  */
 export async function startProcess(
   folder: string,
@@ -86,7 +92,7 @@ export async function startProcess(
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  // The streams may still contain output when the process has ended.
+  // When the process has exited, its streams may contain output that has not been read yet.
   const closePromise = new Promise<void>((resolve) => child.once('close', () => resolve()));
   const exitPromise = new Promise<number | string>((resolve) =>
     child.once('exit', (code, signal) => resolve(code ?? signal ?? 'unknown')),
@@ -146,11 +152,14 @@ export async function runCommand(
   child.stderr.on('data', (chunk: Buffer) => {
     stderr += chunk.toString();
   });
-  const code = await new Promise<number>((resolve) => child.once('close', (exitPromise) => resolve(exitPromise ?? -1)));
+  const code = await new Promise<number>((resolve) => child.once('close', (exitCode) => resolve(exitCode ?? -1)));
   return { code, stdout, stderr };
 }
 
-/** Runs a command with `--json` and parses its output. @throws Error with the standard error of the command if the command fails */
+/**
+ * Runs a command with `--json` and parses its output. @throws Error that contains the standard error output if the
+ * command fails
+ */
 export async function runJsonCommand<T>(
   folder: string,
   args: readonly string[],

@@ -1,21 +1,21 @@
 /**
  * A fake of the SESv2 API (REST, JSON) on loopback. A test can make it accept messages, throttle, stall, send invalid
- * responses or close connections. The fake has only the operations that Postrider uses: SendEmail, GetAccount, domain
- * identities, and the account-level suppression list.
+ * responses or close connections. The fake implements only the operations that Postrider uses: SendEmail, GetAccount,
+ * domain identities, and the account-level suppression list.
  */
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 export interface SesAnswer {
   readonly status: number;
-  /** The name of the error in the header and the body. */
+  /** The error type in the header `x-amzn-errortype`. */
   readonly type?: string;
   readonly body: unknown;
 }
 
 /**
  * `accept`: success; `stall`: no response; `disconnect`: the connection is closed without a response; `truncate`: the
- * connection is closed within the response; `garbage`: 200 without JSON.
+ * connection is closed before the end of the response; `garbage`: a 200 response whose body is not JSON.
  */
 export type SesBehavior = SesAnswer | 'accept' | 'stall' | 'disconnect' | 'truncate' | 'garbage';
 
@@ -34,7 +34,7 @@ export interface Identity {
   tokens: readonly string[];
   selector: string | null;
   privateKey: string | null;
-  /** The zone in which Easy DKIM publishes its keys. If it is undefined, the response contains no zone. */
+  /** The zone in which Easy DKIM publishes its keys. If `keyZone` is undefined, the response contains no zone. */
   keyZone?: string;
   mailFrom?: { readonly domain: string; readonly status: string; readonly behavior: string };
 }
@@ -43,15 +43,15 @@ export interface SesFake {
   readonly endpoint: string;
   readonly receivedMessages: readonly ReceivedMessage[];
   readonly identities: Map<string, Identity>;
-  /** Requests so far, such as `POST /v2/email/outbound-emails`. */
+  /** The method and the path of each request so far, such as `POST /v2/email/outbound-emails`. */
   readonly requests: readonly string[];
   readonly connectionCount: number;
   /** Returns the behavior for a message. The default is `accept`. */
   send: (message: { readonly to: string; readonly count: number }) => SesBehavior;
   account: SesBehavior;
   /**
-   * The account-level suppression list: reasons by address. As at Amazon SES, the local part is matched exactly, and the
-   * domain without regard to case.
+   * The account-level suppression list: reasons by address. As at Amazon SES, the local part is matched exactly, and
+   * the domain without regard to case.
    */
   readonly suppressionReasons: Map<string, 'BOUNCE' | 'COMPLAINT'>;
   /** The behavior of the operations on the suppression list. */
@@ -257,7 +257,7 @@ export async function startSesFake(): Promise<SesFake> {
   return fake;
 }
 
-/** The credentials of the SDK, which are not valid at Amazon. */
+/** Environment variables with credentials for the SDK. Amazon does not accept these credentials. */
 export const CREDENTIALS = {
   AWS_ACCESS_KEY_ID: 'AKIDFAKE',
   AWS_SECRET_ACCESS_KEY: 'fake-secret',

@@ -9,7 +9,10 @@ export type SessionHeaders = {
   readonly 'Postrider-Session': string;
 };
 
-/** Signs in with the token of a link or with a password. @throws Error with the response if the sign-in is refused */
+/**
+ * Signs in with the token of a link or with a password. @throws Error that contains the response if the sign-in is
+ * refused
+ */
 export async function signIn(
   operatorUrl: string,
   credential: { readonly link: string } | { readonly password: string },
@@ -26,7 +29,7 @@ export async function signIn(
   return { Cookie: cookie, 'Postrider-Session': session };
 }
 
-/** Signs in with the link that the start of the service printed. */
+/** Signs in with the link that the service printed when it started. */
 export function signInByLink(link: string): Promise<SessionHeaders> {
   const { origin, searchParams } = new URL(link);
   return signIn(origin, { link: searchParams.get('link') ?? '' });

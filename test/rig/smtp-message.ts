@@ -36,7 +36,7 @@ export function createSmtpSetting(port: number, overrides: Partial<SmtpSetting> 
   };
 }
 
-/** Creates an SMTP transport to loopback. */
+/** Creates an SMTP transport that connects to a port on loopback. */
 export function createLoopbackTransport(
   port: number,
   overrides: Partial<SmtpSetting> = {},

@@ -1,7 +1,7 @@
 /**
  * An SMTP server that sends exactly the bytes of a test script. A script can split replies, omit replies, send invalid
  * replies and close the connection. If the connection ends while a script runs, the script ends without an error. If a
- * script fails for another reason, `close` rejects.
+ * script fails for any other reason, `close` rejects.
  */
 import { once } from 'node:events';
 import { createServer, type Socket } from 'node:net';
@@ -10,7 +10,7 @@ import type { Certificate } from './smtp-certificate.ts';
 
 export interface SmtpPeer {
   readonly port: number;
-  /** Connections accepted so far. */
+  /** The number of connections accepted so far. */
   readonly connectionCount: number;
   /** Command lines received so far, on all connections. */
   readonly commands: readonly string[];
@@ -22,7 +22,7 @@ export interface SmtpPeer {
 
 export type Script = (connection: PeerConnection, connectionNumber: number) => Promise<void>;
 
-/** The error that a waiting script throws when the connection ends. */
+/** The error of a script that waits for data when the connection ends. */
 class ConnectionEnded extends Error {}
 
 const EHLO = ['peer.example', 'PIPELINING', 'SIZE 10000000', 'SMTPUTF8'];
@@ -64,7 +64,7 @@ export class PeerConnection {
     }
   }
 
-  /** Reads a command with this verb and sends the reply. @throws Error for another command */
+  /** Reads a command with this verb and sends the reply. @throws Error if the command has a different verb */
   async answerCommand(verb: string, ...lines: readonly string[]): Promise<string> {
     const line = await this.readLine();
     if (!line.startsWith(verb)) throw new Error(`received ${JSON.stringify(line)}, expected ${verb}`);
@@ -83,7 +83,7 @@ export class PeerConnection {
     await this.answerCommand('EHLO', ...lines);
   }
 
-  /** Accepts the commands of one message up to the 354 reply. */
+  /** Accepts MAIL, RCPT and DATA of one message. The last reply is 354. */
   async acceptEnvelope(): Promise<void> {
     await this.answerCommand('MAIL', '250 2.1.0 Ok');
     await this.answerCommand('RCPT', '250 2.1.5 Ok');
@@ -93,12 +93,12 @@ export class PeerConnection {
   /** Reads the message up to its final dot. */
   async readContent(): Promise<Buffer> {
     for (;;) {
-      const text = this.#buffer;
-      const endIndex = text.indexOf('.\r\n') === 0 ? 0 : text.indexOf('\r\n.\r\n');
+      const receivedBytes = this.#buffer;
+      const endIndex = receivedBytes.indexOf('.\r\n') === 0 ? 0 : receivedBytes.indexOf('\r\n.\r\n');
       if (endIndex >= 0) {
         const end = endIndex === 0 ? 0 : endIndex + 2;
-        const message = removeDotStuffing(text.subarray(0, end));
-        this.#buffer = text.subarray(end + 3);
+        const message = removeDotStuffing(receivedBytes.subarray(0, end));
+        this.#buffer = receivedBytes.subarray(end + 3);
         this.#messages.push(message);
         return message;
       }
@@ -187,7 +187,7 @@ export class PeerConnection {
   }
 }
 
-/** Starts a server on loopback that runs `script` for each connection; connections are numbered from 1. */
+/** Starts a server on loopback that runs `script` for each connection. The first connection has the number 1. */
 export async function startSmtpPeer(script: Script): Promise<SmtpPeer> {
   const openConnections = new Set<PeerConnection>();
   const commands: string[] = [];

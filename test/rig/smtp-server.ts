@@ -11,14 +11,15 @@ export interface ReceivedMessage {
 export interface RealSmtpServer {
   readonly port: number;
   readonly receivedMessages: readonly ReceivedMessage[];
-  /** Connections accepted so far. */
+  /** The number of connections accepted so far. */
   readonly connectionCount: number;
   close(): Promise<void>;
 }
 
 /**
- * Starts the server without AUTH and reverse lookups; `options` are options of `smtp-server`. `createReply` returns the text of
- * the reply to a message.
+ * Starts the server. By default, the server requires no authentication, performs no reverse lookups and does not offer
+ * STARTTLS; `options` of the package `smtp-server` override these defaults. `createReply` returns the text of the reply
+ * to a message.
  */
 export async function startSmtpServer(
   options: SMTPServerOptions = {},
@@ -51,7 +52,7 @@ export async function startSmtpServer(
       });
     },
   });
-  // Many tests close the connection early. This is not an error.
+  // Many tests close the connection before QUIT. This is not an error.
   server.on('error', () => undefined);
   const listeningServer = server.listen(0, '127.0.0.1');
   await once(listeningServer, 'listening');

@@ -12,22 +12,22 @@ import { join } from 'node:path';
 import { type Authority, CERT_URL, createAuthority, REGION } from './sns.ts';
 
 export interface SnsHost {
-  /** The signing key of SNS. */
+  /** The key with which SNS signs its messages, and the certificate of the key. */
   readonly signer: Authority;
-  /** The environment of the service. */
+  /** The environment variables that the service needs to connect to the host. */
   readonly environment: Record<string, string>;
-  /** The URL paths of the confirmed subscriptions. */
+  /** The URL paths of the requests that confirmed a subscription. */
   readonly confirmedPaths: readonly string[];
   close(): Promise<void>;
 }
 
-/** Starts the host; the certificate of the authority is written to `folder`. */
+/** Starts the host, and writes the certificate of the test authority to a file in `folder`. */
 export async function startSnsHost(folder: string): Promise<SnsHost> {
   const root = await createAuthority('Test Root of SNS');
   const host = `sns.${REGION}.amazonaws.com`;
   const [signer, tls] = [await root.issueCertificate(), await root.issueCertificate(host)];
-  const file = join(folder, 'sns-root.pem');
-  writeFileSync(file, root.cert);
+  const rootFile = join(folder, 'sns-root.pem');
+  writeFileSync(rootFile, root.cert);
   const confirmedPaths: string[] = [];
   const tlsServer = createTlsServer({ key: tls.key, cert: tls.cert }, (request, response) => {
     const path = request.url ?? '';
@@ -67,7 +67,7 @@ export async function startSnsHost(folder: string): Promise<SnsHost> {
       NODE_USE_ENV_PROXY: '1',
       HTTPS_PROXY: `http://127.0.0.1:${getPort(proxy)}`,
       NO_PROXY: '127.0.0.1,localhost',
-      NODE_EXTRA_CA_CERTS: file,
+      NODE_EXTRA_CA_CERTS: rootFile,
     },
     confirmedPaths,
     close: async () => {

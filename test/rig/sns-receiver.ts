@@ -1,4 +1,7 @@
-/** Runs the SNS receiver on loopback, with a certificate authority and certificate pages of the test. */
+/**
+ * Runs the SNS receiver on loopback. The test provides the certificate authority and the responses to the requests of
+ * the receiver.
+ */
 
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
@@ -14,7 +17,10 @@ import type { FeedbackReport } from '../../src/model/feedback.ts';
 import { createConnections } from './connections.ts';
 import { type Authority, CERT_URL, createAuthority, createSesEvent, TOPIC } from './sns.ts';
 
-/** A root authority, a signing certificate that the root issued for the name of SNS, and a certificate of another root. */
+/**
+ * A root authority, a signing certificate of this root for the name of SNS, and a signing certificate of a root that
+ * the receiver does not trust.
+ */
 export interface Authorities {
   readonly root: Authority;
   readonly signer: Authority;
@@ -32,9 +38,9 @@ export interface SnsRig {
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly subscriptions: string[];
-  /** URLs that the receiver fetched. */
+  /** The URLs that the receiver fetched. */
   readonly fetchedUrls: string[];
-  /** Failed operations of the receiver. */
+  /** The failed operations of the receiver, each with its error. */
   readonly faults: string[];
   readonly url: string;
   readonly port: number;
@@ -65,13 +71,13 @@ export async function createSnsRig(
   const subscriptions: string[] = [];
   const fetchedUrls: string[] = [];
   const faults: string[] = [];
-  const pages: Readonly<Record<string, string | number>> = { [CERT_URL]: signer.cert, ...responses };
+  const responsesByUrl: Readonly<Record<string, string | number>> = { [CERT_URL]: signer.cert, ...responses };
   const get = (async (input: URL | string, init: RequestInit) => {
     const url = String(input);
     fetchedUrls.push(url);
     if (customGet !== null) return customGet(input, init);
-    const page = pages[url] ?? responses[url] ?? 404;
-    return typeof page === 'number' ? new Response('', { status: page }) : new Response(page);
+    const response = responsesByUrl[url] ?? responses[url] ?? 404;
+    return typeof response === 'number' ? new Response('', { status: response }) : new Response(response);
   }) as typeof fetch;
   const clock = { ...systemClock, now };
   const connections = createConnections();
@@ -123,7 +129,7 @@ export async function createSnsRig(
   };
 }
 
-/** Returns a fetch function that sends every request to a test server. */
+/** Starts a test server. Returns a fetch function that sends every request to this server. */
 export async function createServerFetch(serve: RequestListener): Promise<typeof fetch> {
   const server = createServer(serve).listen(0, '127.0.0.1');
   await once(server, 'listening');

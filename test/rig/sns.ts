@@ -8,14 +8,17 @@ export interface SigningPair {
 }
 
 export interface Authority extends SigningPair {
-  /** Issues a certificate for the name of SNS, or for the given name. */
+  /** Issues a certificate for `name`. The default is the host name of SNS. */
   issueCertificate(
     name?: string,
     options?: { readonly ca?: boolean; readonly days?: number; readonly since?: Date },
   ): Promise<Authority>;
 }
 
-/** Creates a root authority, or with `issuer` an intermediate authority. */
+/**
+ * Creates a root authority. If `issuer` is given, the result is an intermediate authority with a signature of the
+ * issuer. If `ca` is false, the result is a server certificate.
+ */
 export async function createAuthority(
   name = 'Test Root',
   issuer: SigningPair | null = null,
@@ -89,7 +92,7 @@ export function createSnsMessage(
   return { ...message, Signature, ...afterSigning };
 }
 
-/** Creates an event of Amazon SES in the documented form. */
+/** Creates an event in the format that Amazon SES documents. */
 export function createSesEvent(
   type: string,
   reference: string,

@@ -1,6 +1,6 @@
 /**
- * A fake of Amazon SQS (JSON protocol) on loopback. Like the real service, the fake has long polling, visibility timeouts
- * and repeated delivery, and does not preserve the order of messages.
+ * A fake of Amazon SQS (JSON protocol) on loopback. Like the real service, the fake has long polling, visibility
+ * timeouts and repeated delivery, and does not preserve the order of messages.
  */
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ export interface SqsFake {
   readonly remainingCount: number;
   /** The number of times that each message was received, by message number from 0. */
   readonly receiveCounts: readonly number[];
-  /** Requested visibility timeouts, in seconds. */
+  /** The visibility timeouts that the client requested, in seconds. */
   readonly visibilityTimeoutsS: readonly number[];
   /** The number of receive requests in progress. */
   readonly pendingReceiveCount: number;
@@ -29,13 +29,13 @@ export interface SqsFake {
   send(body: string, sentAt?: number): void;
   /** The number of requests so far, with or without a response. */
   readonly requestCount: number;
-  /** Responds to the next requests with this status. */
+  /** Responds to the next `count` requests with this status. */
   failNextRequests(count: number, status?: number): void;
-  /** Closes the connections of the next requests without a response. */
+  /** Closes the connections of the next `count` requests without a response. */
   disconnectNextRequests(count: number): void;
-  /** Sends no response to the next requests. */
+  /** Sends no response to the next `count` requests. */
   stallNextRequests(count: number): void;
-  /** Confirms the next deletions but does not perform them. */
+  /** Confirms the next `count` deletion requests but does not delete the messages. */
   ignoreNextDeletions(count: number): void;
   /** Ends the visibility timeout of every message. */
   endVisibilityTimeouts(): void;
@@ -51,14 +51,14 @@ export async function startSqsFake(): Promise<SqsFake> {
   const pendingReceives = new Set<() => void>();
   let nextId = 0;
   let failure = { count: 0, status: 500 };
-  let [remainingDrops, remainingStalls, remainingLostDeletions, requests] = [0, 0, 0, 0];
-  let [polling, emptyAnswers] = [0, 0];
+  let [remainingDrops, remainingStalls, remainingLostDeletions, requestCount] = [0, 0, 0, 0];
+  let [pendingReceiveCount, emptyAnswerCount] = [0, 0];
 
   const endPendingReceives = () => {
     for (const end of [...pendingReceives]) end();
   };
   const server = createServer((request, response) => {
-    requests += 1;
+    requestCount += 1;
     if (remainingDrops > 0) {
       remainingDrops -= 1;
       request.socket.destroy();
@@ -117,9 +117,9 @@ export async function startSqsFake(): Promise<SqsFake> {
     response: ServerResponse,
   ) {
     const deadline = Date.now() + waitS * 1_000;
-    polling += 1;
+    pendingReceiveCount += 1;
     for (;;) {
-      // The newest message is received first, because SQS guarantees no order.
+      // The fake returns the newest message first, because SQS guarantees no order.
       const visibleMessages = [...messages.values()]
         .filter(({ visibleAt }) => visibleAt <= Date.now())
         .reverse()
@@ -130,8 +130,8 @@ export async function startSqsFake(): Promise<SqsFake> {
           message.receiveCount += 1;
           receiveCounts[message.id] = message.receiveCount;
         }
-        polling -= 1;
-        if (visibleMessages.length === 0 && !response.destroyed) emptyAnswers += 1;
+        pendingReceiveCount -= 1;
+        if (visibleMessages.length === 0 && !response.destroyed) emptyAnswerCount += 1;
         return sendResponse(response, { Messages: visibleMessages.map(composeMessage) });
       }
       await new Promise<void>((resolve) => {
@@ -173,13 +173,13 @@ export async function startSqsFake(): Promise<SqsFake> {
     receiveCounts,
     visibilityTimeoutsS,
     get pendingReceiveCount() {
-      return polling;
+      return pendingReceiveCount;
     },
     get emptyAnswerCount() {
-      return emptyAnswers;
+      return emptyAnswerCount;
     },
     get requestCount() {
-      return requests;
+      return requestCount;
     },
     disconnectNextRequests(count) {
       remainingDrops = count;

@@ -1,7 +1,7 @@
 /**
- * Tracks prepared statements in a pooler in transaction mode, like PgBouncer 1.21 with `max_prepared_statements`. Equal
- * statements of all clients have one name on the server. A server connection that lacks the statement of a Bind message
- * receives the Parse message of the statement first.
+ * Tracks prepared statements in a pooler in transaction mode, like PgBouncer 1.21 with `max_prepared_statements`.
+ * Statements with the same text have the same name on the server, even if different clients prepare them. A server
+ * connection that lacks the statement of a Bind message receives the Parse message of the statement first.
  */
 
 /** The prepared statements and the expected answers of one server connection. */
@@ -13,13 +13,16 @@ export interface TrackedServer {
   )[];
 }
 
-/** The Parse messages of one client, by statement name. The messages do not contain the name. */
+/** The Parse messages of one client, by statement name. The stored messages do not contain the name. */
 export type ClientStatements = Map<string, Buffer>;
 
 export interface StatementTracking {
   /** Returns the messages that the server receives in place of a message of the client. */
   translateForServer(server: TrackedServer, client: ClientStatements, message: Buffer): readonly Buffer[];
-  /** Returns false if the client must not receive a message of this type, because it did not send the Parse message. */
+  /**
+   * Returns false if the client must not receive a message of this type from the server, because the message answers a
+   * Parse message that the pooler added.
+   */
   isDelivered(server: TrackedServer, type: string): boolean;
 }
 
@@ -31,33 +34,35 @@ export function createStatementTracking(): StatementTracking {
     namesByText.set(text, name);
     return name;
   };
-  const parse = (server: TrackedServer, name: string, rest: Buffer, isDelivered: boolean) => {
+  const createParse = (server: TrackedServer, name: string, afterName: Buffer, isDelivered: boolean) => {
     server.preparedNames.add(name);
     server.expectedAnswers.push({ kind: 'parse', name, isDelivered });
-    return encodeMessage('P', Buffer.from(`${name}\0`), rest);
+    return encodeMessage('P', Buffer.from(`${name}\0`), afterName);
   };
   return {
     translateForServer(server, client, message) {
       const body = message.subarray(5);
       switch (message.toString('latin1', 0, 1)) {
         case 'P': {
-          const [name, rest] = splitName(body);
-          if (name !== '') client.set(name, rest);
-          const serverName = name === '' ? null : getServerName(rest);
+          const [name, afterName] = splitName(body);
+          if (name !== '') client.set(name, afterName);
+          const serverName = name === '' ? null : getServerName(afterName);
           if (serverName !== null && !server.preparedNames.has(serverName))
-            return [parse(server, serverName, rest, true)];
+            return [createParse(server, serverName, afterName, true)];
           server.expectedAnswers.push({ kind: 'parse', name: null, isDelivered: true });
-          // The answer to an empty unnamed statement replaces the answer to a statement that is already prepared.
+          // If the statement is already prepared, the client receives the answer to an empty unnamed statement.
           return [serverName === null ? message : encodeMessage('P', Buffer.from([0, 0, 0, 0]))];
         }
         case 'B': {
           const [portal, afterPortal] = splitName(body);
-          const [name, rest] = splitName(afterPortal);
+          const [name, afterName] = splitName(afterPortal);
           const statement = client.get(name);
           if (name === '' || statement === undefined) return [message];
           const serverName = getServerName(statement);
-          const bind = encodeMessage('B', Buffer.from(`${portal}\0${serverName}\0`), rest);
-          return server.preparedNames.has(serverName) ? [bind] : [parse(server, serverName, statement, false), bind];
+          const bindMessage = encodeMessage('B', Buffer.from(`${portal}\0${serverName}\0`), afterName);
+          return server.preparedNames.has(serverName)
+            ? [bindMessage]
+            : [createParse(server, serverName, statement, false), bindMessage];
         }
         case 'Q':
         case 'S':
@@ -72,7 +77,7 @@ export function createStatementTracking(): StatementTracking {
         const nextAnswer = server.expectedAnswers.shift();
         return nextAnswer?.kind !== 'parse' || nextAnswer.isDelivered;
       }
-      // After an error the server answers no message before the next Sync.
+      // After an error, the server ignores all messages before the next Sync.
       for (let nextAnswer = type === 'Z' ? server.expectedAnswers.shift() : undefined; nextAnswer?.kind === 'parse'; ) {
         if (nextAnswer.name !== null) server.preparedNames.delete(nextAnswer.name);
         nextAnswer = server.expectedAnswers.shift();
@@ -83,7 +88,7 @@ export function createStatementTracking(): StatementTracking {
 }
 
 /** Splits a message body after its first string, which ends with a zero byte. */
-function splitName(body: Buffer): readonly [name: string, rest: Buffer] {
+function splitName(body: Buffer): readonly [name: string, afterName: Buffer] {
   const end = body.indexOf(0);
   return [body.toString('utf8', 0, end), body.subarray(end + 1)];
 }

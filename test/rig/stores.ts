@@ -42,8 +42,8 @@ const POOLED_STORES: readonly TestedStore[] = (['unsupported', 'track'] as const
 }));
 
 /**
- * SQLite and the newest PostgreSQL; in the Vitest project `postgres-15` the oldest PostgreSQL; in `pooler` PostgreSQL
- * behind a pooler.
+ * The tested stores of this Vitest project. `postgres-15`: the oldest PostgreSQL. `pooler`: PostgreSQL behind a pooler.
+ * All other projects: SQLite and the newest PostgreSQL.
  */
 export const STORES: readonly TestedStore[] = listTestedStores();
 
@@ -53,7 +53,7 @@ function listTestedStores(): readonly TestedStore[] {
   return getTestedVersion() === 'oldest' ? [POSTGRES] : [SQLITE, POSTGRES];
 }
 
-/** Parses a PostgreSQL URL to a database setting. */
+/** Parses a PostgreSQL URL into a database setting. */
 export function parsePostgresUrl(url: string): DatabaseSetting {
   const parseResult = parseDatabaseUrl(url);
   if (!parseResult.ok) throw new Error(parseResult.fault);

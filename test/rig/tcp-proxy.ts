@@ -6,7 +6,7 @@ export interface TcpProxy {
   readonly port: number;
   /** Accepts bytes and new connections but does not forward the bytes. */
   pause(): void;
-  /** Closes all connections, which loses their bytes, and forwards new connections. */
+  /** Closes all connections, so that bytes in transit are lost, and forwards the bytes of new connections. */
   resume(): void;
   /** Closes every connection immediately. */
   closeAll(): void;

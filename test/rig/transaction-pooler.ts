@@ -1,10 +1,11 @@
 /**
- * A fake of a PostgreSQL pooler in transaction mode (without TLS). The pooler assigns a different server connection to
- * each transaction. The pooler refuses requests that such a pooler does not support: startup parameters that PgBouncer
- * does not accept, named statements, LISTEN and session settings. With `unsupportedRequest: 'forward'` the pooler
- * forwards such statements to the server, like PgBouncer. With `prepared: 'track'` the pooler supports named
- * statements, like PgBouncer 1.21. The server authenticates the client. After the sign-in, the server connection is
- * added to the pool of its user and database.
+ * A fake of a PostgreSQL pooler in transaction mode (without TLS). If possible, the pooler assigns to each transaction
+ * of a client a server connection that differs from that of the previous transaction. The pooler refuses requests that
+ * transaction mode does not support: startup parameters that PgBouncer does not accept, named statements, LISTEN and
+ * session settings. With `unsupportedRequest: 'forward'`, the pooler forwards unsupported statements to the server,
+ * like PgBouncer. With `prepared: 'track'`, the pooler supports named statements, like PgBouncer 1.21. The server
+ * authenticates the client. After the sign-in, the pooler adds the server connection to the pool of its user and
+ * database.
  */
 import { connect, createServer, type Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
@@ -13,7 +14,7 @@ import { type ClientStatements, createStatementTracking, type TrackedServer } fr
 
 export interface TransactionPooler {
   readonly port: number;
-  /** The requests of clients that a pooler in transaction mode does not support. */
+  /** The client requests that the pooler refused. */
   readonly refusedRequests: readonly string[];
   /**
    * Returns the number of transactions whose server connection differed from that of the previous transaction of the
@@ -185,7 +186,7 @@ export async function startTransactionPooler(
     let bufferedBytes: Buffer = Buffer.alloc(0);
     let phase: 'startup' | 'authentication' | 'ready' = 'startup';
     let key = '';
-    let signIn: Socket | null = null;
+    let signInSocket: Socket | null = null;
 
     function startUp(): void {
       if (bufferedBytes.length < 8 || bufferedBytes.length < bufferedBytes.readInt32BE(0)) return;
@@ -194,9 +195,9 @@ export async function startTransactionPooler(
         clientSocket.write('N');
         return;
       }
-      const startup = bufferedBytes.subarray(0, bufferedBytes.readInt32BE(0));
-      bufferedBytes = bufferedBytes.subarray(startup.length);
-      const parameters = readParameters(startup);
+      const startupMessage = bufferedBytes.subarray(0, bufferedBytes.readInt32BE(0));
+      bufferedBytes = bufferedBytes.subarray(startupMessage.length);
+      const parameters = readParameters(startupMessage);
       const refusedParameters = [...parameters.keys()].filter((name) => !ACCEPTED_PARAMETERS.includes(name));
       if (refusedParameters.length > 0) {
         refuseRequest(client, `the startup parameter ${refusedParameters.join(', ')}`);
@@ -209,9 +210,9 @@ export async function startTransactionPooler(
         client: null,
         statements: { preparedNames: new Set(), expectedAnswers: [] },
       };
-      signIn = upstream.socket;
+      signInSocket = upstream.socket;
       trackSocket(upstream.socket);
-      upstream.socket.write(startup);
+      upstream.socket.write(startupMessage);
       let answer: Buffer = Buffer.alloc(0);
       upstream.socket.on('data', (bytes: Buffer) => {
         answer = Buffer.concat([answer, bytes]);
@@ -219,7 +220,7 @@ export async function startTransactionPooler(
           const message = Buffer.from(answer.subarray(0, answer.readInt32BE(1) + 1));
           answer = answer.subarray(message.length);
           const type = message.toString('latin1', 0, 1);
-          // The pooler sends its own key for cancellation.
+          // The pooler replaces the cancel key of the server with its own cancel key.
           if (type === 'K') message.writeInt32BE(900_000_000 + sockets.size, 5);
           if (type !== 'Z') {
             clientSocket.write(message);
@@ -239,7 +240,7 @@ export async function startTransactionPooler(
       bufferedBytes = Buffer.concat([bufferedBytes, bytes]);
       if (phase === 'startup') startUp();
       if (phase === 'authentication') {
-        signIn?.write(bufferedBytes);
+        signInSocket?.write(bufferedBytes);
         bufferedBytes = Buffer.alloc(0);
         return;
       }

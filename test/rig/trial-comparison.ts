@@ -49,13 +49,13 @@ const LISTED_TYPES: ReadonlySet<string> = new Set(MESSAGE_EVENT_TYPES);
 
 /** Compares all received requests. Requests with the same id count once. */
 export function compareReceivedWebhooks(
-  received: readonly ReceivedWebhook[],
-  shown: ReadonlyMap<string, ShownMessage>,
+  receivedWebhooks: readonly ReceivedWebhook[],
+  shownMessages: ReadonlyMap<string, ShownMessage>,
   suppressions: readonly ShownSuppression[],
 ): TrialDifferences {
   const bodies = new Map<string, string>();
   const inconsistencies: string[] = [];
-  for (const { id, body } of received) {
+  for (const { id, body } of receivedWebhooks) {
     const firstBody = bodies.get(id) ?? body;
     if (firstBody !== body) inconsistencies.push(`${id}: ${firstBody} / ${body}`);
     bodies.set(id, firstBody);
@@ -65,8 +65,8 @@ export function compareReceivedWebhooks(
   for (const description of descriptions) counts.set(description, (counts.get(description) ?? 0) + 1);
   for (const [description, count] of counts) if (count > 1) inconsistencies.push(`${count} ids: ${description}`);
   const expectedEvents = new Set([
-    ...[...shown.values()].flatMap(describeShownMessage),
-    // The trial adds the first entry of the list before it creates the endpoint.
+    ...[...shownMessages.values()].flatMap(describeShownMessage),
+    // The entry without a source is not expected: the trial adds this entry before it creates the endpoint.
     ...suppressions.filter(({ source }) => source !== null).map(describeSuppression),
   ]);
   return {
@@ -76,7 +76,7 @@ export function compareReceivedWebhooks(
   };
 }
 
-/** Returns the events that the history of a message announces, each as one text. */
+/** Returns the events that the receiver must have received for a message, each as one text. */
 function describeShownMessage({ id, account, to, state, events }: ShownMessage): string[] {
   return events
     .filter(({ type }) => LISTED_TYPES.has(`message.${type}`))
@@ -101,7 +101,7 @@ function describeShownMessage({ id, account, to, state, events }: ShownMessage):
     });
 }
 
-/** The state after an entry of this type, if the type determines it. */
+/** The state of a message after an entry of its history, for each type of entry that determines the state. */
 const STATES_AFTER: ReadonlyMap<string, string> = new Map([
   ['deferred', 'queued'],
   ['delivered', 'delivered'],

@@ -19,14 +19,14 @@ import { startTrialRelay } from './trial-relay.ts';
 
 const RECEIVER_PROGRAM = join(import.meta.dirname, 'trial-receiver.ts');
 const REQUEST_TIMEOUT_MS = 10_000;
-/** The delay before a request that found no running node, or was refused, is repeated. */
+/** The delay before the repetition of a request that found no running node or was refused. */
 const REPEAT_DELAY_MS = 20;
 
 interface TrialNode extends ServiceProcess {
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
 }
 
-/** A verified request of a webhook, as the receiver stored it. */
+/** A verified webhook request, as the receiver stored it. */
 export interface ReceivedWebhook {
   readonly id: string;
   readonly body: string;
@@ -41,18 +41,21 @@ export interface TrialInstallation {
   readReceived(): ReceivedWebhook[];
   /** Submits a message, and repeats a failed request with the same idempotency key. Resolves to the message id. */
   submit(recipient: string, idempotencyKey: string): Promise<string>;
-  /** Calls an operation of the operator API. @throws Error if `statuses` does not contain the status */
+  /** Calls an operation of the operator API. @throws Error if `statuses` does not contain the response status */
   call<T>(method: 'GET' | 'POST', path: string, statuses?: readonly number[]): Promise<T>;
   runJson<T>(...args: readonly string[]): Promise<T>;
-  /** Sends an event of the provider from a sample file, until it is answered with 200. */
+  /** Sends the provider event of a sample file, and repeats the request until the response is 200. */
   sendEvent(sample: string, message: { readonly id: string; readonly recipient: string }): Promise<void>;
-  /** Sends a delivery status notification about the last message to the recipient, until it is accepted. */
+  /**
+   * Sends a delivery status notification about the last message that the relay accepted for the recipient. Repeats the
+   * notification until the service accepts it.
+   */
   sendReport(recipient: string): Promise<void>;
 }
 
 /**
- * Starts the installation. `settings` are the database settings. The endpoint is `wh_1`, and it subscribes to all
- * types.
+ * Starts the installation. `settings` are the database settings. The webhook endpoint has the id `wh_1` and subscribes
+ * to all event types.
  */
 export async function startTrialInstallation(
   nodeCount: number,
@@ -99,13 +102,13 @@ export async function startTrialInstallation(
     await once(receiverProcess.stdout, 'data');
   }
 
-  /** Calls running nodes in turn until the result is not null. */
+  /** Calls `call` with each running node in turn, until a result is not null. */
   async function withNode<T>(call: (node: TrialNode) => Promise<T | null>): Promise<T> {
     for (;;) {
       const runningNodes = nodes.filter((node) => node !== null);
       callIndex += 1;
       const node = runningNodes[callIndex % Math.max(runningNodes.length, 1)];
-      // A killed node closes its connections.
+      // The call fails if the node is killed.
       const result = node === undefined ? null : await call(node).catch(() => null);
       if (result !== null) return result;
       await new Promise((resolve) => setTimeout(resolve, REPEAT_DELAY_MS));

@@ -5,7 +5,10 @@
 import type { State } from '../../src/model/message.ts';
 import type { RelayAction } from './trial-relay.ts';
 
-/** The kinds of messages. The local part of the recipient is `KIND+NUMBER`. */
+/**
+ * The kinds of messages. The local part of the recipient is `KIND+NUMBER`. All messages of the kind `suppressed` have
+ * the same recipient.
+ */
 export const TRIAL_KINDS = [
   'delivered',
   'confirmed',
@@ -34,14 +37,14 @@ export const TRIAL_EVENTS = {
 } as const;
 
 /**
- * The next step for a message. `done`: the message has reached its goal. `wait`: the service acts next. `report`: a
- * delivery status notification is sent to the return path.
+ * The next step for a message. `done`: the message has reached the expected state of its kind. `wait`: the service acts
+ * next. `report`: a delivery status notification is sent to the return path.
  */
 export type TrialStep =
   | { readonly kind: 'done' | 'wait' | 'retry' | 'cancel' | 'report' }
   | { readonly kind: 'events'; readonly events: readonly (keyof typeof TRIAL_EVENTS)[] };
 
-/** The members of `message show --json` that determine the next step. */
+/** The properties of a message that determine the next step. */
 export interface TrialMessage {
   readonly state: State;
   readonly confirmedAt: string | null;
@@ -84,7 +87,7 @@ export function decideRelayAction(recipient: string, attempt: number): RelayActi
 const createStep = (kind: Exclude<TrialStep['kind'], 'events'>): TrialStep => ({ kind });
 const sendEvents = (...events: readonly (keyof typeof TRIAL_EVENTS)[]): TrialStep => ({ kind: 'events', events });
 
-/** Returns the next step for a message. A message that a killed node made uncertain is retried. */
+/** Returns the next step for a message. A message that became uncertain because a node was killed is retried. */
 export function decideNextStep(kind: TrialKind, message: TrialMessage, maxAgeMs: number): TrialStep {
   switch (message.state) {
     case 'sending':

@@ -1,10 +1,10 @@
 /**
- * The program of a receiver of webhooks, written from docs/webhooks.md: it verifies each request with the package
- * `standardwebhooks` and stores it before it answers. The test may kill this process at any time.
+ * The program of a webhook receiver that follows docs/webhooks.md: the receiver verifies each request with the package
+ * `standardwebhooks`, and stores the request before the response. The test may kill this process at any time.
  *
  * Arguments: the file that stores one JSON line for each verified request, and the port. The environment variable
- * WEBHOOK_SECRET is the signing secret. A request that fails the verification gets 401 and ends the process with code
- * 1.
+ * WEBHOOK_SECRET is the signing secret. If the verification of a request fails, the receiver responds with 401 and
+ * exits with code 1.
  */
 import { openSync, writeSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -23,7 +23,7 @@ const REPLIES: Readonly<Record<string, string>> = {
   QUIT: '221 2.0.0 bye\r\n',
 };
 
-/** Starts the relay. `decide` gets the recipient and the number of the attempt, from 1. */
+/** Starts the relay. `decide` returns the action for an attempt. The number of the first attempt is 1. */
 export async function startTrialRelay(
   decide: (recipient: string, attempt: number) => RelayAction,
 ): Promise<TrialRelay> {
@@ -31,7 +31,7 @@ export async function startTrialRelay(
   const senders = new Map<string, string>();
   const sockets = new Set<Socket>();
 
-  /** Counts an attempt. Returns the action and the reply to RCPT. */
+  /** Counts an attempt. Returns the action for the attempt, and the reply to its RCPT command. */
   function chooseAction(recipient: string): { readonly action: RelayAction; readonly reply: string } {
     const attemptNumber = (attempts.get(recipient) ?? 0) + 1;
     attempts.set(recipient, attemptNumber);

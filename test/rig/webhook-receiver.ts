@@ -1,6 +1,6 @@
 /**
  * A receiver of webhooks on loopback. A test can make it respond with any status, redirect, stall, reset the
- * connection, send a response without an end, or send bytes that are not HTTP.
+ * connection, send an endless response, or send bytes that are not HTTP.
  */
 import { once } from 'node:events';
 import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http';
@@ -15,9 +15,10 @@ export interface ReceiverResponse {
 
 /**
  * `stall`: no response. `reset`: the connection is reset before a response. `reset-after-status`: the connection is
- * reset within the body of a 200. `endless`: a 200 with a body of 10 MB. `garbage`: bytes that are not HTTP.
- * `endless-headers`: a status and header lines without an end. `informational`: responses 103 without an end. `http-1.0`:
- * a 200 of HTTP/1.0 whose body ends with the connection. `upgrade`: the status 101.
+ * reset within the body of a 200 response. `stall-after-status`: only the beginning of a 200 response is sent.
+ * `endless`: a 200 response with a body of 10 MB. `garbage`: bytes that are not HTTP. `endless-headers`: a status line
+ * and an endless sequence of header lines. `informational`: an endless sequence of 103 responses. `http-1.0`: a 200
+ * response of HTTP/1.0, whose body ends when the connection is closed. `upgrade`: a 101 response.
  */
 export type ReceiverBehavior =
   | ReceiverResponse
@@ -45,9 +46,9 @@ export interface WebhookReceiver {
   readonly receivedWebhooks: readonly ReceivedWebhook[];
   /** The number of accepted connections. */
   readonly connectionCount: number;
-  /** The number of responses whose connection was closed before their end. */
+  /** The number of responses that were incomplete when the connection was closed. */
   readonly abortedResponseCount: number;
-  /** Returns the behavior for a webhook. The default is the status 200 without a body. */
+  /** Returns the behavior for a webhook. The default is a 200 response without a body. */
   behave: (webhook: ReceivedWebhook, count: number) => ReceiverBehavior;
   close(): Promise<void>;
 }
@@ -153,7 +154,7 @@ function respond(behavior: ReceiverBehavior, socket: Socket, response: ServerRes
   }
 }
 
-/** Writes `first`, and then `text` again and again until the connection is closed. */
+/** Writes `first`, and then writes `text` repeatedly until the connection is closed. */
 function writeRepeatedly(socket: Socket, first: string, text: string): void {
   socket.write(first);
   const write = () => {

@@ -1,7 +1,7 @@
 /**
- * A trial of webhooks with a receiver in the role of an application. Messages end in every state, while nodes and the
- * receiver are killed with SIGKILL and started again. The result contains every difference between the received events
- * and `message show --json`.
+ * A trial of webhooks with a receiver in the role of an application. The messages of the trial reach every state in
+ * which a message can end, while nodes and the receiver are killed with SIGKILL and started again. The result contains
+ * every difference between the received events and `message show --json`.
  */
 import { expect } from 'vitest';
 import {
@@ -15,7 +15,7 @@ import { createTrialRecipient, decideNextStep, TRIAL_EVENTS, TRIAL_KINDS, type T
 
 export interface TrialOptions {
   readonly messageCount: number;
-  /** The settings of the database. Several nodes need PostgreSQL. */
+  /** The settings of the database. A trial with more than one node needs PostgreSQL. */
   readonly settings: Readonly<Record<string, string>>;
   readonly nodeCount: number;
   readonly nodeKillCount: number;
@@ -90,16 +90,16 @@ async function runTasks(
   advanceTask: (task: TrialTask) => Promise<boolean>,
 ): Promise<void> {
   const queue = [...tasks];
-  let openCount = queue.length;
+  let unfinishedCount = queue.length;
   const runWorker = async () => {
-    while (openCount > 0) {
+    while (unfinishedCount > 0) {
       const task = queue.shift();
       if (task === undefined || task.nextStepAt > Date.now()) {
         if (task !== undefined) queue.push(task);
         await new Promise((resolve) => setTimeout(resolve, IDLE_DELAY_MS));
         continue;
       }
-      if (await advanceTask(task)) openCount -= 1;
+      if (await advanceTask(task)) unfinishedCount -= 1;
       else queue.push(task);
     }
   };
@@ -108,7 +108,7 @@ async function runTasks(
 
 /**
  * Submits the message of a task, or performs the next step of the message. Resolves to true if the message has reached
- * its goal.
+ * the expected state of its kind.
  */
 async function executeStep(installation: TrialInstallation, task: TrialTask, maxAgeMs: number): Promise<boolean> {
   const { kind, recipient, index } = task;
@@ -128,7 +128,7 @@ async function executeStep(installation: TrialInstallation, task: TrialTask, max
       return false;
     case 'retry':
     case 'cancel':
-      // The state may have changed in the meantime (409).
+      // The response is 409 if the state of the message has changed since the GET request.
       await installation.call('POST', `/messages/${id}/${step.kind}`, [200, 409]);
       return false;
     case 'report':
@@ -145,8 +145,8 @@ async function executeStep(installation: TrialInstallation, task: TrialTask, max
 }
 
 /**
- * Kills nodes and the receiver, in an order and at points of the progress that depend only on the seed. A killed process
- * is started again at the next point.
+ * Kills nodes and the receiver. The seed alone determines the order and the number of steps before each kill. A killed
+ * node is started again immediately, and a killed receiver after at most 10 further steps.
  */
 async function killProcesses(
   installation: TrialInstallation,
@@ -154,13 +154,13 @@ async function killProcesses(
   getProgress: () => { readonly steps: number; readonly isOver: boolean },
 ): Promise<void> {
   const random = createRandom(seed);
-  const victims = [
+  const killTargets = [
     ...Array.from({ length: nodeKillCount }, () => Math.floor(random() * installation.nodeCount)),
     ...Array.from({ length: receiverKillCount }, () => null),
   ];
-  const plan = victims
-    .map((victim) => ({
-      victim,
+  const plan = killTargets
+    .map((target) => ({
+      target,
       atStep: Math.floor(random() * 2 * messageCount * 0.95),
       downSteps: Math.ceil(random() * 10),
     }))
@@ -169,16 +169,16 @@ async function killProcesses(
     while (getProgress().steps < step && !getProgress().isOver)
       await new Promise((resolve) => setTimeout(resolve, IDLE_DELAY_MS));
   };
-  for (const { victim, atStep, downSteps } of plan) {
+  for (const { target, atStep, downSteps } of plan) {
     await waitForStep(atStep);
-    onProgress(`step ${getProgress().steps}: kill ${victim === null ? 'the receiver' : `node ${victim}`}`);
-    if (victim === null) {
+    onProgress(`step ${getProgress().steps}: kill ${target === null ? 'the receiver' : `node ${target}`}`);
+    if (target === null) {
       await installation.killReceiver();
       await waitForStep(getProgress().steps + downSteps);
       await installation.startReceiver();
     } else {
-      await installation.killNode(victim);
-      await installation.startNode(victim);
+      await installation.killNode(target);
+      await installation.startNode(target);
     }
   }
 }
@@ -199,26 +199,26 @@ async function showMessages(
 }
 
 /**
- * Waits until every expected event is received and no delivery is pending. Deliveries that failed while the receiver was
- * down are replayed, as an operator does after a failure of the receiver.
+ * Waits until every expected event is received and no delivery is pending. Deliveries that failed while the receiver
+ * was down are replayed, as an operator does after a failure of the receiver.
  */
 async function waitForWebhooks(
   installation: TrialInstallation,
-  shown: ReadonlyMap<string, ShownMessage>,
+  shownMessages: ReadonlyMap<string, ShownMessage>,
   suppressions: readonly ShownSuppression[],
   onProgress: (line: string) => void,
 ): Promise<void> {
-  const describeOpenWebhooks = async () => {
-    const { missingEvents } = compareReceivedWebhooks(installation.readReceived(), shown, suppressions);
+  const listMissingWebhooks = async () => {
+    const { missingEvents } = compareReceivedWebhooks(installation.readReceived(), shownMessages, suppressions);
     const undeliveredIds = missingEvents.length > 0 ? [] : await listUndelivered(installation);
-    onProgress(`${missingEvents.length} events are missing, ${undeliveredIds.length} deliveries are open`);
+    onProgress(`${missingEvents.length} events are missing, ${undeliveredIds.length} deliveries have not succeeded`);
     if (missingEvents.length > 0) await installation.call('POST', `${ENDPOINT}/replay`);
     return [...missingEvents, ...undeliveredIds].slice(0, 10);
   };
-  await expect.poll(describeOpenWebhooks, { timeout: 120_000, interval: 1_000 }).toEqual([]);
+  await expect.poll(listMissingWebhooks, { timeout: 120_000, interval: 1_000 }).toEqual([]);
 }
 
-/** Resolves to the ids of the deliveries without a success. */
+/** Resolves to the ids of the deliveries that have not succeeded. */
 async function listUndelivered(installation: TrialInstallation): Promise<string[]> {
   const undeliveredIds: string[] = [];
   for (let cursor = ''; ; ) {
@@ -233,7 +233,7 @@ async function listUndelivered(installation: TrialInstallation): Promise<string[
   }
 }
 
-/** Returns numbers in [0, 1) that depend only on the seed (mulberry32). */
+/** Creates a generator of numbers in [0, 1) that depend only on the seed (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed;
   return () => {

@@ -1,5 +1,5 @@
 /**
- * Invalid values for every setting. `getWrongForms` adds the values that are wrong for every setting: empty and blank
+ * Wrong values of each setting. `getWrongValues` adds the values that are wrong for all settings: empty and blank
  * values, and values with control characters.
  */
 import type { Environment } from '../../src/config/load.ts';
@@ -8,11 +8,11 @@ import { POSTAL_EVENTS } from '../../src/providers/postal/events.ts';
 import { RESEND_EVENTS } from '../../src/providers/resend/events.ts';
 import { SENDGRID_EVENTS } from '../../src/providers/sendgrid/events.ts';
 
-export interface WrongForm {
+export interface WrongValue {
   readonly value: string;
   /** Text that the error contains: the problem or the remedy. */
   readonly errorText: string;
-  /** Other settings with which the value conflicts. */
+  /** Settings that the test also sets, because the value is wrong only in combination with them. */
   readonly otherSettings: Environment;
 }
 
@@ -20,7 +20,7 @@ export type SettingKey = keyof typeof SETTINGS_TABLE;
 
 type WrongRow = readonly (readonly [value: string, errorText: string, otherSettings?: Environment])[];
 
-/** A word that every secret below contains. No error may contain this word. */
+/** A word that every secret in this file contains. No error may contain this word. */
 export const SECRET_WORD = 'hunter2';
 
 const TOPIC = 'arn:aws:sns:eu-west-1:123456789012:a';
@@ -55,12 +55,13 @@ const WRONG_SOCKETS: WrongRow = [
   [`unix:/${'x'.repeat(103)}`, 'has a path of 104 bytes, and the limit is 103 bytes'],
 ];
 
-/** Wrong values of a setting with the user names and passwords of a provider's events. */
+/** Wrong values of a setting that contains the secrets of a provider. */
 const WRONG_TEXT_SECRETS: WrongRow = [
   [SECRET_WORD, 'the secret has fewer than 8 characters'],
   [`${SECRET_WORD}-long,`, 'contains an empty secret; remove a comma'],
   [`${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
 ];
+/** Wrong values of a setting that contains the user names and the passwords of a provider. */
 const WRONG_BASIC_SECRETS: WrongRow = [
   [SECRET_WORD, 'has no user name before a colon; give USER:PASSWORD'],
   [`:${SECRET_WORD}-long`, 'has no user name before a colon'],
@@ -69,7 +70,7 @@ const WRONG_BASIC_SECRETS: WrongRow = [
   [`u:${SECRET_WORD}-long`, 'no listener receives the events; set POSTRIDER_FEEDBACK_HTTP_LISTEN'],
 ];
 
-/** Returns wrong durations of a setting with this range. */
+/** Returns wrong values of a setting that is a duration in this range. */
 function createWrongDurations(range: string): WrongRow {
   const noDuration = 'is not a duration such as';
   return [
@@ -378,12 +379,14 @@ const WRONG_ROWS: { readonly [key in SettingKey]: WrongRow } = {
 };
 
 /** Returns the settings that have a row of wrong values. */
-export function listSettingsWithWrongForms(): readonly string[] {
+export function listSettingsWithWrongValues(): readonly string[] {
   return Object.keys(WRONG_ROWS);
 }
 
-/** Returns the wrong forms of a setting: those that are wrong for every setting, then those of its row. */
-export function getWrongForms(key: SettingKey, example: string): readonly WrongForm[] {
+/**
+ * Returns the wrong values of a setting: first the values that are wrong for all settings, then the values of its row.
+ */
+export function getWrongValues(key: SettingKey, example: string): readonly WrongValue[] {
   const commonRow: WrongRow = [
     ['', 'is empty in the environment; set a value, or remove it'],
     [' ', 'is empty in the environment; set a value, or remove it'],

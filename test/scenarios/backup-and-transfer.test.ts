@@ -1,4 +1,7 @@
-/** Tests backup and restore of the embedded store while the service runs, and the transfer to PostgreSQL. */
+/**
+ * Tests the backup of the embedded store while the service runs, the restore of a backup, and the transfer to
+ * PostgreSQL.
+ */
 import { spawn } from 'node:child_process';
 import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -90,9 +93,9 @@ test('a backup under load is complete: the restored store contains every message
   expect(existsSync(join(restoredFolder, secondRestore.before))).toBe(true);
 });
 
-test('a restore reports the queued messages that the service will send', async () => {
+test('a restore reports the number and the age of the queued messages that the service will send', async () => {
   const folder = createTemporaryFolder();
-  // The relay refuses connections, so messages wait.
+  // The relay refuses connections, so the messages remain queued.
   const service = await startProcess(folder, {
     ...EMBEDDED_SETTINGS,
     POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1',
@@ -131,32 +134,32 @@ test.each([
   expect(readdirSync(join(folder, 'data')).filter((file) => file.includes('restore'))).toEqual([]);
 });
 
-test('a transfer to PostgreSQL copies all data, the key remains valid, and queued messages are delivered', async () => {
+test('after a transfer to PostgreSQL, all data is in PostgreSQL, the API key is valid, and queued messages are delivered', async () => {
   const folder = createTemporaryFolder();
   const url = await createTemporaryDatabase();
   const postgres = { POSTRIDER_DATABASE: url };
-  // The relay refuses connections, so messages wait.
+  // The relay refuses connections, so the messages remain queued.
   const unreachableRelay = { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_SENDERS: 'any' };
   const embeddedService = await startProcess(folder, { ...EMBEDDED_SETTINGS, ...unreachableRelay });
   const key = embeddedService.key ?? '';
-  const database = join(folder, 'data/postrider.db');
-  await createDisabledWebhook({ kind: 'sqlite', path: database });
+  const databasePath = join(folder, 'data/postrider.db');
+  await createDisabledWebhook({ kind: 'sqlite', path: databasePath });
   for (const to of ['bounce', 'success', 'complaint']) {
     await submitAccepted(embeddedService.publicUrl, key, { to: `${to}@simulator.postrider.test` });
   }
   await runJsonCommand(folder, ['suppression', 'add', 'default', 'Gone@Example.com'], EMBEDDED_SETTINGS);
   await runJsonCommand(folder, ['domain', 'add', 'default', 'shop.example'], EMBEDDED_SETTINGS);
-  const setReturnPath = ['domain', 'set', 'shop.example', '--return-path', 'bounces.shop.example'];
-  const listener = { POSTRIDER_RETURN_PATH_DOMAIN: 'b.host.example', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
-  await runJsonCommand(folder, setReturnPath, { ...EMBEDDED_SETTINGS, ...listener });
+  const setReturnPathArgs = ['domain', 'set', 'shop.example', '--return-path', 'bounces.shop.example'];
+  const listenerSettings = { POSTRIDER_RETURN_PATH_DOMAIN: 'b.host.example', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
+  await runJsonCommand(folder, setReturnPathArgs, { ...EMBEDDED_SETTINGS, ...listenerSettings });
   await submitAccepted(embeddedService.publicUrl, key, { to: 'gone@example.com' });
   const queuedId = await submitAccepted(embeddedService.publicUrl, key, { subject: 'Grüße \u{1F600}' });
   const readStates = async () => (await listMessages(folder, EMBEDDED_SETTINGS)).map(({ state }) => state).sort();
   await expect.poll(readStates).toEqual(['bounced', 'complained', 'delivered', 'queued', 'suppressed']);
 
   const transferArgs = ['migrate-store', '--from', EMBEDDED_SETTINGS.POSTRIDER_DATABASE, '--to', url];
-  const restoreWhileRunning = await runCommand(folder, transferArgs);
-  expect([restoreWhileRunning.code, restoreWhileRunning.stderr]).toEqual([
+  const transferWhileRunning = await runCommand(folder, transferArgs);
+  expect([transferWhileRunning.code, transferWhileRunning.stderr]).toEqual([
     1,
     expect.stringContaining('another service, a restore or a transfer uses'),
   ]);
@@ -166,8 +169,8 @@ test('a transfer to PostgreSQL copies all data, the key remains valid, and queue
   const { tables } = await runJsonCommand<{ tables: { table: string; rows: number }[] }>(folder, transferArgs);
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(5);
   // The webhooks are complete, including those that were not delivered before the transfer.
-  expect(compareSqliteEvents(database).differences).toEqual([]);
-  expect(await comparePostgresEvents(url)).toEqual(compareSqliteEvents(database));
+  expect(compareSqliteEvents(databasePath).differences).toEqual([]);
+  expect(await comparePostgresEvents(url)).toEqual(compareSqliteEvents(databasePath));
   expect(await listMessages(folder, postgres)).toEqual(listedMessages);
   const listDomains = (settings: Record<string, string>) =>
     runJsonCommand<{ returnPath: object | null }[]>(folder, ['domain', 'list', '--details'], settings);
@@ -199,7 +202,7 @@ test('a transfer to PostgreSQL copies all data, the key remains valid, and queue
   expect([addOutput.code, addOutput.stderr]).toEqual([0, expect.stringMatching(expectedText)]);
 });
 
-test('after a kill, the next transfer continues at the row at which the first transfer stopped, and completes', async () => {
+test('if a transfer is killed, the next transfer continues at the row at which the killed transfer stopped, and completes', async () => {
   const folder = createTemporaryFolder();
   const url = await createTemporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED_SETTINGS);
@@ -228,7 +231,7 @@ test('after a kill, the next transfer continues at the row at which the first tr
   expect(tables.find(({ table }) => table === 'mail_request')?.rows).toBe(15_000);
 });
 
-test('a transfer into a database with accounts is refused', async () => {
+test('a transfer into a database that already contains accounts is refused', async () => {
   const folder = createTemporaryFolder();
   const url = await createTemporaryDatabase();
   await runJsonCommand(folder, ['account', 'create', 'theirs'], { POSTRIDER_DATABASE: url });
@@ -245,7 +248,7 @@ test('a transfer into a database with accounts is refused', async () => {
   ]);
 });
 
-test('a transfer copies every table of the embedded store', async () => {
+test('each table and column of the embedded store is either transferred or listed as not transferred', async () => {
   const folder = createTemporaryFolder();
   await runJsonCommand(folder, ['account', 'create', 'shop'], EMBEDDED_SETTINGS);
   const database = new DatabaseSync(join(folder, 'data/postrider.db'));

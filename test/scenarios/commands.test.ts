@@ -69,7 +69,7 @@ describe('--json', () => {
   });
 });
 
-test('send submits through the unix socket of POSTRIDER_LISTEN or of --url, without a key and with one', async () => {
+test('`send` submits a message through the unix socket in POSTRIDER_LISTEN or in `--url`, with and without an API key', async () => {
   const folder = createTemporaryFolder();
   const socket = `unix:${join(folder, 'api.sock')}`;
   const service = await startProcess(folder, { POSTRIDER_LISTEN: socket });
@@ -94,7 +94,7 @@ test('send submits through the unix socket of POSTRIDER_LISTEN or of --url, with
   ]);
 });
 
-test('text output in a pipe has no colors, and the content of a message cannot control the terminal', async () => {
+test('text output in a pipe contains no colors and no control characters from messages', async () => {
   for (const args of [
     ['message', 'list'],
     ['message', 'show', id],
@@ -143,7 +143,7 @@ const FAULTS: readonly (readonly [args: readonly string[], expectedLine: RegExp]
   ],
 ];
 
-test.each(FAULTS)('postrider %j fails with one line', async (args, expectedLine) => {
+test.each(FAULTS)('the command with the arguments %j fails with a one-line error', async (args, expectedLine) => {
   const { code, stdout, stderr } = await runCommand(folder, args);
   expect(code).toBeGreaterThan(0);
   expect(stdout).toBe('');

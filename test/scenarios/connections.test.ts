@@ -15,7 +15,7 @@ import {
 } from '../rig/service.ts';
 import { createAuthorities, createSnsRig } from '../rig/sns-receiver.ts';
 
-/** Opens connections that send no data, including those that the service refuses. */
+/** Opens connections that send no data. The returned sockets include those that the service refused. */
 async function openIdleConnections(port: number, count: number): Promise<readonly Socket[]> {
   const sockets = Array.from({ length: count }, () => connect(port, '127.0.0.1').on('error', () => undefined));
   onTestFinished(() => {
@@ -98,7 +98,7 @@ async function openUnreadConnections(port: number, count: number, requests: Buff
 
 const createGetRequests = (path: string) => Buffer.from(`GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`.repeat(2_000));
 
-test('the public and the operator listener stop reading from clients that pipeline requests and read no response, buffer no data for them, and close their connections', async () => {
+test('if clients pipeline requests but read no response, the public and the operator listener limit the buffered data and close the connections', async () => {
   const service = await startProcess(createTemporaryFolder(), { POSTRIDER_SENDERS: 'any' });
   const pid = service.child.pid ?? 0;
   await submitAccepted(service.publicUrl, service.key ?? '');
@@ -123,12 +123,13 @@ test('the public and the operator listener stop reading from clients that pipeli
   expect(maxResidentBytes - residentBytesBefore).toBeLessThan(allSockets.length * 2_000_000 + 100_000_000);
 }, 120_000);
 
-test('the listener for provider events stops reading from a client that does not read its responses', async () => {
+test('the listener for provider events stops reading requests from a client that reads no response', async () => {
   const rig = await createSnsRig(await createAuthorities());
   const sockets = await openUnreadConnections(rig.port, 3, createGetRequests('/ses'));
   const countSentBytes = () => sockets.map(({ bytesWritten, writableLength }) => bytesWritten - writableLength);
   let previousBytes: readonly number[] = [];
-  // The listener accepts no more bytes: the number of sent bytes does not change while it answers other clients.
+  // The listener reads no more bytes from these clients: the number of bytes that they sent does not change while the
+  // listener answers other clients.
   await expect
     .poll(
       async () => {

@@ -1,6 +1,6 @@
 /**
  * Tests the deliverability figures of a service with a real relay and a DNS server: counts, mailbox providers and the
- * filter.
+ * filter by mailbox provider.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Deliverability } from '../../src/operations/deliverability/schemas.ts';
@@ -56,7 +56,7 @@ async function fetchFigures(query: string): Promise<Deliverability> {
   return (await response.json()) as Deliverability;
 }
 
-test('messages are counted by the mailbox provider of their MX record, with each recipient domain looked up once', async () => {
+test('messages are counted by mailbox provider, and the MX record of a recipient domain is looked up only once', async () => {
   await expect
     .poll(async () => (await fetchFigures('by=provider')).total, { timeout: 20_000 })
     .toMatchObject({ accepted: 7, delivered: 6, bounced: 1, bounces: { hard: 1 } });

@@ -18,7 +18,7 @@ interface RunningDemo {
   waitForOutput(pattern: RegExp): Promise<RegExpExecArray>;
 }
 
-/** Starts the demo in the folder of an installation, with settings that it must ignore. */
+/** Starts the demo in a new folder, with settings of an installation that the demo must ignore. */
 function startDemo(): RunningDemo {
   const folder = createTemporaryFolder();
   const ignoredSettings = { POSTRIDER_DATABASE: 'sqlite:./data/real.db', POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:9' };
@@ -82,7 +82,7 @@ function countElements(answer: unknown): number {
   return list === undefined ? Object.keys(answer as object).length : list.length;
 }
 
-test('the demo shows every state and content on every page, and leaves no files', async () => {
+test('the demo has messages in every state and content for every page, and leaves no files after its shutdown', async () => {
   const demo = startDemo();
   const [, link = ''] = await demo.waitForOutput(/Dashboard\s+(http:\S+)/);
   const [, demoFolder = ''] = await demo.waitForOutput(/Folder\s+(\S+)/);

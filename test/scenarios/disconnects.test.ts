@@ -1,7 +1,7 @@
 /**
- * Tests that no disconnect of a peer (reset, half-close or close, after any byte) ends a listener of a real process. The
- * public listener and the event listener are tested with and without TLS. `npm test` checks a sample of byte positions,
- * `npm run test:long` every position.
+ * Tests that no disconnect of a peer (reset, half-close or close, after any byte) stops a listener of a real process.
+ * The public listener and the event listener are tested with and without TLS. `npm test` checks a sample of byte
+ * positions, `npm run test:long` every position.
  */
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
@@ -17,7 +17,7 @@ import { TOPIC } from '../rig/sns.ts';
 const SAMPLE_COUNT = 6;
 const MAX_CONCURRENT_TASKS = 24;
 
-/** Returns a random generator with a seed (mulberry32). */
+/** Returns a random number generator for the seed (mulberry32). */
 function createSeededRandom(seed: number): () => number {
   let state = seed;
   return () => {
@@ -40,7 +40,7 @@ function listDisconnectPositions(length: number, random: () => number): readonly
 const createHttpRequest = (line: string, headers: readonly string[] = [], body = '') =>
   `${line} HTTP/1.1\r\nHost: 127.0.0.1\r\n${headers.map((header) => `${header}\r\n`).join('')}\r\n${body}`;
 
-/** The requests that are sent to any HTTP listener, by name. */
+/** Returns the requests that the test sends to an HTTP listener, by name. */
 function createRequests(authorization: string, path: string): Readonly<Record<string, string>> {
   const body = JSON.stringify({ to: 'rita@example.com', from: 'shop@example.org', subject: 'x', message: 'y' });
   const jsonHeaders = [authorization, 'Content-Type: application/json'];
@@ -82,7 +82,7 @@ function createRequests(authorization: string, path: string): Readonly<Record<st
 const SMTP_SESSION =
   'EHLO a.example\r\nMAIL FROM:<>\r\nRCPT TO:<postmaster@bounces.example.org>\r\nDATA\r\nSubject: x\r\n\r\nx\r\n.\r\nQUIT\r\n';
 
-/** Returns the first bytes that a TLS client sends, for a listener without TLS. */
+/** Returns the first bytes that a TLS client sends. The test sends them over a plain TCP connection. */
 async function recordClientHello(): Promise<Buffer> {
   const { createServer } = await import('node:net');
   const { connect: connectTls } = await import('node:tls');
@@ -104,7 +104,10 @@ async function recordClientHello(): Promise<Buffer> {
   return firstBytes;
 }
 
-/** Disconnects at each position with a reset, a half-close and a close, on several connections at the same time. */
+/**
+ * For each payload, disconnects at each selected byte position with a reset, a half-close and a close. Several
+ * connections are open at the same time.
+ */
 async function disconnectEverywhere(
   target: Target,
   payloads: Readonly<Record<string, string | Buffer>>,
@@ -127,7 +130,10 @@ async function disconnectEverywhere(
 
 const getPort = (url: string): number => Number(new URL(url).port);
 
-/** Checks that the process is running and has printed no error, and that every listener answers. */
+/**
+ * Checks that the process is running and has printed no error, and that the operator listener, the SMTP listener and,
+ * without TLS, the public listener answer.
+ */
 async function checkListeners(service: ServiceProcess, smtp: number, secure: boolean): Promise<void> {
   expect(service.child.exitCode).toBe(null);
   expect(service.stderr()).not.toMatch(/uncaught|unhandled|ECONNRESET|EPIPE|TypeError/i);
@@ -178,7 +184,7 @@ async function startService(secure: boolean) {
 test.each([
   ['plain', false],
   ['TLS', true],
-])('no reset, half-close or close after any byte ends the service or a listener: %s', async (_name, secure) => {
+])('no reset, half-close or close after any byte stops the service or a listener: %s', async (_name, secure) => {
   const { folder, settings, service, smtp, events } = await startService(secure);
   const key = service.key ?? '';
   const publicPort = getPort(service.publicUrl);
@@ -220,7 +226,7 @@ test.each([
   );
   await checkListeners(service, smtp, secure);
 
-  // No closed connection counts towards the limit of 100 streams.
+  // Closed connections do not count towards the limit of 100 live update streams.
   const streams = await Promise.all(
     Array.from({ length: 60 }, () =>
       fetch(`${service.operatorUrl}/api/v1/events`, { headers: { Authorization: `Bearer ${token}` } }),

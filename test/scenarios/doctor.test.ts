@@ -15,13 +15,13 @@ beforeAll(async () => {
     'out.example.org': { A: ['192.0.2.7'] },
     '7.2.0.192.in-addr.arpa': { PTR: ['out.example.org'] },
   });
-  // The events of MailerSend contain the id of the reply.
+  // A MailerSend event refers to its message by the id in the reply of the relay.
   relay = await startSmtpServer({}, ({ data }) => `Message queued as ${createReference(findMessageId(data))}`);
 });
 afterAll(() => Promise.all([dns.close(), relay.close()]));
 
-/** On a busy machine, a synced write of more than one second causes a warning. */
-const SYNCED_WRITE = expect.stringMatching(/^(ok|warning)$/);
+/** A synced write that takes more than one second, as on a busy machine, causes a warning. */
+const SYNCED_WRITE_RESULT = expect.stringMatching(/^(ok|warning)$/);
 
 const findMessageId = (data: Buffer) => /^Message-ID: <([^@]+)@/m.exec(data.toString('latin1'))?.[1] ?? '';
 
@@ -38,7 +38,7 @@ test('before the first start, no check of doctor fails, and doctor creates no fi
   const folder = rig.createFolder();
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json']);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-  expect(readResults(stdout)).toMatchObject({ database: SYNCED_WRITE, transport: 'ok' });
+  expect(readResults(stdout)).toMatchObject({ database: SYNCED_WRITE_RESULT, transport: 'ok' });
   expect(readdirSync(folder)).toEqual([]);
 });
 
@@ -52,7 +52,7 @@ test('while the service runs, doctor runs every check and sends no message', asy
   const { code, stdout, stderr } = await runCommand(folder, ['doctor', '--json'], settings);
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(readResults(stdout)).toMatchObject({
-    ...{ database: SYNCED_WRITE, clock: 'ok', transport: 'ok' },
+    ...{ database: SYNCED_WRITE_RESULT, clock: 'ok', transport: 'ok' },
     'host name': 'ok',
   });
   expect(relay.receivedMessages).toEqual([]);
@@ -101,7 +101,7 @@ test('doctor shows the last event and the refused requests of each provider of t
   }
 });
 
-test('if the relay does not answer, doctor prints the remedy in plain lines and ends with exit code 1', async () => {
+test('if the relay refuses the connection, doctor prints the remedy without escape sequences or the password, and exits with code 1', async () => {
   const settings = {
     POSTRIDER_TRANSPORT: 'smtp://postrider:secret-word@127.0.0.1:1',
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,

@@ -1,4 +1,4 @@
-/** Tests the commands for sending domains with invalid input and invalid DNS, as processes while the service runs. */
+/** Tests the `domain` commands with invalid input and invalid DNS responses, as processes while the service runs. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type FakeDns, startDns } from '../rig/dns.ts';
 import { runCommand, runJsonCommand } from '../rig/service.ts';
@@ -32,18 +32,18 @@ const listFoundValues = ({ records }: DomainAnswer, purpose: string) =>
 
 test.each([
   ['a public suffix', 'github.io', /public suffix/],
-  ['300 characters long', `${'a.'.repeat(148)}test`, /300 characters/],
-  ['one label of 64 characters', `${'a'.repeat(64)}.example`, /label of 64 characters/],
+  ['a name of 300 characters', `${'a.'.repeat(148)}test`, /300 characters/],
+  ['a name with a label of 64 characters', `${'a'.repeat(64)}.example`, /label of 64 characters/],
   ['two words', 'exam ple.org', /is not a domain name/],
-  ['empty', '', /missing/],
-])('a domain name that is %s is refused with one line', async (_name, input, expectedError) => {
+  ['an empty name', '', /missing/],
+])('a domain name is refused with a one-line error: %s', async (_name, input, expectedError) => {
   const { code, stdout, stderr } = await runPostrider('domain', 'add', 'default', input);
   expect([code, stdout]).toEqual([2, '']);
   expect(stderr).toMatch(/^postrider: [^\n]+\n$/);
   expect(stderr).toMatch(expectedError);
 });
 
-test('a domain is added only once, even if the name is given with a trailing dot, in upper case and in Unicode', async () => {
+test('a domain that was added with a Unicode name and a trailing dot cannot be added again with its ASCII name', async () => {
   await addDomain('Bücher.Example.');
   const secondAddResult = await runPostrider('domain', 'add', 'default', 'XN--BCHER-KVA.example');
   expect([secondAddResult.code, secondAddResult.stderr]).toEqual([
@@ -54,7 +54,7 @@ test('a domain is added only once, even if the name is given with a trailing dot
   expect(listedDomains.filter(({ domain }) => domain === 'xn--bcher-kva.example')).toHaveLength(1);
 });
 
-test('records that are split into several strings are found, several SPF records at one name are wrong, and records whose lookup failed are unknown', async () => {
+test('`domain verify` reports records that are split into several strings as found, several SPF records at one name as wrong, and records whose lookup failed as unknown', async () => {
   const addedDomain = await addDomain('example.org');
   for (const { type, name, value } of addedDomain.records) {
     if (type === 'TXT') dns.zone[name] = { TXT: [[value.slice(0, 20), value.slice(20, 200), value.slice(200)]] };
@@ -128,7 +128,7 @@ test.each([
   ['rotate', ['sealed.example'], { POSTRIDER_SECRET: 'cd'.repeat(32) }, /POSTRIDER_SECRET is not the secret/],
   ['add', ['default', 'late.example'], {}, /the secret file \S+ is missing/],
 ])(
-  'domain %s %j is refused with a secret that does not decrypt the keys: %j',
+  'domain %s %j is refused if the secret is missing or does not decrypt the keys: %j',
   async (command, args, secret, expectedError) => {
     if (!(await runPostrider('domain', 'list')).stdout.includes('sealed.example')) await addDomain('sealed.example');
     const { POSTRIDER_SECRET: _secret, ...otherSettings } = settings;

@@ -1,5 +1,6 @@
 /**
- * Tests feedback over SMTP with a bouncing relay, the service and its listener: a report changes only its own message.
+ * Tests feedback over SMTP with a bouncing relay, the service and its listener: a report changes only the message of
+ * its return path.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -9,7 +10,10 @@ import { connectSmtp } from '../rig/smtp-client.ts';
 import { createScenario, type RunningService, sendRequest } from './running-service.ts';
 
 const rig = createScenario();
-const RETURN_PATH = { POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org', POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0' };
+const RETURN_PATH_SETTINGS = {
+  POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.org',
+  POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
+};
 
 interface ShownMessage {
   readonly state: string;
@@ -25,7 +29,7 @@ beforeAll(async () => {
   relay = await startBouncingRelay(() => getFeedbackPort());
   folder = rig.createFolder();
   service = await rig.serve(folder, {
-    ...RETURN_PATH,
+    ...RETURN_PATH_SETTINGS,
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?connections=3`,
     POSTRIDER_SENDERS: 'any',
   });
@@ -52,8 +56,8 @@ const listSuppressed = async () =>
     ])
   ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
 
-test('an asynchronous bounce ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
-  const otherId = await submitTo('here@example.net');
+test('an asynchronous bounce changes the state of its message to bounced and suppresses the recipient, and the next message to the recipient is suppressed', async () => {
+  const deliveredId = await submitTo('here@example.net');
   const id = await submitTo('gone@example.net');
   await waitForState(id, 'bounced');
   const { events } = await showMessage(id);
@@ -65,14 +69,14 @@ test('an asynchronous bounce ends the message as bounced and suppresses its reci
   });
   expect(await listSuppressed()).toEqual([`gone@example.net bounce ${id}`]);
   expect((await showMessage(await submitTo('Gone@example.net'))).state).toBe('suppressed');
-  await waitForState(otherId, 'delivered');
+  await waitForState(deliveredId, 'delivered');
   expect(relay.feedbackReplies.at(-1)).toMatch(/^250 /);
   const { text } = await sendRequest(`${service.operatorUrl}/metrics`);
   expect(text).toContain('postrider_feedback_reports_total{result="bounced"} 1');
   expect(text).toMatch(/postrider_feedback_last_report_age_seconds \d/);
 });
 
-test('a complaint ends the message as complained and suppresses its recipient', async () => {
+test('a complaint changes the state of its message to complained and suppresses the recipient', async () => {
   const id = await submitTo('spam@example.net');
   await waitForState(id, 'complained');
   expect(await listSuppressed()).toContain(`spam@example.net complaint ${id}`);
@@ -84,7 +88,7 @@ test.each([
   ['late', 'delay-reported'],
   ['away', 'auto-replied'],
 ])(
-  'a report that is not final (%s) is recorded in the history as %s and does not change the state',
+  'a report that is not final (%s) is recorded in the message history as %s and does not change the message state',
   async (localPart, verb) => {
     const id = await submitTo(`${localPart}@example.net`);
     await waitForEvent(id, verb);
@@ -147,10 +151,10 @@ test('a forged, unrelated or replayed report changes no message', async () => {
   client.close();
 });
 
-test('doctor --loop sends a message that bounces and finds its feedback report; reputation and suppressions do not change', async () => {
+test('doctor --loop sends a message that bounces and finds its feedback report; reputation and suppression list do not change', async () => {
   const suppressedBefore = await listSuppressed();
   const settings = {
-    ...RETURN_PATH,
+    ...RETURN_PATH_SETTINGS,
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}`,
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_DNS: '127.0.0.1:9',

@@ -9,7 +9,7 @@ import { createScenario, readMessageId, sendRequest, signInToService } from './r
 
 const rig = createScenario();
 
-test('the printed command sends the first message, and the Maildir, the inbox page and the output of commands contain it', async () => {
+test('the printed command sends the first message; the Maildir, the inbox and the output of `message show` contain the message', async () => {
   const folder = rig.createFolder();
   const firstService = await rig.serveWithBanner(folder);
   const store = await rig.openStore(folder);

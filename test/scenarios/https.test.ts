@@ -45,7 +45,7 @@ function readCommonName(url: string): Promise<string> {
   });
 }
 
-test('the public listener uses HTTPS, `serve` prints a matching curl command, and a new certificate is used without a restart', async () => {
+test('the public listener uses HTTPS, `serve` prints a curl command with an HTTPS URL, and a new certificate is used without a restart', async () => {
   const folder = rig.createFolder();
   await renewCertificate(folder, 'first.example');
   const service = await rig.serveWithBanner(folder, { POSTRIDER_TLS_CERT: 'cert.pem', POSTRIDER_TLS_KEY: 'key.pem' });

@@ -1,6 +1,6 @@
 /**
- * Tests the rules of the inbox with a running service. A temporary failure is retried until delivery. A permanent
- * failure suppresses the recipient and causes a webhook.
+ * Tests the rules of the inbox with a running service. After a temporary failure, the message is retried until it is
+ * delivered. A permanent failure suppresses the recipient and causes a webhook.
  */
 import { beforeAll, expect, test } from 'vitest';
 import { runJsonCommand, submitAccepted } from '../rig/service.ts';
@@ -28,7 +28,7 @@ beforeAll(async () => {
 const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, SETTINGS);
 const submitTo = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 
-/** Calls the operator API and returns the value of its response, without a check of the status. */
+/** Calls the operator API and returns the parsed body of the response, without a check of the status. */
 async function callApi<T>(method: string, path: string, body?: object): Promise<T> {
   const headers = { ...session, Origin: service.operatorUrl };
   const init =
@@ -44,12 +44,12 @@ const showMessage = (id: string) => callApi<ShownMessage>('GET', `/messages/${id
 const retryMessage = (id: string) => callApi('POST', `/messages/${id}/retry`, {});
 const listTypes = async (id: string) => (await showMessage(id)).events.map(({ type }) => type);
 
-test('a rule with a temporary failure defers the next message to the domain, and its retry is delivered', async () => {
+test('a rule with a temporary failure defers one message to its domain, and a retry delivers the message', async () => {
   await runJson('inbox', 'rule', 'add', 'later.example', '--code', '451', '--enhanced', '4.3.0');
   const id = await submitTo('ada@later.example');
   await expect.poll(async () => (await listTypes(id))[1]).toBe('deferred');
-  const otherId = await submitTo('bob@later.example');
-  await expect.poll(async () => (await showMessage(otherId)).state).toBe('delivered');
+  const secondMessageId = await submitTo('bob@later.example');
+  await expect.poll(async () => (await showMessage(secondMessageId)).state).toBe('delivered');
   await retryMessage(id);
   await expect.poll(async () => (await showMessage(id)).state).toBe('delivered');
   expect(await runJson('inbox', 'show', id)).toMatchObject({ id, to: 'ada@later.example' });
@@ -58,7 +58,7 @@ test('a rule with a temporary failure defers the next message to the domain, and
   ]);
 });
 
-test('a rule for an unknown mailbox bounces the message and suppresses the recipient, and webhooks report both events', async () => {
+test('a rule with the reply of an unknown mailbox bounces the message and suppresses the recipient, and a webhook reports the bounce', async () => {
   const receiver = await startWebhookReceiver();
   try {
     await callApi('POST', '/webhooks', { url: receiver.url, events: 'message.bounced' });
@@ -70,20 +70,20 @@ test('a rule for an unknown mailbox bounces the message and suppresses the recip
       data: { id, state: 'bounced', class: 'hard', category: 'mailbox-unknown', diagnostic: '550 5.1.1 No such user' },
     });
     expect((await showMessage(id)).state).toBe('bounced');
-    const nextId = await submitTo('gone@gone.example');
-    await expect.poll(async () => (await showMessage(nextId)).state).toBe('suppressed');
+    const suppressedMessageId = await submitTo('gone@gone.example');
+    await expect.poll(async () => (await showMessage(suppressedMessageId)).state).toBe('suppressed');
     expect((await listRules())[0]).toMatchObject({
       lastUse: { message: id, recipient: 'gone@gone.example', suppressed: ['default'] },
     });
     await callApi('DELETE', '/accounts/default/suppressions/gone@gone.example');
-    const lastId = await submitTo('gone@gone.example');
-    await expect.poll(async () => (await showMessage(lastId)).state).toBe('delivered');
+    const deliveredMessageId = await submitTo('gone@gone.example');
+    await expect.poll(async () => (await showMessage(deliveredMessageId)).state).toBe('delivered');
   } finally {
     await receiver.close();
   }
 });
 
-test('a message whose connection was lost after the final dot is sent again, and a rule with a delay delays its message', async () => {
+test('a message whose connection was lost after the final dot is sent again, and a rule with a delay delays the reply', async () => {
   await addRule({ match: 'lost.example', answer: 'unanswered' });
   await addRule({ match: 'lost.example', answer: 'delay', delay: '50ms' });
   const id = await submitTo('ada@lost.example');

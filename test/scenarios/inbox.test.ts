@@ -41,7 +41,7 @@ const HOSTILE_CONTENTS = [
   '<iframe srcdoc="<script>parent.alert(1)</script>"></iframe><object data="data:text/html,x"></object>',
   '{"__proto__":1}\u2028\u2029 {{constructor}} #{7*7} <!--',
 ];
-const POLICY =
+const HTML_SECURITY_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'; base-uri 'none'; form-action 'none'";
 
 describe('hostile content', () => {
@@ -72,7 +72,7 @@ describe('hostile content', () => {
       const htmlResponse = await fetchInbox(`/${id}/html`);
       expect(htmlResponse.status).toBe(200);
       expect(Object.fromEntries(htmlResponse.headers)).toMatchObject({
-        'content-security-policy': POLICY,
+        'content-security-policy': HTML_SECURITY_POLICY,
         'content-type': 'text/html; charset=utf-8',
         'x-content-type-options': 'nosniff',
         'referrer-policy': 'no-referrer',
@@ -142,16 +142,16 @@ describe('access', () => {
   });
 
   test('without a capture transport, the inbox routes return an error, and other routes are not affected', async () => {
-    const relay = await rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
-    const headers = await signInToService(relay);
+    const serviceWithRelay = await rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' });
+    const headers = await signInToService(serviceWithRelay);
     for (const path of ['', '/0192a3b4-c5d6-7e8f-9012-3456789abcde', '/x/html', '/x/source']) {
-      const answer = await fetchInbox(path, headers, relay);
+      const answer = await fetchInbox(path, headers, serviceWithRelay);
       expect([path, answer.status, answer.text]).toEqual([
         path,
         404,
         '{"result":"error","code":"not-found","message":"there is no inbox; POSTRIDER_TRANSPORT=capture: stores messages in an inbox instead of sending them"}',
       ]);
     }
-    await relay.stop();
+    await serviceWithRelay.stop();
   });
 });

@@ -26,14 +26,14 @@ const MIB = 1_048_576;
 let folder = '';
 let service: RunningService;
 let store: Store;
-/** The headers of a signed-in page. */
+/** The request headers of a signed-in operator. */
 let session: SessionHeaders;
-/** The service has a relay and the default sender policy. */
-let relay: RunningService;
+/** A service with a relay and the default sender policy. */
+let serviceWithRelay: RunningService;
 
 beforeAll(async () => {
   folder = rig.createFolder();
-  [service, relay] = await Promise.all([
+  [service, serviceWithRelay] = await Promise.all([
     rig.serve(folder),
     rig.serve(rig.createFolder(), { POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1' }),
   ]);
@@ -92,7 +92,7 @@ const REFUSED_REQUESTS: readonly Row[] = [
   ['no content type', { type: null }, 400, CONTENT_TYPE_ERROR],
   ['another content type', { type: 'text/plain' }, 400, CONTENT_TYPE_ERROR],
   [
-    'a content type whose name begins with application/json and is longer',
+    'a content type that begins with application/json but has a longer name',
     { type: 'application/json-patch+json' },
     400,
     CONTENT_TYPE_ERROR,
@@ -226,8 +226,8 @@ describe('refusals', () => {
     },
   );
 
-  test('a sender whose domain is not authenticated is forbidden, with the reason in a header', async () => {
-    const answer = await sendTo(relay, {});
+  test('a message from a domain that is not authenticated is refused with 403, with the reason in a header', async () => {
+    const answer = await sendTo(serviceWithRelay, {});
     expect([answer.status, answer.text, answer.headers.get('postrider-reason')]).toEqual([
       403,
       '{"result":"error","message":"Invalid tokens or rate limit exceeded"}',
@@ -290,7 +290,7 @@ describe('message content', () => {
   });
 
   test.each(['\n <!DOCTYPE HTML><html><p>Hé</p></html>', '<HtMl lang="en"><p>Hé</p></HtMl>'])(
-    'a message that begins as HTML does is sent as HTML with a text part: %j',
+    'a message that begins with an HTML doctype or tag is sent as HTML with a text part: %j',
     async (message) => {
       const { parsedMessage } = await fetchParsedMessage({ message });
       expect(parsedMessage.html?.trim()).toBe(message.trim());
@@ -305,17 +305,17 @@ describe('message content', () => {
 });
 
 describe('idempotency', () => {
-  test('fifty concurrent requests with the same idempotency key and payload create one message, even after a restart', async () => {
+  test('fifty concurrent requests with the same idempotency key and payload create one message, and a repeated request after a restart creates none', async () => {
     const headers = { 'Idempotency-Key': 'order-17' };
     const separateFolder = rig.createFolder();
     const firstService = await rig.serve(separateFolder);
-    const submitAgain = (target: RunningService) =>
+    const submitWithIdempotencyKey = (target: RunningService) =>
       sendRequest(`${target.publicUrl}/api/v1/send-mail`, {
         method: 'POST',
         headers: { Authorization: firstService.key, 'Content-Type': 'application/json', ...headers },
         body: JSON.stringify(VALID_REQUEST),
       });
-    const answers = await Promise.all(Array.from({ length: 50 }, () => submitAgain(firstService)));
+    const answers = await Promise.all(Array.from({ length: 50 }, () => submitWithIdempotencyKey(firstService)));
     expect(countValues(answers.map(({ status }) => status))).toEqual({ 201: 50 });
     expect(new Set(answers.map(({ text }) => readMessageId(text))).size).toBe(1);
     expect(countValues(answers.map((answer) => String(answer.headers.get('idempotency-replayed'))))).toEqual({
@@ -329,7 +329,7 @@ describe('idempotency', () => {
     ]);
     expect(await firstService.stop()).toBe(0);
     const restartedService = await rig.serve(separateFolder);
-    const answerAfterRestart = await submitAgain(restartedService);
+    const answerAfterRestart = await submitWithIdempotencyKey(restartedService);
     expect([
       answerAfterRestart.status,
       answerAfterRestart.text,
@@ -353,7 +353,7 @@ describe('simulator addresses', () => {
     suppressed: ['suppressed', ['accepted', 'suppressed']],
   } as const;
 
-  test('a message to a simulator address in any letter case and with any label reaches its state and never leaves the service', async () => {
+  test('a message to a simulator address in any letter case and with any label reaches the simulated state and never leaves the service', async () => {
     const listAddressSpellings = (kind: string) => [
       `${kind}@simulator.postrider.test`,
       `${kind.toUpperCase()}+Label@Simulator.Postrider.TEST`,
@@ -380,7 +380,7 @@ describe('simulator addresses', () => {
     expect(submittedMessages.filter(({ id }) => inbox.includes(id))).toEqual([]);
   });
 
-  test('a simulated bounce suppresses no recipient: the next message to it bounces too', async () => {
+  test('a simulated bounce does not suppress the recipient: the next message to the address also bounces', async () => {
     const to = 'bounce@simulator.postrider.test';
     const ids = [await submitAccepted(service.publicUrl, service.key, { to })];
     const findStates = () => Promise.all(ids.map(async (id) => (await store.findMessage(id))?.state));

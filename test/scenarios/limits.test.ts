@@ -1,6 +1,6 @@
 /**
- * Tests that limits, keys and locks are exact under concurrency, and that a change by a command applies to the running
- * service within a second.
+ * Tests that limits are exact under concurrency, and that a command that changes a limit, a key or a lock takes effect
+ * in the running service within a second.
  */
 import { randomBytes } from 'node:crypto';
 import { beforeAll, expect, test } from 'vitest';
@@ -25,7 +25,7 @@ beforeAll(async () => {
 
 const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 
-/** Creates an account with these limits and a key. */
+/** Creates an account with the given limits, and a key of the account. */
 async function createAccount(name: string, ...limits: string[]): Promise<NewKey> {
   await runJson('account', 'create', name, ...limits);
   return runJson<NewKey>('key', 'create', name);
@@ -66,7 +66,7 @@ async function waitForChange(
 const ACCEPTED_ANSWER = [201, null] as const;
 const UNKNOWN_KEY_ANSWER = [401, 'Invalid API key'] as const;
 
-test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused requests do not count', async () => {
+test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused requests do not reduce the volume', async () => {
   const { key } = await createAccount('volume', '--volume', '37');
   const invalidAnswers = await Promise.all(
     [{ to: 'unknown' }, { subject: '' }, { message: 'a\0' }].map((overrides) => postMessage(key, {}, overrides)),
@@ -86,7 +86,7 @@ test('a volume of 37 accepts exactly 37 of 200 concurrent requests, and refused 
   await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'volume', '--volume', 'unlimited');
 });
 
-test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and the headers count down', async () => {
+test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and each accepted request receives a different remaining number', async () => {
   const { key } = await createAccount('rate', '--rate', '41/1h');
   const answers = await postConcurrently(key);
   expect(countValues(answers.map(({ status, headers }) => `${status} ${headers.get('postrider-reason')}`))).toEqual({
@@ -104,12 +104,12 @@ test('a rate of 41 per hour accepts exactly 41 of 200 concurrent requests, and t
   await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'rate', '--rate', 'none');
 });
 
-test('a throttle accepts its burst, then one request for each added token, and sends Retry-After', async () => {
+test('a throttle accepts as many requests as its burst and the added tokens allow, and refused requests receive Retry-After', async () => {
   const { key } = await createAccount('throttle', '--throttle', '1/s:30');
   const startedAt = Date.now();
   const answers = await postConcurrently(key);
   const acceptedCount = answers.filter(({ status }) => status === 201).length;
-  // The first request of the account also used a token.
+  // The minimum is one less than the burst.
   expect(acceptedCount).toBeGreaterThanOrEqual(29);
   expect(acceptedCount).toBeLessThanOrEqual(30 + Math.ceil((Date.now() - startedAt) / 1000));
   const refusedAnswers = answers.filter(({ status }) => status !== 201);
@@ -124,7 +124,7 @@ test('a throttle accepts its burst, then one request for each added token, and s
   await waitForChange(key, ACCEPTED_ANSWER, 'account', 'set', 'throttle', '--throttle', 'none');
 });
 
-test('a key that automation imports from standard input is valid as soon as the command has returned', async () => {
+test('a key that `key import` reads from standard input is valid as soon as the command has returned', async () => {
   await createAccount('brought');
   const { key } = generateApiKey(randomBytes);
   const importKey = (input: string) => runCommand(folder, ['key', 'import', 'brought'], {}, input);
@@ -141,12 +141,12 @@ test('a key that automation imports from standard input is valid as soon as the 
   }
 });
 
-test('a new key of a new account is valid as soon as the command has returned, in fifty of fifty cases', async () => {
+test('a new key of a new account is valid as soon as the command has returned, in each of fifty repetitions', async () => {
   const createdKey = await createAccount('new');
   expect((await postMessage(createdKey.key)).status).toBe(201);
   const rotatedKey = await runJson<NewKey>('key', 'rotate', createdKey.id, '--grace', '1m');
   expect((await postMessage(rotatedKey.key)).status).toBe(201);
-  // The commands run in this process.
+  // The test calls the store directly, as the commands do.
   const store = await rig.openStore(folder);
   const statuses: number[] = [];
   for (let n = 0; n < 50; n += 1) {
@@ -155,7 +155,7 @@ test('a new key of a new account is valid as soon as the command has returned, i
     const now = Date.now();
     const noLimits = { volume: null, volumeExpiresAt: null, rate: null, throttle: null };
     await store.createAccount(name, noLimits, now);
-    // Concurrent requests with unknown keys do not delay a valid key.
+    // Concurrent requests with unknown keys do not delay the acceptance of a valid key.
     const unknownKeyRequests = Array.from({ length: 20 }, () => postMessage(generateApiKey(randomBytes).key));
     await store.createKey(name, { name, prefix, hash, expiresAt: null }, now);
     statuses.push((await postMessage(key)).status);
@@ -182,7 +182,7 @@ test('a key that is created after its account was unlocked is valid immediately'
   }
 });
 
-test('a lock, a revocation, a rotation and an expiry apply within a second', async () => {
+test('a lock and an unlock apply within a second, and a rotated, revoked or expired key is refused', async () => {
   const createdKey = await createAccount('keys');
   const measureMaxDelayMs = async () => {
     const lockDelayMs = await waitForChange(
@@ -207,11 +207,11 @@ test('a lock, a revocation, a rotation and an expiry apply within a second', asy
   await expect.poll(async () => (await postMessage(createdKey.key)).status, { interval: 20 }).toBe(401);
   expect((await postMessage(rotatedKey.key)).status).toBe(201);
   await waitForChange(rotatedKey.key, UNKNOWN_KEY_ANSWER, 'key', 'revoke', rotatedKey.id);
-  const briefExpiresAt = Date.now() + 2_000;
-  const briefKey = await runJson<NewKey>('key', 'create', 'keys', '--expires', '2s');
-  const briefAnswer = await postMessage(briefKey.key);
-  if (Date.now() < briefExpiresAt) expect(briefAnswer.status).toBe(201);
-  await expect.poll(async () => (await postMessage(briefKey.key)).status, { interval: 20 }).toBe(401);
+  const shortLivedKeyExpiresAt = Date.now() + 2_000;
+  const shortLivedKey = await runJson<NewKey>('key', 'create', 'keys', '--expires', '2s');
+  const shortLivedKeyAnswer = await postMessage(shortLivedKey.key);
+  if (Date.now() < shortLivedKeyExpiresAt) expect(shortLivedKeyAnswer.status).toBe(201);
+  await expect.poll(async () => (await postMessage(shortLivedKey.key)).status, { interval: 20 }).toBe(401);
   const states = (await runJson<{ id: string; state: string }[]>('key', 'list', 'keys')).map(({ state }) => state);
   expect(states).toEqual(['expired', 'revoked', 'expired']);
 });

@@ -10,7 +10,7 @@ async function readMetrics({ operatorUrl }: RunningService): Promise<readonly st
   return (await sendRequest(`${operatorUrl}/metrics`)).text.split('\n');
 }
 
-test('the metrics count every state of a message, including a complaint after the delivery, and every refusal', async () => {
+test('the metrics count messages by state, with complaints after a delivery, and refused requests by reason', async () => {
   const service = await rig.serve(rig.createFolder());
   const createRecipient = (name: string) => ({ to: `${name}@simulator.postrider.test` });
   for (const name of ['success', 'bounce', 'complaint', 'suppressed'])
@@ -69,7 +69,7 @@ test('a stalled reader of the log blocks neither acceptance nor delivery nor shu
   await expect.poll(() => service.child.exitCode).toBe(0);
   service.child.stdout?.resume();
   await service.exitPromise;
-  // The output contains the first lines but not every line, so the log has stalled.
+  // The log contains the first lines but not every line, so its reader has stalled.
   const lineCount = service.stdout().match(/"event":"message\.(accepted|delivered)"/g)?.length ?? 0;
   expect(lineCount).toBeGreaterThan(10);
   expect(lineCount).toBeLessThan(messageCount);

@@ -39,7 +39,9 @@ async function startNodes(count: number, settings: Record<string, string> = {}) 
   };
 }
 
-/** Returns the setting of a new database behind a pooler in transaction mode, without POSTRIDER_DATABASE_DIRECT. */
+/**
+ * Creates a database behind a pooler in transaction mode. Returns its setting, without POSTRIDER_DATABASE_DIRECT.
+ */
 async function createPooledDatabase(): Promise<{ readonly POSTRIDER_DATABASE: string }> {
   const url = new URL(await createTemporaryDatabase());
   url.port = String((await startTransactionPooler(Number(url.port))).port);
@@ -100,7 +102,7 @@ test('three nodes together accept exactly the number of messages that a volume o
   }
 });
 
-test('three nodes together accept no more than the burst of a throttle and the added tokens', async () => {
+test('three nodes together accept no more messages than the burst of a throttle and the added tokens allow', async () => {
   const { nodes, runJson } = await startNodes(3);
   await runJson('account', 'create', 'slow', '--throttle', '1/s:12');
   const { key } = await runJson<{ key: string }>('key', 'create', 'slow');
@@ -115,7 +117,7 @@ test('three nodes together accept no more than the burst of a throttle and the a
   expect(acceptedCount).toBeLessThanOrEqual(12 + Math.ceil(seconds) + 1);
 });
 
-test('a new key is valid on every node as soon as it is created, in fifty of fifty cases', async () => {
+test('a new key is valid on every node as soon as it is created, in each of fifty repetitions', async () => {
   const { nodes, shared } = await startNodes(2);
   const store = await openStore(parsePostgresUrl(shared.POSTRIDER_DATABASE), { exclusive: false });
   onTestFinished(() => store.close());
@@ -155,14 +157,14 @@ test('behind a pooler without a direct connection, a lock, an unlock and a revoc
 
 test('behind a pooler without a direct connection, a message that one node accepts is sent by the other node within two seconds', async () => {
   const sink = await startCountingSink();
-  const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
+  const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
   const { nodes, key, shared } = await startNodes(1, {
     ...(await createPooledDatabase()),
-    ...relay,
+    ...relaySettings,
     POSTRIDER_ROLES: 'api',
   });
   await startProcess(createTemporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
-  /** Returns the milliseconds from a 201 of the first node until the second node has sent the message. */
+  /** Returns the milliseconds from a 201 response of the first node until the second node has sent the message. */
   const measureDeliveryMs = async () => {
     const id = await submitAccepted(nodes[0]?.publicUrl ?? '', key);
     const startedAt = performance.now();
@@ -187,17 +189,17 @@ test('concurrent requests with one idempotency key on three nodes create one mes
   expect(await runJson<unknown[]>('message', 'list')).toHaveLength(1);
 });
 
-test('a message that a node without the role deliver accepts is sent by a node with that role', async () => {
+test('a node with the role deliver sends the messages that a node without this role has accepted', async () => {
   const sink = await startCountingSink();
-  const relay = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
-  const { nodes, key, shared } = await startNodes(1, { ...relay, POSTRIDER_ROLES: 'api' });
+  const relaySettings = { POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${sink.port}`, POSTRIDER_SENDERS: 'any' };
+  const { nodes, key, shared } = await startNodes(1, { ...relaySettings, POSTRIDER_ROLES: 'api' });
   const ids = await Promise.all(Array.from({ length: 20 }, () => submitAccepted(nodes[0]?.publicUrl ?? '', key)));
   expect(sink.acceptCounts.size).toBe(0);
   await startProcess(createTemporaryFolder(), { ...shared, POSTRIDER_ROLES: 'deliver,operator' });
   await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);
 });
 
-test('a node whose clock is wrong by days, and then changes, accepts and sends messages by the time of the database', async () => {
+test('a node whose clock changes by days accepts and sends messages, and the messages contain the time of the database', async () => {
   const sink = await startCountingSink();
   const url = await createTemporaryDatabase();
   const folder = createTemporaryFolder();

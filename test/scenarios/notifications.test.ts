@@ -1,6 +1,6 @@
 /**
- * Tests notifications to operators with a running service, a real SMTP server and a receiver that verifies signatures with
- * the package `standardwebhooks`.
+ * Tests notifications to operators with a running service, a real SMTP server and a receiver that verifies signatures
+ * with the package `standardwebhooks`.
  */
 import { Webhook } from 'standardwebhooks';
 import { afterEach, expect, test } from 'vitest';
@@ -13,7 +13,7 @@ import { createScenario } from './running-service.ts';
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
 const OPERATOR_ADDRESS = 'ops@example.net';
-/** A check runs every 10 s. */
+/** The service checks every 10 s whether a notification is necessary. */
 const TIMEOUT_MS = 30_000;
 const rig = createScenario();
 const cleanups: (() => unknown)[] = [];
@@ -34,7 +34,7 @@ async function startServer(...args: Parameters<typeof startSmtpServer>) {
   return server;
 }
 
-/** Returns the verified bodies that the receiver has received. */
+/** Verifies the signatures of the requests that the receiver has received, and returns the bodies. */
 const listBodies = ({ receivedWebhooks }: WebhookReceiver) =>
   receivedWebhooks.map(({ body, headers }) => new Webhook(SECRET).verify(body, { ...headers }) as NotificationPayload);
 const listBegunItems = (receiver: WebhookReceiver) =>
@@ -53,7 +53,7 @@ async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver
   };
   const run = (...args: readonly string[]) => runCommand(folder, args, settings);
   const runJson = <T>(...args: readonly string[]) => runJsonCommand<T>(folder, args, settings);
-  // The account that sends the notifications has no volume left and a rate limit that is exhausted.
+  // The account that sends the notifications has no volume left, and its rate limit allows one message per hour.
   await run('account', 'create', 'ops', '--volume', '0', '--rate', '1/1h');
   await run('domain', 'add', 'ops', 'example.org', '--subdomains');
   await run('account', 'create', 'shop');
@@ -63,7 +63,7 @@ async function startNotifyingService(smtpPort: number, receiver: WebhookReceiver
   return { folder, service, run, runJson };
 }
 
-test('the lock of an account is reported by mail, without the limits of the sending account, and by a signed request', async () => {
+test('the lock of an account is reported by a signed request and by mail, even if the sending account has no volume left', async () => {
   const [receiver, server] = [await startReceiver(), await startServer()];
   const { run, runJson } = await startNotifyingService(server.port, receiver);
   const isLockNotified = () => listBegunItems(receiver).includes('account-locked shop');
@@ -85,12 +85,12 @@ test('the lock of an account is reported by mail, without the limits of the send
   });
   expect(await runJson('account', 'show', 'ops')).toMatchObject({ volumeUsed: 0 });
   expect(receiver.receivedWebhooks.every(({ path }) => path === '/ops?token=abc')).toBe(true);
-  const doctor = (await run('doctor', '--json')).stdout;
-  expect(doctor).toContain(`notifications mailto:${OPERATOR_ADDRESS}`);
-  expect(doctor).not.toContain('token=abc');
+  const doctorOutput = (await run('doctor', '--json')).stdout;
+  expect(doctorOutput).toContain(`notifications mailto:${OPERATOR_ADDRESS}`);
+  expect(doctorOutput).not.toContain('token=abc');
 });
 
-test('while no mail can be delivered, an HTTPS request reports the failure, and no notification causes another notification', async () => {
+test('while no mail can be delivered, an HTTPS request reports the lock of an account, and nothing is reported twice', async () => {
   const receiver = await startReceiver();
   const server = await startServer({
     // The relay refuses this service, so each attempt to send a notification raises an alarm.
@@ -101,12 +101,12 @@ test('while no mail can be delivered, an HTTPS request reports the failure, and 
   await expect
     .poll(() => listBegunItems(receiver).includes('account-locked shop'), { timeout: TIMEOUT_MS, interval: 200 })
     .toBe(true);
-  const codes = listBegunItems(receiver);
-  expect(new Set(codes).size).toBe(codes.length);
+  const begunItems = listBegunItems(receiver);
+  expect(new Set(begunItems).size).toBe(begunItems.length);
   expect(server.receivedMessages).toEqual([]);
 });
 
-test('a notification whose node is killed with SIGKILL during the attempt is delivered once its lease has expired', async () => {
+test('a notification whose node is killed with SIGKILL during the attempt is delivered after its lease has expired', async () => {
   const [receiver, server] = [await startReceiver(), await startServer()];
   receiver.behave = () => 'stall';
   const { folder, service } = await startNotifyingService(server.port, receiver);
@@ -115,15 +115,15 @@ test('a notification whose node is killed with SIGKILL during the attempt is del
   await service.exitPromise;
   // The clock of the next node is set to a time after the lease expiry.
   const url = `${receiver.url}/ops?token=abc`;
-  const nodes = createNotifierRig(
+  const notifierRig = createNotifierRig(
     await rig.openStore(folder),
     [{ kind: 'https', text: url, url }],
     Date.now() + 2 * 60_000,
   );
-  const node = nodes.startNode('next');
-  await nodes.advance(10_000);
+  const node = notifierRig.startNode('next');
+  await notifierRig.advance(10_000);
   await node.stop(0);
-  const [receivedWebhooks] = receiver.receivedWebhooks;
-  const repeatedAttempts = nodes.attempts.filter(({ id }) => id === receivedWebhooks?.headers['webhook-id']);
-  expect(repeatedAttempts.map(({ payload }) => payload)).toEqual([receivedWebhooks?.body]);
+  const [firstWebhook] = receiver.receivedWebhooks;
+  const repeatedAttempts = notifierRig.attempts.filter(({ id }) => id === firstWebhook?.headers['webhook-id']);
+  expect(repeatedAttempts.map(({ payload }) => payload)).toEqual([firstWebhook?.body]);
 });

@@ -56,7 +56,7 @@ const createErrorBody = (message: string | RegExp) => ({
 describe('signing in', () => {
   test('every route refuses a request without authentication', async () => {
     // A separate service is used, because wrong tokens delay further attempts.
-    const otherService = await rig.serve(rig.createFolder());
+    const separateService = await rig.serve(rig.createFolder());
     for (const headers of [
       {},
       { Cookie: 'postrider_session=x.y.z' },
@@ -65,14 +65,14 @@ describe('signing in', () => {
     ]) {
       for (const { method, path, isOutsideApi, access } of ROUTE_DESCRIPTIONS) {
         if (method !== 'GET' || path.includes('{') || isOutsideApi || access === 'none') continue;
-        const answer = await sendJson(method, `/api/v1${path}`, undefined, headers, otherService.operatorUrl);
+        const answer = await sendJson(method, `/api/v1${path}`, undefined, headers, separateService.operatorUrl);
         expect([path, 401, 429]).toContain(answer.status);
         expect(answer.body).toMatchObject({ result: 'error' });
       }
     }
-    const answer = await sendJson('POST', '/api/v1/accounts', { name: 'stolen' }, {}, otherService.operatorUrl);
+    const answer = await sendJson('POST', '/api/v1/accounts', { name: 'stolen' }, {}, separateService.operatorUrl);
     expect([answer.status, answer.body]).toEqual([401, createErrorBody(/^Authentication is required/)]);
-    await otherService.stop();
+    await separateService.stop();
   });
 
   test('a Bearer header without a token is refused as a wrong token, not as a wrong password', async () => {
@@ -80,13 +80,13 @@ describe('signing in', () => {
     expect([answer.status, answer.body]).toEqual([401, createErrorBody(/^The token is unknown/)]);
   });
 
-  test('the sign-in link is valid once, and only pages of the listener can make changes with the session of the link', async () => {
+  test('the sign-in link is valid once, and only requests from the origin of the listener can make changes with the session of the link', async () => {
     const newService = await rig.serve(rig.createFolder());
     const { signIn: link } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { signIn: string };
     const linkToken = new URL(link).searchParams.get('link') ?? '';
     const send = (method: string, path: string, body?: unknown, headers: Record<string, string> = {}) =>
       sendJson(method, path, body, headers, newService.operatorUrl);
-    // A GET of the link only loads the page that redeems it.
+    // A HEAD or GET request for the link does not redeem it. The loaded page redeems it.
     for (const method of ['HEAD', 'GET']) {
       const openResponse = await send(method, link.slice(newService.operatorUrl.length));
       expect([openResponse.status, openResponse.headers.get('set-cookie')]).toEqual([200, null]);
@@ -169,7 +169,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('a ticket in the URL of one frame is accepted with the cookie and without the secret of the page, and is refused in any other request', async () => {
+  test('a ticket for the URL of a frame is accepted in this URL with the cookie alone, and is refused in any other request', async () => {
     const newService = await rig.serve(rig.createFolder());
     const session = await signInToService(newService);
     const get = (path: string, headers: Record<string, string>) =>
@@ -217,7 +217,7 @@ describe('signing in', () => {
     await protectedService.stop();
   });
 
-  test('a sign-out ends a session on every node, the session stays ended after a restart, and only a session can read the first key', async () => {
+  test('a session is invalid after a sign-out, even after a restart, and only a session can read the first key', async () => {
     const folder = rig.createFolder();
     const newService = await rig.serve(folder);
     const { key } = JSON.parse(newService.stdout().split('\n')[0] ?? '') as { key: string };
@@ -267,7 +267,7 @@ describe('signing in', () => {
     expect(await readSessionStatus('another one entirely')).toBe(401);
   });
 
-  test('if a password is set, there is no sign-in link, the password creates a session, and wrong passwords are delayed', async () => {
+  test('if a password is set, there is no sign-in link, the password creates a session, and wrong passwords delay further attempts', async () => {
     const protectedService = await rig.serve(rig.createFolder(), {
       POSTRIDER_OPERATOR_PASSWORD: 'correct horse battery',
     });
@@ -279,13 +279,13 @@ describe('signing in', () => {
     const statuses: number[] = [];
     for (let n = 0; n < 12; n += 1) statuses.push((await signInWith(`guess ${n}`)).status);
     expect(statuses.slice(0, 10)).toEqual(Array.from({ length: 10 }, () => 401));
-    const lateSignIn = await signInWith('correct horse battery');
-    expect([lateSignIn.status, Number(lateSignIn.headers.get('retry-after')) >= 1]).toEqual([429, true]);
+    const delayedSignIn = await signInWith('correct horse battery');
+    expect([delayedSignIn.status, Number(delayedSignIn.headers.get('retry-after')) >= 1]).toEqual([429, true]);
     expect((await sendJson('GET', '/api/v1/accounts', undefined, session, url)).status).toBe(200);
     await protectedService.stop();
   });
 
-  test('a revoked or expired token is refused', async () => {
+  test('a revoked token is refused', async () => {
     const createdToken = await runJsonCommand<{ id: number; token: string }>(folder, ['token', 'create', 'gone']);
     expect((await sendJson('GET', '/api/v1/accounts', undefined, createBearerHeader(createdToken.token))).status).toBe(
       200,
@@ -297,12 +297,12 @@ describe('signing in', () => {
   });
 });
 
-test('operators create, show and change accounts, limits and keys, and the public interface refuses a locked account immediately', async () => {
+test('operators can create, change, lock and unlock accounts, create and revoke keys, and show messages', async () => {
   expect((await callApi('POST', '/accounts', { name: 'acme', volume: '100', throttle: '50/s' })).status).toBe(201);
   const { body: key, status } = await callApi('POST', '/accounts/acme/keys', { name: 'web' });
   expect(status).toBe(201);
   const { key: raw, id } = key as { key: string; id: string };
-  // The listener accepts the key within a second.
+  // The public listener accepts a new key within a second.
   await expect.poll(async () => (await submit(service.publicUrl, raw)).status).toBe(201);
   const message = await submitAccepted(service.publicUrl, raw);
   expect((await callApi('PATCH', '/accounts/acme', { rate: '1000/1h' })).body).toMatchObject({
@@ -322,7 +322,7 @@ test('operators create, show and change accounts, limits and keys, and the publi
   });
 });
 
-test('suppressions, domains, feedback, settings and the audit log are available', async () => {
+test('suppressions, domains, feedback, settings and the audit log are available through the operator API', async () => {
   expect((await callApi('POST', '/accounts/default/suppressions', { address: 'Rita@example.com' })).body).toMatchObject(
     {
       added: true,
@@ -349,7 +349,7 @@ test('suppressions, domains, feedback, settings and the audit log are available'
   ]);
 });
 
-test('messages can be searched by words, address, account and state, in pages', async () => {
+test('messages can be searched by words, address and account, and the results are returned in pages', async () => {
   const ids: string[] = [];
   for (let n = 0; n < 5; n += 1)
     ids.unshift(
@@ -384,11 +384,14 @@ test('messages can be searched by words, address, account and state, in pages', 
     expect((await fetchPage(query)).messages).toMatchObject([newestMessage]);
   expect(await fetchPage('q=nothing+of+the+kind')).toEqual({ messages: [], next: null, searchedSince: null });
   const { next } = await fetchPage('limit=1');
-  const otherSearch = await callApi('GET', `/messages?limit=1&q=other&cursor=${next}`);
+  const searchWithForeignCursor = await callApi('GET', `/messages?limit=1&q=other&cursor=${next}`);
   const foreignCursorError = createErrorBody(
     /^the cursor belongs to another search; omit it to start with the first page$/,
   );
-  expect([otherSearch.status, otherSearch.body]).toEqual([400, { ...foreignCursorError, field: 'cursor' }]);
+  expect([searchWithForeignCursor.status, searchWithForeignCursor.body]).toEqual([
+    400,
+    { ...foreignCursorError, field: 'cursor' },
+  ]);
   expect((await fetchPage(`limit=2&cursor=${next}`)).messages.map(({ id }) => id)).toEqual(ids.slice(1, 3));
 });
 
@@ -490,7 +493,7 @@ describe('an invalid request receives an error with code and field, and changes 
   });
 });
 
-test('the OpenAPI document contains every route, and the reference page shows every route without a script', async () => {
+test('the OpenAPI document contains every route, and the reference page contains the routes and no script', async () => {
   const { body } = await sendJson('GET', '/api/v1/openapi.json');
   const { paths, openapi } = body as {
     paths: Record<string, Record<string, { operationId: string }>>;

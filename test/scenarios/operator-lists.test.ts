@@ -29,7 +29,7 @@ const post = (path: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-/** Uploads a file. Resolves to the parsed lines of the response. */
+/** Uploads a file. Resolves to the status, the content type and the parsed lines of the response. */
 async function uploadList(list: string, body: string | Uint8Array, headers: Record<string, string> = {}, query = '') {
   const response = await fetch(getUrl(`/accounts/${encodeURIComponent(list)}/suppressions/import${query}`), {
     method: 'POST',
@@ -54,7 +54,7 @@ const searchSuppressions = async (list: string, query: string) =>
     next: string | null;
   };
 
-test('a suppression list can be searched by address and by domain, in pages', async () => {
+test('a suppression list can be searched by address and by domain, and the results are returned in pages', async () => {
   const list = await createAccount('searched');
   await uploadList(list, 'ada@example.com\nadam@example.org\nbob@example.com\nzoe@münchen.example\n');
   const searchAddresses = async (query: string) =>
@@ -102,7 +102,7 @@ test('one response names every list that contains an address, with the reason, t
 });
 
 describe('imports', () => {
-  test('an import of a large file reports its progress and its result, and an export contains the same addresses', async () => {
+  test('an import of a large file reports its progress and its result, and an export of the list contains the imported addresses', async () => {
     const list = await createAccount('large');
     const rows = Array.from({ length: 60_000 }, (_, n) => `user${n}@large.example,bounce,2026-01-02T03:04:05.000Z,\n`);
     const { status, type, lines } = await uploadList(list, `address,reason,at,source\n${rows.join('')}nonsense,,,\n`);
@@ -132,8 +132,8 @@ describe('imports', () => {
     expect(exportedText.split('\n').sort()).toEqual(
       ['address,reason,at,source', ...rows.map((row) => row.trim()), ''].sort(),
     );
-    const copy = await createAccount('copy');
-    expect((await uploadList(copy, exportedText)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
+    const secondList = await createAccount('copy');
+    expect((await uploadList(secondList, exportedText)).lines.at(-1)).toMatchObject({ added: 60_000, skippedCount: 0 });
     expect(await get('/audit?limit=4')).toMatchObject([
       { actor: 'token:ci', action: 'suppression.import', target: 'copy', after: { added: 60_000 } },
       { action: 'account.create' },
@@ -142,7 +142,7 @@ describe('imports', () => {
     ]);
   });
 
-  test('an API response of a provider is imported as JSON, and a dry run has the same counts and adds nothing', async () => {
+  test('a JSON response from the API of a provider is imported, and a dry run reports the same numbers of rows but adds none', async () => {
     const list = await createAccount('json');
     const body = JSON.stringify({
       object: 'list',
@@ -173,7 +173,7 @@ describe('imports', () => {
     ]);
   });
 
-  test('an import uses the given reason for rows without a reason', async () => {
+  test('for rows that contain no reason, an import uses the reason in its query string', async () => {
     const list = await createAccount('reasons');
     await uploadList(list, 'ada@example.com\nbob@example.com,bounce\n', {}, '?reason=complaint');
     expect((await searchSuppressions(list, '')).suppressions).toMatchObject([
@@ -191,7 +191,7 @@ describe('imports', () => {
     ['Latin-1', Buffer.from('j\xfcrgen@example.com\n', 'latin1'), 400, /is not UTF-8 text/],
     ['an unclosed quote', 'ada@example.com\n"bob@example.com\n', 400, /^the upload cannot be read from line 2 on/],
   ])(
-    'an import of a file with %s content is refused with one line, and no row is added',
+    'an import of an unusable file is refused with a one-line error, and no row is added: %s',
     async (_, body, status, message) => {
       const answer = await uploadList('default', body);
       expect([answer.status, answer.lines]).toEqual([
@@ -215,7 +215,7 @@ describe('imports', () => {
     ],
     ['/accounts/default/suppressions/import', { Authorization: 'Bearer po_no' }, 401, /^The token is unknown/],
     ['/accounts/default/suppressions', {}, 415, /Unsupported Media Type/],
-  ])('to %s with %j are refused with %s', async (path, headers, status, message) => {
+  ])('to %s with the headers %j are refused with status %s', async (path, headers, status, message) => {
     const response = await fetch(getUrl(path), {
       method: 'POST',
       headers: { ...createBearerHeader(), 'Content-Type': 'text/csv', ...headers },
@@ -227,7 +227,7 @@ describe('imports', () => {
     ]);
   });
 
-  test('an import by a page of another origin is refused', async () => {
+  test('a cross-origin request for an import is refused', async () => {
     const newService = await rig.serve(rig.createFolder());
     const session = await signInToService(newService);
     const send = (origin: string) =>
@@ -251,7 +251,7 @@ describe('imports', () => {
   test.each([
     ['too large', 300_000_000, 413, /is larger than 200 MB/],
     ['not a list of addresses', 40_000_000, 400, /contains no address to import/],
-  ])('an import that is %s is refused while its body is still being sent', async (_, size, status, message) => {
+  ])('an import whose file is %s is refused while its body is still being sent', async (_, size, status, message) => {
     const answer = await sendRaw((socket, head) => {
       socket.write(head(`Content-Length: ${size}`));
       socket.write('nonsense\n'.repeat(4_000_000));
@@ -262,7 +262,8 @@ describe('imports', () => {
   test('an import is refused while four other imports run', async () => {
     const { hostname, port } = new URL(service.operatorUrl);
     const list = await createAccount('queueing');
-    // The last of the five requests to arrive is refused. The other requests are never sent completely.
+    // Of the five requests, the one that arrives last is refused. No request is sent completely, so the other four
+    // imports remain in progress.
     const refusedResponse = Promise.withResolvers<string>();
     const sockets = Array.from({ length: 5 }, () => {
       const socket = connect(Number(port), hostname, () =>
@@ -282,7 +283,7 @@ describe('imports', () => {
     await expect.poll(async () => (await uploadList(list, 'bob@example.com\n')).status).toBe(200);
   });
 
-  test('the audit log contains the number of rows of an import that a shutdown ended, and a repeated import adds the missing rows', async () => {
+  test('if a shutdown interrupts an import, the audit log contains the number of added rows, and a repeated import adds the missing rows', async () => {
     const separateFolder = rig.createFolder();
     const firstService = await rig.serve(separateFolder);
     const session = await signInToService(firstService);
@@ -321,7 +322,7 @@ describe('imports', () => {
     await restartedService.stop();
   });
 
-  test('an import whose connection fails adds no row, and the service continues', async () => {
+  test('an import whose connection fails before the file is complete adds no row, and the service continues to run', async () => {
     const list = await createAccount('broken');
     await new Promise<void>((resolve) => {
       const { hostname, port } = new URL(service.operatorUrl);
@@ -335,13 +336,13 @@ describe('imports', () => {
     expect((await searchSuppressions(list, '')).suppressions.map(({ address }) => address)).toEqual([
       'bob@example.com',
     ]);
-    // The temporary file has no name, so it does not exist after the import.
+    // The service unlinks the temporary file of an import immediately, so the test checks only that no row was added.
     expect((await runCommand(folder, ['suppression', 'show', 'eve@example.com'])).stdout).toMatch(
       /is on no suppression list/,
     );
   });
 
-  test('an import whose file was received completely adds all rows, even if the client has disconnected', async () => {
+  test('an import whose file was received completely adds all rows, even if the client disconnects before the import ends', async () => {
     const list = await createAccount('left');
     const body = Array.from({ length: 30_000 }, (_, n) => `user${n}@left.example\n`).join('');
     await new Promise<void>((resolve) => {
@@ -350,7 +351,7 @@ describe('imports', () => {
         socket.write(createRequestHead(list, `Content-Length: ${body.length}`));
         socket.write(body);
       });
-      // The first line of the response is sent when the file is complete.
+      // The service sends the first line of the response when it has received the complete file.
       socket.once('data', () => socket.destroy());
       socket.on('close', () => resolve());
     });
@@ -361,7 +362,7 @@ describe('imports', () => {
   });
 });
 
-test('an export of a list that does not exist returns an error of one line', async () => {
+test('an export of the list of an unknown account returns 404, and an export without a token returns 401', async () => {
   const response = await fetch(getUrl('/accounts/unknown/suppressions/export'), { headers: createBearerHeader() });
   expect([response.status, await response.json()]).toMatchObject([
     404,
@@ -370,7 +371,7 @@ test('an export of a list that does not exist returns an error of one line', asy
   expect((await fetch(getUrl('/accounts/default/suppressions/export'))).status).toBe(401);
 });
 
-test('when two operators change one account, the second operator receives the current values, and no change is overwritten', async () => {
+test('when two operators change the same account, the second change is refused with the current values, and the first change is kept', async () => {
   const name = await createAccount('contested');
   const initialAccount = (await get(`/accounts/${name}`)) as { version: string };
   const change = (body: object) =>
@@ -380,8 +381,8 @@ test('when two operators change one account, the second operator receives the cu
       body: JSON.stringify(body),
     });
   expect((await change({ rate: '100/1h', maxBounces: '20%', expected: initialAccount.version })).status).toBe(200);
-  const lateChange = await change({ throttle: '5/s', maxComplaints: '1%', expected: initialAccount.version });
-  expect([lateChange.status, await lateChange.json()]).toEqual([
+  const conflictingChange = await change({ throttle: '5/s', maxComplaints: '1%', expected: initialAccount.version });
+  expect([conflictingChange.status, await conflictingChange.json()]).toEqual([
     409,
     {
       result: 'error',
@@ -428,11 +429,11 @@ test('the details of an account contain its limits, their usage and its reputati
       ],
     },
   });
-  const list = (await get('/accounts')) as { name: string; reputation: { emails: number } }[];
-  expect(list.every(({ reputation }) => reputation.emails >= 0)).toBe(true);
+  const accounts = (await get('/accounts')) as { name: string; reputation: { emails: number } }[];
+  expect(accounts.every(({ reputation }) => reputation.emails >= 0)).toBe(true);
 });
 
-test('the details of a domain contain its account, its keys and the result of each record, and a rotation can be cancelled', async () => {
+test('the details of a domain contain its account, its keys and the check result of each DNS record, and a key rotation can be cancelled', async () => {
   await post('/accounts/default/domains', { domain: 'shop.example', subdomains: true });
   const domain = (await get('/domains/shop.example')) as {
     records: { found: string; observed: string[]; key: string | null }[];
@@ -476,7 +477,8 @@ function sendRaw(
     );
     socket.on('data', (chunk: Buffer) => {
       text += chunk.toString();
-      // The service reads the rest of the request for some time before it closes the connection.
+      // After its response, the service reads the rest of the request for some time before it closes the connection.
+      // The test does not wait for this.
       if (text.endsWith('}')) socket.destroy();
     });
     socket.on('error', reject);

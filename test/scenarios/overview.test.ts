@@ -38,7 +38,7 @@ async function fetchOverview(range = '1h'): Promise<Overview> {
   return (await response.json()) as Overview;
 }
 
-/** Collects the published topics in order until the stream ends. */
+/** Opens a stream of live updates and collects the published topics in their order until the stream ends. */
 async function openStream() {
   const controller = new AbortController();
   streams.push(controller);
@@ -75,20 +75,20 @@ test('the figures, the queue size and the health check reflect the sent messages
   const expectedTotals = { accepted: 6, delivered: 3, bounced: 1, complained: 1, suppressed: 1, expired: 0 };
   await expect.poll(async () => (await fetchOverview()).totals).toMatchObject(expectedTotals);
   await expect.poll(async () => (await fetchOverview()).queue).toMatchObject({ queued: 1, sending: 0 });
-  const result = await fetchOverview();
-  expect(result).toMatchObject({
+  const overview = await fetchOverview();
+  expect(overview).toMatchObject({
     everAccepted: true,
     queue: { queued: 1, sending: 0, trend: 'waiting', emptyAt: null, nextDueAt: expect.any(String) },
   });
-  expect(result.totals).toMatchObject({
+  expect(overview.totals).toMatchObject({
     latencyMs: { p50: expect.any(Number), p99: expect.any(Number) },
     ...{ confirmed: 0, confirmationMs: null },
     bounces: [{ class: 'hard', category: 'mailbox-unknown', count: 1 }],
   });
-  expect(result.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
-  expect(result.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');
+  expect(overview.health).toContainEqual(expect.objectContaining({ part: 'database', level: 'ok' }));
+  expect(overview.health.find(({ part }) => part === 'transport')?.text).toContain('accepts messages');
   for (const range of ['24h', '7d', '30d']) expect((await fetchOverview(range)).totals).toMatchObject(expectedTotals);
-  // The shutdown writes the last figures.
+  // The shutdown writes the figures that are not yet in the store.
   await submitAccepted(service.publicUrl, service.key, createSimulatorRecipient('suppressed'));
   expect(await service.stop()).toBe(0);
   service = await rig.serve(folder);
@@ -97,7 +97,7 @@ test('the figures, the queue size and the health check reflect the sent messages
   expect([code, stdout]).toEqual([0, expect.stringContaining('total 1h')]);
 });
 
-test('accepted messages and changes by the command line are published as live updates', async () => {
+test('accepted messages and changes made on the command line are published as live updates', async () => {
   const { listTopics } = await openStream();
   const { key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', 'default']);
   await expect.poll(listTopics).toEqual(expect.arrayContaining(['accounts', 'audit']));
@@ -115,7 +115,7 @@ test('accepted messages and changes by the command line are published as live up
 test('a message that an operator cancels is counted as a departure from the queue', async () => {
   const store = await rig.openStore(folder);
   const hourMs = 3_600_000;
-  const countEnded = async () => {
+  const countEndedMessages = async () => {
     const now = Date.now();
     const steps = await store.readTraffic(now - (now % hourMs) - hourMs, now + hourMs, hourMs);
     return steps.reduce((sum, step) => sum + step.ended, 0);
@@ -131,25 +131,25 @@ test('a message that an operator cancels is counted as a departure from the queu
     })
     .not.toBe('');
   await expect.poll(async () => (await store.findMessage(deferredMessage.id))?.events.at(-1)?.verb).toBe('deferred');
-  // The earlier figures have been written to the store.
-  let endedBefore = -1;
-  const isSettled = async () => {
-    const previousCount = endedBefore;
-    endedBefore = await countEnded();
-    return endedBefore === previousCount;
+  // The count remains constant after the figures of all earlier messages have been written to the store.
+  let endedCountBefore = -1;
+  const isCountStable = async () => {
+    const previousCount = endedCountBefore;
+    endedCountBefore = await countEndedMessages();
+    return endedCountBefore === previousCount;
   };
-  await expect.poll(isSettled, { interval: 1_200 }).toBe(true);
+  await expect.poll(isCountStable, { interval: 1_200 }).toBe(true);
   const cancelResponse = await fetch(`${service.operatorUrl}/api/v1/messages/${deferredMessage.id}/cancel`, {
     method: 'POST',
     headers: createHeaders(),
   });
   expect(cancelResponse.status).toBe(200);
-  await expect.poll(countEnded).toBe(endedBefore + 1);
+  await expect.poll(countEndedMessages).toBe(endedCountBefore + 1);
   const metrics = await (await fetch(`${service.operatorUrl}/metrics`)).text();
   expect(metrics).toContain('postrider_messages_total{state="cancelled"} 1');
 });
 
-test('a problem is listed with the path of its page until the cause of the problem is removed', async () => {
+test('the overview lists a locked account with the path of its page until the account is unlocked', async () => {
   await runCommand(folder, ['account', 'create', 'a b']);
   await runCommand(folder, ['account', 'lock', 'a b', '--reason', 'unpaid']);
   expect((await fetchOverview()).attention).toContainEqual(
@@ -159,7 +159,7 @@ test('a problem is listed with the path of its page until the cause of the probl
   expect((await fetchOverview()).attention).toEqual([]);
 });
 
-test('while the next hop accepts no message, a waiting message shows the reason and the time of the next attempt', async () => {
+test('while the circuit breaker is open, the explanation of a waiting message contains this reason and the last failure', async () => {
   const separateFolder = rig.createFolder();
   // No server listens on the port of the stopped relay.
   const relay = await startSmtpServer({});

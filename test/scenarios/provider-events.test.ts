@@ -1,6 +1,6 @@
 /**
- * Tests provider events over real sockets, for each provider in `EVENT_SENDERS`: an authenticated event changes only
- * its message, and every other request changes nothing.
+ * Tests provider events over real sockets, for each provider in `EVENT_SENDERS`. An authenticated event about a message
+ * changes only this message and the suppression of its recipient. No other request changes anything.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -16,7 +16,7 @@ const rig = createScenario();
 // How an event is stored in PostgreSQL does not depend on the provider, so `npm test` tests only two providers with
 // PostgreSQL.
 const SENDERS = IS_LONG_RUN || process.env.TEST_STORE !== 'postgres' ? EVENT_SENDERS : EVENT_SENDERS.slice(0, 2);
-const senders = new Map(SENDERS.map(({ name, createSender }) => [name, createSender()]));
+const senderByName = new Map(SENDERS.map(({ name, createSender }) => [name, createSender()]));
 let folder = '';
 let service: RunningService;
 let relay: RealSmtpServer;
@@ -26,17 +26,18 @@ beforeAll(async () => {
   folder = rig.createFolder();
   relay = await startSmtpServer({}, ({ data }) => `Message queued as ${createReference(findMessageId(data))}`);
   service = await rig.serve(folder, {
-    // The relay of MailerSend adds no metadata. Its reply contains an id, which the service stores.
+    // Messages to the relay of MailerSend contain no metadata. The reply of the relay contains the provider's id of the
+    // message, which the service stores.
     POSTRIDER_TRANSPORT: `smtp://127.0.0.1:${relay.port}?provider=mailersend`,
     POSTRIDER_SENDERS: 'any',
     POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:0',
     POSTRIDER_FEEDBACK_URL: PUBLIC_URL,
     ...Object.fromEntries(
-      [...senders].map(([name, { secret }]) => [`POSTRIDER_EVENTS_${name.toUpperCase()}`, secret] as const),
+      [...senderByName].map(([name, { secret }]) => [`POSTRIDER_EVENTS_${name.toUpperCase()}`, secret] as const),
     ),
   });
   store = await rig.openStore(folder);
-  // The bounces of all providers together would lock the account.
+  // With these thresholds, bounces and complaints do not lock the account `default`.
   await runJsonCommand(folder, ['account', 'set', 'default', '--max-bounces', '100%', '--max-complaints', '100%']);
 });
 afterAll(async () => {
@@ -58,7 +59,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   const path = `/events/${name}`;
   let key = '';
 
-  // Each provider has a separate account, because an account with many bounces is locked.
+  // Each provider has a separate account, because the bounces of all providers together would lock one account.
   beforeAll(async () => {
     await runJsonCommand(folder, ['account', 'create', name]);
     ({ key } = await runJsonCommand<{ key: string }>(folder, ['key', 'create', name]));
@@ -75,7 +76,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
       await runJsonCommand<{ address: string; reason: string; source: string }[]>(folder, ['suppression', 'list', name])
     ).map(({ address, reason, source }) => `${address} ${reason} ${source}`);
   /** Returns all data that an event about the message can change. */
-  const readAll = async (id: string) => ({
+  const readAffectedData = async (id: string) => ({
     message: await store.findMessage(id),
     suppressed: await listSuppressed(),
     reports: await store.listFeedback(null, 100),
@@ -84,7 +85,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   const { hardBounce, delivery } = row.samples;
   const createBody = (sample: string, id: string, recipient: string) => createEventBody(row, sample, { id, recipient });
 
-  async function send(body: Buffer, sender = senders.get(name)) {
+  async function send(body: Buffer, sender = senderByName.get(name)) {
     if (sender === undefined) throw new Error(`${name} has no secret`);
     const request = sender.createRequest(body, `${PUBLIC_URL}${path}`);
     return sendRequest(getEventsUrl(path), {
@@ -93,9 +94,9 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
       body: new Uint8Array(request.body),
     });
   }
-  const post = async (body: Buffer, sender = senders.get(name)) => (await send(body, sender)).status;
+  const post = async (body: Buffer, sender = senderByName.get(name)) => (await send(body, sender)).status;
 
-  test('a hard bounce ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
+  test('a hard bounce ends the message as bounced and suppresses its recipient, and the next message to this recipient ends as suppressed', async () => {
     const to = `gone@${name}.example.com`;
     const id = await sendDeliveredMessage(to);
     const answer = await send(createBody(hardBounce, id, to));
@@ -116,20 +117,20 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect(relay.receivedMessages).toHaveLength(receivedCount);
   });
 
-  test('the same event with another secret is refused with 401, is counted and changes nothing', async () => {
+  test('an event without the correct secret is refused with 401, is counted and changes nothing', async () => {
     const to = `forged@${name}.example.com`;
     const id = await sendDeliveredMessage(to);
-    const dataBefore = await readAll(id);
+    const dataBefore = await readAffectedData(id);
     const metric = `postrider_feedback_refused_total{reason="${name}-unauthenticated"}`;
     const refusedCount = await readMetric(metric);
     const body = createBody(hardBounce, id, to);
     expect(await post(body, row.createSender())).toBe(401);
     expect((await sendRequest(getEventsUrl(path), { method: 'POST', body: new Uint8Array(body) })).status).toBe(401);
-    expect(await readAll(id)).toEqual(dataBefore);
+    expect(await readAffectedData(id)).toEqual(dataBefore);
     expect(await readMetric(metric)).toBe(refusedCount + 2);
   });
 
-  test('a delivery confirms the message', async () => {
+  test('an event about a delivery marks the message as confirmed', async () => {
     const to = `here@${name}.example.com`;
     const id = await sendDeliveredMessage(to);
     expect(await post(createBody(delivery, id, to))).toBe(200);
@@ -141,21 +142,21 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
     expect([state, events.at(-1)]).toMatchObject(['delivered', { verb: 'confirmed', by: `feedback:${name}` }]);
   });
 
-  test('a repeated event changes nothing, even after the suppression that it caused was removed', async () => {
+  test('repetitions of an event change nothing, even after the suppression that the event caused was removed', async () => {
     const to = `twice@${name}.example.com`;
     const id = await sendDeliveredMessage(to);
     const body = createBody(hardBounce, id, to);
     expect(await post(body)).toBe(200);
     await runJsonCommand(folder, ['suppression', 'remove', name, to]);
-    const dataBefore = await readAll(id);
+    const dataBefore = await readAffectedData(id);
     expect([await post(body), await post(body)]).toEqual([200, 200]);
-    expect(await readAll(id)).toEqual(dataBefore);
+    expect(await readAffectedData(id)).toEqual(dataBefore);
   });
 
-  test('an event about another recipient or an unknown message is answered with 200, is counted and changes nothing', async () => {
+  test('an event about an unknown message, or about a recipient that its message does not have, is answered with 200, is counted and changes nothing', async () => {
     const to = `victim@${name}.example.com`;
     const id = await sendDeliveredMessage(to);
-    const dataBefore = await readAll(id);
+    const dataBefore = await readAffectedData(id);
     const metric = 'postrider_feedback_reports_total{result="unrelated"}';
     const unrelatedCount = await readMetric(metric);
     const answer = await send(createBody(hardBounce, id, `other@${name}.example.com`));
@@ -164,8 +165,9 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
       '1 event without a message of this installation to the same recipient',
     ]);
     expect(await post(createBody(hardBounce, createMessageIdAt(Date.now()), to))).toBe(200);
-    expect(await readAll(id)).toEqual(dataBefore);
-    // An event whose provider's id is unknown is pending for a minute.
+    expect(await readAffectedData(id)).toEqual(dataBefore);
+    // Without metadata, an event contains only the provider's id of the message. If this id is unknown, the event is
+    // pending for one minute and not yet counted.
     expect(await readMetric(metric)).toBe(unrelatedCount + (row.metadata === null ? 1 : 2));
   });
 
@@ -178,7 +180,7 @@ describe.each(SENDERS.map((row) => [row.name, row] as const))('events of %s', (n
   });
 });
 
-test('the path of an unknown provider responds with 404', async () => {
+test('every path that belongs to no provider responds with 404', async () => {
   const paths = ['/events/unknown', '/events', '/events/', '/events/postmark/', '/ses', '/'];
   for (const path of paths)
     expect((await sendRequest(getEventsUrl(path), { method: 'POST', body: '{}' })).status).toBe(404);

@@ -1,4 +1,4 @@
-/** Tests a real SMTP server as the relay: its replies determine the state of a message. */
+/** Tests deliveries to a real SMTP server as the relay. The replies of this server determine the states of messages. */
 import { connect, createServer, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -42,7 +42,7 @@ beforeAll(async () => {
   store = await rig.openStore(folder);
 });
 afterAll(async () => {
-  // Without this step, the server would wait for the pooled connections of the service.
+  // The service stops first, because the server waits until the service has closed its pooled connections.
   await service.stop();
   await server.close();
 });
@@ -52,7 +52,7 @@ const showMessage = (id: string) => runJsonCommand<ShownMessage>(folder, ['messa
 const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 
-test('a hard bounce suppresses only its recipient', async () => {
+test('a hard bounce suppresses the bounced recipient and no other recipient', async () => {
   const bouncedId = await submitTo('gone@example.com');
   await waitForState(bouncedId, 'bounced');
   const { attempts } = await showMessage(bouncedId);
@@ -66,7 +66,7 @@ test('a hard bounce suppresses only its recipient', async () => {
   expect(explanation.join(' ')).toContain('suppression list');
 });
 
-test('a deferred message waits for about a minute, `explain` shows this, `retry` sends the message immediately, and `cancel` cancels it', async () => {
+test('a deferred message is due after about a minute, as `message explain` states; `message retry` sends it immediately, and `message cancel` ends it without a delivery', async () => {
   deferredLocalParts.add('later').add('never');
   const [deferredId, cancelledId] = await Promise.all([submitTo('later@example.com'), submitTo('never@example.com')]);
   for (const id of [deferredId, cancelledId]) {
@@ -82,7 +82,7 @@ test('a deferred message waits for about a minute, `explain` shows this, `retry`
   const explanationText = explanation.join(' ');
   expect(explanationText).toContain('451 4.3.2');
   expect(explanationText).toMatch(
-    /One delivery attempt was made; the next one is at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ, in (1 min|[3-6]\d s)/,
+    /One delivery attempt was made; the next attempt is at \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ, in (1 min|[3-6]\d s)/,
   );
   deferredLocalParts.clear();
   await runJsonCommand(folder, ['message', 'retry', deferredId]);
@@ -97,7 +97,7 @@ test('a deferred message waits for about a minute, `explain` shows this, `retry`
   expect(server.receivedMessages.flatMap(({ to }) => to)).not.toContain('never@example.com');
 });
 
-/** Starts a proxy for `relayPort` that closes every connection while it is down. */
+/** Starts a proxy for `relayPort`. While `down` is true, the proxy closes every connection immediately. */
 async function startSwitchableProxy(relayPort: number) {
   const sockets = new Set<Socket>();
   const proxy = { port: 0, down: true, connections: 0 };
@@ -124,7 +124,7 @@ async function startSwitchableProxy(relayPort: number) {
   return proxy;
 }
 
-test('a relay that is down receives only probes, and receives every message after it is up again', async () => {
+test('while a relay is down, it receives at most 12 connections; when it is up again, it receives every message', async () => {
   const sink = await startCountingSink();
   const proxy = await startSwitchableProxy(sink.port);
   const separateFolder = rig.createFolder();
@@ -141,7 +141,7 @@ test('a relay that is down receives only probes, and receives every message afte
   expect(proxy.connections).toBeLessThanOrEqual(12);
   proxy.down = false;
   const senderStore = await rig.openStore(separateFolder);
-  // Messages with a failed attempt are due in a minute. The other messages are sent after the successful probe.
+  // Messages with a failed attempt are due in a minute. All other messages are sent as soon as a probe succeeds.
   await expect.poll(() => sink.acceptCounts.size).toBeGreaterThanOrEqual(ids.length - proxy.connections);
   for (const id of ids) await senderStore.retryMessage(id, Date.now());
   await expect.poll(() => ids.filter((id) => sink.acceptCounts.get(id) !== 1)).toEqual([]);

@@ -1,7 +1,7 @@
 /**
- * Tests return paths of sending domains with two accounts. According to mailauth, SPF is aligned for each domain. The
- * listener receives the bounces to each return path. No message uses a return path whose records are missing. On
- * PostgreSQL, the listener is on a node with only the role `feedback`.
+ * Tests the return paths of the sending domains of two accounts. According to mailauth, SPF is aligned for each domain.
+ * The listener receives the bounces to each return path. No message uses a return path whose DNS records are missing.
+ * On PostgreSQL, the listener is on a node with only the role `feedback`.
  */
 import { Resolver } from 'node:dns/promises';
 import { authenticate } from 'mailauth';
@@ -24,7 +24,7 @@ interface DetailedAnswer extends DomainAnswer {
   readonly returnPathChange?: string | null;
 }
 
-/** The public name of the feedback listener, and the default return path. */
+/** The public host name of the feedback listener. The default return path has the same name. */
 const LISTENER = 'bounces.host.example';
 /** The address from which the relay connects to other servers. */
 const RELAY_ADDRESS = '192.0.2.10';
@@ -38,7 +38,7 @@ let settings: Record<string, string> = {};
 let dns: FakeDns;
 let relay: RealSmtpServer;
 let store: Store;
-const keys = new Map<string, string>();
+const keyByDomain = new Map<string, string>();
 
 beforeAll(async () => {
   dns = await startDns();
@@ -55,9 +55,9 @@ beforeAll(async () => {
   for (const roles of roleSets) services.push(await rig.serve(folder, { ...settings, POSTRIDER_ROLES: roles }));
   store = await rig.openStore(folder);
   dns.zone[LISTENER] = { TXT: [SPF], MX: [[10, LISTENER]], A: ['192.0.2.25'] };
-  keys.set(DOMAINS[0], services[0]?.key ?? '');
+  keyByDomain.set(DOMAINS[0], services[0]?.key ?? '');
   await runJson('account', 'create', 'second');
-  keys.set(DOMAINS[1], (await runJson<{ key: string }>('key', 'create', 'second')).key);
+  keyByDomain.set(DOMAINS[1], (await runJson<{ key: string }>('key', 'create', 'second')).key);
   for (const [index, domain] of DOMAINS.entries()) {
     const account = index === 0 ? 'default' : 'second';
     for (const { name, type, value } of (await runJson<DomainAnswer>('domain', 'add', account, domain)).records)
@@ -77,10 +77,10 @@ const waitForState = (id: string, state: string) =>
   expect.poll(async () => (await store.findMessage(id))?.state).toBe(state);
 
 let sentCount = 0;
-/** Sends a message of the domain and returns its id and the message as the relay received it. */
+/** Sends a message from an address of the domain. Returns its id, and the message that the relay received. */
 async function sendMessage(domain: string): Promise<{ readonly id: string; readonly received: ReceivedMessage }> {
   const to = `recipient.${sentCount++}@example.net`;
-  const id = await submitAccepted(getPublicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}`, to });
+  const id = await submitAccepted(getPublicUrl(), keyByDomain.get(domain) ?? '', { from: `shop@${domain}`, to });
   const findMessage = () => relay.receivedMessages.find((message) => message.to.includes(to));
   await expect.poll(() => findMessage() !== undefined).toBe(true);
   return { id, received: findMessage() as ReceivedMessage };
@@ -89,8 +89,8 @@ async function sendMessage(domain: string): Promise<{ readonly id: string; reado
 const readReturnPath = async (domain: string) => (await sendMessage(domain)).received.from.split('@')[1];
 
 /**
- * Returns the result of mailauth in the role of a server that receives the message from the relay. The DKIM signatures
- * are removed, as by a server that changes the message, so that DMARC depends on SPF alone.
+ * Authenticates the message with mailauth, as a server does that receives the message from the relay. Removes the DKIM
+ * signatures before this, so that DMARC depends on SPF alone.
  */
 async function authenticateMessage({ from, data }: ReceivedMessage) {
   const resolver = new Resolver();
@@ -112,9 +112,9 @@ async function authenticateMessage({ from, data }: ReceivedMessage) {
   };
 }
 
-test('SPF is aligned for domains of both accounts with their own return paths, and not with the default return path', async () => {
+test('for the domains of both accounts, SPF is aligned with a return path of the domain, and not aligned with the default return path', async () => {
   for (const domain of DOMAINS) {
-    const trySubmit = () => submit(getPublicUrl(), keys.get(domain) ?? '', { from: `shop@${domain}` });
+    const trySubmit = () => submit(getPublicUrl(), keyByDomain.get(domain) ?? '', { from: `shop@${domain}` });
     await expect.poll(async () => (await trySubmit()).status).toBe(201);
     const { received } = await sendMessage(domain);
     expect(received.from).toMatch(/^b-[a-z2-7]{45}@bounces\.host\.example$/);
@@ -132,7 +132,7 @@ test('SPF is aligned for domains of both accounts with their own return paths, a
       { purpose: 'spf', type: 'TXT', name, value: 'v=spf1 ?all', found: 'unknown' },
       { purpose: 'return-path', type: 'MX', name, value: `10 ${LISTENER}`, found: 'unknown' },
     ]);
-    // Without the MX record, bounces would have no destination.
+    // A return path without an MX record cannot receive bounces, so it is not used.
     dns.zone[name] = { TXT: [SPF] };
     expect(await runJson<DetailedAnswer>('domain', 'verify', domain, '--details')).toMatchObject({
       ...{ status: 'authenticated', returnPath: { name, state: 'unverified' }, returnPathChange: null },
@@ -142,7 +142,7 @@ test('SPF is aligned for domains of both accounts with their own return paths, a
     expect(await runJson<DetailedAnswer>('domain', 'verify', domain, '--details')).toMatchObject({
       ...{ returnPath: { name, state: 'used' }, returnPathChange: 'verified' },
     });
-    // The change is effective on every node within one second.
+    // Within one second after the verification, every node uses the return path.
     await expect.poll(() => readReturnPath(domain), { timeout: 1_000, interval: 50 }).toBe(name);
     expect(await authenticateMessage((await sendMessage(domain)).received)).toEqual({
       ...{ spf: 'pass', spfDomain: name, alignedDomain: name, dmarc: 'pass' },
@@ -150,7 +150,7 @@ test('SPF is aligned for domains of both accounts with their own return paths, a
   }
 });
 
-test('a bounce to the return path of a domain ends its message as bounced and suppresses the recipient in its account', async () => {
+test('a bounce to the return path of a domain ends the message as bounced, and suppresses the recipient in the account of the domain', async () => {
   const { id, received } = await sendMessage('two.example');
   const [to = ''] = received.to;
   await waitForState(id, 'delivered');
@@ -162,11 +162,14 @@ test('a bounce to the return path of a domain ends its message as bounced and su
   expect(await runJson<{ address: string; reason: string }[]>('suppression', 'list', 'second')).toMatchObject([
     { address: to, reason: 'bounce' },
   ]);
-  const nextId = await submitAccepted(getPublicUrl(), keys.get('two.example') ?? '', { from: 'shop@two.example', to });
+  const nextId = await submitAccepted(getPublicUrl(), keyByDomain.get('two.example') ?? '', {
+    from: 'shop@two.example',
+    to,
+  });
   await waitForState(nextId, 'suppressed');
 });
 
-test('the listener accepts role mailboxes at every return path, and refuses all other recipients', async () => {
+test('the listener accepts role mailboxes at every return path, and refuses addresses that are neither role mailboxes nor return paths', async () => {
   const client = await connectToListener();
   const sendRcpt = async (address: string) => {
     await client.command('MAIL FROM:<sender@example.net>');
@@ -181,7 +184,7 @@ test('the listener accepts role mailboxes at every return path, and refuses all 
   client.close();
 });
 
-test('after the MX record of a return path is removed, messages use the default, and doctor and the audit log show the loss', async () => {
+test('after the MX record of a return path is removed, messages use the default return path, and doctor and the audit log report that the return path is no longer verified', async () => {
   const name = 'bounces.one.example';
   dns.zone[name] = { TXT: [SPF] };
   expect(await runJson<DetailedAnswer>('domain', 'verify', 'one.example', '--details')).toMatchObject({
@@ -198,12 +201,12 @@ test('after the MX record of a return path is removed, messages use the default,
     detail: expect.stringContaining(`return path missing (${name})`),
   });
   const entries = await runJson<{ action: string; target: string; after: { returnPath?: unknown } }[]>('audit');
-  const paths = entries.flatMap(({ target, after }) => (target === 'one.example' ? [after.returnPath] : []));
-  expect(paths).toContainEqual({ name, isVerified: true });
-  expect(paths[0]).toEqual({ name, isVerified: false });
+  const returnPaths = entries.flatMap(({ target, after }) => (target === 'one.example' ? [after.returnPath] : []));
+  expect(returnPaths).toContainEqual({ name, isVerified: true });
+  expect(returnPaths[0]).toEqual({ name, isVerified: false });
 });
 
-test('late bounces are accepted after the return path was removed, and its role mailboxes no longer exist', async () => {
+test('after the return path of a domain is removed, bounces of earlier messages are accepted, but mail to its role mailboxes is refused', async () => {
   const { id, received } = await sendMessage('two.example');
   const [to = ''] = received.to;
   expect(received.from).toMatch(/@bounces\.two\.example$/);

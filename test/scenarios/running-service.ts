@@ -1,5 +1,5 @@
 /**
- * Starts services for the tests of a file as real processes. After the last test, the processes are ended and their
+ * Starts services as real processes for the tests of a file. After the last test, the processes are killed and their
  * folders are removed.
  */
 import type { ChildProcess } from 'node:child_process';
@@ -23,9 +23,7 @@ export interface RunningService {
   readonly operatorUrl: string;
   /** The one-time sign-in link. Null if a password is set. */
   readonly signIn: string | null;
-  /**
-   * The address of the SMTP listener for bounces (`host:port`) and the URL for provider events; null if there is none.
-   */
+  /** The address (`host:port`) of the SMTP listener for bounces, and the URL for provider events. Null if not set. */
   readonly feedback: { readonly smtp: string | null; readonly http: string | null };
   /** The API key that the first start on an empty store prints. Otherwise, an empty string. */
   readonly key: string;
@@ -33,7 +31,7 @@ export interface RunningService {
   readonly stderr: () => string;
   /** Resolves to the exit code or the signal when the process ends. */
   readonly exitPromise: Promise<number | string>;
-  /** Sends SIGTERM and waits for the end of the process. */
+  /** Sends SIGTERM to the process. Resolves to its exit code or signal when it ends. */
   stop(): Promise<number | string>;
 }
 
@@ -41,20 +39,20 @@ export interface Scenario {
   /** Creates a folder that is removed after the last test of the file. */
   createFolder(): string;
   /**
-   * Opens the store of the service in `folder` as a command does. A call of the store takes less time than the process
-   * of a command.
+   * Opens the store of the service in `folder` as a command does. Tests use the store where they need no command,
+   * because the start of a command takes longer than a call of the store.
    */
   openStore(folder: string): Promise<Store>;
   /**
-   * Starts `serve --json` in `folder`. Rejects with the standard error of the process if the process ends before it
-   * listens.
+   * Starts `serve --json` in `folder`. If the process ends before the service listens, rejects with the standard error
+   * of the process.
    */
   serve(folder: string, settings?: Record<string, string>): Promise<RunningService>;
   /** Starts `serve` without `--json`. `banner` is its complete output. */
   serveWithBanner(folder: string, settings?: Record<string, string>): Promise<RunningService & { banner: string }>;
 }
 
-/** Creates the services of a test file. A test file calls this function once, at its top. */
+/** Returns functions that start the services of a test file. Each test file calls `createScenario` once, at its top. */
 export function createScenario(): Scenario {
   const folders: string[] = [];
   const stores: Store[] = [];
@@ -115,17 +113,17 @@ export function createScenario(): Scenario {
     },
     async serve(folder, settings = {}) {
       const runningService = await startService(folder, ['--json'], settings, /\n/);
-      const [first] = runningService.stdout().split('\n');
-      const startOutput = JSON.parse(first ?? '') as Omit<RunningService, 'key'> & { key: string | null };
+      const [firstLine] = runningService.stdout().split('\n');
+      const startOutput = JSON.parse(firstLine ?? '') as Omit<RunningService, 'key'> & { key: string | null };
       const { publicUrl, operatorUrl, signIn, feedback } = startOutput;
       return { ...runningService, publicUrl, operatorUrl, signIn, feedback, key: startOutput.key ?? '' };
     },
     async serveWithBanner(folder, settings = {}) {
-      // Returns the last line of the output: the body of the curl command on an empty store, or otherwise the
-      // instruction for creating a key.
+      // The pattern matches the last line of the output: the body of the curl command on an empty store, or otherwise
+      // the instruction for creating a key.
       const runningService = await startService(folder, [], settings, /(?: -d '.*|key create ACCOUNT`)\n\n/);
       const banner = runningService.stdout();
-      const findInBanner = (what: RegExp) => what.exec(banner)?.[1] ?? '';
+      const findInBanner = (pattern: RegExp) => pattern.exec(banner)?.[1] ?? '';
       return {
         ...runningService,
         banner,
@@ -165,7 +163,7 @@ export function countValues(values: readonly (string | number)[]): Record<string
 
 export const UUID_V7 = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Returns the id in the body of a 201. Throws an error if the body has another form. */
+/** Returns the id in the body of a 201 response. Throws an error if the body does not have the form of such a body. */
 export function readMessageId(text: string): string {
   const id = /^\{"result":\{"id":"([0-9a-f-]{36})"\}\}$/.exec(text)?.[1] ?? '';
   if (!UUID_V7.test(id)) throw new Error(`not the body of a 201: ${text}`);

@@ -1,4 +1,7 @@
-/** Searches for known bodies, keys and passwords, which must not be in the log, in metrics, in listings or in files. */
+/**
+ * Searches the log, metrics, listings and files for known bodies, keys and passwords. None of them may occur there,
+ * except the bodies in the files of the store.
+ */
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -113,7 +116,7 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
     metrics: metrics.text,
     transcripts: JSON.stringify(shownMessage.attempts),
   };
-  // These lines check that the searched output is complete.
+  // Each searched text must contain the expected output. Otherwise, the search would also pass with empty texts.
   expect(searchedTexts.log).toContain(ids[0]);
   expect(searchedTexts.transcripts).toContain('AUTH');
   const encodeBase64 = (text: string) => Buffer.from(text).toString('base64').replace(/=+$/, '');
@@ -131,12 +134,12 @@ test('no body, key or password is in the log, in a listing or in a metric, and n
   for (const [where, text] of Object.entries(searchedTexts)) {
     expect([where, [...secrets, BODY].filter((secret) => text.includes(secret))]).toEqual([where, []]);
   }
-  const raw = listFiles(folder).map((path) => ({ path, bytes: readFileSync(path) }));
+  const files = listFiles(folder).map((path) => ({ path, bytes: readFileSync(path) }));
   const { POSTRIDER_DATABASE: url } = await getStoreSettings(folder);
   const storedText = url === undefined ? '' : await dumpRows(url);
-  expect(raw.some(({ bytes }) => bytes.includes(BODY)) || storedText.includes(BODY)).toBe(true);
+  expect(files.some(({ bytes }) => bytes.includes(BODY)) || storedText.includes(BODY)).toBe(true);
   expect(secrets.filter((secret) => storedText.includes(secret))).toEqual([]);
-  for (const { path, bytes } of raw) {
+  for (const { path, bytes } of files) {
     expect([path, secrets.filter((secret) => bytes.includes(secret))]).toEqual([path, []]);
     // Other users of the machine must not be able to read messages or hashes.
     expect([path, (statSync(path).mode & 0o077).toString(8)]).toEqual([path, '0']);

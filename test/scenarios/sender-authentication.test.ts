@@ -58,13 +58,13 @@ function publishRecords({ records }: DomainAnswer): void {
   for (const { type, name, value } of records) {
     if (type === 'TXT') dns.zone[name] = { ...dns.zone[name], TXT: [value] };
     const [priority, exchange] = value.split(' ');
-    // The host that receives the bounces has an address in DNS.
+    // The host that receives the bounces must also have an address in DNS.
     if (type === 'MX')
       dns.zone[name] = { ...dns.zone[name], MX: [[Number(priority), exchange ?? '']], A: ['192.0.2.1'] };
   }
 }
 
-test('a sender is accepted only after the records of its domain were found in DNS', async () => {
+test('a sender is accepted only after the records of its domain have been found in DNS', async () => {
   const refusedAnswer = await submit(service.publicUrl, service.key, { from });
   expect([refusedAnswer.status, refusedAnswer.headers.get('postrider-reason')]).toEqual([
     403,
@@ -93,7 +93,7 @@ test('a sender is accepted only after the records of its domain were found in DN
     .toBe(201);
 });
 
-test('messages are signed with both keys, the signatures are aligned, and the return path contains the id of the message', async () => {
+test('a message is signed with both DKIM keys of its domain, the signatures are aligned, and its return path is a bounce address', async () => {
   const id = await submitMessage('signed@example.com');
   await expect.poll(() => relay.receivedMessages.some(({ to }) => to.includes('signed@example.com'))).toBe(true);
   const receivedMessage = relay.receivedMessages.find(({ to }) => to.includes('signed@example.com'));
@@ -113,27 +113,31 @@ test('messages are signed with both keys, the signatures are aligned, and the re
   expect(headerText).not.toContain('Auto-Submitted');
 });
 
-test('a hard bounce suppresses exactly its recipient, and a refusal as spam suppresses no recipient', async () => {
+test('a hard bounce suppresses only the bounced recipient, and the refusal of a message as spam suppresses no recipient', async () => {
   const [bouncedId, spamId] = [
     await submitMessage('gone.one@example.com'),
     await submitMessage('spam.one@example.com'),
   ];
   await expect.poll(() => readState(bouncedId)).toBe('bounced');
   await expect.poll(() => readState(spamId)).toBe('bounced');
-  const list = await runJson<{ address: string; reason: string; source: string }[]>('suppression', 'list', 'default');
-  expect(list.map(({ address, reason, source }) => [address, reason, source])).toEqual([
+  const suppressions = await runJson<{ address: string; reason: string; source: string }[]>(
+    'suppression',
+    'list',
+    'default',
+  );
+  expect(suppressions.map(({ address, reason, source }) => [address, reason, source])).toEqual([
     ['gone.one@example.com', 'bounce', bouncedId],
   ]);
   expect(await readState(await submitMessage('Gone.One@EXAMPLE.com'))).toBe('suppressed');
 });
 
-test('after a rotation, messages are signed with the new keys only after their records were found in DNS', async () => {
-  const selectorsBefore = (await runJson<DomainAnswer>('domain', 'records', 'example.org')).records.map(
+test('after a key rotation, messages are signed with the new keys only after the records of these keys have been found in DNS', async () => {
+  const recordNamesBefore = (await runJson<DomainAnswer>('domain', 'records', 'example.org')).records.map(
     ({ name }) => name,
   );
   const rotatedDomain = await runJson<DomainAnswer>('domain', 'rotate', 'example.org');
   const newRecords = rotatedDomain.records.filter(
-    ({ purpose, name }) => purpose === 'dkim' && !selectorsBefore.includes(name),
+    ({ purpose, name }) => purpose === 'dkim' && !recordNamesBefore.includes(name),
   );
   expect(newRecords).toHaveLength(2);
   const readSelectors = async (to: string) => {
@@ -144,7 +148,7 @@ test('after a rotation, messages are signed with the new keys only after their r
       .map(([, selector]) => `${selector}._domainkey.example.org`)
       .sort();
   };
-  expect((await readSelectors('early@example.com')).every((name) => selectorsBefore.includes(name))).toBe(true);
+  expect((await readSelectors('early@example.com')).every((name) => recordNamesBefore.includes(name))).toBe(true);
   publishRecords(rotatedDomain);
   await runJson<DomainAnswer>('domain', 'verify', 'example.org');
   await expect
@@ -152,7 +156,7 @@ test('after a rotation, messages are signed with the new keys only after their r
     .toEqual(newRecords.map(({ name }) => name).sort());
 });
 
-test('many bounces lock only their account until an operator unlocks it, and the account shows the reason', async () => {
+test('many bounces lock only the account that sent the messages, until an operator unlocks it, and `account show` states the reason', async () => {
   await runJson('account', 'create', 'storm');
   const { key } = await runJson<{ key: string }>('key', 'create', 'storm');
   const addedDomain = await runJson<DomainAnswer>('domain', 'add', 'storm', 'storm.example.net');
@@ -173,7 +177,7 @@ test('many bounces lock only their account until an operator unlocks it, and the
   await expect.poll(async () => (await submitFromDomain('again@example.com')).status).toBe(201);
 });
 
-test('a message that was accepted before its domain was removed waits and is never sent unsigned', async () => {
+test('a message whose sending domain was removed after its acceptance waits in the queue and is not sent unsigned', async () => {
   defersRecipients = true;
   const id = await submitMessage('later@example.com');
   const countAttempts = async () => (await runJson<{ attempts: unknown[] }>('message', 'show', id)).attempts.length;
@@ -183,12 +187,12 @@ test('a message that was accepted before its domain was removed waits and is nev
   await expect.poll(async () => (await submit(service.publicUrl, service.key, { from })).status).toBe(403);
   await runJson('message', 'retry', id);
   await expect.poll(countAttempts).toBe(2);
-  const shownAccount = await runJson<{ state: string; events: { detail: string | null }[] }>('message', 'show', id);
-  expect([shownAccount.state, shownAccount.events.at(-1)?.detail]).toEqual([
+  const shownMessage = await runJson<{ state: string; events: { detail: string | null }[] }>('message', 'show', id);
+  expect([shownMessage.state, shownMessage.events.at(-1)?.detail]).toEqual([
     'queued',
     expect.stringContaining('the account has no authenticated domain example.org'),
   ]);
-  // The overview shows the reason.
+  // The overview states why the message waits.
   const { token } = await runJson<{ token: string }>('token', 'create', 'ci');
   const overview = await fetch(`${service.operatorUrl}/api/v1/overview`, {
     headers: { Authorization: `Bearer ${token}` },

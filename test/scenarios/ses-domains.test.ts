@@ -24,7 +24,7 @@ beforeAll(async () => {
   [dns, ses] = await Promise.all([startDns(), startSesFake()]);
   settings = {
     ...CREDENTIALS,
-    // Without this setting, a shared database causes a warning.
+    // Without POSTRIDER_SECRET, commands on a shared database print a warning.
     POSTRIDER_SECRET: 'cd'.repeat(32),
     POSTRIDER_DNS: `127.0.0.1:${dns.port}`,
     POSTRIDER_TRANSPORT: `ses://eu-west-1?endpoint=${ses.endpoint}`,
@@ -77,7 +77,7 @@ test('`domain add` creates the identity with the RSA key of Postrider, and `doma
   ]);
 });
 
-test('with `--easy-dkim`, the records of SES are also printed and verified', async () => {
+test('with `--easy-dkim`, the DKIM records of SES are also printed and verified', async () => {
   const addedDomain = await addDomain('easy.example', '--easy-dkim');
   const cnameRecords = listProviderRecords(addedDomain).filter(({ type }) => type === 'CNAME');
   expect(cnameRecords.map(({ name, value }) => [name, value])).toEqual(
@@ -97,11 +97,11 @@ test('with `--easy-dkim`, the records of SES are also printed and verified', asy
 
 test('`domain verify` creates the SES identity that `domain add` could not create, because SES did not answer', async () => {
   const identities = ses.identities;
-  const settingsOfFailure = { ...settings, POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' };
+  const unreachableSesSettings = { ...settings, POSTRIDER_TRANSPORT: 'ses://eu-west-1?endpoint=http://127.0.0.1:1' };
   const { code, stdout, stderr } = await runCommand(
     folder,
     ['domain', 'add', 'default', 'late.example', '--json'],
-    settingsOfFailure,
+    unreachableSesSettings,
   );
   expect(code).toBe(0);
   expect(stderr).toMatch(
@@ -115,7 +115,7 @@ test('`domain verify` creates the SES identity that `domain add` could not creat
   expect(identities.get('late.example')?.origin).toBe('EXTERNAL');
 });
 
-test('after a rotation, `domain verify` passes the new signing key to SES', async () => {
+test('after a key rotation, `domain verify` passes the new signing key to SES', async () => {
   const addResult = await addDomain('turn.example');
   publishRecords(addResult);
   const selectorBefore = ses.identities.get('turn.example')?.selector;
@@ -133,14 +133,14 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
   const mailFrom = { domain: 'bounce.from.example', status: 'FAILED', behavior: 'USE_DEFAULT_VALUE' };
   Object.assign(identity ?? {}, { verified: true, dkim: 'SUCCESS', mailFrom });
   publishRecords(addedDomain);
-  const formatLines = ({ records }: DomainAnswer) =>
+  const listMailFromResults = ({ records }: DomainAnswer) =>
     records
       .filter(({ name, value }) => `${name} ${value}`.includes('bounce.from'))
       .map((record) => [record.type, record.found]);
   const earlyVerifyResult = await verifyDomain('from.example');
-  // The output does not state that messages are accepted.
+  // The missing records of the MAIL FROM domain do not change the exit code.
   expect(earlyVerifyResult.code).toBe(0);
-  expect(formatLines(earlyVerifyResult.answer)).toEqual([
+  expect(listMailFromResults(earlyVerifyResult.answer)).toEqual([
     ['MX', 'missing'],
     ['TXT', 'missing'],
     ['SES', 'wrong'],
@@ -152,14 +152,14 @@ test('a MAIL FROM domain at SES is verified, and its records are shown', async (
     TXT: ['v=spf1 include:amazonses.com ~all'],
   };
   Object.assign(identity ?? {}, { mailFrom: { ...mailFrom, status: 'SUCCESS' } });
-  expect(formatLines((await verifyDomain('from.example')).answer).map(([, found]) => found)).toEqual([
+  expect(listMailFromResults((await verifyDomain('from.example')).answer).map(([, found]) => found)).toEqual([
     'found',
     'found',
     'found',
   ]);
 });
 
-test('an identity that signs with an unknown key is not changed, and is reported', async () => {
+test('an SES identity that signs with an unknown key is not changed, and `domain add` prints a warning about it', async () => {
   ses.identities.set('theirs.example', {
     verified: true,
     dkim: 'SUCCESS',
@@ -177,7 +177,7 @@ test('an identity that signs with an unknown key is not changed, and is reported
   expect(ses.identities.get('theirs.example')).toMatchObject({ selector: 'corporate', privateKey: 'theirs' });
 });
 
-test('an existing identity is not removed with the domain', async () => {
+test('`domain remove` does not remove an SES identity that existed before `domain add`', async () => {
   ses.identities.set('old.example', {
     verified: true,
     dkim: 'SUCCESS',
@@ -208,7 +208,7 @@ test('--easy-dkim without ses: is refused', async () => {
   ]);
 });
 
-test('doctor warns about the sandbox and fails for a paused account', async () => {
+test('doctor reports the SES sandbox as a warning, and a paused or inaccessible SES account as a failure', async () => {
   const fetchFinding = async () => {
     const { stdout } = await runPostrider('doctor', '--json');
     return (JSON.parse(stdout) as { check: string; result: string }[]).find(({ check }) => check === 'transport')
@@ -227,7 +227,7 @@ test('doctor warns about the sandbox and fails for a paused account', async () =
 test('`account set --ses-configuration-set` applies to the messages of a running service within one second', async () => {
   publishRecords(await addDomain('sets.example'));
   expect((await verifyDomain('sets.example')).answer.status).toBe('authenticated');
-  // The service reads the new status within one second.
+  // The service reads the new status of the domain within one second.
   const countBefore = ses.receivedMessages.length;
   await expect
     .poll(async () => (await submit(service.publicUrl, service.key, { from: 'shop@sets.example' })).status)

@@ -1,6 +1,6 @@
 /**
- * Tests Amazon SES: messages through `aws-ses-v2-local`, provider events through signed notifications of SNS and
- * through a queue.
+ * Tests Amazon SES: messages through `aws-ses-v2-local`, and provider events through signed SNS notifications and
+ * through an SQS queue.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Store } from '../../src/store/contract.ts';
@@ -53,7 +53,7 @@ const postNotification = (message: object) =>
     body: JSON.stringify(message),
     headers: { 'content-type': 'text/plain; charset=UTF-8' },
   });
-/** Returns the id of a message at SES, from its history. */
+/** Returns the id that SES assigned to the message, from the history of the message. */
 async function readReference(id: string): Promise<string> {
   const outcome = (await store.findMessage(id))?.events.find(({ verb }) => verb === 'delivered')?.attempt?.outcome;
   return outcome?.kind === 'delivered' ? (outcome.reference ?? '') : '';
@@ -71,7 +71,7 @@ test('a subscription to the configured topic is confirmed automatically', async 
   expect(sns.confirmedPaths).toHaveLength(1);
 });
 
-test('a bounce event from SNS ends the message as bounced and suppresses its recipient, and the next message ends suppressed', async () => {
+test('a bounce event from SNS ends the message as bounced and suppresses its recipient, and the next message to this recipient ends as suppressed', async () => {
   const otherSubmission = await sendAndWait('other@example.net');
   const { id, reference } = await sendAndWait('gone@example.net');
   expect((await ses.fetchEmails()).map(({ messageId }) => messageId)).toContain(reference);
@@ -92,7 +92,7 @@ test('a bounce event from SNS ends the message as bounced and suppresses its rec
   expect((await store.findMessage(id))?.events.length).toBe(eventCount);
 });
 
-test('a complaint event from the SQS queue ends the message as complained, and a delivery is in its history', async () => {
+test('after a delivery event, a complaint event from the SQS queue ends the message as complained and suppresses its recipient', async () => {
   const { id, reference } = await sendAndWait('spam@example.net');
   sqs.send(createSesEvent('Delivery', reference, 'spam@example.net'));
   sqs.send(
@@ -125,7 +125,7 @@ test('a transient bounce event ends the message as bounced and suppresses no rec
   expect(await store.findSuppression('full@example.net')).toEqual([]);
 });
 
-test('a forged notification has no effect and is counted', async () => {
+test('a forged notification is refused and counted, and does not change the message', async () => {
   const { id, reference } = await sendAndWait('victim@example.net');
   const forgedNotification = createSnsMessage(
     sns.signer.key,
@@ -138,22 +138,22 @@ test('a forged notification has no effect and is counted', async () => {
   expect(text).toContain('postrider_feedback_refused_total{reason="sns-forged"} 1');
 });
 
-test('doctor reports the state of the account and missing credentials', async () => {
+test('doctor reports the SES account if there are credentials, and otherwise a failure', async () => {
   const fetchFinding = async (environment: Record<string, string>) => {
     const { stdout } = await runCommand(folder, ['doctor', '--json'], { ...environment, POSTRIDER_DNS: '127.0.0.1:9' });
     return (JSON.parse(stdout) as { check: string; result: string; detail: string }[]).find(
       ({ check }) => check === 'transport',
     );
   };
-  // With credentials doctor prints the account data. Without credentials it prints an error.
+  // With credentials, doctor prints the data of the account. Without credentials, it prints an error.
   expect(await fetchFinding(settings)).toMatchObject({ detail: expect.stringContaining('Amazon SES in eu-west-1') });
   const { AWS_ACCESS_KEY_ID: _, AWS_SECRET_ACCESS_KEY: __, ...settingsWithoutKeys } = settings;
-  const noCredentials = {
+  const emptyCredentialSources = {
     HOME: '/nonexistent',
     AWS_SHARED_CREDENTIALS_FILE: '/nonexistent',
     AWS_CONFIG_FILE: '/nonexistent',
   };
-  expect(await fetchFinding({ ...settingsWithoutKeys, ...noCredentials })).toMatchObject({
+  expect(await fetchFinding({ ...settingsWithoutKeys, ...emptyCredentialSources })).toMatchObject({
     result: 'failure',
     detail: expect.stringContaining('credentials'),
   });

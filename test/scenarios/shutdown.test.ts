@@ -1,4 +1,4 @@
-/** Tests SIGTERM under load: every received request gets a response, and every message with a 201 is stored. */
+/** Tests SIGTERM under load: every received request gets a response, and every message with a 201 is in the store. */
 import { request } from 'node:http';
 import { expect, test } from 'vitest';
 import { runJsonCommand } from '../rig/service.ts';
@@ -37,7 +37,7 @@ function sendRequest(url: string, key: string): Promise<RequestOutcome> {
   });
 }
 
-test('requests in progress at SIGTERM get a complete response, and no message with a 201 is lost', async () => {
+test('requests in progress at SIGTERM get a complete response, and every message with a 201 response is stored', async () => {
   const folder = rig.createFolder();
   const service = await rig.serve(folder);
   const outcomes: RequestOutcome[] = [];

@@ -1,4 +1,4 @@
-/** Tests suppression lists of a running service: an entry by a command or an import applies to the next request. */
+/** Tests suppression lists of a running service. An entry that a command adds applies to the next request. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const runJson = <T>(...args: string[]) => runJsonCommand<T>(folder, args);
 const submitMessage = (to: string) => submitAccepted(service.publicUrl, service.key, { to });
 const readState = async (id: string) => (await runJson<{ state: string }>('message', 'show', id)).state;
 
-test('an address on the list receives no message in any spelling until it is removed', async () => {
+test('messages to an address on the list, in any spelling, are suppressed until the address is removed from the list', async () => {
   await runJson('suppression', 'add', 'default', 'Gone@Example.COM', '--reason', 'bounce');
   expect(await readState(await submitMessage('gONE@example.com'))).toBe('suppressed');
   expect(await runJson('suppression', 'list', 'default')).toEqual([
@@ -28,12 +28,12 @@ test('an address on the list receives no message in any spelling until it is rem
   await expect.poll(() => readState(id)).toBe('delivered');
 });
 
-test('the list of the whole service applies to every account', async () => {
+test('the suppression list `*` applies to the messages of every account', async () => {
   await runJson('suppression', 'add', '*', 'nobody@example.com');
   expect(await readState(await submitMessage('nobody@example.com'))).toBe('suppressed');
 });
 
-test('an import applies to the running service, which accepts messages during the import', async () => {
+test('the running service suppresses the addresses of an import, and accepts messages during the import', async () => {
   const file = join(folder, 'list.csv');
   const addresses = Array.from({ length: 50_000 }, (_, at) => `user${at}@import.example`);
   writeFileSync(

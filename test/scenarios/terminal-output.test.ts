@@ -16,7 +16,7 @@ const SECRET = 'plantedPASSWORD4721';
 const findControlCharacters = (text: string) =>
   [...text].filter((character) => character !== '\n' && character !== '\t' && isUnprintable(character.charCodeAt(0)));
 
-test('C1 controls and separators in a subject are delivered, and escaped in text, JSON and the operator API', async () => {
+test('a message with C1 controls and separators in its subject is delivered, and text, JSON and the operator API escape these characters', async () => {
   const folder = rig.createFolder();
   const settings = { POSTRIDER_SENDERS: 'any' };
   await runJsonCommand(folder, ['account', 'create', 'shop']);
@@ -55,18 +55,18 @@ test('C1 controls and separators in a subject are delivered, and escaped in text
     expect(findControlCharacters(text)).toEqual([]);
 });
 
-test('no output of a command contains the password of a mistyped database or relay', async () => {
+test('no output of a command contains the password of a mistyped database URL or relay URL', async () => {
   const folder = rig.createFolder();
   const authority = `user:${SECRET}@db.example`;
-  const databases = [
+  const mistypedUrls = [
     `sqlite:postgres://${authority}/db`,
     `postgers://${authority}/db`,
     `postgres:${authority}/db`,
     authority,
   ];
   const results = await Promise.all([
-    ...databases.map((database) => runCommand(folder, ['serve', '--json'], { POSTRIDER_DATABASE: database })),
-    runCommand(folder, ['doctor'], { POSTRIDER_DATABASE: databases[0] ?? '' }),
+    ...mistypedUrls.map((database) => runCommand(folder, ['serve', '--json'], { POSTRIDER_DATABASE: database })),
+    runCommand(folder, ['doctor'], { POSTRIDER_DATABASE: mistypedUrls[0] ?? '' }),
     runCommand(folder, ['config', '--json'], { POSTRIDER_TRANSPORT: `smtp://user:12/${SECRET}@` }),
     runCommand(folder, ['migrate-store', '--from', 'sqlite:x.db', '--to', `sqlite:postgres://${authority}/db`]),
     runCommand(folder, ['migrate-store', '--from', `mysql://${authority}/db`, '--to', 'postgres://h/db']),

@@ -1,4 +1,4 @@
-/** Tests the operation that sends a test message through the public listener, here with HTTPS. */
+/** Tests the operation that sends a test message through the public listener. The listener of the tests uses HTTPS. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -37,7 +37,7 @@ async function callApi<T>(method: string, path: string, body?: object): Promise<
 const FIELDS = { to: 'ada@example.com', from: 'shop@example.org', subject: 'Hello', message: 'one\r\n\ttwo\n' };
 const sendTest = (input: object) => callApi<TestOutcome>('POST', '/messages/test', { account: 'default', ...input });
 
-test('a test message is accepted by the public listener, the request is shown without the key, and the key is revoked', async () => {
+test('the public listener accepts a test message, the operation returns the request with a shortened key, and the key is revoked', async () => {
   const { status, body } = await sendTest(FIELDS);
   expect(status).toBe(200);
   expect(body).toMatchObject({
@@ -62,7 +62,7 @@ test('a test message is accepted by the public listener, the request is shown wi
   ]);
 });
 
-test('a refused test message has the response that a client receives', async () => {
+test('for a refused test message, the operation returns the response that a client would receive', async () => {
   expect((await sendTest({ to: 'ada', from: 'shop@example.org', subject: 's', message: 'm' })).body).toMatchObject({
     id: null,
     response: { status: 400, body: '{"result":"error","message":"Invalid email address: to"}' },
@@ -79,7 +79,7 @@ test('a refused test message has the response that a client receives', async () 
   });
 });
 
-test('the same idempotency key returns the id of the first test message', async () => {
+test('a repeated test message with the same idempotency key returns the id of the first message', async () => {
   const input = { ...FIELDS, idempotencyKey: 'test-1' };
   const firstOutcome = await sendTest(input);
   expect(firstOutcome.body.response.status).toBe(201);
@@ -97,7 +97,7 @@ test('an invalid idempotency key is refused by the public listener, or by the op
   });
 });
 
-test('a test message for an unknown account is an error of the operation', async () => {
+test('the operation refuses a test message for an unknown account with 404', async () => {
   expect(await sendTest({ ...FIELDS, account: 'nobody' })).toMatchObject({
     status: 404,
     body: { code: 'not-found', field: 'account' },

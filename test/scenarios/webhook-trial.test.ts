@@ -1,12 +1,12 @@
 /**
- * Tests which webhooks a receiver gets, on the embedded store. test/long/webhook-trial.test.ts tests 10,000 messages on
- * both databases.
+ * Tests which webhooks a receiver gets, with the embedded store. test/long/webhook-trial.test.ts tests 10,000 messages
+ * with both databases.
  */
 import { expect, test } from 'vitest';
 import { MESSAGE_EVENT_TYPES } from '../../src/model/webhook.ts';
 import { runWebhookTrial } from '../rig/webhook-trial.ts';
 
-test('a receiver that ignores repeated ids gets each event that message show lists exactly once, while the receiver and the node are killed', async () => {
+test('although the receiver and the node are killed, a receiver that ignores repeated webhook ids gets each event in `message show` exactly once', async () => {
   const {
     states,
     types,

@@ -1,6 +1,6 @@
 /**
  * Tests webhooks with a running service: signed events in the order of the history, replay after a failure, the refusal
- * of URLs, and the receivers of docs/webhooks.md.
+ * of URLs, and the example receivers in docs/webhooks.md.
  */
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -62,7 +62,7 @@ const verifyWebhook = (secret: string, { body, headers }: ReceivedWebhook) =>
   new Webhook(secret).verify(body, { ...headers }) as Payload;
 
 describe('webhooks', () => {
-  test('announce each entry of the history of a message once, in order, with signatures that standardwebhooks verifies', async () => {
+  test('report each entry of the history of a message once, with its sequence number, and with signatures that standardwebhooks verifies', async () => {
     const receiver = await startReceiver();
     const { secret } = await createEndpoint(receiver.url, '--events', 'all');
     const id = await submitAccepted(service.publicUrl, service.key, { to: HARD_BOUNCE });
@@ -81,28 +81,28 @@ describe('webhooks', () => {
     );
   });
 
-  test('that failed are replayed with the same id and body, and both secrets sign during a rotation', async () => {
+  test('that failed are replayed with the id and body of the first attempt, and are signed with both secrets during a rotation', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => ({ status: 500, body: 'out of order' });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'message.delivered');
     await submitAccepted(service.publicUrl, service.key, { to: 'success@simulator.postrider.test' });
-    const list = () => runJson<Delivery[]>('webhook', 'deliveries', id);
-    await expect.poll(async () => (await list())[0]?.attempts.length).toBeGreaterThanOrEqual(1);
-    const [delivery] = await list();
+    const listDeliveries = () => runJson<Delivery[]>('webhook', 'deliveries', id);
+    await expect.poll(async () => (await listDeliveries())[0]?.attempts.length).toBeGreaterThanOrEqual(1);
+    const [delivery] = await listDeliveries();
     expect(delivery).toMatchObject({ type: 'message.delivered', status: 'pending' });
     expect(delivery?.attempts[0]).toMatchObject({ status: 500, body: 'out of order' });
     const { secret: nextSecret } = await runJson<{ secret: string }>('webhook', 'rotate', id);
-    // A retry that is due before the rotation fails too, so the delivery that succeeds has both signatures.
+    // Every attempt before the rotation fails, so the attempt that succeeds has both signatures.
     receiver.behave = () => ({ status: 200 });
     await runJson('webhook', 'replay', id, '--since', '1h');
-    await expect.poll(async () => (await list())[0]?.status).toBe('delivered');
+    await expect.poll(async () => (await listDeliveries())[0]?.status).toBe('delivered');
     const [first, last] = [receiver.receivedWebhooks[0], receiver.receivedWebhooks.at(-1)];
     if (first === undefined || last === undefined) throw new Error('no webhook was received');
     expect([last.headers['webhook-id'], last.body]).toEqual([first.headers['webhook-id'], first.body]);
     for (const signingSecret of [secret, nextSecret]) expect(verifyWebhook(signingSecret, last)).toBeTruthy();
   });
 
-  test('that test an endpoint are sent once, regardless of its subscription', async () => {
+  test('that test an endpoint are sent exactly once, even if the endpoint does not subscribe to their type', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => ({ status: 404 });
     const { id, secret } = await createEndpoint(receiver.url, '--events', 'domain.failing');
@@ -112,7 +112,7 @@ describe('webhooks', () => {
   });
 });
 
-test('the output of commands names the time until which the old secret signs, the event type most similar to a mistyped one, the URL as entered, and the disabled endpoint', async () => {
+test('commands print the time until which the old secret signs, the event type that is most similar to a mistyped type, a refused URL as entered, and the id of a disabled endpoint', async () => {
   const receiver = await startReceiver();
   const { id } = await createEndpoint(receiver.url);
   const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any' };
@@ -147,7 +147,7 @@ test('the output of commands names the time until which the old secret signs, th
   }
 });
 
-test('a delivery that failed is sent again about five seconds later', async () => {
+test('a failed webhook delivery is retried about five seconds after the first attempt', async () => {
   const receiver = await startReceiver();
   receiver.behave = (_webhook, count) => ({ status: count === 1 ? 503 : 200 });
   await createEndpoint(receiver.url, '--events', 'message.delivered');
@@ -160,32 +160,32 @@ test('a delivery that failed is sent again about five seconds later', async () =
   expect(second.at - first.at).toBeGreaterThanOrEqual(4_400);
 });
 
-test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with the remedy, and are sent after a rotation', async () => {
+test('webhooks that cannot be signed because POSTRIDER_SECRET is lost fail with an error that names the remedy, and can be replayed after a rotation of the signing secret', async () => {
   const receiver = await startReceiver();
-  const lostFolder = rig.createFolder();
+  const lostSecretFolder = rig.createFolder();
   const settings = { POSTRIDER_WEBHOOK_TARGETS: 'any', POSTRIDER_SECRET: 'cd'.repeat(32) };
-  const runInLostFolder = <T>(...args: readonly string[]) => runJsonCommand<T>(lostFolder, args, settings);
-  await runJsonCommand(lostFolder, ['account', 'create', 'default'], settings);
-  const { id } = await runJsonCommand<{ id: string }>(lostFolder, ['webhook', 'create', receiver.url], {
+  const runWithLostSecret = <T>(...args: readonly string[]) => runJsonCommand<T>(lostSecretFolder, args, settings);
+  await runJsonCommand(lostSecretFolder, ['account', 'create', 'default'], settings);
+  const { id } = await runJsonCommand<{ id: string }>(lostSecretFolder, ['webhook', 'create', receiver.url], {
     ...settings,
     POSTRIDER_SECRET: 'ab'.repeat(32),
   });
-  const serviceWithoutSecret = await rig.serve(lostFolder, settings);
-  await runInLostFolder('webhook', 'test', id);
-  const list = () =>
-    runInLostFolder<(Delivery & { readonly attempts: readonly { error: string }[] })[]>('webhook', 'deliveries', id);
-  await expect.poll(async () => (await list())[0]?.status).toBe('failed');
-  expect((await list())[0]?.attempts[0]?.error).toMatch(/restore POSTRIDER_SECRET, or rotate/);
+  const serviceWithLostSecret = await rig.serve(lostSecretFolder, settings);
+  await runWithLostSecret('webhook', 'test', id);
+  const listDeliveries = () =>
+    runWithLostSecret<(Delivery & { readonly attempts: readonly { error: string }[] })[]>('webhook', 'deliveries', id);
+  await expect.poll(async () => (await listDeliveries())[0]?.status).toBe('failed');
+  expect((await listDeliveries())[0]?.attempts[0]?.error).toMatch(/restore POSTRIDER_SECRET, or rotate/);
   expect(receiver.receivedWebhooks).toEqual([]);
-  const { secret } = await runInLostFolder<{ secret: string }>('webhook', 'rotate', id);
-  await runInLostFolder('webhook', 'replay', id);
+  const { secret } = await runWithLostSecret<{ secret: string }>('webhook', 'rotate', id);
+  await runWithLostSecret('webhook', 'replay', id);
   await expect.poll(() => receiver.receivedWebhooks.length).toBe(1);
   const [received] = receiver.receivedWebhooks;
   expect(received === undefined ? null : verifyWebhook(secret, received).type).toBe('webhook.test');
-  await serviceWithoutSecret.stop();
+  await serviceWithLostSecret.stop();
 });
 
-test('a URL that is not permitted is refused with exit code 1 and one line', async () => {
+test('a URL that is not permitted is refused with exit code 1 and a one-line error', async () => {
   const urls = [
     'http://app.example.com/',
     'https://user:secret-word@app.example.com/',

@@ -6,22 +6,22 @@ import { createVirtualClock } from '../rig/clock.ts';
 function createMachine() {
   const realClock = createVirtualClock(1_000_000);
   let clockOffsetMs = 0;
-  const base = { ...realClock, now: () => realClock.now() + clockOffsetMs };
+  const systemClock = { ...realClock, now: () => realClock.now() + clockOffsetMs };
   return {
     realClock,
-    clock: createSynchronizedClock(base, () => realClock.now() - 1_000_000),
+    clock: createSynchronizedClock(systemClock, () => realClock.now() - 1_000_000),
     shiftSystemClock: (ms: number) => {
       clockOffsetMs = ms;
     },
   };
 }
 
-test('before the first reading the time is the time of the system clock', () => {
+test('before the first synchronization, the clock has the time of the system clock', () => {
   const { clock } = createMachine();
   expect(clock.now()).toBe(1_000_000);
 });
 
-test('a change of the system clock has no effect', async () => {
+test('after a synchronization, a change of the system clock has no effect', async () => {
   const { clock, realClock, shiftSystemClock } = createMachine();
   clock.synchronize(5_000_000, 0, 0);
   shiftSystemClock(-86_400_000);
@@ -29,7 +29,7 @@ test('a change of the system clock has no effect', async () => {
   expect(clock.now()).toBe(5_000_250);
 });
 
-test('a reading changes the offset only if it differs from the clock by more than its uncertainty', () => {
+test('a synchronization adjusts the clock only if the difference exceeds the uncertainty of the reading', () => {
   const { clock } = createMachine();
   clock.synchronize(5_000_000, 0, 0);
   clock.synchronize(5_000_060, 0, 100);

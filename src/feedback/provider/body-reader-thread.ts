@@ -17,14 +17,14 @@ function readJob({ request, context, secrets }: BodyJob): PackedBody {
   if (format === null || format === undefined) throw new Error(`${context.provider} has no events`);
   const { body } = request;
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength);
-  const complete = { ...request, body: bytes };
+  const completeRequest = { ...request, body: bytes };
   if (secrets !== null) {
     const parsedSecrets = format.createAuthenticator(secrets);
     if (!parsedSecrets.ok) throw new Error(parsedSecrets.fault);
-    const authentication = parsedSecrets.secret(complete, context.now);
+    const authentication = parsedSecrets.secret(completeRequest, context.now);
     if (authentication.kind === 'refused') return { kind: 'unauthenticated', reason: authentication.reason };
   }
-  const result = readBody(format, complete, context);
+  const result = readBody(format, completeRequest, context);
   if (result.kind === 'broken') return result;
   const { reports, ...others } = result;
   const parts: PackedReports[] = [];

@@ -1,10 +1,11 @@
 /**
  * Reads bodies of provider events on separate threads (../thread-reader.ts), so that the reading does not delay the
- * acceptance of messages. Bodies larger than `MAX_BATCH_BYTES` have a thread of their own, so that other bodies do not
- * wait for them. Requests that are not authenticated yet have a thread of their own, so that authenticated requests do
- * not wait for them.
+ * acceptance of messages. Bodies larger than `MAX_BATCH_BYTES` are read on a separate thread, so that smaller bodies do
+ * not wait for them. Bodies of requests that are not authenticated yet are read on a third thread, so that
+ * authenticated requests do not wait for them.
  *
- * The thread returns the reports of a body in packed parts, which the embedded store unpacks on its own thread.
+ * Each thread returns the reports of a body in packed parts, which the embedded store unpacks on the thread of the
+ * store.
  */
 import type { ProviderRequest } from '../../providers/event.ts';
 import { createThreadReader, type ThreadReaderParts, type ThreadResult } from '../thread-reader.ts';
@@ -39,8 +40,8 @@ export interface BodyJob {
 
 export interface BodyReader {
   /**
-   * Reads the body of a request. With `secrets`, the request is authenticated first. Rejects when the thread cannot be
-   * started or the reader is closed.
+   * Reads the body of a request. If `secrets` is not null, the thread authenticates the request first. Rejects when the
+   * thread cannot be started or the reader is closed.
    */
   read(
     request: ProviderRequest,

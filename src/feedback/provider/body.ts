@@ -13,7 +13,7 @@ export interface BodyContext {
   readonly provider: EventProviderName;
   /** The time when the request was received, in milliseconds since the epoch. */
   readonly now: number;
-  /** True if an event can identify its message by the provider's id. */
+  /** True if an event can identify its message by the provider's id of the message. */
   readonly usesReferences: boolean;
 }
 
@@ -33,7 +33,7 @@ export type ReadBody =
   /** The body is not in the provider's format. `reason` is one line. */
   | { readonly kind: 'broken'; readonly reason: string };
 
-/** Reads the events of an authenticated request with `format`, and creates their reports. Never throws. */
+/** Uses `format` to read the events of an authenticated request, and creates their reports. Never throws. */
 export function readBody(
   format: Pick<EventFormat, 'read' | 'signsKeyOnly'>,
   request: ProviderRequest,

@@ -3,8 +3,8 @@
  * `maxConcurrentParts` parts are recorded at the same time, so that the acceptance of messages never waits for the
  * events of a whole request.
  *
- * If a part fails, each of its reports is recorded separately, so that a report that cannot be stored does not affect
- * the others.
+ * If a part cannot be recorded, each of its reports is recorded separately, so that a report that cannot be stored does
+ * not affect the other reports.
  */
 import type { Publish } from '../../model/events.ts';
 import type { FeedbackReport, FeedbackResult } from '../../model/feedback.ts';
@@ -65,7 +65,7 @@ export function createPackedIntake({
   function countResults(results: readonly FeedbackResult[], origin: ReportOrigin): RecordCounts {
     let unmatchedCount = 0;
     for (const result of results) {
-      // A provider event that cannot be applied yet is pending.
+      // The store keeps a provider event that cannot be applied yet as pending, and never returns `not-yet` for it.
       if (result.kind === 'not-yet') throw new Error('the store has not recorded a provider event');
       for (const event of createReportEvents(result, origin)) publish(event);
       if (result.kind === 'pending') onPending();

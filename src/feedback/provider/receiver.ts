@@ -2,10 +2,10 @@
  * Receives the events of one managed provider (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/events/PROVIDER`).
  *
  * Guarantees: a request is authenticated before its events are interpreted. The response is 200 after the store has
- * committed every event of the request that matches a message. Events that are repeated, in the same request or in
- * another request, change nothing. If the store fails or a body is not read, the status of the response makes the
- * provider send the request again. A body larger than `MAX_INLINE_BYTES` is read on a separate thread, and its reports
- * are recorded in parts.
+ * committed all events that match a message. An event that was already received, in the same request or in an earlier
+ * request, changes nothing. If the store fails or a body is not read, the status of the response makes the provider
+ * send the request again. A body larger than `MAX_INLINE_BYTES` is read on a separate thread, and its reports are
+ * recorded in parts.
  */
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
@@ -39,11 +39,11 @@ export interface ProviderReceiverParts {
     | 'storeFailureStatus'
   >;
   readonly authenticate: Authenticate;
-  /** Returns the current secrets, as the operator wrote them. */
+  /** Returns the current secrets in the form in which the operator set them. */
   readonly getSecrets: () => readonly string[];
   /** The public URL of the endpoint, or null if POSTRIDER_FEEDBACK_URL is not set. */
   readonly url: string | null;
-  /** True if an event can identify its message by the provider's id. */
+  /** True if an event can identify its message by the provider's id of the message. */
   readonly usesReferences: boolean;
   readonly connections: Pick<HttpConnections, 'markAuthenticated'>;
   readonly clock: Clock;
@@ -118,7 +118,7 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
     return createResponse(await recordReports([...body.reports, ...body.keyReports]), body);
   }
 
-  /** Reads the body on a thread. With `secrets`, the thread authenticates the request first. */
+  /** Reads the body on a thread. If `secrets` is not null, the thread authenticates the request first. */
   async function readBodyOnThread(
     request: ProviderRequest,
     socket: Socket,
@@ -207,8 +207,8 @@ export function createProviderRoute(parts: ProviderReceiverParts): EventRoute {
       case 'HEAD':
         return createGetResponse(provider);
       case 'POST':
-        // An exception is a defect. The status makes the provider send the events again, as after a failure of the
-        // store.
+        // An exception means a defect in Postrider. The status makes the provider send the events again, as after a
+        // failure of the store.
         return receive(request, bodies).catch((error: unknown) => {
           onError(`${provider} events`, error);
           return refuse('unread', format.storeFailureStatus, 'an internal error occurred; send the events again');
@@ -229,8 +229,8 @@ export interface TestRouteParts {
 }
 
 /**
- * Creates the receiver for `/events/PROVIDER` without a secret. The response to GET, to HEAD and to the test of the URL
- * is 200. The response to every other request is 404. Nothing is recorded.
+ * Creates the receiver for `/events/PROVIDER` that is used while the secret of the provider is not set. The response to
+ * GET, to HEAD and to the test of the URL is 200. The response to every other request is 404. Nothing is recorded.
  */
 export function createTestRoute({ provider, isEndpointTest, url }: TestRouteParts): EventRoute {
   const notFound: HttpResponse = {

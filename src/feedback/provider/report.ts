@@ -17,8 +17,9 @@ const MAX_ADDRESS_LENGTH = 320;
 
 /**
  * Builds the reports of the events of one request, in the order of the events. `now` is milliseconds since the epoch.
- * `usesReferences` is true if an event can identify its message by the provider's id. `signsKeyOnly` is true if the
- * signature of the request covers the key and not the event. Each text is classified once per request.
+ * `usesReferences` is true if an event can identify its message by the provider's id of the message. `signsKeyOnly` is
+ * true if the signature of the request covers the key and not the event. A text that occurs in several events is
+ * classified once.
  */
 export function createEventReports(
   provider: EventProviderName,
@@ -97,8 +98,8 @@ function toFeedbackEvent(event: ProviderEvent, type: string, classifier: Failure
 }
 
 /**
- * Classifies a bounce. The provider's class takes precedence over the class of the diagnosis. The diagnosis determines
- * the category.
+ * Classifies a bounce. The failure class that the provider reports takes precedence over the class that is derived from
+ * the diagnosis. The diagnosis determines the category.
  */
 function classifyBounce(
   { failureClass, diagnosis }: Extract<ProviderFact, { kind: 'bounce' }>,
@@ -122,8 +123,8 @@ function createEventEvidence({ status, diagnostic, host }: Diagnosis, type: stri
 }
 
 /**
- * Returns the recipient of the event. A text that is not an address is returned as one line, so that it differs from
- * every recipient of a message.
+ * Returns the recipient of the event. A text that is not an address is returned as one line, and equals no recipient of
+ * a message.
  */
 function readRecipient({ recipient }: ProviderEvent): string | null {
   if (recipient === null) return null;

@@ -53,7 +53,7 @@ function findReportFields(part: Entity): readonly Field[] {
 
 /**
  * Reads a complaint in the format of Outlook.com ("JMRP", https://sendersupport.olc.protection.outlook.com/snds/): the
- * original message without a report. An extra header field names the recipient.
+ * original message without a report. An extra header field of the original message names the recipient.
  */
 function readOutlookComplaints(message: Entity): readonly FeedbackEvent[] {
   for (const part of listLeafParts(message)) {
@@ -112,7 +112,9 @@ function buildDiagnostic(fields: readonly Field[]): string | null {
   return diagnosticParts.length === 0 ? null : diagnosticParts.join(', ');
 }
 
-/** Returns the reporting host from the optional field of RFC 5965 section 3.2, or the domain of the report's author. */
+/**
+ * Returns the value of the optional field Reporting-MTA (RFC 5965 section 3.2), or the domain of the report's author.
+ */
 function readReportingHost(fields: readonly Field[], message: Entity): string | null {
   const reportingMta = findFieldValue(fields, 'reporting-mta');
   if (reportingMta !== null) return stripType(reportingMta);

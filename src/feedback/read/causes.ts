@@ -24,7 +24,10 @@ export interface CauseRule {
    * The category of the failure, unless the text contains a phrase of a more specific category (`CATEGORY_PHRASES`).
    */
   readonly category: FailureCategory;
-  /** If true, the phrases are vague, and a status code about the mailbox takes precedence over the rule. */
+  /**
+   * If true, the phrases are vague: a specific status code, or a reply that matches a rule for SMTP replies, takes
+   * precedence over this rule.
+   */
   readonly isVague?: true;
   /** The rule matches only texts that contain one of these phrases. */
   readonly phrases: readonly string[];
@@ -237,8 +240,8 @@ export const CAUSE_RULES: readonly CauseRule[] = [
 ];
 
 /**
- * Phrases of categories that are more specific than the category `general`. An entry applies only to rules with this
- * general category. The first entry with a phrase that the text contains determines the category.
+ * Phrases of categories that are more specific than the category in `general`. An entry applies only to rules whose
+ * category is equal to `general`. The first entry with a phrase that the text contains determines the category.
  */
 export const CATEGORY_PHRASES: readonly {
   readonly category: FailureCategory;

@@ -17,7 +17,7 @@ import { containsPhrase, normalizeText } from './phrases.ts';
 /** The classification of a reported failure. */
 export interface FailureClassification {
   readonly permanent: boolean;
-  /** False if the text contains no known cause and no specific code. The class is then `soft`. */
+  /** False if the text contains no known cause and no specific code. If false, the class is `soft`. */
   readonly isKnown: boolean;
   readonly failure: Failure;
 }
@@ -38,9 +38,9 @@ const UNKNOWN_FAILURE: PrecedenceResult = { permanent: true, isMailboxMissing: f
 const TEMPORARY_REASONS: readonly Reason[] = ['mailbox-full', 'greylisted', 'throttled', 'unavailable', 'connection'];
 
 /**
- * The subject and detail of status codes that mean a missing mailbox or a temporary failure, without the class (RFC
- * 3463 section 3, the registry of RFC 5248, three-digit codes of Microsoft). Other codes mean that the message was
- * refused, or are too general.
+ * Status codes, without their class, that mean a missing mailbox or a temporary failure. Sources: RFC 3463 section 3,
+ * the registry of RFC 5248, and the three-digit codes of Microsoft. All other codes mean that the message was refused,
+ * or are too general.
  */
 const MISSING_MAILBOX_DETAILS: ReadonlySet<string> = new Set(['1.1', '1.2', '1.3', '1.6', '1.10', '2.1', '4.310']);
 const TEMPORARY_DETAILS: ReadonlySet<string> = new Set([
@@ -73,7 +73,10 @@ const SUBJECT_CATEGORIES: ReadonlyMap<string, FailureCategory> = new Map([
   ['6', 'content'],
   ['7', 'policy'],
 ]);
-/** The categories of a hard bounce. A hard bounce whose category is not in this list gets `mailbox-unknown`. */
+/**
+ * The categories of a hard bounce. If the category of a hard bounce is not in this list, it is replaced by
+ * `mailbox-unknown`.
+ */
 const HARD_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'mailbox-disabled', 'domain'];
 /** The categories that a temporary failure cannot have, because they are permanent conditions. */
 const PERMANENT_CATEGORIES: readonly FailureCategory[] = ['mailbox-unknown', 'domain'];
@@ -120,8 +123,8 @@ export function withFailureClass(failureClass: FailureClass, { category }: Failu
 }
 
 /**
- * Returns the failure of an attempt after which the server tries again. A temporary failure does not prove that the
- * mailbox is missing.
+ * Converts the failure of an attempt after which the server tries again: a `hard` failure becomes `soft`, because a
+ * temporary failure does not prove that the mailbox is missing.
  */
 export function toTemporaryFailure(failure: Failure): Failure {
   return failure.class === 'hard' ? withFailureClass('soft', failure) : failure;
@@ -231,7 +234,7 @@ function matchesMissingMailbox(text: string): boolean {
   return CAUSE_RULES.some(({ cause, phrases }) => cause === 'missing' && containsPhrase(text, phrases));
 }
 
-/** Returns true when the reply code or the status has class 4. */
+/** Returns true if the reply code or the status has class 4. */
 function isTemporaryClass(code: number | null, enhanced: string | null): boolean {
   if (code !== null && code < 500) return true;
   return enhanced?.startsWith('4.') === true;

@@ -50,7 +50,7 @@ function parseStatusAt(text: string, startIndex: number): { readonly status: str
   const detailStart = startIndex + 3 + subjectDigits.length;
   const detailDigits = readDigits(text, detailStart);
   const followingCharCode = text.charCodeAt(detailStart + detailDigits.length);
-  // Four numbers with dots are an IP address.
+  // Four numbers that are separated by dots are an IP address.
   if (
     detailDigits === '' ||
     isDigit(followingCharCode) ||
@@ -74,8 +74,8 @@ export interface FoundCode {
 
 /**
  * Returns the first reply code of class 4 or 5 (RFC 5321 section 4.2) in `text`, or null. A reply code is at the
- * beginning of the text, or follows a punctuation mark or an introducing word. Text or a status code must follow the
- * reply code.
+ * beginning of the text, or follows a punctuation mark or a word such as `error`. A number before a unit such as `MB`
+ * is not a reply code.
  */
 export function findReplyCode(text: string): FoundCode | null {
   const searchEnd = Math.min(text.length, MAX_LENGTH);

@@ -33,7 +33,7 @@ const REPORT_TYPES: readonly string[] = [
   'message/x-delivery-status',
 ];
 
-/** Fields that occur once per recipient. A second occurrence begins the next recipient. */
+/** Fields that occur once per recipient. A second occurrence begins the fields of the next recipient. */
 const SINGLE_FIELD_NAMES: readonly string[] = ['final-recipient', 'action', 'status'];
 const RECIPIENT_FIELD_NAMES: readonly string[] = [...SINGLE_FIELD_NAMES, 'original-recipient'];
 
@@ -64,11 +64,11 @@ export function readStatusEvents(
   context: ReportContext,
   limit: number = MAX_EVENTS,
 ): readonly FeedbackEvent[] {
-  const { message, recipients } = separateGroups(readFieldGroups(text));
+  const { messageFields, recipientGroups } = separateGroups(readFieldGroups(text));
   const events: FeedbackEvent[] = [];
-  for (const fields of recipients) {
+  for (const fields of recipientGroups) {
     if (events.length >= limit) break;
-    events.push(...readGroup(fields, message, context, limit - events.length));
+    events.push(...readGroup(fields, messageFields, context, limit - events.length));
   }
   return events;
 }
@@ -86,8 +86,8 @@ export function findReportingHost(message: Entity): string | null {
 }
 
 interface FieldGroups {
-  readonly message: readonly Field[];
-  readonly recipients: readonly (readonly Field[])[];
+  readonly messageFields: readonly Field[];
+  readonly recipientGroups: readonly (readonly Field[])[];
 }
 
 /**
@@ -95,14 +95,14 @@ interface FieldGroups {
  * servers omit it.
  */
 function separateGroups(groups: readonly (readonly Field[])[]): FieldGroups {
-  const message: Field[] = [];
-  const recipients: Field[][] = [];
+  const messageFields: Field[] = [];
+  const recipientGroups: Field[][] = [];
   for (const group of groups) {
     let currentGroup: Field[] = [];
     let seenNames = new Set<string>();
     const endGroup = (): void => {
-      if (RECIPIENT_FIELD_NAMES.some((name) => seenNames.has(name))) recipients.push(currentGroup);
-      else message.push(...currentGroup);
+      if (RECIPIENT_FIELD_NAMES.some((name) => seenNames.has(name))) recipientGroups.push(currentGroup);
+      else messageFields.push(...currentGroup);
       currentGroup = [];
       seenNames = new Set();
     };
@@ -113,7 +113,7 @@ function separateGroups(groups: readonly (readonly Field[])[]): FieldGroups {
     }
     endGroup();
   }
-  return { message, recipients: joinSplitGroups(recipients) };
+  return { messageFields, recipientGroups: joinSplitGroups(recipientGroups) };
 }
 
 /** Joins each group without a recipient to the preceding group if the preceding group has a recipient and no action. */
@@ -141,19 +141,19 @@ function hasRecipient(fields: readonly Field[]): boolean {
 
 function readGroup(
   fields: readonly Field[],
-  message: readonly Field[],
+  messageFields: readonly Field[],
   context: ReportContext,
   limit: number,
 ): readonly FeedbackEvent[] {
   const { recipient, alias } = readRecipients(fields);
   const groupRecipients =
     recipient !== null || hasRecipient(fields) || context.recipients.length === 0 ? [recipient] : context.recipients;
-  return groupRecipients.slice(0, limit).map((name) => createEvent(fields, message, context, name, alias));
+  return groupRecipients.slice(0, limit).map((address) => createEvent(fields, messageFields, context, address, alias));
 }
 
 function createEvent(
   fields: readonly Field[],
-  message: readonly Field[],
+  messageFields: readonly Field[],
   context: ReportContext,
   recipient: string | null,
   alias: string | null,
@@ -161,7 +161,7 @@ function createEvent(
   const value = findFieldValue(fields, 'status');
   const diagnostics = joinDiagnostics(fields);
   const status = parseEnhancedStatus(value ?? '') ?? findEnhancedStatus(diagnostics);
-  const host = findFieldValue(message, 'reporting-mta') ?? findFieldValue(fields, 'reporting-mta');
+  const host = findFieldValue(messageFields, 'reporting-mta') ?? findFieldValue(fields, 'reporting-mta');
   const diagnostic = readDiagnostic(fields);
   const evidence = createEvidence(
     status,
@@ -184,8 +184,8 @@ function createEvent(
 }
 
 /**
- * Reads the recipient and its alias. RFC 3464 section 2.3.1: the original recipient is the address of the message, and
- * the final recipient is the address after forwarding.
+ * Reads the recipient and its alias. RFC 3464 section 2.3: the original recipient is the address that the sender
+ * specified, and the final recipient is the address after forwarding.
  */
 function readRecipients(fields: readonly Field[]): {
   readonly recipient: string | null;
@@ -194,7 +194,7 @@ function readRecipients(fields: readonly Field[]): {
   const finalRecipient = readAddress(fields, 'final-recipient') ?? readAddress(fields, 'x-actual-recipient');
   const originalRecipient = readAddress(fields, 'original-recipient') ?? readAddress(fields, 'x-original-recipient');
   if (originalRecipient === null) return { recipient: finalRecipient, alias: null };
-  // If the undecoded address is equal to the final recipient, the address is not xtext-encoded.
+  // If the undecoded original recipient is equal to the final recipient, the original recipient is not xtext-encoded.
   const undecodedRecipient = parseFieldAddress(findFieldValue(fields, 'original-recipient') ?? '', true);
   if (
     finalRecipient !== null &&
@@ -217,8 +217,8 @@ function isSameAddress(leftAddress: string, rightAddress: string): boolean {
 type Action = 'failed' | 'delayed' | 'delivered';
 
 /**
- * Determines the action (RFC 3464 section 2.3.3). If the field is missing or unknown, the status and the free text
- * determine the action.
+ * Determines the action (RFC 3464 section 2.3.3). If the Action field is missing or its value is unknown, the status
+ * and the free text determine the action.
  */
 function determineAction(
   value: string,

@@ -57,7 +57,7 @@ function parseEntity(text: string, maxOctets: number): Entity {
   const stack: OpenEntity[] = [];
   /** Maps each delimiter to the depth of its multipart. */
   const delimiters = new Map<string, number>();
-  let parts = 0;
+  let partCount = 0;
 
   const openEntity = (startIndex: number, defaultType: string): number => {
     const { header, bodyStart } = splitHeader(text, startIndex, delimiters);
@@ -73,7 +73,7 @@ function parseEntity(text: string, maxOctets: number): Entity {
       !delimiters.has(`--${boundaryName}`);
     if (opensMultipart) delimiters.set(`--${boundaryName}`, stack.length);
     stack.push({ fields, ...contentType, parts: [], boundary: opensMultipart ? boundaryName : null, bodyStart });
-    parts += 1;
+    partCount += 1;
     return bodyStart;
   };
   const closeEntitiesDeeperThan = (depth: number, endIndex: number): void => {
@@ -96,9 +96,9 @@ function parseEntity(text: string, maxOctets: number): Entity {
     if (foundDelimiter === null || root === undefined) continue;
     closeEntitiesDeeperThan(foundDelimiter.depth + 1, delimiterStart);
     if (foundDelimiter.isLast) {
-      // The text up to the parent's next delimiter is ignored (RFC 2046 section 5.1.1).
+      // The text up to the next delimiter of the enclosing multipart is ignored (RFC 2046 section 5.1.1).
       closeMultipart(stack, delimiters);
-    } else if (parts < MAX_PARTS) {
+    } else if (partCount < MAX_PARTS) {
       index = openEntity(index, stack.at(-1)?.type === 'multipart/digest' ? 'message/rfc822' : 'text/plain');
     }
   }
@@ -107,8 +107,8 @@ function parseEntity(text: string, maxOctets: number): Entity {
 }
 
 /**
- * Removes the delimiter of the innermost multipart after its close delimiter, so that its later delimiters are ignored.
- * Later delimiters of the outermost multipart are not ignored.
+ * Called after the close delimiter of the innermost multipart: removes the delimiter of the multipart from
+ * `delimiters`, so that later occurrences are ignored. Keeps the delimiter of the outermost multipart.
  */
 function closeMultipart(stack: readonly OpenEntity[], delimiters: Map<string, number>): void {
   const boundary = stack.at(-1)?.boundary;

@@ -7,7 +7,10 @@ import type { Evidence } from '../../model/feedback.ts';
 
 const MAX_DIAGNOSTIC_LENGTH = 1_000;
 const MAX_HOST_LENGTH = 255;
-/** Matches most values, which `toOneLine` does not change: words of printable ASCII with one space between them. */
+/**
+ * Matches values that `toOneLine` need not change: words of printable ASCII with one space between them. Most values
+ * match.
+ */
 const PLAIN_LINE = /^[!-~]+(?: [!-~]+)*$/;
 /**
  * Maximum number of characters that are scanned for one line. The limit bounds the cost of a text that consists of

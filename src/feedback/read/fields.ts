@@ -87,7 +87,7 @@ function findColon(line: string): number {
   for (let i = 0; i < line.length && i <= MAX_NAME_LENGTH; i += 1) {
     const charCode = line.charCodeAt(i);
     if (charCode === 0x3a) return i === 0 ? -1 : i;
-    // White space before the colon is obsolete (RFC 5322 section 4.5.8), but some servers still write such fields.
+    // White space before the colon is obsolete (RFC 5322 section 4.5.8), but some servers still write it.
     if (charCode === 0x20 || charCode === 0x09)
       return line
         .slice(i, i + MAX_NAME_LENGTH)

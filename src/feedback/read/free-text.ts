@@ -24,8 +24,8 @@ const MAX_TEXT_LENGTH = 6_000;
 const MAX_HEADING_LENGTH = 120;
 
 /**
- * A failed recipient that the text names. If the text also names its original address, `recipient` is the original
- * address, and `alias` is the address after forwarding. Otherwise, `alias` is null.
+ * A failed recipient that the text names. If the text also names the address before forwarding, `recipient` is the
+ * address before forwarding, and `alias` is the address after forwarding. Otherwise, `alias` is null.
  */
 export interface FreeTextRecipient {
   readonly recipient: string;
@@ -37,11 +37,11 @@ export interface FreeText {
   readonly text: string;
   readonly recipients: readonly FreeTextRecipient[];
   /**
-   * Classifies the failure of this recipient. If the text does not name the recipient, classifies the failure of all
-   * recipients.
+   * Classifies the failure of this recipient. If the text about the recipient contains no known cause, classifies the
+   * text that concerns all recipients.
    */
   readonly classify: (recipient: string | null, status: string | null) => FailureClassification;
-  /** Returns the text about this recipient. */
+  /** Returns the text about this recipient, or the beginning of the whole text if no text is about the recipient. */
   readonly getSection: (recipient: string | null) => string;
 }
 
@@ -170,7 +170,7 @@ interface Section {
   reason: string | null;
 }
 
-/** Collects the text for each address: from its line up to the line of the next address. */
+/** Collects the text for each address: from the line of the address up to the line of the next address. */
 function findSections(body: string, foundAddresses: readonly FoundAddress[]): ReadonlyMap<string, Section> {
   const sections = new Map<string, Section>();
   let lastSection: Section | null = null;
@@ -240,7 +240,10 @@ function removeHeaderLines(text: string): string {
   return lines.join('\n');
 }
 
-/** Removes the returned message, which begins with a heading or with its header, and the text after it. */
+/**
+ * Removes the text from the beginning of the returned message to the end. A returned message begins with a heading or
+ * with a header.
+ */
 function removeReturnedMessage(text: string): string {
   let index = 0;
   let hasText = false;

@@ -122,7 +122,7 @@ export const AUTO_REPLY_SUBJECTS: readonly string[] = parsePhrases(`
   läst:, læst:, прочитано:, read receipt, disposition notification, return receipt, 开封, 已读:, 開封済み, 읽음:
 `);
 
-/** Phrases in From that identify a mail server, in the name or the address. */
+/** Phrases that identify a mail server in the name or the address of the field From. */
 export const SERVER_SENDERS: readonly string[] = parsePhrases(`
   mailer-daemon, mailer_daemon, mailerdaemon, mailer daemon, postmaster, mail-daemon, maildaemon, mdaemon, mailadm
   mailsystem, mail-system, mail system, mail delivery, maildelivery, mail.delivery, mail-delivery, bounce

@@ -56,7 +56,7 @@ export const CONTACT_PHRASES: readonly string[] = parsePhrases(`
   administrator
 `);
 
-/** Headings that begin the returned message, alone on a line or between dashes. */
+/** Headings at the beginning of the returned message. A heading is alone on a line or between dashes. */
 export const RETURNED_MESSAGE_HEADINGS: readonly string[] = parsePhrases(`
   copy of the message, copy of your message, copy of the original, copy of your, original message, original mail
   original email, original e-mail, returned message, returned mail, message header follows, message headers follow

@@ -12,7 +12,7 @@ export function parsePhrases(text: string): readonly string[] {
 }
 
 /**
- * Normalizes text for the phrase search: lower case, single spaces, plain apostrophes. Every address becomes a bare
+ * Normalizes text for the phrase search: lower case, single spaces, plain apostrophes. Every address is replaced by
  * `@`, so that no phrase matches within an address.
  */
 export function normalizeText(text: string): string {

@@ -154,7 +154,7 @@ function parseAddresses(value: string | null): readonly string[] {
   return value === null ? [] : findAddresses(decodeHeaderValue(value)).map(({ address }) => address.toLowerCase());
 }
 
-/** Returns true if a text part contains the two required fields of a report. */
+/** Returns true if a text part contains the fields Final-Recipient and Action. */
 function hasStatusFields(part: Entity): boolean {
   if (isReturnedMessage(part) || isDeliveryStatus(part)) return false;
   const text = part.decodeText().toLowerCase();

@@ -1,6 +1,7 @@
 /**
- * Finds addresses in free text and determines the role of each from the text before it, for example from an introducing
- * phrase. The search makes one pass over the text, returns at most `MAX_FOUND_ADDRESSES` addresses, and never throws.
+ * Finds addresses in free text and determines the role of each address from the text before the address, for example
+ * from the phrase `failed recipient:`. The search makes one pass over the text, returns at most `MAX_FOUND_ADDRESSES`
+ * addresses, and never throws.
  */
 import { parseAddress } from '../../model/address.ts';
 import {
@@ -21,9 +22,9 @@ const MAX_DOMAIN_LENGTH = 253;
 const MAX_CONTEXT_LENGTH = 80;
 
 /**
- * The role of an address. `named`: a failed recipient. `origin`: the original address of a failed recipient; it follows
- * the address of this recipient in the text. `mentioned`: an address without a known role. `other`: a sender or a
- * contact.
+ * The role of an address. `named`: a failed recipient. `origin`: the address of a failed recipient before forwarding;
+ * it follows the address after forwarding in the text. `mentioned`: an address without a known role. `other`: a sender
+ * or a contact.
  */
 export type AddressRole = 'named' | 'origin' | 'mentioned' | 'other';
 
@@ -35,7 +36,7 @@ export interface FoundAddress {
   readonly role: AddressRole;
 }
 
-/** Has the value 1 for each ASCII character of a local part: atext of RFC 5322 section 3.2.3 and the dot. */
+/** Contains 1 for each ASCII character that a local part can contain: atext of RFC 5322 section 3.2.3, and the dot. */
 const LOCAL_CHARACTERS = new Uint8Array(128);
 for (const character of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-/=?^_`{|}~.") {
   LOCAL_CHARACTERS[character.charCodeAt(0)] = 1;
@@ -112,8 +113,8 @@ function findLocalPartStart(text: string, atSignIndex: number, searchStart: numb
   while (start > minStart && LOCAL_CHARACTERS[text.charCodeAt(start - 1)] === 1) start -= 1;
   if (start === atSignIndex) while (start > minStart && isLetter(text.charCodeAt(start - 1))) start -= 1;
   while (start < atSignIndex && LEADING_CHARACTERS.includes(text.charAt(start))) start += 1;
-  // A log line can contain `to=a@b.example`. Only the text before such an equals sign is removed, not the text before
-  // the equals sign of a VERP address.
+  // A log line can contain `to=a@b.example`. Only a key such as `to` and its equals sign are removed. The text before
+  // the equals sign of a VERP address is not removed.
   const localPart = text.slice(start, atSignIndex);
   const equalsIndex = localPart.lastIndexOf('=');
   return equalsIndex > 0 && LOG_KEYS.includes(localPart.slice(0, equalsIndex).toLowerCase())
@@ -204,8 +205,8 @@ function measureIndent(line: string): number {
 }
 
 /**
- * Returns true if the line ends with a letter or a comma, so that its sentence continues. A line before a list of
- * addresses ends with a colon or is blank.
+ * Returns true if the line ends with a letter or a comma: its last sentence continues on the next line. A line before a
+ * list of addresses ends with a colon or is blank.
  */
 function isUnfinishedSentence(line: string): boolean {
   const lastCharCode = line.trimEnd().charCodeAt(line.trimEnd().length - 1);

@@ -156,8 +156,9 @@ function classifyBounce(
       failure: knownFailure ?? withFailureClass('soft', classification.failure),
     };
   }
-  // NoEmail means that the address does not exist, unless the diagnostic or the status reports a refusal because of a
-  // policy, or a temporary failure. Without a diagnostic and a status, General has the same meaning.
+  // The sub-type `NoEmail` means that the address does not exist, unless the diagnostic or the status reports a policy
+  // refusal or a temporary failure. If the bounce contains neither a diagnostic nor a status, the sub-type `General`
+  // has the same meaning as `NoEmail`.
   const isMailboxMissing =
     diagnostic === null && status === null
       ? subType === 'General' || subType === 'NoEmail'
@@ -169,7 +170,7 @@ function classifyBounce(
   return { permanent: true, failure: withFailureClass(failureClass, classification.failure) };
 }
 
-/** RFC 3463 section 3.8: the subject 7 means security or policy. */
+/** RFC 3463 section 3.8: a status code with the subject 7 concerns security or a policy. */
 function isPolicyStatus(status: string | null): boolean {
   return status?.startsWith('5.7.') === true;
 }
@@ -255,7 +256,8 @@ function readEvidence(recipient: Json, report: Json, fallback: string): Evidence
 
 /**
  * Returns a text that identifies the event among the events of its message: the provider's feedback id, or the time and
- * the recipients. A notification of an identity and an event of a configuration set have the same text.
+ * the recipients. If a notification of an identity and an event of a configuration set report the same bounce or
+ * complaint, their texts are equal.
  */
 function computeEventIdentity(type: string, event: Json): string {
   const detail = toObject(event[DETAIL_MEMBERS[type] ?? '']) ?? {};

@@ -60,8 +60,8 @@ export function createUnknownReport(
 
 /**
  * Records an event in the store. The intake first waits for the outcome of the message, because after an outage of the
- * store the event can arrive before the outcome. If the event still cannot be applied and `isFinal` is true, the event
- * is stored for the operator. Rejects if the store fails.
+ * store the event can arrive before the outcome. If the event cannot be applied after this wait and `isFinal` is true,
+ * the event is stored for the operator. Rejects if the store fails.
  */
 export async function recordSesEvent(
   text: string,

@@ -17,8 +17,8 @@ const MAX_CACHED_CERTIFICATES = 20;
 /** TTL of cached certificates. A certificate that was removed from its URL is trusted for at most this time. */
 const CACHE_TTL_MS = 24 * 3_600_000;
 /**
- * A certificate can contain the URL of its issuer. Only URLs below this domain are fetched. The signature determines
- * whether the issuer is trusted.
+ * A certificate can contain the URL of its issuer's certificate. Only URLs below this domain are fetched. The signature
+ * determines whether the issuer is trusted.
  */
 const ISSUER_HOST = '.amazontrust.com';
 const ISSUER_URL_PREFIX = 'CA Issuers - URI:';
@@ -39,7 +39,7 @@ export type SnsCertificateResult =
   | { readonly kind: 'unavailable'; readonly reason: string };
 
 export interface SnsCertificates {
-  /** Returns the certificate at a URL of SNS. Fetches a certificate that is not cached. Never rejects. */
+  /** Returns the certificate at a URL of SNS. Fetches the certificate if it is not cached. Never rejects. */
   getCertificate(url: URL): Promise<SnsCertificateResult>;
 }
 
@@ -113,7 +113,7 @@ export function createSnsCertificates({ fetch: fetchUrl, getRoots, now }: SnsCer
     return checkedAt >= certificate.validFromDate.getTime() && checkedAt <= certificate.validToDate.getTime();
   }
 
-  /** Fetches the issuer's certificate from the URL in the certificate (RFC 5280 section 4.2.2.1). */
+  /** Fetches the issuer's certificate from the URL that `certificate` contains (RFC 5280 section 4.2.2.1). */
   async function fetchIssuer(certificate: X509Certificate): Promise<X509Certificate | UntrustedResult> {
     const issuerLine = certificate.infoAccess?.split('\n').find((text) => text.startsWith(ISSUER_URL_PREFIX));
     const url = URL.parse(issuerLine?.slice(ISSUER_URL_PREFIX.length).trim() ?? '');

@@ -1,6 +1,6 @@
 /**
- * Parses messages that Amazon SNS sends to an HTTP endpoint, and creates the signed content ("Verifying the signatures
- * of Amazon SNS messages" in the SNS Developer Guide). The functions are pure.
+ * Parses messages that Amazon SNS sends to an HTTP endpoint, and creates the text to which the signature applies
+ * ("Verifying the signatures of Amazon SNS messages" in the SNS Developer Guide). The functions are pure.
  */
 
 export interface SnsMessage {

@@ -1,10 +1,10 @@
 /**
  * Receives provider events of Amazon SES that SNS sends over HTTP (POSTRIDER_FEEDBACK_HTTP_LISTEN, path `/ses`).
  *
- * Only recent messages of the topics in POSTRIDER_SES_TOPICS with a valid signature of SNS have an effect. Only
- * subscriptions to these topics are confirmed. The response is 200 after the store has committed. SNS retries after a
- * 5xx and after a timeout, and never after a 4xx. The response to a message that may be from SNS and cannot be recorded
- * now is therefore a 5xx.
+ * A message has an effect only if it is recent, has a valid signature of SNS, and belongs to a topic in
+ * POSTRIDER_SES_TOPICS. Only subscriptions to these topics are confirmed. The response is 200 after the store has
+ * committed. SNS retries after a 5xx and after a timeout, and never after a 4xx. The response to a message that may be
+ * from SNS and cannot be recorded now is therefore a 5xx.
  */
 
 import { type KeyObject, verify } from 'node:crypto';
@@ -75,7 +75,7 @@ export function createSnsRoute(parts: SnsReceiverParts): EventRoute {
   const seenIds = new Map<string, number>();
   let loggedAt = Number.NEGATIVE_INFINITY;
 
-  /** Resolves to null when the client disconnected. */
+  /** Resolves to null if the client disconnects before the body is complete. */
   async function receive(request: IncomingMessage, bodies: BodyReader): Promise<ReceiverResponse | null> {
     if (request.method !== 'POST') return { status: 405, message: 'the method must be POST' };
     const body = await bodies.read(request, MAX_BODY_BYTES);

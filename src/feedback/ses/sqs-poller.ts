@@ -20,7 +20,7 @@ const MAX_BATCH_SIZE = 10;
  * queue less than with one request.
  */
 const RECEIVER_COUNT = 4;
-/** The time after which the queue delivers an event again if the outcome of its message is not recorded yet. */
+/** The time after which the queue delivers an event again if the outcome of the email message is not recorded yet. */
 const RETRY_VISIBILITY_S = 30;
 const MAX_TOPIC_LENGTH = 300;
 /** Age from which an event that cannot be applied yet is stored for the operator. */
@@ -53,7 +53,7 @@ export interface SqsPollerParts {
 export interface SqsPoller {
   /** Starts the receivers. Rejects if the queue URL is not a URL. */
   start(): Promise<void>;
-  /** Aborts waiting requests, and resolves when all reports that are being recorded are recorded. */
+  /** Aborts waiting receive requests, and resolves after all received messages have been processed. */
   close(): Promise<void>;
 }
 
@@ -104,8 +104,8 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
   }
 
   /**
-   * Processes a batch: deletes recorded messages, and delays messages that must be received again. Resolves to the
-   * failure of the store, after which the receiver must back off, or to null.
+   * Processes a batch: deletes recorded messages, and delays messages that must be received again. Resolves to
+   * null, or to a failure of the store. After a failure, the receiver must back off.
    */
   async function processBatch(sqs: SQSClient, messages: readonly Message[]): Promise<StoreFailure | null> {
     const results = await Promise.all(messages.map((message) => processMessage(message)));
@@ -215,9 +215,9 @@ export function createSqsPoller(parts: SqsPollerParts): SqsPoller {
 }
 
 /**
- * Returns the region in a queue's host name: `sqs.eu-west-1.amazonaws.com`, with or without the name of a VPC endpoint
- * before it, or the legacy `eu-west-1.queue.amazonaws.com`. Returns null for a host name without a region, such as
- * `localhost`.
+ * Returns the region in the host name of a queue. Supported forms are `sqs.eu-west-1.amazonaws.com`, with or without
+ * the name of a VPC endpoint before it, and the legacy form `eu-west-1.queue.amazonaws.com`. Returns null for a host
+ * name without a region, such as `localhost`.
  */
 export function findQueueRegion(host: string): string | null {
   const labels = host.split('.');

@@ -1,5 +1,5 @@
 /**
- * The schemas of limits in the input of the operations on accounts, and of the results. The file imports no module of
+ * The schemas of the operations on accounts: the limits in the input, and the results. The file imports no module of
  * Node, because the dashboard imports the types.
  */
 import type { Static } from 'typebox';

@@ -2,9 +2,9 @@
  * Finds the significant changes between a range and the previous period. Pure.
  *
  * A change of a rate is significant if the difference is greater than three standard errors of the two samples (the
- * two-proportion z-test) and greater than a minimum. A change of a time is significant if the p50 doubled or halved,
- * because the error of a percentile is up to 10 %, and if the difference is greater than a minimum. A change of traffic
- * is significant if the messages per hour differ by a factor of at least 1.5.
+ * two-proportion z-test) and greater than a minimum. A change of a time is significant if the p50 values differ by a
+ * factor of at least 2 and by more than a minimum. The factor is large because the error of a percentile is up to 10 %.
+ * A change of traffic is significant if the messages per hour differ by a factor of at least 1.5.
  */
 import type { KeyCounts } from '../../model/deliverability.ts';
 import { computePercentile, HOUR_MS, type Latencies } from '../../model/traffic.ts';
@@ -46,8 +46,8 @@ interface RankedChange {
 }
 
 /**
- * Returns the significant changes of the rows, at most `MAX_CHANGES`: worse changes first, then better, then neutral
- * changes, each in descending order of weight.
+ * Returns the significant changes of the rows, at most `MAX_CHANGES`: first the changes with the judgement `worse`,
+ * then `better`, then `neutral`. Changes with the same judgement are in descending order of weight.
  */
 export function listChanges(rows: readonly ComparedRow[], lengths: PeriodLengths): DeliverabilityChange[] {
   const ranks: Readonly<Record<Judgement, number>> = { worse: 0, better: 1, neutral: 2 };
@@ -116,23 +116,23 @@ interface TimeRule {
   readonly slower: ChangeCode;
   readonly faster: ChangeCode;
   readonly noun: string;
-  read(counts: KeyCounts): Latencies;
+  readTimes(counts: KeyCounts): Latencies;
 }
 
 const TIME_RULES: readonly TimeRule[] = [
   {
     ...{ slower: 'delivery-slower', faster: 'delivery-faster', noun: 'p50 of the delivery time' },
-    read: ({ latencies }) => latencies,
+    readTimes: ({ latencies }) => latencies,
   },
   {
     ...{ slower: 'confirmation-slower', faster: 'confirmation-faster', noun: 'p50 of the time to the confirmation' },
-    read: ({ confirmations }) => confirmations,
+    readTimes: ({ confirmations }) => confirmations,
   },
 ];
 
 function listTimeChanges({ key, name, counts: { current, previous } }: ComparedRow): readonly RankedChange[] {
-  return TIME_RULES.flatMap(({ slower, faster, noun, read }) => {
-    const [timesBefore, timesAfter] = [read(previous), read(current)];
+  return TIME_RULES.flatMap(({ slower, faster, noun, readTimes }) => {
+    const [timesBefore, timesAfter] = [readTimes(previous), readTimes(current)];
     if (countMeasurements(timesBefore) < MIN_SAMPLE_SIZE || countMeasurements(timesAfter) < MIN_SAMPLE_SIZE) return [];
     const before = computePercentile(timesBefore, 0.5) ?? 0;
     const after = computePercentile(timesAfter, 0.5) ?? 0;

@@ -54,8 +54,8 @@ export function createComparedCounts(): ComparedCounts {
 }
 
 /**
- * Adds up the rows. `toKey` returns the key of the result for a stored key, or null for a key that the result does not
- * include. The total includes the counts whose key is `REMAINDER_KEY`.
+ * Adds up the rows. `toKey` converts a stored key to a key of the result, or to null if the result does not include the
+ * stored key. The total includes the counts whose key is `REMAINDER_KEY`.
  */
 export function sumRows(
   rows: readonly StoredDeliverabilityRow[],
@@ -82,7 +82,9 @@ export function sumRows(
   return { byKey, total };
 }
 
-/** Returns the counts of each step of the range. `isSelected` returns true for the stored keys of the result. */
+/**
+ * Returns the counts of each step of the range. `isSelected` returns true for the stored keys that the counts include.
+ */
 export function computePoints(
   rows: readonly StoredDeliverabilityRow[],
   range: DeliverabilityRange,

@@ -1,6 +1,6 @@
 /**
- * The schema of the result of the deliverability figures. The file imports no module of Node, because the dashboard
- * imports the types.
+ * The schema of the deliverability figures. The file imports no module of Node, because the dashboard imports the
+ * types.
  */
 import type { Static } from 'typebox';
 import type { SpanMs } from '../../model/deliverability.ts';
@@ -11,7 +11,7 @@ import { createNullable, createStringEnum, Time } from '../schemas.ts';
 export const GROUPINGS = ['provider', 'recipient-domain', 'account', 'sending-domain'] as const;
 export type Grouping = (typeof GROUPINGS)[number];
 
-/** The time ranges and the steps of each range. A step has the length of the time that one stored row covers. */
+/** The time ranges and the steps of each range. A step is as long as the period that one stored row covers. */
 export const DELIVERABILITY_RANGES = {
   '1h': { stepMs: 300_000, steps: 12 },
   '24h': { stepMs: 3_600_000, steps: 24 },
@@ -47,7 +47,7 @@ const figureMembers = {
   complaintRate: createRate('`complained` / `delivered`; null if no message was delivered.'),
   latencyMs: createPercentiles('Time from acceptance to delivery; null without a delivery.'),
   confirmationMs: createPercentiles(
-    'Time from acceptance to the record of the delivery event of the provider; null without such an event.',
+    'Time from acceptance until the delivery event of the provider was recorded; null without such an event.',
   ),
 };
 export const DeliverabilityFigures = Type.Object(figureMembers);
@@ -108,7 +108,7 @@ export const DeliverabilityChange = Type.Object({
     description:
       'The value of the previous period: a rate, the p50 in milliseconds, or accepted messages per hour, depending on the code.',
   }),
-  after: Type.Number({ description: 'The value of the range, in the same unit.' }),
+  after: Type.Number({ description: 'The value in the range, in the unit of `before`.' }),
   text: Type.String({ description: 'One sentence that states the change with its numbers.' }),
 });
 export type DeliverabilityChange = Static<typeof DeliverabilityChange>;
@@ -124,7 +124,7 @@ export const Deliverability = Type.Object({
     description: 'The start of the previous period, which ends at `from` and has the same number of steps.',
   }),
   rows: Type.Array(DeliverabilityTableRow, {
-    description: 'The rows with the most accepted messages, most first; at most `limit`.',
+    description: 'The rows with the most accepted messages, in descending order; at most `limit` rows.',
   }),
   other: Type.Object(comparedMembers, {
     description: 'The sum of all keys without a row. The rows and `other` add up to `total`.',
@@ -132,7 +132,7 @@ export const Deliverability = Type.Object({
   total: ComparedFigures,
   points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
     description:
-      'The figures of `key`, or of the total without `key`: oldest first, without gaps; `at` is the start of the step. The last step has not ended.',
+      'The figures of `key`, or of the total if `key` is not given: oldest step first, without gaps; `at` is the start of the step. The last step has not ended.',
   }),
   changes: Type.Array(DeliverabilityChange, {
     description: 'The significant changes since the previous period, the worst first; at most 20.',

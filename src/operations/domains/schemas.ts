@@ -35,7 +35,7 @@ export const DomainRecord = Type.Object({
 });
 export type DomainRecord = Static<typeof DomainRecord>;
 
-/** Whether messages of the domain pass DMARC by one method. */
+/** The DMARC alignment of messages of the domain by one method: DKIM, SPF, or DMARC as a whole. */
 export const DomainAlignment = Type.Object({
   method: createStringEnum(['dkim', 'spf', 'dmarc']),
   state: createStringEnum(['pass', 'warning', 'fail', 'unknown', 'not-needed'], {
@@ -136,7 +136,8 @@ export const RemovedDomain = Type.Object({
   keepRecordsUntil: createNullable(
     Type.String({
       format: 'date-time',
-      description: 'The time from which the DKIM records may be deleted from DNS; null: 3 days after the last message.',
+      description:
+        'The time from which the DKIM records may be deleted from DNS; if null, keep them for 3 days after the last message.',
     }),
   ),
   remainingIdentity: createNullable(

@@ -1,9 +1,9 @@
 /**
  * Parses a captured message into decoded header fields, text and HTML. Pure.
  *
- * Guarantees: the parser runs in linear time and does not throw for any content. Feedback reports use the same parser.
- * The library postal-mime was rejected, because it blocked the main thread for 3 s with 1 MiB of short lines and for 40
- * s with 1 MiB of empty lines.
+ * Guarantees: the parser runs in linear time and does not throw for any content. Its MIME parser also parses feedback
+ * reports. The library postal-mime was rejected, because it blocked the main thread for 3 s with 1 MiB of short lines
+ * and for 40 s with 1 MiB of empty lines.
  */
 import type { Entity } from '../../feedback/read/entity.ts';
 import { decodeEncodedWords } from '../../message/headers.ts';
@@ -11,14 +11,14 @@ import { decodeEncodedWords } from '../../message/headers.ts';
 /** Splits a message into its MIME entities. At most `maxBytes` bytes of a leaf are decoded. */
 export type ReadEntity = (raw: Uint8Array, maxBytes: number) => Entity;
 
-/** The limits of the header. Postrider writes at most twelve fields and 4 KiB, including signatures. */
+/** The limits of the header. Postrider writes headers of at most twelve fields and 4 KiB, including signatures. */
 const MAX_HEADER_BYTES = 131_072;
 const MAX_FIELDS = 1_000;
 
 export interface HeaderField {
   /** The name of the field in its original case. */
   readonly name: string;
-  /** The unfolded value (RFC 5322 section 2.2.3) with decoded encoded words. */
+  /** The unfolded value (RFC 5322 section 2.2.3). Encoded words (RFC 2047) are decoded. */
   readonly value: string;
 }
 
@@ -37,7 +37,7 @@ export function parseCapturedMessage(source: Uint8Array, readEntity: ReadEntity)
   return { headers: parseHeaderFields(source), text: findFirstText('text/plain'), html: findFirstText('text/html') };
 }
 
-/** Yields the leaves below an entity. The parser limits the depth of the recursion. */
+/** Yields the leaves of the tree whose root is `entity`. The MIME parser limits the depth of this tree. */
 function* iterateLeaves(entity: Entity): Generator<Entity> {
   if (entity.parts.length === 0) yield entity;
   for (const child of entity.parts) yield* iterateLeaves(child);
@@ -58,9 +58,9 @@ function parseHeaderFields(source: Uint8Array): readonly HeaderField[] {
       continue;
     }
     if (fields.length >= MAX_FIELDS) break;
-    const colon = line.indexOf(':');
+    const colonIndex = line.indexOf(':');
     // A line without a colon is invalid. The line is returned as a field, so that the fault is visible.
-    fields.push({ name: line.slice(0, Math.max(0, colon)), valueLines: [line.slice(colon + 1)] });
+    fields.push({ name: line.slice(0, Math.max(0, colonIndex)), valueLines: [line.slice(colonIndex + 1)] });
   }
   return fields.map(({ name, valueLines }) => ({
     name: name.trimEnd(),

@@ -68,7 +68,7 @@ const CHECK_TEXT_BY_CODE = {
     level: 'warning',
     title: 'Plain text is much shorter than the HTML',
     reason:
-      'Recipients of the plain text miss content, and some spam filters compare both parts (SpamAssassin: MPART_ALT_DIFF).',
+      'Recipients who read the plain text do not see all content, and some spam filters compare both parts (SpamAssassin: MPART_ALT_DIFF).',
     remedy: 'Give both parts the same content.',
   },
   'html-without-text': {
@@ -106,7 +106,7 @@ const CHECK_TEXT_BY_CODE = {
   'image-http': {
     level: 'warning',
     title: 'Image over an unencrypted connection',
-    reason: 'The connection is not encrypted, and browsers block or upgrade such images on the pages of webmail.',
+    reason: 'The connection is not encrypted. In webmail, browsers block such images or load them with https:.',
     remedy: 'Load the image with https:.',
   },
   'image-data': {
@@ -143,7 +143,7 @@ const CHECK_TEXT_BY_CODE = {
 
 export type CheckCode = keyof typeof CHECK_TEXT_BY_CODE;
 
-/** The codes in the order of the result: errors first. */
+/** The codes in the order in which findings are listed: errors first. */
 export const CHECK_CODES = Object.keys(CHECK_TEXT_BY_CODE) as readonly CheckCode[];
 
 /** Returns the texts of a check. */

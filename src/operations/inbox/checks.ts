@@ -1,8 +1,8 @@
 /**
  * Checks the HTML, the links and the text of a captured message. The functions are pure and fetch nothing.
  *
- * Guarantees: the time is linear in the length of the message, and no content causes an exception. The checks read the
- * first `MAX_CHECKED_CHARACTERS` of a part.
+ * Guarantees: the time is linear in the length of the message, and no content causes an exception. The checks read at
+ * most the first `MAX_CHECKED_CHARACTERS` characters of a part.
  */
 import { convertHtmlToText } from '../../message/html-text.ts';
 import type { ParsedCapturedMessage } from './captured-message.ts';

@@ -13,7 +13,7 @@ export interface CheckPlace {
   readonly part: 'subject' | 'text' | 'html';
   /** The number of the line in the decoded part, from 1. Null for the subject. */
   readonly line: number | null;
-  /** The source at this place on one line. Untrusted. */
+  /** The source at this place, converted to one line. Untrusted. */
   readonly excerpt: string;
 }
 
@@ -26,7 +26,7 @@ export interface CheckFinding {
 }
 
 export interface FindingCollector {
-  /** Adds an occurrence. `place` is null if the finding concerns the whole message. The excerpt is shortened. */
+  /** Adds an occurrence. `place` is null if the finding concerns the whole message. `add` shortens the excerpt. */
   add(code: CheckCode, place: CheckPlace | null): void;
   /** Returns the findings in the order of `CHECK_CODES`: errors first. */
   list(): readonly CheckFinding[];
@@ -50,7 +50,7 @@ export function createFindingCollector(): FindingCollector {
   };
 }
 
-/** Returns the text on one line. */
+/** Converts the source to one line of at most `MAX_EXCERPT_CHARACTERS` characters. */
 function shortenExcerpt(source: string): string {
   const line = source
     .slice(0, 2 * MAX_EXCERPT_CHARACTERS)

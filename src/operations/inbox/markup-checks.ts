@@ -29,13 +29,13 @@ const RESOURCE_ATTRIBUTES = ['rel'];
 const SCRIPT_ATTRIBUTES = ['type'];
 const BACKGROUND_ATTRIBUTES = ['background', 'style'];
 
-/** The maximum number of characters of a link text that are compared with the target. */
-const MAX_LINK_TEXT = 300;
+/** A link text of at least this number of characters is not compared with the target. */
+const MAX_LINK_TEXT_LENGTH = 300;
 
 interface OpenLink {
   readonly line: number;
   readonly excerpt: string;
-  /** The host of the target in lower case, or null. */
+  /** The host of the target in lower case; null if the target is not an http or https URL. */
   readonly host: string | null;
   text: string;
   /** True if an image or an attribute gives the link a name. */
@@ -66,9 +66,9 @@ class MarkupChecker extends MarkupReader {
   }
 
   protected addText(encodedText: string): void {
-    if (!this.#hasText) this.#hasText = decodeEntities(encodedText.slice(0, MAX_LINK_TEXT)).trim() !== '';
-    if (this.#link !== null && this.#link.text.length < MAX_LINK_TEXT)
-      this.#link.text += decodeEntities(encodedText.slice(0, MAX_LINK_TEXT));
+    if (!this.#hasText) this.#hasText = decodeEntities(encodedText.slice(0, MAX_LINK_TEXT_LENGTH)).trim() !== '';
+    if (this.#link !== null && this.#link.text.length < MAX_LINK_TEXT_LENGTH)
+      this.#link.text += decodeEntities(encodedText.slice(0, MAX_LINK_TEXT_LENGTH));
     for (const { text: excerpt, at } of findPlaceholders(encodedText))
       this.#collector.add('placeholder', { part: 'html', line: this.#lines.getLineNumber(this.at + at), excerpt });
   }
@@ -133,7 +133,7 @@ class MarkupChecker extends MarkupReader {
 
   #beginLink(element: string, attributes: Attributes): void {
     const href = attributes.get('href')?.trim();
-    // An `a` element with only a name is a link target.
+    // An `a` element with a name or an id and without `href` is not a link, but the target of links.
     if (href === undefined && (attributes.has('name') || attributes.has('id'))) return;
     const hasName = (attributes.get('aria-label') ?? attributes.get('title') ?? '').trim() !== '';
     const code = findTargetFault(href ?? '');
@@ -160,17 +160,17 @@ class MarkupChecker extends MarkupReader {
   #checkImage(attributes: Attributes): void {
     this.#hasImage = true;
     const source = (attributes.get('src') ?? '').trim();
-    const alternative = attributes.get('alt');
+    const alternativeText = attributes.get('alt');
     const isDecoration = attributes.get('role') === 'presentation' || attributes.get('aria-hidden') === 'true';
-    if (alternative === undefined && !isDecoration) this.#addTag('image-alt-missing');
-    if (this.#link !== null && (alternative ?? '').trim() !== '') this.#link.hasOtherName = true;
+    if (alternativeText === undefined && !isDecoration) this.#addTag('image-alt-missing');
+    if (this.#link !== null && (alternativeText ?? '').trim() !== '') this.#link.hasOtherName = true;
     const code = findImageFault(source);
     if (code !== null) this.#addTag(code);
   }
 }
 
 /**
- * Returns true for a script element with data that mail clients only read, such as the data about an order for Gmail.
+ * Returns true for a script element that contains structured data and no code, such as the data of an order for Gmail.
  */
 function isStructuredData(element: string, attributes: Attributes): boolean {
   return element === 'script' && attributes.get('type')?.trim().toLowerCase() === 'application/ld+json';
@@ -212,12 +212,13 @@ function hasPlaceholder(url: string): boolean {
 }
 
 /**
- * Returns the scheme of a URL with its colon in lower case, or null. As in browsers, control characters before the URL
- * and line breaks and tabs within it are ignored, so that `java\nscript:` is found.
+ * Returns the scheme of a URL in lower case, followed by a colon, or null if the URL has no scheme. As in browsers,
+ * control characters before the URL, and line breaks and tabs within the URL, are ignored, so that `java\nscript:` is
+ * found.
  */
 function findScheme(url: string): string | null {
   let scheme = '';
-  for (const character of url.slice(0, MAX_LINK_TEXT)) {
+  for (const character of url.slice(0, MAX_LINK_TEXT_LENGTH)) {
     if (character === '\t' || character === '\n' || character === '\r' || (scheme === '' && character <= ' ')) continue;
     scheme += character;
     if (character === ':') return /^[a-z][a-z0-9+.-]*:$/i.test(scheme) ? scheme.toLowerCase() : null;
@@ -237,7 +238,7 @@ function findWebHost(url: string): string | null {
 /** Returns true if the text is a web address whose organizational domain differs from that of the host. */
 function namesOtherDomain(text: string, host: string): boolean {
   const shownText = text.trim();
-  if (shownText.length >= MAX_LINK_TEXT || /[\s@]/.test(shownText)) return false;
+  if (shownText.length >= MAX_LINK_TEXT_LENGTH || /[\s@]/.test(shownText)) return false;
   const shownHost = findWebHost(/^https?:/i.test(shownText) ? shownText : `https://${shownText}`);
   if (shownHost === null) return false;
   const shownDomain = findOrganizationalDomain(shownHost);

@@ -11,7 +11,7 @@ const PLACEHOLDER_DELIMITERS = [
 const OBJECT_TEXT = '[object Object]';
 const MAX_PLACEHOLDER_CHARACTERS = 100;
 
-/** Finds placeholders in the order of the text. Each has at most 100 characters, so the time is linear. */
+/** Yields the placeholders in text order. A placeholder has at most 100 characters, so the time is linear. */
 export function* findPlaceholders(text: string): Generator<{ readonly text: string; readonly at: number }> {
   for (let at = 0; at < text.length; at++) {
     const end = findPlaceholderEnd(text, at);
@@ -32,7 +32,7 @@ function findPlaceholderEnd(text: string, at: number): number | null {
       const [begin, end] = delimiters;
       const content = text.slice(at + begin.length, at + MAX_PLACEHOLDER_CHARACTERS);
       const length = content.indexOf(end);
-      // A placeholder contains a name.
+      // Delimiters with only white space between them are not a placeholder.
       return length < 0 || content.slice(0, length).trim() === '' ? null : at + begin.length + length + end.length;
     }
     case 0x5b: // [

@@ -25,7 +25,7 @@ export const InboxRuleEntry = Type.Object({
       category: createNullable(createStringEnum(FAILURE_CATEGORIES)),
       suppresses: Type.Boolean({ description: 'True if the outcome adds the recipient to the suppression list.' }),
     },
-    { description: 'What the answer causes, by the classification of replies.' },
+    { description: 'The outcome of an attempt that receives this answer, by the classification of replies.' },
   ),
   status: createStringEnum(['active', 'used', 'expired'], {
     description: '`used`: the rule has answered all its attempts.',

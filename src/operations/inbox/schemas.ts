@@ -17,7 +17,9 @@ export type CapturedEntry = Static<typeof CapturedEntry>;
 
 export const InboxPage = Type.Object({
   messages: Type.Array(CapturedEntry),
-  next: createNullable(Type.String({ format: 'uuid', description: '`before` of the next page; null on the last.' })),
+  next: createNullable(
+    Type.String({ format: 'uuid', description: '`before` of the next page; null on the last page.' }),
+  ),
 });
 export type InboxPage = Static<typeof InboxPage>;
 
@@ -25,7 +27,7 @@ export const Check = Type.Object({
   code: createStringEnum(CHECK_CODES, { description: 'The code of the check.' }),
   level: createStringEnum(CHECK_LEVELS, {
     description:
-      '`error`: a recipient sees a broken message. `warning`: some recipients, clients or filters treat it worse.',
+      '`error`: a recipient sees a broken message. `warning`: the message has a disadvantage for some recipients, mail clients or filters.',
   }),
   title: Type.String(),
   reason: Type.String(),

@@ -1,7 +1,7 @@
 /**
  * Writes found messages as CSV (RFC 4180). Pure. A spreadsheet evaluates a cell that begins with `=`, `+`, `-`, `@`, a
- * tab or a carriage return as a formula. An apostrophe precedes such a cell, so that a spreadsheet does not evaluate it
- * (OWASP, CSV injection).
+ * tab or a carriage return as a formula. Such a cell is written with a leading apostrophe, so that a spreadsheet does
+ * not evaluate it (OWASP, CSV injection).
  */
 import type { FoundMessage } from './schemas.ts';
 
@@ -53,7 +53,7 @@ export function formatNoticeRow(notice: string): string {
 
 const FORMULA_STARTS = ['=', '+', '-', '@', '\t', '\r'];
 
-/** Neutralizes a formula, and quotes the cell if necessary (RFC 4180 section 2, rules 5 to 7). */
+/** Puts an apostrophe before a formula, and quotes the cell if necessary (RFC 4180 section 2, rules 5 to 7). */
 function formatCell(text: string): string {
   const safeText = FORMULA_STARTS.some((start) => text.startsWith(start)) ? `'${text}` : text;
   const isPlain = !(

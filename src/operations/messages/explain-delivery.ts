@@ -21,7 +21,7 @@ export function explainDueMessage(status: DeliveryStatus, now: number): readonly
   const { delivery } = status;
   if (delivery === null) {
     return [
-      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver, so it cannot report that state.',
+      'a node with the role deliver sends it unless the circuit breaker of that node is open. This node does not deliver, so it cannot report the state of that circuit breaker.',
     ];
   }
   if (delivery.breaker.state === 'closed') return ['this node sends it as soon as a connection is free.'];

@@ -78,8 +78,7 @@ export function buildExplanation(input: ExplainInput): readonly string[] {
 }
 
 /**
- * Names the message that was submitted again as this message, and the messages as which this message was submitted
- * again.
+ * Names the message of which this message is a resend, and the messages that are resends of this message.
  */
 function explainResends({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ verb, detail, at }) => {
@@ -90,7 +89,8 @@ function explainResends({ events }: StoredMessage): readonly string[] {
 }
 
 /**
- * Returns the meaning of the state for this message, which is more specific than the general description of the state.
+ * Describes the state of this message. If no more specific description applies, returns the general description
+ * (`STATE_DESCRIPTIONS`).
  */
 function describeState({ message, account }: ExplainInput): string {
   if (message.state === 'queued' && account?.locked) return `its account ${account.name} is locked`;
@@ -213,24 +213,24 @@ function explainQueued({ message, account, status, now }: ExplainInput): readonl
     ];
   }
   const count = listFinishedAttempts(message).length;
-  const attempts = count === 0 ? 'No delivery attempt has been made yet' : `${formatAttemptCount(count)} made`;
-  if (message.dueAt === null) return [`${attempts}.`];
+  const attemptsText = count === 0 ? 'No delivery attempt has been made yet' : `${formatAttemptCount(count)} made`;
+  if (message.dueAt === null) return [`${attemptsText}.`];
   if (message.dueAt > now) {
     const backoffSentences = count === 0 ? [] : [BACKOFF_RULE];
     return [
-      `${attempts}; the next one is at ${formatTime(message.dueAt)}, in ${formatSpan(message.dueAt - now)}.`,
+      `${attemptsText}; the next attempt is at ${formatTime(message.dueAt)}, in ${formatSpan(message.dueAt - now)}.`,
       ...backoffSentences,
       ...explainOpenBreaker(status, now),
     ];
   }
   const [firstSentence = '', ...furtherSentences] = explainDueMessage(status, now);
   return [
-    `${attempts}; the next one has been due since ${formatTime(message.dueAt)}: ${firstSentence}`,
+    `${attemptsText}; the next attempt has been due since ${formatTime(message.dueAt)}: ${firstSentence}`,
     ...furtherSentences,
   ];
 }
 
-/** Describes the last event if it is a retry by an operator or the recovery of an expired lease without an attempt. */
+/** Describes the last event if an operator retried the message or an expired lease was recovered. */
 function explainChangesAfterLastAttempt(message: StoredMessage): readonly string[] {
   const lastEvent = message.events.at(-1);
   if (lastEvent?.verb === 'retried') return [`An operator made it due immediately at ${formatTime(lastEvent.at)}.`];
@@ -251,7 +251,7 @@ function explainSending({ message, now }: ExplainInput): readonly string[] {
         `${node} is sending it. Its lease lasts until ${leaseEnd}; if the node stops, another node or the next start of the service recovers the message.`,
       ]
     : [
-        `The lease of ${node === 'A node' ? 'its node' : node} expired at ${leaseEnd}; a running service returns it to the queue.`,
+        `The lease of ${node === 'A node' ? 'its node' : node} expired at ${leaseEnd}; a running service returns the message to the queue.`,
       ];
 }
 
@@ -262,7 +262,7 @@ function describeExpiry({ message, now, maxAgeMs }: ExplainInput): string {
     : `It reached its maximum age at ${formatTime(expiresAt)} (POSTRIDER_MAX_AGE). The age does not include time in which no service ran, so a running service may mark it as expired later.`;
 }
 
-/** Describes the reports that arrived after delivery, with the bounce or complaint that changed the state. */
+/** Describes the feedback reports and provider events of the message, and the state changes that they caused. */
 function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
   return events.flatMap(({ at, by, verb, detail, failure }) => {
     if (!by.startsWith(FEEDBACK_PREFIX)) return [];
@@ -270,7 +270,7 @@ function explainFeedbackReports({ events }: StoredMessage): readonly string[] {
     const title = findProviderTitle(source);
     const report =
       title === null
-        ? `A feedback report arrived at ${formatTime(at)} by ${source}`
+        ? `A feedback report arrived at ${formatTime(at)} over ${source}`
         : `An event of ${title} arrived at ${formatTime(at)}`;
     return [`${report} ${describeReportEffect(verb, failure)}: ${toSentence(detail ?? 'no reason given')}`];
   });
@@ -295,7 +295,7 @@ function findProviderTitle(source: string): string | null {
   return PROVIDERS.find((provider) => provider.name === name)?.title ?? null;
 }
 
-/** States the time until the next hop accepted the message, and the time until the provider confirmed the delivery. */
+/** States the time from acceptance to delivery to the next hop, and from acceptance to confirmation by the provider. */
 function explainTimes(message: StoredMessage): readonly string[] {
   const deliveryMs = measureTimeSinceAcceptance(message, findDelivery(message));
   const confirmationMs = measureTimeSinceAcceptance(message, findConfirmation(message));
@@ -308,7 +308,8 @@ function explainTimes(message: StoredMessage): readonly string[] {
 }
 
 /**
- * States that no provider has confirmed the delivery. Returns nothing for a confirmed message and for the simulator.
+ * States that no provider has confirmed the delivery. Returns nothing for a confirmed message and for a message to the
+ * simulator.
  */
 function explainMissingConfirmation(message: StoredMessage): readonly string[] {
   if (findConfirmation(message) !== null || findLastAttempt(message)?.remote === SIMULATOR) return [];
@@ -318,8 +319,8 @@ function explainMissingConfirmation(message: StoredMessage): readonly string[] {
 }
 
 /**
- * Describes the last attempt, or the event that ended the message if there was no attempt. Reports are described
- * separately.
+ * Describes the last attempt, or the event that ended the message if there was no attempt. A feedback report is
+ * described by `explainFeedbackReports` instead.
  */
 function explainCause(message: StoredMessage, verb: string, attemptSentences: readonly string[]): readonly string[] {
   if (attemptSentences.length > 0) return attemptSentences;
@@ -350,8 +351,8 @@ function findLastAttemptEntry({ events }: MessageHistory): HistoryEntry | null {
 
 /**
  * Returns the reason why an attempt reached no next hop, as the end of a sentence, or null if the attempt reached a
- * next hop. The queue records such an attempt as a deferral with reason `unknown`, without a next hop and without a
- * reply code.
+ * next hop. The queue records an attempt that reached no next hop as a deferral with the reason `unknown`, without a
+ * next hop and without a reply code.
  */
 export function describeLocalFault({
   outcome,
@@ -388,7 +389,7 @@ function describeAttempt(attempt: Attempt, failure: Failure | null): string {
       return `The attempt at ${at} bounced (${describeFailure(outcome, failure)}): ${nextHop} answered ${toSentence(formatReply(outcome))}`;
     case 'deferred':
       return outcome.scope === 'transport'
-        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${describeFailure(outcome, failure)}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome))} It affects other messages too; ${NEXT_HOP_REMEDY}.`
+        ? `The last attempt, at ${at}, failed for a reason that does not depend on this message (${describeFailure(outcome, failure)}): ${attempt.remote === null ? '' : `${attempt.remote}, at ${outcome.reply.stage}, `}${toSentence(formatReply(outcome))} This failure affects other messages too; ${NEXT_HOP_REMEDY}.`
         : `The last attempt, at ${at}, was deferred (${describeFailure(outcome, failure)}): ${nextHop}, at ${outcome.reply.stage}, answered ${toSentence(formatReply(outcome))}`;
     case 'unanswered':
       return `In the last attempt, at ${at}, the whole message was sent to ${nextHop}, and the connection ended before the reply.`;
@@ -411,17 +412,17 @@ function formatReply({ reply }: Outcome): string {
 /** Explains why a suppressed message was not sent, and what allows later messages to the recipient. */
 function explainSuppressed(input: ExplainInput): readonly string[] {
   const notSentText = 'It was not sent and will not be sent';
-  // The store records the suppression if the recipient is on a suppression list. An event with another source means
-  // that the transport always suppresses the address.
-  const localEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
-  if (localEvent !== undefined) return [`${notSentText}: the ${localEvent.by} always suppresses this address.`];
-  const lists = explainSuppressionLists(input);
-  if (lists.length === 0) {
+  // The store records the suppression if the recipient is on a suppression list. If the source of the event is not the
+  // store, the transport always suppresses the address.
+  const transportEvent = input.message.events.find(({ verb, by }) => verb === 'suppressed' && by !== 'store');
+  if (transportEvent !== undefined) return [`${notSentText}: the ${transportEvent.by} always suppresses this address.`];
+  const listSentences = explainSuppressionLists(input);
+  if (listSentences.length === 0) {
     return [
       `${notSentText}. The recipient is no longer on a suppression list of the account; new messages to it are sent.`,
     ];
   }
-  return [`${notSentText}. Other messages to this recipient are not sent either.`, ...lists];
+  return [`${notSentText}. Other messages to this recipient are not sent either.`, ...listSentences];
 }
 
 /**
@@ -429,8 +430,8 @@ function explainSuppressed(input: ExplainInput): readonly string[] {
  * entry.
  */
 function explainSuppressionLists({ message, account, lists }: ExplainInput): readonly string[] {
-  const applicableLists = lists.filter(({ list }) => list === SERVICE_LIST || list === account?.name);
-  return applicableLists.flatMap(({ list, address, reason, source, at }) => {
+  const applicableEntries = lists.filter(({ list }) => list === SERVICE_LIST || list === account?.name);
+  return applicableEntries.flatMap(({ list, address, reason, source, at }) => {
     const owner = list === SERVICE_LIST ? 'the whole service' : `account ${list}`;
     const cause = describeSuppressionSource(reason, source, message.id);
     return [
@@ -442,8 +443,8 @@ function explainSuppressionLists({ message, account, lists }: ExplainInput): rea
 
 function describeSuppressionSource(reason: SuppressionReason, source: string | null, id: string): string {
   if (source === null) return '';
-  const subject = source === id ? 'this message' : `message ${source}`;
-  return reason === 'unsubscribed' || reason === 'provider' ? `, as reported for ${subject}` : ` of ${subject}`;
+  const messageName = source === id ? 'this message' : `message ${source}`;
+  return reason === 'unsubscribed' || reason === 'provider' ? `, as reported for ${messageName}` : ` of ${messageName}`;
 }
 
 function explainSuppressionEffect(attempt: Attempt | null): readonly string[] {
@@ -451,7 +452,7 @@ function explainSuppressionEffect(attempt: Attempt | null): readonly string[] {
   if (attempt.remote === SIMULATOR) return ['An address of the mailbox simulator is never suppressed.'];
   return attempt.outcome.suppress
     ? [`${describeMailboxFault(attempt.outcome.reason)}, so the recipient was added to the account’s suppression list.`]
-    : ['The bounce suppresses no recipient: the reply does not state that the mailbox does not exist or is disabled.'];
+    : ['The bounce suppresses no recipient, because the reply does not report a missing or disabled mailbox.'];
 }
 
 /** Describes the mailbox fault of a bounce that suppresses the recipient. */

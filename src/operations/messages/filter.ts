@@ -28,7 +28,7 @@ export const STATE_FILTERS = [...STATES, 'deferred'] as const;
 
 /** The maximum number of domains of one mailbox provider that a filter covers. */
 const MAX_PROVIDER_DOMAINS = 2_000;
-/** The mailbox providers of the filter. `unknown` is never stored. */
+/** The mailbox providers of the filter. `unknown` is excluded, because it is never stored. */
 const SEARCHABLE_PROVIDERS = MAILBOX_PROVIDER_CODES.filter((code) => code !== 'unknown');
 
 /** The members of the filter except those that search the recipient, the sender and the subject. */
@@ -48,24 +48,24 @@ export const attributeMembers = {
   ),
   code: createOptionalText('Messages whose last reply has this reply code (`550`) or enhanced status code (`5.1.1`).'),
   reply: createOptionalText(
-    'Words in the last reply. The replies to delivered messages are searched only with `state=delivered`.',
+    'Words in the last reply of a server. The replies to delivered messages are searched only with `state=delivered`.',
   ),
   domain: createOptionalText('Messages to recipients in this domain.'),
   mailboxProvider: createOptionalList(
     `Messages to recipients whose domain has this mailbox provider, or one of several separated by commas: ${SEARCHABLE_PROVIDERS.join(', ')}. The filter covers the ${MAX_PROVIDER_DOMAINS} domains of each mailbox provider that were looked up most recently.`,
     SEARCHABLE_PROVIDERS,
   ),
-  since: createOptionalText('Accepted since this date (UTC), or within a duration such as `24h`.'),
-  until: createOptionalText('Accepted before this date (UTC), or longer ago than a duration such as `24h`.'),
+  since: createOptionalText('Accepted since this time: a date (UTC), or a duration before now such as `24h`.'),
+  until: createOptionalText('Accepted before this time: a date (UTC), or a duration before now such as `24h`.'),
 };
 
 /** The members of the filter of a search. */
 export const filterMembers = {
   q: createOptionalText(
-    'Words in the recipient, sender or subject, an address, an `@domain`, or an id; the last word may be a prefix.',
+    'Words in the recipient, sender or subject; also an address, an `@domain`, or an id. The last word may be a prefix.',
   ),
-  to: createOptionalText('Recipient: an address, an `@domain`, or words of it.'),
-  from: createOptionalText('Sender: an address, an `@domain`, or words of it.'),
+  to: createOptionalText('Recipient: an address, an `@domain`, or words in the address.'),
+  from: createOptionalText('Sender: an address, an `@domain`, or words in the address.'),
   subject: createOptionalText('Words of the subject.'),
   ...attributeMembers,
 };
@@ -73,10 +73,10 @@ export const filterMembers = {
 const FilterInput = Type.Object(filterMembers);
 export type FilterInput = Static<typeof FilterInput>;
 
-/** The conditions of a search without its position. */
+/** A search without the members that select a page. */
 export type ParsedFilter = Omit<MessageSearch, 'before' | 'limit'>;
 
-/** Returns the given members in a fixed order, as a cursor and an audit log entry record them. */
+/** Returns the members that are not empty, in the fixed order that cursors and audit log entries use. */
 export function listFilterMembers(input: FilterInput): readonly (readonly [string, string])[] {
   return (Object.keys(filterMembers) as (keyof FilterInput)[]).flatMap((name) => {
     const value = input[name]?.trim() ?? '';

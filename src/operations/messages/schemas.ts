@@ -60,13 +60,16 @@ export const FoundMessage = Type.Object({
   reason: createNullable(MessageReason),
   waitReason: Type.Optional(
     createNullable(
-      Type.String({ description: 'Only with `waitReason`: what the message waits for; null in a terminal state.' }),
+      Type.String({
+        description:
+          'What the message waits for; null in a terminal state. Absent if the input `waitReason` is not true.',
+      }),
     ),
   ),
 });
 export type FoundMessage = Static<typeof FoundMessage>;
 
-/** A page of a search. */
+/** A page of the results of a search. */
 export const MessagePage = Type.Object({
   messages: Type.Array(FoundMessage),
   next: createNullable(
@@ -104,7 +107,7 @@ export const AttemptDetails = Type.Object({
   transcriptOffsetsMs: createNullable(
     Type.Array(Type.Integer(), {
       description:
-        'The time of each line of `transcript`, in milliseconds after `at`. Null if an earlier version recorded the attempt.',
+        'The time of each line of `transcript`, in milliseconds after `at`. Null if an earlier version of Postrider recorded the attempt.',
     }),
   ),
 });
@@ -215,7 +218,7 @@ function toMessageSummary({ id, state, to, from, subject, acceptedAt }: StoredMe
   return { id, state, to, from, subject, at: formatIsoTime(acceptedAt) };
 }
 
-/** Builds the entry of a list of messages. `account` is the name of the account, or null. */
+/** Builds an entry for a list of messages. `account` is the name of the account, or null. */
 export function toFoundMessage(message: StoredMatch, account: string | null): FoundMessage {
   const { attempts, updatedAt, deferred, lastOutcome } = message;
   const text = getOutcomeText(lastOutcome);
@@ -276,24 +279,24 @@ export function toMessageDetails(
   };
 }
 
-/** Returns the details of the entries of one type. */
+/** Returns the details of the history entries of one type. */
 function listEntryDetails({ events }: Pick<StoredMessage, 'events'>, verb: string): string[] {
   return events.flatMap((event) => (event.verb === verb && event.detail !== null ? [event.detail] : []));
 }
 
-/** Returns the entry of the first delivery event of the provider, or null. */
+/** Returns the history entry of the first delivery event of the provider, or null. */
 export function findConfirmation({ events }: Pick<StoredMessage, 'events'>): HistoryEntry | null {
   return events.find(({ verb }) => verb === 'confirmed') ?? null;
 }
 
-/** Returns the entry of the delivery, or null. */
+/** Returns the history entry of the delivery, or null. */
 export function findDelivery({ events }: Pick<StoredMessage, 'events'>): HistoryEntry | null {
   return events.find(({ verb }) => verb === 'delivered') ?? null;
 }
 
 /**
- * Returns the time from acceptance to the entry in ms, or null. Returns 0 if the clock was set back after the
- * acceptance.
+ * Returns the time from acceptance to the history entry in ms, or null if there is no entry. Returns 0 if the entry is
+ * older than the acceptance because the clock was set back.
  */
 export function measureTimeSinceAcceptance(
   { acceptedAt }: Pick<StoredMessage, 'acceptedAt'>,
@@ -302,7 +305,7 @@ export function measureTimeSinceAcceptance(
   return entry === null ? null : Math.max(0, entry.at - acceptedAt);
 }
 
-/** Returns the attempts with an outcome. A lease that expired without an outcome is not counted. */
+/** Returns the attempts with an outcome. An attempt whose lease expired without an outcome is omitted. */
 export function listFinishedAttempts({ events }: Pick<StoredMessage, 'events'>): readonly Attempt[] {
   return events.flatMap((event) => (event.attempt === null ? [] : [event.attempt]));
 }

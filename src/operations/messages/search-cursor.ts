@@ -1,7 +1,7 @@
 /**
- * Encodes and decodes the cursor of the next page of a search. The cursor is opaque to clients. It contains the id
- * before which the next page begins, and a digest of the filters and the id. The digest detects a damaged cursor and a
- * cursor of another search.
+ * Encodes and decodes the cursor of the next page of a search. The cursor is opaque to clients. It contains a message
+ * id, which is greater than all ids of the next page, and a digest of the filters and the id. The digest detects a
+ * damaged cursor and a cursor of a search with different filters.
  */
 import { createHash } from 'node:crypto';
 
@@ -17,7 +17,7 @@ export function encodeCursor(filters: readonly (string | undefined)[], beforeId:
 
 /**
  * Returns the id in the cursor. The next page contains only messages with smaller ids. Returns null if the cursor is
- * damaged or belongs to another search.
+ * damaged or belongs to a search with different filters.
  */
 export function decodeCursor(filters: readonly (string | undefined)[], cursor: string): string | null {
   const bytes = Buffer.from(cursor, 'base64url');

@@ -20,7 +20,7 @@ import { maskUrl } from '../../printing/escape.ts';
 import { formatSpan, formatTime, shortenText } from '../../printing/text.ts';
 import { sumTraffic } from './figures.ts';
 import { getTransportName } from './health.ts';
-import { getNotificationSender, hasFeedbackSource, type OverviewInput } from './input.ts';
+import { getNotificationSenderDomain, hasFeedbackSource, type OverviewInput } from './input.ts';
 import type { AttentionItem } from './schemas.ts';
 
 const OLD_MESSAGE_AGE_MS = 3_600_000;
@@ -36,7 +36,7 @@ export function listAttention(input: OverviewInput): readonly AttentionItem[] {
   const items = [
     ...listInstallationProblems(input),
     ...listQueueProblems(input),
-    // With `capture:`, no message is sent, so missing records have no effect.
+    // With the transport `capture:`, no message is sent, so missing records have no effect.
     ...(settings.transport.kind === 'capture'
       ? []
       : store.domains.problems
@@ -192,7 +192,7 @@ function listQueueProblems({ queue: { uncertain, oldest }, now, settings }: Over
     );
   }
   if (oldest !== null && now - oldest.acceptedAt > OLD_MESSAGE_AGE_MS) {
-    const remedy = `The page of the message explains what it waits for; the message expires at the age of ${formatSpan(settings.maxAgeMs)}`;
+    const remedy = `The page of the message explains why the message waits; the message expires at the age of ${formatSpan(settings.maxAgeMs)}`;
     items.push(
       createWarning(
         ['queue-delayed', null],
@@ -245,7 +245,7 @@ function describeDomainProblem(domain: DomainProblem, { settings, now }: Overvie
       return createWarning(
         ['domain-records', name],
         `${name} has missing or wrong records: ${purposes}`,
-        'Compare the records with DNS on the domain page',
+        'On the domain page, compare the records with DNS',
         page,
       );
     }
@@ -270,7 +270,7 @@ function listAccountProblems(account: Account, now: number): readonly AttentionI
       createWarning(
         ['account-warned', name],
         `Account ${name} has reached half of a lock threshold`,
-        'Check the counts on the account page, and the recipients of its messages',
+        'Check the counts on the account page, and the recipients of the messages of the account',
         page,
       ),
     );
@@ -344,13 +344,14 @@ function listReportProblems({ store, settings }: OverviewInput): readonly Attent
   return [createWarning(['reports-not-understood', null], text, remedy, '/feedback')];
 }
 
-/** Lists the reason why notifications to operators cannot be sent by mail. No notification reports it. */
+/** Lists the reason why notifications to operators cannot be sent by mail. No notification reports this problem. */
 function listNotificationProblems({ settings, store, notificationDomain }: OverviewInput): readonly AttentionItem[] {
-  const sender = getNotificationSender(settings);
-  if (sender === null) return [];
-  // Every locked account is listed, up to the limit of the list.
+  const senderDomain = getNotificationSenderDomain(settings);
+  if (senderDomain === null) return [];
+  // `store.accounts` contains every locked account, up to the limit of the list. An account that it does not contain is
+  // treated as not locked.
   const account = store.accounts.find(({ id }) => id === notificationDomain?.accountId) ?? { name: '', locked: null };
-  const fault = findSenderFault(sender, notificationDomain, account, requiresAuthenticatedSender(settings));
+  const fault = findSenderFault(senderDomain, notificationDomain, account, requiresAuthenticatedSender(settings));
   if (fault === null) return [];
   const text = `Notifications are not sent by mail: ${fault.text}`;
   return [createFailure(['notifications-failing', null], text, fault.remedy, '/domains')];

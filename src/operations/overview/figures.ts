@@ -1,4 +1,6 @@
-/** Computes the traffic over time for the overview: points without gaps, sums, and percentiles from the histograms. */
+/**
+ * Computes the traffic over time for the overview: one point for each step, sums, and percentiles from the histograms.
+ */
 import { formatIsoTime } from '../../config/units.ts';
 import {
   addCounts,

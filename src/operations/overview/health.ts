@@ -34,7 +34,7 @@ function getDatabaseHealth({ settings, status }: OverviewInput): HealthItem {
   return { part: 'database', level: 'ok', text: `${name}: commits succeed` };
 }
 
-/** Returns the name of a transport without its password. */
+/** Returns the name of a transport. The name does not contain the password. */
 export function getTransportName(transport: TransportSetting): string {
   switch (transport.kind) {
     case 'capture':
@@ -53,9 +53,12 @@ function getTransportHealth({ settings, status, recentSteps, now }: OverviewInpu
     level,
     text: `${name}: ${text}`,
   });
-  if (status === null) return createHealthItem('ok', 'only the running service can report its state');
+  if (status === null) return createHealthItem('ok', 'only the running service can report the state of the transport');
   if (status.delivery === null)
-    return createHealthItem('ok', 'this node does not deliver; only delivering nodes can report its state');
+    return createHealthItem(
+      'ok',
+      'this node does not deliver; only delivering nodes can report the state of the transport',
+    );
   const { breaker, alarms } = status.delivery;
   switch (breaker.state) {
     case 'open':
@@ -81,9 +84,9 @@ function formatProbeTime(at: number | null, now: number): string {
 function getDomainHealth({ settings, store }: OverviewInput): HealthItem {
   const { all, authenticated, problems } = store.domains;
   if (!requiresAuthenticatedSender(settings)) {
-    const count = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
+    const countText = all === 0 ? 'none' : `${authenticated} of ${all} authenticated`;
     const level = settings.transport.kind !== 'capture' && problems.length > 0 ? 'warning' : 'ok';
-    return { part: 'domains', level, text: `${count}; not required` };
+    return { part: 'domains', level, text: `${countText}; not required` };
   }
   if (all === 0) return { part: 'domains', level: 'warning', text: 'none; messages of every sender are refused' };
   const hasRefusedDomain = problems.some((domain) => domain.status === 'failing' && !maySend(domain));

@@ -36,7 +36,7 @@ export function hasFeedbackSource({ feedbackListen, feedbackHttpListen, sesQueue
 export async function readOverviewInput(
   store: OperatorStore,
   settings: Settings,
-  service: RuntimeStatus | null,
+  status: RuntimeStatus | null,
   range: Range,
   now: number,
   maxItems?: number,
@@ -55,7 +55,7 @@ export async function readOverviewInput(
   return {
     now,
     settings,
-    status: service,
+    status,
     steps,
     recentSteps,
     queue,
@@ -66,8 +66,8 @@ export async function readOverviewInput(
   };
 }
 
-/** Returns the domain of the sender of notifications by mail. Null if there is no mail target. */
-export function getNotificationSender({ notifyFrom }: Pick<Settings, 'notifyFrom'>): string | null {
+/** Returns the domain of the sender of notifications by mail, or null if there is no mail target. */
+export function getNotificationSenderDomain({ notifyFrom }: Pick<Settings, 'notifyFrom'>): string | null {
   return notifyFrom === null ? null : (parseAddress(notifyFrom)?.domain ?? null);
 }
 
@@ -75,7 +75,7 @@ async function readNotificationDomain(
   store: Pick<OperatorStore, 'findDomain'>,
   settings: Settings,
 ): Promise<SendingDomain | null> {
-  const name = getNotificationSender(settings);
+  const name = getNotificationSenderDomain(settings);
   if (name === null) return null;
   const candidateDomains = await Promise.all(
     listDomainCandidates(name).map((candidate) => store.findDomain(candidate)),

@@ -18,7 +18,7 @@ export const RANGES = {
 } as const;
 export type Range = keyof typeof RANGES;
 
-// `Object.keys` returns `string[]`; the keys are exactly those of the type.
+// `Object.keys` returns `string[]`; the keys are exactly the members of `Range`.
 export const RANGE_NAMES = Object.keys(RANGES) as Range[];
 
 const createCounter = (description: string) => Type.Integer({ description });
@@ -42,7 +42,7 @@ const figureMembers = {
       { p50: Type.Number(), p99: Type.Number() },
       {
         description:
-          'Time from acceptance to the record of the delivery event of the provider; null without such an event.',
+          'Time from acceptance until the delivery event of the provider was recorded; null without such an event.',
       },
     ),
   ),
@@ -95,7 +95,7 @@ export const Overview = Type.Object({
   from: Type.String({ format: 'date-time', description: 'The start of the first step of `points`.' }),
   until: Type.String({
     format: 'date-time',
-    description: 'The time at which the figures were read. The last step of `points` contains it.',
+    description: 'The time at which the figures were read. The last step of `points` contains this time.',
   }),
   previousFrom: Type.String({
     format: 'date-time',
@@ -107,7 +107,8 @@ export const Overview = Type.Object({
   }),
   everAccepted: Type.Boolean({ description: 'False until the first message has been accepted.' }),
   points: Type.Array(Type.Object({ at: Time, ...figureMembers }), {
-    description: 'Oldest first, without gaps; `at` is the beginning of the step. The last step has not ended.',
+    description:
+      'One point for each step, oldest first. `at` is the beginning of the step. The last step has not ended.',
   }),
   totals: Totals,
   previous: Type.Object(figureMembers, {

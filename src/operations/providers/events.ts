@@ -9,7 +9,7 @@ import type { Provider } from '../../providers/provider.ts';
 /** The facts about received events. */
 export interface EventFacts {
   readonly lastFeedback: readonly LastFeedback[];
-  /** The requests that the nodes refused since their start. */
+  /** The feedback reports and provider-event requests that the nodes refused since their start. */
   readonly refused: readonly RefusedReports[];
   readonly now: number;
 }

@@ -1,6 +1,6 @@
 /**
- * The schema of the providers in use in commands and the API. The file imports no module of Node, because the dashboard
- * imports the types.
+ * The schema of the list of providers in commands and the API. The file imports no module of Node, because the
+ * dashboard imports the types.
  */
 import type { Static } from 'typebox';
 import { Type } from '../../model/schema.ts';
@@ -11,7 +11,7 @@ const ProviderEvents = Type.Object({
   url: createNullable(
     Type.String({ description: 'The URL to register at the provider; null if POSTRIDER_FEEDBACK_URL is not set.' }),
   ),
-  setting: Type.String({ description: 'The settings that set up the events.' }),
+  setting: Type.String({ description: 'The settings that are required to receive the events.' }),
   lastEventAt: createNullable(Time),
   refused: Type.Array(
     Type.Object({
@@ -30,7 +30,7 @@ export const ProviderEntry = Type.Object({
   title: Type.String({ description: 'The display name.' }),
   isRelay: Type.Boolean({ description: 'True if the transport sends to the relay of this provider.' }),
   events: createNullable(ProviderEvents),
-  guide: Type.String({ description: 'The page of the manual with the steps.' }),
+  guide: Type.String({ description: 'The page of the manual with the setup steps.' }),
 });
 export type ProviderEntry = Static<typeof ProviderEntry>;
 

@@ -69,12 +69,12 @@ function createMessageStep({ everAccepted, testSender, testRecipient, transport 
     action:
       transport.kind === 'capture'
         ? 'Submit a message. The Inbox page shows the message.'
-        : 'Submit a message. The mailbox simulator receives it, so it is not sent to the provider.',
+        : 'Submit a message. The mailbox simulator receives the message, so Postrider does not send it to the provider.',
     command: `postrider send --to ${testRecipient} --from ${testSender} --subject Hello --message 'It works.'`,
   };
 }
 
-/** docs/quick-start.md contains the same command. */
+/** The command that sets a transport. docs/quick-start.md contains a copy of this command. */
 const SET_TRANSPORT = `echo 'POSTRIDER_TRANSPORT="smtp://user:password@smtp.example.com:587?tls=required"' >> .env`;
 
 function createProviderStep({ transport, providerTitle }: SetupFacts): SetupStep {
@@ -159,7 +159,7 @@ function createFeedbackStep(facts: SetupFacts): SetupStep {
   const { transport, eventsFinding, hasProviderEvent, hasFeedbackListener, hasSmtpReport, providerTitle } = facts;
   if (transport.kind === 'capture')
     return toNotNeeded(step, 'The transport `capture:` sends no message, so no message bounces later.');
-  // A later fault of the events is a finding of `doctor`. It does not open the step again.
+  // If the events fail later, `doctor` reports the failure, and this step remains done.
   if (hasProviderEvent) return toDone(step, `An event of ${providerTitle ?? 'the provider'} has been received.`);
   if (eventsFinding !== null)
     return {

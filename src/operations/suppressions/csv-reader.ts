@@ -2,8 +2,8 @@
  * Reads suppression lists as CSV (RFC 4180): exports of Postrider and of providers (export-formats.ts), and lists of
  * addresses. The reader streams the file with limited memory and a limited cost per byte.
  *
- * Guarantees: the reader yields each row once and in order, and an invalid row with its line. It fails with a ListFault
- * if the file cannot be parsed to its end, or if its header row is unknown.
+ * Guarantees: the reader yields each row once and in order. It yields an invalid row with the line number of the row.
+ * It fails with a ListFault if the file cannot be parsed to its end, or if the header row is unknown.
  */
 import { pipeline } from 'node:stream/promises';
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
@@ -40,7 +40,7 @@ const DEFAULT_COLUMNS: Columns = {
   columns: { address: 'address', reason: 'reason', time: 'at' },
 };
 
-/** Yields the rows of UTF-8 text. @throws ListFault, and what `text` throws */
+/** Yields the rows of UTF-8 text. @throws ListFault, and the errors that `text` throws */
 export async function* readCsv(
   text: AsyncIterable<Buffer>,
   options: RowOptions,
@@ -174,7 +174,10 @@ class LineLength {
   /** The length of the line that continues in the next chunk. */
   #open = 0;
 
-  /** Returns the index in `chunk` at which a line exceeds the limit, or null. */
+  /**
+   * Returns the start in `chunk` of the first line that exceeds the limit, or null. Returns 0 if this line began in an
+   * earlier chunk.
+   */
   findExcess(chunk: Buffer): number | null {
     let start = 0;
     for (;;) {

@@ -44,7 +44,7 @@ export interface ExportFormat {
   /** The columns with the time, in order of preference. */
   readonly times: readonly string[];
   /**
-   * A column that contains sentences in this format. If the column contains a reason of a plain list, such as
+   * A column that contains free text in this format. If the column contains a reason of a plain list, such as
    * `unsubscribed`, this reason takes precedence over the rules, because a plain list can have the same column names.
    */
   readonly plainReason?: string;
@@ -68,7 +68,7 @@ const POSTMARK_REACTIVATABLE_TYPES = [
   'unsubscribe',
 ];
 
-/** Returns the rules for the statuses of messages at Mailjet. `column` is the name of the column of the status. */
+/** Returns the rules for the statuses of messages at Mailjet. `column` is the name of the column with the status. */
 function createMailjetRules(column: string): readonly RowRule[] {
   return [
     { when: { [column]: ['hardbounced', 'hardbounce'] }, means: 'bounce' },
@@ -327,7 +327,7 @@ export const EXPORT_FORMATS: readonly ExportFormat[] = [
   },
 ];
 
-/** The values of `reason.code`; `column` contains the code. */
+/** Returns the rules for the codes of blocked contacts at Brevo. `column` is the name of the column with the code. */
 function createBrevoRules(column: string): readonly RowRule[] {
   return [
     { when: { [column]: ['hardbounce'] }, means: 'bounce' },
@@ -341,7 +341,7 @@ function createBrevoRules(column: string): readonly RowRule[] {
   ];
 }
 
-/** The formats in words, for the error about an unknown header. */
+/** The labels of the formats, for the error about an unknown header. */
 export const FORMAT_NAMES = [...new Set(EXPORT_FORMATS.map(({ label }) => label))].join(', ');
 
 /** Returns the format of a file with these normalized column names, or null. */

@@ -1,8 +1,8 @@
 /**
  * Schedules the batches of imports into suppression lists, so that at least half of the store's time remains for
- * requests and deliveries. While a node accepts messages, batches are small, and a pause with the duration of the batch
- * follows each batch. A request waits for at most one batch. While no message is accepted, or no node is alive, batches
- * are large and no pause follows.
+ * requests and deliveries. While a node accepts messages, batches are small, and each batch is followed by a pause that
+ * is as long as the batch. A request waits for at most one batch. While no message is accepted, or no node is alive,
+ * batches are large and no pause follows a batch.
  */
 import type { Clock } from '../../clock.ts';
 import type { OperatorStore } from '../../store/contract.ts';
@@ -11,7 +11,7 @@ import type { OperatorStore } from '../../store/contract.ts';
 const MAX_BATCH_ROWS = 5_000;
 /** The number of rows of one batch while messages are accepted. */
 const MIN_BATCH_ROWS = 500;
-/** The time without an accepted message after which no message is expected during the next batch. */
+/** If no message was accepted during this time, no message is expected during the next batch. */
 const IDLE_MS = 1_000;
 
 /** The imports of this process. Their batches run one at a time. */

@@ -1,12 +1,12 @@
 /**
  * Reads suppression lists in JSON, such as the responses of provider APIs (export-formats.ts). A record is an object in
- * an array, and the array is a whole document or a member of a document. If a document has no such array, the
- * document is the record (JSON Lines). If an array is a whole document, each text in the array is an address. The file
- * may contain several documents, such as the pages of a list. The reader streams the file with limited memory and a
- * limited cost per byte.
+ * an array, and the array is a whole document or a member of a document. If a document has no such array, the document
+ * is the record (JSON Lines). If an array is a whole document, each string in the array is an address. The file may
+ * contain several documents, such as the pages of a list. The reader streams the file with limited memory and a limited
+ * cost per byte.
  *
- * Guarantees: the reader yields each record once and in order, and an invalid record with its line. It fails with a
- * ListFault if the file ends within a document, or if it is not JSON.
+ * Guarantees: the reader yields each record once and in order, and adds the line number to an invalid record. The
+ * reader fails with a ListFault if the file ends within a document or is not JSON.
  */
 import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { FORMAT_NAMES, normalizeName } from './export-formats.ts';
@@ -40,10 +40,10 @@ export async function* readJson(
 ): AsyncGenerator<ListRow> {
   const scanner = new RecordScanner();
   let hasColumns = false;
-  let isFirst = true;
+  let isFirstChunk = true;
   for await (const chunk of text) {
-    const start = isFirst && chunk.indexOf(BYTE_ORDER_MARK) === 0 ? BYTE_ORDER_MARK.length : 0;
-    isFirst = false;
+    const start = isFirstChunk && chunk.indexOf(BYTE_ORDER_MARK) === 0 ? BYTE_ORDER_MARK.length : 0;
+    isFirstChunk = false;
     for (let offset = start; offset < chunk.length; offset += MAX_SCANNED_BYTES) {
       const records = scanner.scan(chunk.subarray(offset, Math.min(chunk.length, offset + MAX_SCANNED_BYTES)));
       for (const record of records) {
@@ -73,7 +73,7 @@ interface RawRecord {
 
 /** Finds the records without parsing the whole text. */
 class RecordScanner {
-  /** The bytes of the open brackets. */
+  /** The bytes of the brackets that are not yet closed. */
   readonly #openBrackets: number[] = [];
   #isInString = false;
   #isEscaped = false;
@@ -117,7 +117,7 @@ class RecordScanner {
         else if (byte === BACKSLASH) this.#isEscaped = true;
         else if (byte === QUOTE) {
           this.#isInString = false;
-          // A text that is an element of the list is a record of its own.
+          // A string that is an element of the list is a complete record.
           if (this.#record?.kind === 'element' && this.#record.depth === this.#openBrackets.length) endRecord(index);
         }
         continue;

@@ -14,13 +14,15 @@ export interface ListHooks {
   /** Receives the size of each chunk read. */
   readonly onBytes?: (count: number) => void;
   /**
-   * Receives the columns that a header row or the first JSON record names. Not called for a file without column names.
+   * Receives the columns that are named by a header row or by the first JSON record with an address member. Not called
+   * for a file without column names.
    */
   readonly onColumns?: (columns: Columns) => void;
 }
 
 /**
- * Yields the rows of `source`; `name` is its name in error messages. Reads at most one chunk beyond a fault.
+ * Yields the rows of `source`; `name` is its name in error messages. Reads at most one chunk after the chunk with a
+ * fault.
  * @throws ContentError, and what `source` throws
  */
 export async function* readSuppressionList(

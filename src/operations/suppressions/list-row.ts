@@ -1,6 +1,6 @@
 /**
- * Interprets the rows of a suppression list: an entry, an exclusion, or a fault. The rows of CSV files and the records
- * of JSON files have the same interpretation. Pure.
+ * Interprets each row of a suppression list as an entry, an exclusion or a fault. The rows of CSV files and the records
+ * of JSON files are interpreted in the same way. Pure.
  */
 import { classify } from '../../classify/classify.ts';
 import { classifyOutcome } from '../../classify/failure.ts';
@@ -62,8 +62,8 @@ export function findColumns(names: readonly string[]): Columns | null {
 }
 
 /**
- * Interprets a row. `cell` returns the text of a column, without surrounding white space; empty if there is no such
- * column.
+ * Interprets a row. `cell` returns the text of a column, without surrounding white space. The text is empty if there is
+ * no such column.
  */
 export function interpretRow(cell: (name: string) => string, columns: Columns, options: RowOptions): RowContent {
   const addressText = cell(columns.kind === 'export' ? columns.format.address : columns.columns.address);

@@ -1,6 +1,7 @@
 /**
- * Reads the bytes of an imported file as UTF-8 text: detects other formats by their first bytes, and converts UTF-16.
- * Fails with a ListFault if the file is not text. Reads at most one chunk beyond a fault.
+ * Reads the bytes of an imported file as UTF-8 text: detects archives and compressed files by their first bytes, and
+ * converts UTF-16. Fails with a ListFault if the file is not text. Reads at most one chunk after the chunk with a
+ * fault.
  */
 
 /** A fault of the whole file. The message is a predicate that follows the name of the file. */
@@ -20,10 +21,10 @@ export async function* readText(
 ): AsyncGenerator<Buffer> {
   let line = 1;
   let decoder: InstanceType<typeof TextDecoder> | null = null;
-  let isFirst = true;
+  let isFirstChunk = true;
   for await (const bytes of joinFirstChunks(source, onBytes)) {
-    if (isFirst) {
-      isFirst = false;
+    if (isFirstChunk) {
+      isFirstChunk = false;
       decoder = createUtf16Decoder(bytes);
       const fault = detectOtherFormat(bytes);
       if (fault !== null) throw new ListFault(fault);
@@ -39,7 +40,7 @@ export async function* readText(
   }
 }
 
-/** Joins the first chunks until they have MIN_FIRST_CHUNK_BYTES. */
+/** Joins the first chunks into one chunk that has at least MIN_FIRST_CHUNK_BYTES or is the whole file. */
 async function* joinFirstChunks(
   source: AsyncIterable<Buffer>,
   onBytes: (count: number) => void,
@@ -66,7 +67,7 @@ function createUtf16Decoder(firstChunk: Buffer): InstanceType<typeof TextDecoder
   return startsWithBytes(firstChunk, 0xfe, 0xff) ? new TextDecoder('utf-16be') : null;
 }
 
-/** Detects other file formats by their first bytes. */
+/** Returns a fault if the first bytes are those of a ZIP archive or a gzip file; otherwise null. */
 function detectOtherFormat(firstChunk: Buffer): string | null {
   if (startsWithBytes(firstChunk, 0x50, 0x4b, 3, 4)) {
     return 'is a spreadsheet or ZIP archive; save it as CSV in UTF-8, or extract the CSV file';

@@ -1,8 +1,8 @@
 /**
  * Provides the content of a file that an operation reads twice. Content that can be read only once, such as an upload
- * or a pipe, is copied to a temporary file. The file is unlinked at once, so it does not remain after the end of the
- * process. Unreadable content causes a ContentError. A temporary folder that cannot store the content causes a
- * SpoolError. The message of both errors is one line.
+ * or a pipe, is copied to a temporary file. The temporary file is unlinked immediately after it is opened, so it does
+ * not remain after the end of the process. Unreadable content causes a ContentError. A temporary folder that cannot
+ * store the content causes a SpoolError. The message of each error is one line.
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
@@ -26,7 +26,7 @@ export class SpoolError extends Error {
 
 /** Content that can be read twice. */
 export interface RereadableContent {
-  /** The whole content, which can be read once. */
+  /** The whole content. This stream can be read only once. */
   readonly bytes: AsyncIterable<Buffer>;
   /** Reads the first `size` bytes a second time. */
   reread(size: number): AsyncIterable<Buffer>;

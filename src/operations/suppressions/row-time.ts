@@ -1,6 +1,6 @@
 /**
- * Parses the times in exports of suppression lists. The functions are pure, and their time is linear in the length of
- * the text.
+ * Parses the times in exports of suppression lists. The functions are pure, and their running time is linear in the
+ * length of the text.
  */
 import { parseTimestamp } from '../../config/units.ts';
 
@@ -8,7 +8,7 @@ import { parseTimestamp } from '../../config/units.ts';
 const MAX_TIME_CHARACTERS = 64;
 
 const ISO_PATTERN = /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d(?::\d\d)?)(\.\d{1,9})? ?(Z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?)?$/;
-/** RFC 5322 section 3.3, also with a dash between day, month and year, and without the time of day. */
+/** RFC 5322 section 3.3, also with dashes between day, month and year, and also without the time of day. */
 const MAIL_PATTERN =
   /^(?:[A-Za-z]{3,9},? )?(\d{1,2})[ -]([A-Za-z]{3,9})[ -](\d{4})(?: (\d\d:\d\d(?::\d\d)?) ?(Z|UTC|GMT|[+-]\d\d:?\d\d)?(?: \([A-Za-z]+\))?)?$/;
 /** `Jan 2, 2006` and `January 2, 2006 15:04:05`. */
@@ -28,28 +28,33 @@ export function parseRowTime(text: string): number | null {
   const isoMatch = ISO_PATTERN.exec(text);
   if (isoMatch !== null) {
     const [, date = '', time, fraction = '', zone] = isoMatch;
-    return parseParts(date, time, fraction, zone);
+    return parseDateAndTime(date, time, fraction, zone);
   }
   const mailMatch = MAIL_PATTERN.exec(text);
   if (mailMatch !== null) {
     const [, day = '', month = '', year = '', time, zone] = mailMatch;
-    return parseParts(formatDate(year, month, day), time, '', zone);
+    return parseDateAndTime(formatDate(year, month, day), time, '', zone);
   }
   const usMatch = US_PATTERN.exec(text);
   if (usMatch === null) return null;
   const [, month = '', day = '', year = '', time, zone] = usMatch;
-  return parseParts(formatDate(year, month, day), time, '', zone);
+  return parseDateAndTime(formatDate(year, month, day), time, '', zone);
 }
 
-/** Returns an ISO date. The month of an unknown name is 0, which `parseTimestamp` refuses. */
+/** Returns an ISO date. For an unknown name, the month is 0, which `parseTimestamp` refuses. */
 function formatDate(year: string, month: string, day: string): string {
-  const number = MONTHS.indexOf(month.slice(0, 3).toLowerCase()) + 1;
-  return `${year}-${String(number).padStart(2, '0')}-${day.padStart(2, '0')}`;
+  const monthNumber = MONTHS.indexOf(month.slice(0, 3).toLowerCase()) + 1;
+  return `${year}-${String(monthNumber).padStart(2, '0')}-${day.padStart(2, '0')}`;
 }
 
-function parseParts(date: string, time: string | undefined, fraction: string, zone: string | undefined): number | null {
-  const seconds = time === undefined ? '00:00:00' : time.length === 5 ? `${time}:00` : time;
-  const parsed = parseTimestamp(`${date}T${seconds}${fraction.slice(0, 4)}${formatZone(zone)}`, 0, 'back');
+function parseDateAndTime(
+  date: string,
+  time: string | undefined,
+  fraction: string,
+  zone: string | undefined,
+): number | null {
+  const timeWithSeconds = time === undefined ? '00:00:00' : time.length === 5 ? `${time}:00` : time;
+  const parsed = parseTimestamp(`${date}T${timeWithSeconds}${fraction.slice(0, 4)}${formatZone(zone)}`, 0, 'back');
   return parsed.ok ? parsed.value : null;
 }
 

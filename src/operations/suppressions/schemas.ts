@@ -20,7 +20,7 @@ export type AddedSuppression = Static<typeof AddedSuppression>;
 export const RemovedSuppression = Type.Object({
   address: Type.String(),
   removed: Type.Boolean({
-    description: 'False if the list did not contain the address, and only the provider had it.',
+    description: 'False if the address was only on the list of the provider.',
   }),
   provider: createNullable(
     createStringEnum(['removed', 'absent'], {
@@ -96,7 +96,8 @@ export const ImportResult = Type.Object({
   }),
   format: createNullable(
     Type.String({
-      description: 'The recognized export of a provider, such as `bounces of Mailgun`; null for another list.',
+      description:
+        'The recognized export of a provider, such as `bounces of Mailgun`; null if the list is not such an export.',
     }),
   ),
   dryRun: Type.Boolean({

@@ -14,7 +14,7 @@ export const WebhookEntry = Type.Object({
   id: WebhookId,
   url: Type.String(),
   account: createNullable(
-    Type.String({ description: 'The name of the account; null for the events of every account.' }),
+    Type.String({ description: 'The name of the account; null if the endpoint receives the events of every account.' }),
   ),
   name: createNullable(Type.String()),
   events: Type.Array(createStringEnum(WEBHOOK_EVENT_TYPES)),
@@ -29,7 +29,8 @@ export const WebhookEntry = Type.Object({
   createdAt: Time,
   previousSecretUntil: createNullable({
     ...Time,
-    description: 'The time until which attempts are also signed with the previous secret; null without one.',
+    description:
+      'The time until which attempts are also signed with the previous secret; null if only the current secret is used.',
   }),
 });
 export type WebhookEntry = Static<typeof WebhookEntry>;
@@ -42,7 +43,7 @@ export const WebhookFigures = Type.Object({
   failed: Type.Integer({ description: 'The number of deliveries whose schedule ended without a success.' }),
   lastSuccessAt: createNullable({
     ...Time,
-    description: 'The time of the last success, at most ten seconds too early; null if there was none.',
+    description: 'The time of the last success, which can be up to ten seconds too early; null if there was none.',
   }),
   failingSince: createNullable({
     ...Time,

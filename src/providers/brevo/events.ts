@@ -23,7 +23,9 @@ const LIST_REASONS: readonly (readonly [part: string, reason: ProviderListReason
   ['admin', 'manual'],
 ];
 
-/** The maximum Unix time in seconds, in the year 5138. A greater value is a time in milliseconds. */
+/**
+ * The maximum value of `ts_epoch` that is read as seconds (in the year 5138). A greater value is read as milliseconds.
+ */
 const MAX_SECONDS = 1e11;
 
 const readBrevoEvent = createEventReader({

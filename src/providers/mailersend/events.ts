@@ -1,6 +1,6 @@
 /**
  * Reads versions 1.0 and 2.0 of the webhooks of MailerSend. The type is in `type`. In version 1.0, `data.email` is an
- * object that contains the message and the recipient. MailerSend ends version 1.0 on 2026-12-01.
+ * object that contains the message and the recipient. MailerSend discontinues version 1.0 on 2026-12-01.
  * https://developers.mailersend.com/api/v1/webhooks.html, https://www.mailersend.com/help/webhooks
  */
 import { createAuthenticatorFactory, parseTextSecret } from '../authentication.ts';
@@ -80,7 +80,10 @@ export const MAILERSEND_EVENTS: EventFormat = {
   sources: ['https://developers.mailersend.com/api/v1/webhooks.html', 'https://www.mailersend.com/help/webhooks'],
 };
 
-/** Returns the key of the event, or null if the event has no id. The events of one message have the same `data.id`. */
+/**
+ * Returns the key of the event, or null if the event has no id. The key contains the type, because the events of one
+ * message have the same `data.id`.
+ */
 function createKey(event: Json): string | null {
   const id = toId(getMember(getMember(event, 'data'), 'id'));
   return id === null ? null : `${toText(event.type)}/${id}`;

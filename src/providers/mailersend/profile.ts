@@ -8,8 +8,8 @@ const REPLY_PREFIX = 'message queued as ';
 export const MAILERSEND_RELAY: RelayProfile = {
   hosts: ['smtp.mailersend.net'],
   parameters: [],
-  // The events of MailerSend contain no header field of the message. Postrider matches events by the id in the reply of
-  // the relay.
+  // The events of MailerSend contain no header field of the message. Postrider matches an event to a message by the id
+  // in the reply of the relay.
   metadata: () => [],
   rewrittenFields: [],
   keepsEnvelopeSender: null,
@@ -28,7 +28,7 @@ export const MAILERSEND_RELAY: RelayProfile = {
 
 /**
  * Returns the provider's id of the message in a reply such as `250 Message queued as 61eec2dc16ae8b627a4b87e7`. The
- * code can be absent. Returns null if the reply contains no id.
+ * reply code can be absent. Returns null if the reply contains no id.
  */
 function findMessageId(text: string): string | null {
   const startIndex = text.toLowerCase().indexOf(REPLY_PREFIX);

@@ -26,7 +26,8 @@ export function authenticateBySignature(
 }
 
 /**
- * Returns true if the request is the test of the URL. The signing secret does not exist before the test has succeeded.
+ * Returns true for the request with which MailerSend tests the URL. The signing secret does not exist before the test
+ * has succeeded.
  */
 export function isEndpointTest(request: ProviderRequest): boolean {
   if (request.body.length > MAX_TEST_BYTES) return false;

@@ -1,6 +1,6 @@
 /**
  * Reads the webhooks of Mailgun. A request contains one event. The signature in the body covers a timestamp and a
- * token, and not the event. The token is therefore the key of the event. The token of a request without an event is
+ * token, but not the event. The token is therefore the key of the event. The token of a request without an event is
  * recorded as well.
  * https://documentation.mailgun.com/docs/mailgun/user-manual/webhooks/webhooks
  */
@@ -41,8 +41,8 @@ const MAX_JSON_BYTES = 1024 * 1024;
 const TIMESTAMP_LENGTH = 10;
 
 /**
- * The maximum age of a request. Recorded tokens are stored for 90 days. A token is therefore still stored if a request
- * with the token is repeated within 60 days with another body.
+ * The maximum age of a request. Recorded tokens are stored longer, for 90 days, so that Postrider detects a request
+ * that repeats a token with a different body.
  */
 const MAX_AGE_MS = 60 * 24 * 3_600_000;
 const MAX_FUTURE_MS = 24 * 3_600_000;
@@ -166,7 +166,8 @@ export const MAILGUN_EVENTS: EventFormat = {
  */
 function authenticateMailgun(request: ProviderRequest, keys: readonly string[], now: number): AuthenticationResult {
   const signedBody = parseSignedBody(request);
-  if (signedBody === null) return createRefusal('the body has no valid signature, timestamp and token');
+  if (signedBody === null)
+    return createRefusal('the timestamp, the token or the signature in the body is missing or malformed');
   const { timestamp, token, signatures } = signedBody;
   const isSigned = matchesAny(keys, (key) => {
     const expectedSignature = createHmac('sha256', key).update(timestamp).update(token).digest('hex');
@@ -181,7 +182,8 @@ function authenticateMailgun(request: ProviderRequest, keys: readonly string[], 
 
 function readMailgunEvent(request: ProviderRequest): ReadResult {
   const signedBody = parseSignedBody(request);
-  if (signedBody === null) return { kind: 'broken', reason: 'the body has no valid signature, timestamp and token' };
+  if (signedBody === null)
+    return { kind: 'broken', reason: 'the timestamp, the token or the signature in the body is missing or malformed' };
   const { content, token } = signedBody;
   const event: MemberResult = content.kind === 'form' ? readLegacyEvent(content.fields) : readEvent(content.event);
   if (typeof event === 'string') return { ...NO_EVENTS, [event]: 1, recordedKeys: [token] };
@@ -189,8 +191,8 @@ function readMailgunEvent(request: ProviderRequest): ReadResult {
 }
 
 /**
- * Returns the signature and the content of the body, or null if the body is neither a form nor JSON with a complete
- * signature.
+ * Returns the signature and the content of the body, which is a form or JSON. Returns null if the body contains no
+ * complete signature.
  */
 function parseSignedBody({ headers, body }: ProviderRequest): SignedBody | null {
   const contentType = headers['content-type'] ?? '';
@@ -258,8 +260,9 @@ function formatDeliveryStatus(event: Json): string | null {
 }
 
 /**
- * Returns the value of `To`, or null if the value contains more than an address. The event of a rejected message has no
- * member `recipient`. Postrider writes one address without a display name to `To`.
+ * Returns the value of `To`, or null if the value is not a single address without a display name. The event of a
+ * rejected message has no member `recipient`. In messages of Postrider, `To` contains one address without a display
+ * name.
  */
 function findBareAddress(event: Json): unknown {
   const to = getMember(getMember(getMember(event, 'message'), 'headers'), 'to');

@@ -35,7 +35,7 @@ export function readForm(contentType: string, body: Buffer): FormFields {
 
 /** Returns the value of the last field with this name, or null. */
 export function findLastField(fields: FormFields, name: string): string | null {
-  return fields.findLast(([other]) => other === name)?.[1] ?? null;
+  return fields.findLast(([fieldName]) => fieldName === name)?.[1] ?? null;
 }
 
 function findBoundary(contentType: string): string | null {

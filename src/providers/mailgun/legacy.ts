@@ -1,7 +1,7 @@
 /**
  * Reads the legacy webhooks of Mailgun. A body is a form, and the variables of the message are fields of the form. If a
- * variable has the name of a field of the event, the field of the event precedes the variable. The fields of the
- * signature follow all other fields.
+ * variable and a field of the event have the same name, the field of the event comes first in the body. The fields of
+ * the signature follow all other fields.
  * https://help.mailgun.com/hc/en-us/articles/14048832145051-Legacy-Webhooks
  */
 import { MESSAGE_ID_TAG } from '../../model/feedback.ts';

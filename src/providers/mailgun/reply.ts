@@ -26,8 +26,8 @@ export function isTooOld(code: unknown): boolean {
 
 /** Returns the reply text, preceded by its SMTP reply code. A code that is not an SMTP reply code is omitted. */
 export function formatReply(code: unknown, text: string | null): string | null {
-  const number = toNumber(code);
-  const isSmtpCode = number !== null && Number.isInteger(number) && number >= 200 && number < 600;
-  if (text === null || !isSmtpCode || text.startsWith(String(number))) return text;
-  return `${number} ${text}`;
+  const replyCode = toNumber(code);
+  const isSmtpCode = replyCode !== null && Number.isInteger(replyCode) && replyCode >= 200 && replyCode < 600;
+  if (text === null || !isSmtpCode || text.startsWith(String(replyCode))) return text;
+  return `${replyCode} ${text}`;
 }

@@ -18,8 +18,8 @@ import { findRow, type Json, parseJson, toList, toNumber, toObject, toText } fro
 import type { EventFormat } from '../provider.ts';
 
 /**
- * The meanings of the values of `bounce_category` for which Mailtrap does not suppress the recipient of a `bounce`. A
- * bounce with any other value is a hard bounce.
+ * The meaning of a `bounce`, by the value of `bounce_category`. With these values, Mailtrap does not suppress the
+ * recipient. A bounce with any other value is a hard bounce.
  * https://docs.mailtrap.io/email-api-smtp/deliverability/bounce-categorization
  */
 const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
@@ -32,7 +32,7 @@ const CATEGORY_MEANINGS: Readonly<Record<string, EventMeaning>> = {
 };
 
 /**
- * Phrases in the `reason` of a `reject` event, each with the reason for the entry on the suppression list.
+ * Phrases in the `reason` of a `reject` event, each with the reason for which the recipient is on the suppression list.
  */
 const LIST_REASONS: readonly (readonly [string, ProviderListReason])[] = [
   ['unsubscri', 'unsubscribe'],
@@ -122,8 +122,8 @@ function readMailtrapEvents(body: Buffer): ReadResult {
 }
 
 /**
- * Returns the events in the body, which are parsed but not checked. Returns null if the body is not in one of the two
- * formats.
+ * Returns the events of the body as parsed JSON values, without a check of their members. Returns null if the body is
+ * in neither of the two formats of Mailtrap.
  */
 function listMembers(body: Buffer): readonly unknown[] | null {
   const value = parseJson(body);
@@ -134,7 +134,7 @@ function listMembers(body: Buffer): readonly unknown[] | null {
   const object = toObject(value);
   if (object === null) return Array.isArray(value) ? value : null;
   if (object.events !== undefined) return toList(object.events);
-  // The body is one line of JSON Lines.
+  // The body is JSON Lines with a single line.
   return object.event === undefined ? null : [object];
 }
 
@@ -169,8 +169,8 @@ function isBlank(line: Buffer): boolean {
 }
 
 /**
- * Returns the reply of the receiving server, or null. `response` contains the reply with or without the code, which is
- * also in `response_code`.
+ * Returns the reply of the receiving server, or null. `response` contains the reply, with or without the reply code.
+ * `response_code` contains the reply code.
  */
 function formatResponse({ response, response_code: responseCode }: Json): string | null {
   const [text, code] = [toText(response), toNumber(responseCode)];

@@ -7,7 +7,7 @@ export const MAILTRAP_REPLIES: readonly RelayReply[] = [
   {
     name: 'domain of the sender not verified',
     codes: [550],
-    // The domain is between the words `domain` and `is`, or absent.
+    // The reply contains the domain between the words `domain` and `is`, or contains no domain.
     phrases: ['sending from domain'],
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: [

@@ -9,8 +9,8 @@ import { type FormField, findField, parseForm } from '../form.ts';
 export const EVENTS_FIELD = 'mandrill_events';
 
 /**
- * The publicly known key that signs the test of the URL. The key of a webhook does not exist before the test has
- * succeeded.
+ * The publicly known key with which Mandrill signs the request that tests the URL of a new webhook. The key of the
+ * webhook does not exist before this test has succeeded.
  */
 const TEST_KEY = 'test-webhook';
 const MAX_TEST_BYTES = 4_096;

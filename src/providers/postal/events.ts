@@ -1,7 +1,7 @@
 /**
  * Reads the webhooks of Postal. A request contains one event with the members `event`, `timestamp`, `payload` and
- * `uuid`. The documentation shows only the payload, so a body that is a bare payload is read as well. Its `status` then
- * determines the type.
+ * `uuid`. The documentation shows only the payload, so a body that is a bare payload is read as well. The `status` of a
+ * bare payload determines the type of the event.
  * https://docs.postalserver.io/developer/webhooks
  */
 import {
@@ -29,8 +29,9 @@ const EVENTS_BY_STATUS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Postal holds a message if its recipient is on the suppression list. `details` then contains `LIST_PHRASE` and the
- * reason for the list entry. If failures caused the entry, the reason contains one of `FAILURE_PHRASES`.
+ * Postal holds a message if its recipient is on the suppression list of Postal. In the event about such a message,
+ * `details` contains `LIST_PHRASE` and the reason for the list entry. If failures caused the entry, the reason contains
+ * one of `FAILURE_PHRASES`.
  */
 const LIST_PHRASE = 'is on the suppression list';
 const FAILURE_PHRASES = [
@@ -54,7 +55,7 @@ const readEvent = createEventReader({
     MessageSent: 'delivered',
     MessageDelayed: 'deferred',
     MessageDeliveryFailed: 'by-text',
-    // The event does not contain the class of the bounce.
+    // The event does not report whether the bounce is hard or soft.
     MessageBounced: 'soft',
     MessageHeld: (event) => (findListText(event) === null ? 'deferred' : 'provider-suppressed'),
   },
@@ -118,8 +119,8 @@ function readPostalEvent(body: Json): MemberResult {
   const message = toObject(getMember(payload, 'message')) ?? toObject(getMember(payload, 'original_message')) ?? {};
   const event = readEvent({ body, type: toText(body.event) ?? findPayloadType(payload), payload, message });
   if (typeof event === 'string') return event;
-  // Postal identifies a message only by its Message-ID. A Message-ID without a message id of Postrider is from another
-  // program.
+  // Postal identifies a message only by its Message-ID. A message whose Message-ID contains no message id of Postrider
+  // was sent by another program.
   return event.messageId === null || toText(message.direction) === 'incoming' ? 'ignored' : event;
 }
 
@@ -130,8 +131,8 @@ function findPayloadType(payload: Json): string | null {
 }
 
 /**
- * Returns the text that follows `LIST_PHRASE`, which contains the reason for the entry. Returns null if `LIST_PHRASE`
- * is absent.
+ * Returns the text after `LIST_PHRASE` in `details`: this text contains the reason for the list entry. Returns null if
+ * `LIST_PHRASE` is absent.
  */
 function findListText({ payload }: Json): string | null {
   const details = toText(toObject(payload)?.details) ?? '';

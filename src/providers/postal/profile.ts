@@ -14,7 +14,7 @@ export const POSTAL_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: null,
   spf: null,
-  // The source code contains no connection limit.
+  // The source code of Postal contains no connection limit.
   connections: null,
   messagesPerConnection: null,
   replies: POSTAL_REPLIES,

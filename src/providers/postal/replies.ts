@@ -9,7 +9,7 @@ export const POSTAL_REPLIES: readonly RelayReply[] = [
     stages: ['content'],
     codes: [530],
     phrases: ['from/sender name is not valid'],
-    // On other servers, this reply code means `authentication required`.
+    // On other servers, the reply code 530 means `authentication required`.
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: ['content 530 From/Sender name is not valid'],
     source: CLIENT_URL,

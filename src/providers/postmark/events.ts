@@ -24,11 +24,11 @@ const BOUNCE_TYPES: Readonly<Record<string, EventMeaning>> = {
   DnsError: 'deferred',
   Unknown: 'by-text',
   VirusNotification: 'block',
-  // The relay accepted these messages, but Postmark did not send them.
+  // For the next three types, the relay accepted the message, but Postmark did not send it.
   Unconfirmed: 'block',
   SMTPApiError: 'block',
   TemplateRenderingFailed: 'block',
-  // Automatic replies and reports about other messages. The message is delivered.
+  // The next six types are automatic replies or concern a different message. They do not mean that the message failed.
   AutoResponder: 'ignored',
   Subscribe: 'ignored',
   AddressChange: 'ignored',
@@ -142,7 +142,8 @@ function decideSubscriptionMeaning({
     case 'SpamComplaint':
       return 'complaint';
     case null:
-      // If `SuppressSending` and `SuppressionReason` are missing, the event can also be a reactivation.
+      // If `SuppressSending` and `SuppressionReason` are missing, the event is ignored, because it may be a
+      // reactivation.
       return isSuppressed === true ? 'unsubscribed' : 'ignored';
     default:
       return 'unsubscribed';

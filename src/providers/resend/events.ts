@@ -1,6 +1,6 @@
 /**
- * Reads the webhooks of Resend. The type is in `type`. `data.bounce.type` contains the class of a bounce, as in Amazon
- * SES.
+ * Reads the webhooks of Resend. The member `type` contains the type of an event. `data.bounce.type` contains the class
+ * of a bounce, as in Amazon SES.
  * https://resend.com/docs/webhooks/event-types and the pages below it.
  */
 import { createAuthenticatorFactory } from '../authentication.ts';
@@ -37,7 +37,7 @@ const readEvent = createEventReader({
       'data.suppressed.message',
     ],
   },
-  // Types without a row are ignored.
+  // Types that are not listed here are ignored.
   meanings: {
     'email.bounced': decideBounceMeaning,
     'email.failed': 'block',
@@ -49,7 +49,7 @@ const readEvent = createEventReader({
   requiredObject: 'data',
 });
 
-/** Types that have no meaning for Postrider. */
+/** The documented types of events that Postrider ignores. */
 const IGNORED_ROWS: readonly EventTableRow[] = [
   { type: 'email.sent', meaning: 'ignored', sample: 'email-sent.json' },
   { type: 'email.scheduled', meaning: 'ignored', sample: 'email-scheduled.json' },
@@ -142,7 +142,8 @@ function decideBounceMeaning(event: Json): EventMeaning {
 }
 
 /**
- * Returns the meaning of a bounce without `bounce.type`. Only a fixed sentence in `bounce.message` reports its class.
+ * Returns the meaning of a bounce without `bounce.type`. Such a bounce reports its class only by a fixed sentence in
+ * `bounce.message`.
  */
 function decideUntypedBounceMeaning(message: string): EventMeaning {
   if (message.includes('suppressed sending')) return 'provider-suppressed';

@@ -17,7 +17,7 @@ export const RESEND_RELAY: RelayProfile = {
   maxMessageBytes: 40 * 1024 * 1024,
   // The SPF record of Resend is at a subdomain, `send` by default, and not at the sending domain.
   spf: null,
-  // No connection limit is documented for the relay. The rate limit of the API is per team.
+  // No connection limit is documented for the relay. The rate limit of the API applies to a team.
   connections: null,
   messagesPerConnection: null,
   replies: RESEND_REPLIES,

@@ -1,6 +1,6 @@
 /**
  * The replies of the relay of Resend. Public logs show that the relay replies with the error texts of the API, so the
- * rules match these texts. The reply codes of exceeded limits are not documented, so no rule matches a reply code.
+ * rules match these texts. The reply codes for exceeded limits are not documented, so no rule matches a reply code.
  */
 import type { RelayReply } from '../provider.ts';
 

@@ -26,8 +26,8 @@ const SIGNATURE_FIELD = 'x-twilio-email-event-webhook-signature';
 const TIMESTAMP_FIELD = 'x-twilio-email-event-webhook-timestamp';
 
 /**
- * The maximum difference between the timestamp and the clock. SendGrid repeats an event for up to 24 hours until it is
- * accepted. SendGrid does not document whether a repeated request has a new timestamp.
+ * The maximum difference between the timestamp of a request and the clock. SendGrid repeats an event for up to 24 hours
+ * until it is accepted. SendGrid does not document whether a repeated request has a new timestamp.
  */
 const MAX_CLOCK_DIFFERENCE_MS = 25 * 3_600_000;
 
@@ -161,7 +161,10 @@ function authenticateSendgrid(
     : AUTHENTICATED;
 }
 
-/** Returns the meaning of a dropped message. A reason that is not documented suppresses no recipient. */
+/**
+ * Returns the meaning of a dropped message. If the reason is not documented, the meaning is `soft`, which suppresses no
+ * recipient.
+ */
 function decideDropMeaning(event: Json): EventMeaning {
   if (findListReasonOfEvent(event) !== undefined) return 'provider-suppressed';
   return readDropReason(event) === SPAM_CONTENT_REASON ? 'block' : 'soft';

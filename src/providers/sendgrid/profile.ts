@@ -13,8 +13,8 @@ export const SENDGRID_RELAY: RelayProfile = {
   keepsEnvelopeSender: null,
   maxMessageBytes: 30 * 1024 * 1024,
   spf: null,
-  // SendGrid documents at most 10,000 connections from one server and 5,000 messages per connection. Both numbers
-  // exceed the limits for all relays.
+  // SendGrid documents a limit of 10,000 connections from one server and a limit of 5,000 messages per connection. Both
+  // limits exceed the limits that Postrider applies to all relays.
   connections: null,
   messagesPerConnection: null,
   replies: SENDGRID_REPLIES,

@@ -22,7 +22,8 @@ export const SES_RELAY: RelayProfile = {
   keepsEnvelopeSender: false,
   maxMessageBytes: 40 * 1024 * 1024,
   spf: 'v=spf1 include:amazonses.com ~all',
-  // The maximum number of connections is not documented. The relay refuses further connections with 421.
+  // The maximum number of connections is not documented. The relay refuses a connection above this number with the
+  // reply code 421.
   connections: null,
   messagesPerConnection: null,
   replies: SES_REPLIES,

@@ -10,7 +10,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     name: 'send rate of the account exceeded',
     codes: [454],
     phrases: ['maximum sending rate exceeded'],
-    // The next attempt can succeed a second later, so the circuit breaker stays closed.
+    // An attempt one second later can succeed, so the circuit breaker stays closed.
     result: { kind: 'temporary', reason: 'throttled', scope: 'message' },
     samples: ['content 454 Throttling failure: Maximum sending rate exceeded'],
     source: QUOTAS_URL,
@@ -35,7 +35,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     name: 'sender or recipient not verified',
     codes: [554],
     phrases: ['email address is not verified'],
-    // The identity of one sender is not verified. Messages of other senders are delivered.
+    // The reply concerns only the addresses of this message. Messages with verified addresses are delivered.
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: [
       'content 554 Message rejected: Email address is not verified. The following identities failed the check in region EU-WEST-1: a@b.example',
@@ -47,7 +47,7 @@ export const SES_REPLIES: readonly RelayReply[] = [
     stages: ['data', 'content'],
     codes: [554],
     phrases: ['configuration set*'],
-    // Each account can have its own configuration set.
+    // Each account can have its own configuration set, so messages of other accounts can succeed.
     result: { kind: 'temporary', reason: 'configuration', scope: 'message' },
     samples: ['content 554 Configuration set does not exist.', 'content 554 Configuration set <news> does not exist.'],
     source: ERRORS_URL,

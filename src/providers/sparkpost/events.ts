@@ -41,11 +41,14 @@ const BOUNCE_CLASSES: Readonly<Record<string, EventMeaning>> = {
 /** Admin Failure: the recipient is on a suppression list, or another policy of SparkPost prevented the attempt. */
 const ADMIN_FAILURE = '25';
 
-/** Phrases in the reason of a rejection that concerns the sender and not the recipient. */
+/**
+ * Phrases in the text of a rejection. Each phrase means that the rejection concerns the sender and not the recipient.
+ */
 const SENDER_FAULT_PHRASES: readonly string[] = ['sending domain', 'sending limit', 'relaying denied'];
 
 /**
- * The types of a feedback report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write an underscore.
+ * The types of a feedback report that withdraws a complaint (RFC 5965 section 7.3). Some reporters write `not_spam`
+ * instead of `not-spam`.
  */
 const COMPLAINT_WITHDRAWAL_TYPES: ReadonlySet<string> = new Set(['not-spam', 'not_spam']);
 
@@ -54,9 +57,9 @@ const INBOUND_CLASS = 'relay_message';
 
 /**
  * The types of events in which `ip_address` is the address of the receiving server. In events that the recipient
- * causes, it is the address of the recipient.
+ * causes, such as `open`, `ip_address` is the IP address of the recipient.
  */
-const SERVER_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
+const SERVER_ADDRESS_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band', 'delay', 'delivery']);
 /** The types of events that have a `bounce_class`. */
 const BOUNCE_TYPES: ReadonlySet<string | null> = new Set(['bounce', 'out_of_band']);
 
@@ -73,9 +76,9 @@ const readEvent = createEventReader({
     // `raw_reason` is the reply of the receiving server. SparkPost removes variable parts, such as addresses, from
     // `reason`.
     diagnostic: ['raw_reason', 'reason', 'fbtype'],
-    host: [({ type, ip_address: address }) => (SERVER_TYPES.has(toText(type)) ? address : null)],
+    host: [({ type, ip_address: address }) => (SERVER_ADDRESS_TYPES.has(toText(type)) ? address : null)],
   },
-  // A type without a row is ignored.
+  // Types that are not listed here are ignored.
   meanings: {
     bounce: decideBounceMeaning,
     out_of_band: decideBounceMeaning,

@@ -1,7 +1,7 @@
 /**
  * Accepts messages: checks idempotency keys, volume, rate and suppression, and writes the rows, in one transaction with
- * two round trips and one synced commit. The check of a message includes the effects of the earlier messages of its
- * batch.
+ * two round trips and one synced commit. The check of a message takes the earlier messages of the same batch into
+ * account.
  *
  * Accounts with a limit are locked in order of their id, so that the counts of all nodes together are exact and batches
  * cannot deadlock. Accounts without a limit are not locked: their usage is counted per connection slot. Each statement
@@ -35,8 +35,8 @@ import {
 } from './session.ts';
 
 /**
- * Locks only accounts with a limit, so that no other transaction reads or changes the remaining volume and rate of
- * these accounts.
+ * Locks the accounts that have a limit, so that no other accepting transaction reads or changes their remaining volume
+ * and rate. Accounts without a limit are not locked.
  */
 const LOCK_ACCOUNTS: Statement = {
   name: 'accept_lock_accounts',
@@ -63,8 +63,8 @@ const READ_IDS: Statement = {
   text: `SELECT m.id, coalesce(q.state, m.state) AS state FROM mail_request m
     LEFT JOIN queue q ON q.id = m.id AND q.account_id = m.account_id WHERE m.id = ANY($1::uuid[])`,
 };
-// Keys are written in order, so that batches cannot deadlock. A key stored at or before `expired_before` has expired
-// and is replaced.
+// Keys are written in order of account and key, so that batches cannot deadlock. A key stored at or before
+// `expired_before` has expired and is replaced.
 const WRITE_KEYS: Statement = {
   name: 'accept_write_keys',
   text: `INSERT INTO idempotency AS i (account_id, key, fingerprint, id, at)
@@ -172,8 +172,8 @@ export function prepareAccept(
 }
 
 /**
- * Accepts a batch in the transaction of the caller. `mayBeStored` is true if an earlier transaction with an unknown result may
- * have stored messages of the batch.
+ * Accepts a batch in the transaction of the caller. `mayBeStored` is true if an earlier transaction with an unknown
+ * result may have stored messages of the batch.
  */
 export async function acceptInTransaction(
   transaction: Transaction,
@@ -243,7 +243,7 @@ async function readContext(
   ]);
   const counts = accounts.map((row) => toLimitUsage(rows.toAccount(row)));
   // If this condition is true, the limit was set after `LOCK_ACCOUNTS` and before `READ_ACCOUNTS`. Other transactions
-  // already count under the limit, but this transaction has not locked the account.
+  // already count messages towards the limit, but this transaction has not locked the account.
   const lockedIds = new Set(lockedRows.map((row) => rows.readInteger(row, 'id')));
   if (counts.some(({ account }) => isLimited(account) && !lockedIds.has(account.id)))
     throw new ConcurrentChange('a limit was set on an account after the accounts were locked');

@@ -135,7 +135,7 @@ export function prepareAccounts(database: Database): Operations {
       const revision = await incrementRevision(transaction);
       const account = await findAccount(transaction, accountName);
       if (account === null) return { kind: 'missing' };
-      // The lock on the row of the revision prevents another insertion until the commit.
+      // Until the commit, the lock on the row of the revision prevents other transactions from inserting the key.
       if ((await transaction.query(SELECT_KEY_BY_HASH, [hash])).length > 0) return { kind: 'exists' };
       const values = [account.id, name, prefix, hash, now, expiresAt, revision];
       const [row = {}] = await transaction.query(INSERT_KEY, values);

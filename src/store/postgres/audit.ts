@@ -79,7 +79,7 @@ export async function writeImport(
 }
 
 /**
- * Writes the entry of a run, which changes all messages that match a filter, or updates the counts of the entry.
+ * Writes the entry of a run, or updates the counts of the entry. A run changes all messages that match a filter.
  * Resolves to the id of the entry, or to null if `actor` is undefined.
  */
 export async function writeRun(

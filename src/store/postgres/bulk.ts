@@ -1,7 +1,7 @@
 /**
- * Performs one batch of an action on many messages, in one transaction with the counts in the audit log. The rows are
- * locked one after the other in the order of the targets, newest first, so that two transactions that change the same
- * messages cannot deadlock.
+ * Performs one batch of an action on many messages and writes the counts to the audit log, in one transaction. The rows
+ * are locked one after the other in the order of the targets, newest first, so that two transactions that change the
+ * same messages cannot deadlock.
  */
 import {
   type BulkOutcome,
@@ -13,7 +13,7 @@ import {
 import { isUuid } from '../../model/uuid.ts';
 import type { Store } from '../contract.ts';
 import { writeRun } from './audit.ts';
-import { changeInTransaction } from './messages.ts';
+import { changeMessageInTransaction } from './messages.ts';
 import { areMessagesStored, resendInTransaction } from './resend.ts';
 import { type Database, forceDurableCommit, type Session, type Statement, type Transaction } from './session.ts';
 
@@ -64,9 +64,9 @@ async function changeMessage(
   if (!isUuid(id)) return { kind: 'refused', id, reason: 'missing' };
   switch (action) {
     case 'retry':
-      return toBulkOutcome(id, await changeInTransaction(transaction, id, 'queued', now, undefined));
+      return toBulkOutcome(id, await changeMessageInTransaction(transaction, id, 'queued', now, undefined));
     case 'cancel':
-      return toBulkOutcome(id, await changeInTransaction(transaction, id, 'cancelled', now, undefined));
+      return toBulkOutcome(id, await changeMessageInTransaction(transaction, id, 'cancelled', now, undefined));
     case 'resend': {
       const [, resent] = await Promise.all([
         transaction.query(LOCK_MESSAGE, [id]),

@@ -49,11 +49,11 @@ const MULTI_HOST_CONNECT_TIMEOUT_MS = 2_000;
 /** Time limit of one statement. The statement timeout of the server is one second shorter. */
 const DEFAULT_STATEMENT_TIMEOUT_MS = 15_000;
 const KEEPALIVE_DELAY_MS = 10_000;
-/** Time limit for closing a connection gracefully. The network path may be broken. */
+/** Time limit for closing a connection gracefully. The close does not complete if the network path is broken. */
 const CLOSE_TIMEOUT_MS = 1_000;
 /**
  * The server function that waits for the synchronous standby. Its only warning states that the wait was cancelled
- * (syncrep.c). The warning contains the name of the function in every language.
+ * (syncrep.c). The warning contains the name of the function, whatever the language of the server's messages is.
  */
 const STANDBY_WAIT_FUNCTION = 'SyncRepWaitForLSN';
 const INT8_OID = 20;
@@ -70,15 +70,16 @@ export interface Connection extends Session {
   /** The number of the counter slot. Most connections that are open at the same time have different slots. */
   readonly slot: number;
   /**
-   * The process id of the server connection. Behind a pooler in transaction mode, each transaction may have another
+   * The process id of the server connection. Behind a pooler in transaction mode, each transaction may have a different
    * process id.
    */
   readonly pid: number;
   /** True if a connection pooler between this process and the server answers in place of the server. */
   readonly isPooled: boolean;
   /**
-   * Behind a pooler in transaction mode: the statements that begin a transaction with its settings
-   * (transactionPrologue). Statements are then prepared under a name only with `prepared=yes`. Otherwise null.
+   * The statements that begin a transaction with its settings (`buildTransactionPrologue`) behind a pooler in
+   * transaction mode; otherwise null. Behind such a pooler, statements are prepared under a name only with
+   * `prepared=yes`.
    */
   readonly prologue: string | null;
   /** `planGeneration` of ConnectOptions. */
@@ -120,8 +121,8 @@ export interface ConnectOptions {
 }
 
 /**
- * Connects to the first host that accepts writes. If no host does, rejects with the error of the only configured host,
- * or with an AggregateError of the errors of several hosts.
+ * Connects to the first host that accepts writes. If no host does, rejects with the error of the only configured host
+ * or, if several hosts are configured, with an AggregateError of their errors.
  */
 export async function connectToServer(options: ConnectOptions): Promise<Connection> {
   const { setting, preferredHost = null } = options;
@@ -337,7 +338,9 @@ async function applySettings(
   return { pid: Number(row.pid), history };
 }
 
-/** Maps the error with which the server refuses an operator's setting to a StoreError. */
+/**
+ * Returns a StoreError if the server has refused the value of an operator's setting. Returns any other error unchanged.
+ */
 function toSettingError(error: unknown, server: string): unknown {
   if (!isServerError(error) || getErrorCode(error) === '42704') return error;
   const detail = error instanceof Error ? toOneLine(error.message) : '';
@@ -374,7 +377,7 @@ function wrapClient(
   properties: Pick<Connection, 'slot' | 'pid' | 'host' | 'history' | 'isPooled' | 'prologue' | 'planGeneration'>,
 ): Connection {
   const server = describeServer([properties.host], database);
-  const usesNames = properties.prologue === null || tracksStatements;
+  const usesStatementNames = properties.prologue === null || tracksStatements;
   // A pooler that tracks prepared statements prepares equal texts once per server connection, for all clients. The
   // suffix gives each generation different texts.
   const textSuffix = tracksStatements && properties.planGeneration > 0 ? ` /* ${properties.planGeneration} */` : '';
@@ -382,7 +385,7 @@ function wrapClient(
   client.on('notice', ({ routine }) => {
     if (routine === STANDBY_WAIT_FUNCTION) cancelledWaitCount += 1;
   });
-  // The warning arrives before the statement that it concerns completes. Other statements in progress are rejected as
+  // The warning about a statement arrives before the statement completes. Other statements in progress are rejected as
   // well, so that a message that may be lost is never reported as stored.
   const checkReplication = async <T>(statement: Promise<T>): Promise<T> => {
     const cancelledWaitCountBefore = cancelledWaitCount;
@@ -395,7 +398,7 @@ function wrapClient(
     whenEnded,
     async query(statement, values): Promise<readonly Row[]> {
       const text = statement.text + textSuffix;
-      const name = usesNames ? statement.name : '';
+      const name = usesStatementNames ? statement.name : '';
       try {
         return (await checkReplication(client.query({ name, text, values: encodeValues(statement, values) })))
           .rows as Row[];

@@ -40,8 +40,8 @@ import {
 } from './transaction-start.ts';
 
 /**
- * Maximum number of connections of a process. Two batches of accepted messages, two batches of settlements, claims,
- * retention and reads run at the same time.
+ * Maximum number of connections of a process. The following run at the same time: two batches of accepted messages, two
+ * batches of settlements, a claim, the retention work, and reads.
  */
 const MAX_CONNECTIONS = 8;
 /** Maximum time that a call waits for a connection if none can be opened. */
@@ -51,7 +51,7 @@ const MAX_BUSY_WAIT_MS = 10_000;
 /** Exponential backoff between connection attempts: the first and the maximum delay. Half of each delay is random. */
 const MIN_BACKOFF_MS = 100;
 const MAX_BACKOFF_MS = 3_000;
-/** After more than this many consecutive failures, waiting calls fail immediately. */
+/** After more than this many consecutive failed connection attempts, waiting calls fail immediately. */
 const MAX_FAILURES = 3;
 
 interface PoolOptions {
@@ -186,8 +186,8 @@ function createConnections({ random, ...options }: PoolOptions): Connections {
     lastFault = toStoreError(error, server);
     const maxDelayMs = Math.min(MAX_BACKOFF_MS, MIN_BACKOFF_MS * 2 ** Math.min(failureCount - 1, 10));
     backoffUntil = now() + maxDelayMs * (0.5 + random() / 2);
-    // Waiting calls fail immediately after a configuration error, or if the database has been unavailable for some
-    // time.
+    // If the error is a configuration error, or more than `MAX_FAILURES` consecutive attempts have failed, waiting
+    // calls fail immediately.
     if (openConnections.size === 0 && (failureCount > MAX_FAILURES || isConfigurationError(error)))
       rejectWaiters(lastFault);
     growPool();
@@ -406,8 +406,8 @@ export function createPool(options: PoolOptions): Pool {
   }
 
   /**
-   * If a pooler tracks no prepared statements, both connections share one server connection, which refuses the second
-   * statement with the same name.
+   * Rejects if the pooler does not track prepared statements. Two connections prepare a statement with the same name.
+   * Without tracking, both use the same server connection, which refuses the second statement.
    */
   async function requireStatementTracking(): Promise<void> {
     await withConnection(async (connection) => {
@@ -458,27 +458,27 @@ export function createPool(options: PoolOptions): Pool {
       return { kind: 'failed', error, connectionLost: false };
     }
     const { slot } = connection;
-    let hasEnded = false;
+    let hasTransactionEnded = false;
     const session: Transaction = {
       slot,
       query: (statement, values) =>
-        hasEnded
+        hasTransactionEnded
           ? Promise.reject(new StoreError('a statement was sent after its transaction had ended.'))
           : connection.query(statement, values),
     };
     const beginResult = beginTransaction(connection, 'transaction');
     const workResult = (async () => work(session))();
-    // Waits for the results of the start and of the work, so that no statement of this transaction is sent on the
-    // connection after the transaction has ended.
-    const [begun, worked] = await Promise.allSettled([beginResult, workResult]);
-    hasEnded = true;
-    if (begun.status === 'fulfilled' && worked.status === 'fulfilled' && !begun.value.isSafe) {
+    // Waits until both the start of the transaction and `work` have completed, so that no statement of this transaction
+    // is sent on the connection after the transaction has ended.
+    const [begun, settledWork] = await Promise.allSettled([beginResult, workResult]);
+    hasTransactionEnded = true;
+    if (begun.status === 'fulfilled' && settledWork.status === 'fulfilled' && !begun.value.isSafe) {
       connections.drop(connection);
       return { kind: 'failed', error: createSettingsError(server), connectionLost: false };
     }
-    if (begun.status === 'rejected' || worked.status === 'rejected') {
+    if (begun.status === 'rejected' || settledWork.status === 'rejected') {
       const reason: unknown =
-        begun.status === 'rejected' ? begun.reason : worked.status === 'rejected' ? worked.reason : null;
+        begun.status === 'rejected' ? begun.reason : settledWork.status === 'rejected' ? settledWork.reason : null;
       rollBack(connection, reason, begun.status === 'fulfilled' ? begun.value.pid : null);
       return {
         kind: 'failed',
@@ -491,7 +491,7 @@ export function createPool(options: PoolOptions): Pool {
       const commandTag = await connection.runCommand(COMMIT);
       connections.release(connection);
       requireCommit(commandTag, server);
-      return { kind: 'done', value: worked.value };
+      return { kind: 'done', value: settledWork.value };
     } catch (error) {
       if (error instanceof StoreError && !(error instanceof UnknownCommitResult))
         return { kind: 'failed', error, connectionLost: false };
@@ -503,9 +503,9 @@ export function createPool(options: PoolOptions): Pool {
       const isStored =
         checkStored === undefined ||
         (await withConnection((statusConnection) =>
-          runOnOneServer(statusConnection, server, (statusSession) => checkStored(statusSession, worked.value)),
+          runOnOneServer(statusConnection, server, (statusSession) => checkStored(statusSession, settledWork.value)),
         ).catch(() => false));
-      return isStored ? { kind: 'done', value: worked.value } : { kind: 'failed', error, connectionLost: false };
+      return isStored ? { kind: 'done', value: settledWork.value } : { kind: 'failed', error, connectionLost: false };
     }
   }
 

@@ -95,7 +95,7 @@ export function prepareDeliverability(
       return (await database.query(SELECT_PROVIDERS, [domains])).flatMap((row) => {
         const provider = rows.readText(row, 'provider');
         const lookedUpAt = rows.readInteger(row, 'looked_up_at');
-        // A provider that a newer version has stored and that this version does not have is omitted.
+        // A provider that a newer version has stored and that this version does not recognize is omitted.
         return isMailboxProvider(provider) ? [{ domain: rows.readText(row, 'domain'), provider, lookedUpAt }] : [];
       });
     },

@@ -1,8 +1,8 @@
 /**
  * Reads the directory: the accounts, keys and domains that running nodes cache. Every change increments one revision
  * counter. The row of the counter stays locked until the commit, so the order of revisions is the order of commits. A
- * node reads only rows that have changed since its last read. The interval of the polls limits the delay after a
- * change. Notifications shorten the delay.
+ * node reads only rows that have changed since its last read. A node reads a change at the latest when the next poll
+ * interval ends, and usually earlier, after a notification.
  */
 
 import { runEvery } from '../../clock.ts';
@@ -25,8 +25,8 @@ const NOTIFY_NODES: Statement = { name: 'directory_notify', text: `SELECT pg_not
 export const SELECT_ACCOUNTS = `SELECT a.*, (a.volume_used + coalesce((SELECT sum(u.emails) FROM account_usage u WHERE u.account_id = a.id), 0))::bigint AS volume_used FROM account a`;
 
 /**
- * Increments the revision and returns it for the rows that this transaction changes. The server notifies every node
- * after the commit.
+ * Increments the revision. Returns the new revision, which the transaction writes to the rows that it changes. The
+ * server notifies every node after the commit.
  */
 export async function incrementRevision(session: Session): Promise<number> {
   const [[row = {}]] = await Promise.all([session.query(INCREMENT_REVISION, []), session.query(NOTIFY_NODES, [])]);
@@ -46,7 +46,7 @@ const CHANGED_KEYS: Statement = {
   name: 'directory_keys',
   text: 'SELECT * FROM api_key WHERE revision > $1 ORDER BY id',
 };
-/** One statement has one snapshot, so the returned revision is that of the returned keys. */
+/** One statement uses one snapshot, so the returned keys and the returned revision are consistent. */
 const KEYS_BY_HASH: Statement = {
   name: 'directory_keys_by_hash',
   text: `SELECT k.*, p.revision AS directory_revision FROM postrider p, api_key k
@@ -75,7 +75,8 @@ export function prepareDirectory(
       pool.query(CHANGED_KEYS, [revision]),
       readDomainsSince(revision),
     ]);
-    // A change that is committed after the revision was read is read again by the next poll.
+    // If a change is committed after the revision was read, its rows may be included here. The next poll reads them
+    // again.
     return {
       revision: latestRevision,
       accounts: accounts.map(rows.toAccount),
@@ -87,7 +88,7 @@ export function prepareDirectory(
   async function findKeys(hashes: readonly string[]): Promise<FoundKeys> {
     const keyRows = await pool.query(KEYS_BY_HASH, [hashes]);
     const [first] = keyRows;
-    // If no key has one of the digests, this statement is sufficient.
+    // If no key has one of `hashes`, the accounts are not read.
     if (first === undefined) return { revision: 0, accounts: [], keys: [] };
     const keys = keyRows.map(rows.toApiKey);
     const ids = [...new Set(keys.map(({ accountId }) => accountId))];
@@ -120,7 +121,7 @@ export function prepareDirectory(
     await pollChanges();
     const triggerPoll = () => void pollChanges().catch(() => undefined);
     disposers.add(runEvery(clock, POLL_INTERVAL_MS, triggerPoll));
-    // A simulation does not listen, because it cannot control when notifications arrive.
+    // A simulation does not listen for notifications, because it cannot control when they arrive.
     // A pooler in transaction mode delivers no notifications.
     if (!isSimulated && (pool.setting.pooler === null || pool.setting.direct !== null)) listenForChanges(triggerPoll);
   }
@@ -128,7 +129,7 @@ export function prepareDirectory(
   /** Calls `onNotification` on each notification. Uses a separate connection, which is reopened if it is lost. */
   function listenForChanges(onNotification: () => void): void {
     let connection: Connection | null = null;
-    let cancel: () => void = () => undefined;
+    let cancelRetry: () => void = () => undefined;
     const openListener = async () => {
       try {
         connection = await pool.connect();
@@ -142,12 +143,12 @@ export function prepareDirectory(
       }
       connection = null;
       if (isStopped) return;
-      cancel = clock.after(LISTEN_RETRY_MS, () => void openListener());
+      cancelRetry = clock.after(LISTEN_RETRY_MS, () => void openListener());
     };
     void openListener();
     disposers.add(() => {
       connection?.destroy();
-      cancel();
+      cancelRetry();
     });
   }
 

@@ -14,7 +14,7 @@ import { incrementRevision } from './directory.ts';
 import { recordResourceEvent } from './outbox.ts';
 import type { Database, Row, Session, Statement } from './session.ts';
 
-/** Selects each domain with its keys as JSON, in order of creation. */
+/** Selects each domain with a JSON array of its keys in order of creation. */
 const SELECT_DOMAINS = `SELECT d.*, (SELECT coalesce(json_agg(k ORDER BY k.created_at, k.algorithm DESC, k.selector), '[]')::text
     FROM dkim_key k WHERE k.domain_id = d.id) AS keys FROM domain d`;
 const SELECT_ACCOUNT_ID: Statement = { name: 'domain_account', text: 'SELECT id FROM account WHERE name = $1' };
@@ -133,7 +133,7 @@ export function prepareDomains(database: Database): DomainOperations {
           await recordResourceEvent(transaction, `domain.${newStatus}`, before.accountId, checkedAt ?? 0, data);
         }
         const after = await readDomain(transaction, before.name);
-        // A check without a new result writes no audit log entry.
+        // A check that changes no audited property of the domain writes no audit log entry.
         if (after.kind !== 'done' || !hasAuditedDomainChanged(before, after.value)) return after;
         return auditChange(transaction, actor, 'domain.update', before, after);
       });
@@ -181,7 +181,10 @@ async function readRow(session: Session, name: string): Promise<Row | null> {
   return row === undefined || row.removed === true ? null : row;
 }
 
-/** Returns the name of a domain, other than `exceptId`, whose return path is `name`. Returns null if there is none. */
+/**
+ * Returns the name of the domain whose return path is `name` and whose id is not `exceptId`. Returns null if there is
+ * no such domain.
+ */
 async function findReturnPathOwner(session: Session, name: string, exceptId: number): Promise<string | null> {
   const [row] = await session.query(SELECT_RETURN_PATH_OWNER, [name, exceptId]);
   return row === undefined ? null : rows.readText(row, 'name');

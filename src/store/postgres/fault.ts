@@ -84,7 +84,7 @@ export function endsConnection(error: unknown): boolean {
 export function isConfigurationError(error: unknown): boolean {
   if (error instanceof ConfigurationFault) return true;
   // With several hosts, every error must be a configuration error, because otherwise another host may work later.
-  if (isPerHost(error)) return error.errors.every(isConfigurationError);
+  if (hasErrorPerHost(error)) return error.errors.every(isConfigurationError);
   if (error instanceof StoreError && error.cause !== undefined) return isConfigurationError(error.cause);
   const code = getErrorCode(error);
   return code.startsWith('28') || ['3D000', '3F000', '42501', 'ENOTFOUND'].includes(code) || isTlsFault(error);
@@ -94,14 +94,14 @@ export function isConfigurationError(error: unknown): boolean {
  * Returns true for an AggregateError with one error per host. Node's own AggregateError, with one error per address of
  * a host, has a code.
  */
-function isPerHost(error: unknown): error is AggregateError {
+function hasErrorPerHost(error: unknown): error is AggregateError {
   return error instanceof AggregateError && getErrorCode(error) === '';
 }
 
 /** Maps an error to a StoreError. Returns a StoreError unchanged. `server` contains host, port and database. */
 export function toStoreError(error: unknown, server: string): StoreError {
   if (error instanceof StoreError) return error;
-  if (isPerHost(error))
+  if (hasErrorPerHost(error))
     return new StoreError(error.errors.map((hostError) => toStoreError(hostError, server).message).join(' '));
   const detail = error instanceof Error ? toOneLine(error.message) : toOneLine(String(error));
   if (isTlsFault(error)) {
@@ -145,7 +145,7 @@ export function toStoreError(error: unknown, server: string): StoreError {
       );
     case '42501':
       return new StoreError(
-        `${server}: the user lacks a permission (${detail}). Make the user the owner of the database, or of a schema, and add schema=NAME to POSTRIDER_DATABASE.`,
+        `${server}: the user lacks a permission (${detail}). Make the user the owner of the database, or make the user the owner of a schema and add schema=NAME to POSTRIDER_DATABASE.`,
       );
     case '3F000':
       return new StoreError(
@@ -165,8 +165,8 @@ export function toStoreError(error: unknown, server: string): StoreError {
       );
     case '25006':
       return new StoreError(describeReadOnlyReplica(server));
-    // The server connection lacks a prepared statement of this connection, or already has a prepared statement with the
-    // same name.
+    // 26000: the statement to execute is not prepared on the server connection. 42P05: the statement to prepare already
+    // exists on the server connection.
     case '26000':
     case '42P05':
       return new StoreError(describeUndeclaredPooler(server));
@@ -226,7 +226,7 @@ function isTlsFault(error: unknown): boolean {
   );
 }
 
-/** Returns the message of a server on one line, truncated. */
+/** Returns the first 300 characters of a message of the server, on one line. */
 export function toOneLine(text: string): string {
   return text.replaceAll('\n', ' ').slice(0, 300);
 }

@@ -33,7 +33,7 @@ const SELECT_BY_REFERENCE: Statement = {
   name: 'feedback_by_reference',
   text: 'SELECT id FROM provider_reference WHERE reference = $1',
 };
-// The queue row is locked before the message, as in a settlement.
+// The row in `queue` is locked before the row in `mail_request`. A settlement uses the same order.
 const LOCK_QUEUE_ROW: Statement = {
   name: 'feedback_lock_queue_row',
   text: 'SELECT state, attempts FROM queue WHERE id = $1::uuid FOR UPDATE',
@@ -89,7 +89,7 @@ const SELECT_REPORT: Statement = {
   name: 'feedback_select',
   text: 'SELECT id, at, source, mail_id, reason, summary, raw FROM feedback WHERE id = $1 AND reason IS NOT NULL',
 };
-const SELECT_LAST: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
+const SELECT_LAST_REPORT_TIME: Statement = { name: 'feedback_last', text: 'SELECT max(at) AS at FROM feedback' };
 const SELECT_LAST_BY_SOURCE: Statement = {
   name: 'feedback_last_by_source',
   text: `SELECT source, max(at) AS at FROM feedback
@@ -175,7 +175,7 @@ export function prepareFeedback(database: Database): Operations {
       return row === undefined ? null : rows.toRawReport(row);
     },
     async findLastFeedbackAt() {
-      const [row] = await database.query(SELECT_LAST, []);
+      const [row] = await database.query(SELECT_LAST_REPORT_TIME, []);
       return rows.readIntegerOrNull(row ?? { at: null }, 'at');
     },
     async listLastFeedback() {
@@ -236,10 +236,11 @@ async function recordBatch(
     if (report !== undefined && isIdentifiedByHistory(report))
       lastDeliveries.set(report.source, { report, messageId: effect.decision.id });
   }
-  // Only the last report of each source that needs no digest has a row, from which the time of the last report is read.
+  // Of the reports that need no digest, only the last report of each source is stored. The time of the last report is
+  // read from this row.
   for (const { report, messageId } of lastDeliveries.values()) await insertReport(transaction, report, messageId, null);
-  // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the earlier
-  // report must be stored durably.
+  // The sender of a report deletes its copy of the report even after the result `repeated`. Therefore the stored report
+  // must be durable.
   if (results.some(({ kind }) => kind === 'repeated')) await forceDurableCommit(transaction);
   return results;
 }
@@ -324,13 +325,14 @@ function createIneffectiveResult(answer: FeedbackResult): RecordResult {
  * recipient, and no effect if the recipient was already suppressed.
  */
 async function suppressRecipients(transaction: Transaction, effects: readonly Effect[]): Promise<ReadonlySet<Effect>> {
-  // Only the first report per message is used, so that a retry selects the same report as the source of the entry.
-  const byMessage = new Map<string, Effect>();
+  // Only the first report per message is used, so that a retry of the transaction selects the same report as the source
+  // of the entry.
+  const effectsByMessageId = new Map<string, Effect>();
   for (const effect of effects)
-    if (effect.decision.suppress !== null && !byMessage.has(effect.decision.id))
-      byMessage.set(effect.decision.id, effect);
-  if (byMessage.size === 0) return new Set();
-  const suppressionEffects = [...byMessage.values()];
+    if (effect.decision.suppress !== null && !effectsByMessageId.has(effect.decision.id))
+      effectsByMessageId.set(effect.decision.id, effect);
+  if (effectsByMessageId.size === 0) return new Set();
+  const suppressionEffects = [...effectsByMessageId.values()];
   const insertedRows = await transaction.query(SUPPRESS_RECIPIENTS, [
     suppressionEffects.map(({ decision: recording }) => recording.id),
     suppressionEffects.map(({ decision: recording }) => recording.suppress),
@@ -365,10 +367,13 @@ async function countReputation(
   }
 }
 
-async function findMessageId(transaction: Transaction, about: FeedbackReport['messageRef']): Promise<string | null> {
-  if (about === null) return null;
-  if ('id' in about) return about.id;
-  const [row] = await transaction.query(SELECT_BY_REFERENCE, [about.reference]);
+async function findMessageId(
+  transaction: Transaction,
+  messageRef: FeedbackReport['messageRef'],
+): Promise<string | null> {
+  if (messageRef === null) return null;
+  if ('id' in messageRef) return messageRef.id;
+  const [row] = await transaction.query(SELECT_BY_REFERENCE, [messageRef.reference]);
   return row === undefined ? null : rows.readText(row, 'id');
 }
 
@@ -383,8 +388,8 @@ async function storeReport(
 }
 
 /**
- * Stores the report and resolves to its id, or to null if another transaction has stored it. With a reason, the summary
- * and the bytes of the report are stored as well.
+ * Stores the report and resolves to its id, or to null if another transaction has stored it. If `reason` is not null,
+ * the summary and the bytes of the report are also stored.
  */
 async function insertReport(
   transaction: Transaction,

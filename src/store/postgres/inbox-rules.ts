@@ -11,7 +11,7 @@ import { writeChange } from './audit.ts';
 import { type Database, forceDurableCommit, type Statement } from './session.ts';
 
 const SELECT_ALL: Statement = { name: 'inbox_rule_all', text: 'SELECT * FROM inbox_rule ORDER BY id DESC' };
-/** This lock serializes concurrent additions, so that the maximum number of rules is exact. */
+/** This lock serializes concurrent additions, so that the number of active rules cannot exceed the maximum. */
 const LOCK_ADDITIONS: Statement = {
   name: 'inbox_rule_lock',
   text: 'LOCK TABLE inbox_rule IN SHARE ROW EXCLUSIVE MODE',
@@ -20,7 +20,10 @@ const HAS_ACTIVE_RULE: Statement = {
   name: 'inbox_rule_active',
   text: 'SELECT 1 AS one FROM inbox_rule WHERE used < times AND expires_at > $1 LIMIT 1',
 };
-/** All transactions lock the rules in the order of their ids. A rule that another transaction has used up is omitted. */
+/**
+ * All transactions lock the rules in the order of their ids. A rule whose last use another transaction has consumed is
+ * omitted.
+ */
 const LOCK_MATCHING_RULES: Statement = {
   name: 'inbox_rule_matching',
   text: `SELECT * FROM inbox_rule WHERE target = ANY($1::text[]) AND used < times AND expires_at > $2

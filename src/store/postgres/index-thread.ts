@@ -1,6 +1,6 @@
 /**
  * Starts and controls the index thread. The thread runs one index step at a time on a separate connection, so that
- * reading messages and building segments does not block the process.
+ * reading messages and building segments do not block the main thread.
  */
 import { Worker } from 'node:worker_threads';
 import type { PostgresSetting } from '../../config/settings.ts';

@@ -1,4 +1,4 @@
-/** Reads messages, and writes the changes of an operator to a message. */
+/** Reads messages, and writes the changes that an operator makes to a message. */
 
 import type { Actor } from '../../model/audit.ts';
 import type { MessageHistory, OperatorChangeResult, StoredMessage, StoredMessageSummary } from '../../model/message.ts';
@@ -40,9 +40,9 @@ const REQUEUE_MESSAGE: Statement = {
   text: `UPDATE queue SET state = '${requireTransition('uncertain', 'queued', 'operator')}', due_at = $2, owner = NULL, handing_over = false WHERE id = $1::uuid`,
 };
 // Counts all rows, and uses a small partial index to count the rows that are not queued. With 1,000,000 queued messages
-// this query takes a third of the time of a query that counts by state. Messages have the same order by id as by
-// acceptance. A notification to operators that cannot be delivered must not cause another notification, so it does not
-// count as the oldest message.
+// this query takes a third of the time of a query that counts by state. The order of the ids is the order of
+// acceptance. A message that contains a notification to operators is not selected as the oldest message, because a
+// notification that cannot be delivered must not cause another notification.
 const SELECT_STATISTICS: Statement = {
   name: 'message_statistics',
   text: `SELECT (SELECT count(*) FROM queue)::int AS total,
@@ -72,7 +72,7 @@ type Operations = Pick<
 >;
 
 /** Changes one message in the transaction of the caller. `id` is a UUID. */
-export async function changeInTransaction(
+export async function changeMessageInTransaction(
   transaction: Transaction,
   id: string,
   to: OperatorTargetState,
@@ -124,7 +124,7 @@ export function prepareMessages(database: Database): Operations {
     actor: Actor | undefined,
   ): Promise<OperatorChangeResult> =>
     isUuid(id)
-      ? database.transaction((transaction) => changeInTransaction(transaction, id, to, now, actor))
+      ? database.transaction((transaction) => changeMessageInTransaction(transaction, id, to, now, actor))
       : { kind: 'missing' };
 
   return {

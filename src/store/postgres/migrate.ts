@@ -32,8 +32,8 @@ const ACQUIRE_LOCK: Statement = { name: 'schema_lock', text: 'SELECT pg_advisory
 const WRITE_VERSION: Statement = { name: 'schema_write', text: 'UPDATE postrider SET version = $1' };
 
 /**
- * Migrates the schema to the current version. Creates the schema that the setting names if this schema does not exist.
- * On a failure, rejects with a StoreError of one line and leaves the schema unchanged.
+ * Migrates the schema to the current version. Creates the configured schema if it does not exist. On a failure, rejects
+ * with a StoreError of one line and leaves the schema unchanged.
  */
 export async function migrate(pool: Pool, folder: URL = MIGRATIONS_URL): Promise<void> {
   const files = readdirSync(folder)
@@ -66,7 +66,10 @@ const READ_IDENTITY: Statement = {
     FROM pg_database d WHERE d.datname = current_database()`,
 };
 
-/** Rejects with a StoreError if POSTRIDER_DATABASE_DIRECT, which `connection` uses, names another database. */
+/**
+ * Rejects with a StoreError if `connection`, which uses POSTRIDER_DATABASE_DIRECT, is not connected to the database of
+ * `pool`.
+ */
 export async function requireSameDatabase(pool: Pool, connection: Session): Promise<void> {
   if (pool.setting.direct === null) return;
   const [[one], [other]] = await Promise.all([pool.query(READ_IDENTITY, []), connection.query(READ_IDENTITY, [])]);
@@ -109,6 +112,6 @@ async function readSchema(
       `${server} has schema version ${version}, but this version of Postrider supports at most ${latestVersion}. Run the version that wrote the schema, or a later version.`,
     );
   }
-  // During a rolling upgrade, the schema may be newer and still work with this version.
+  // During a rolling upgrade, the schema may be newer than this version of Postrider and still be compatible with it.
   return { version: Math.min(version, latestVersion), isMissing: false };
 }

@@ -1,4 +1,7 @@
-/** Stores the nodes of this database and the token buckets that they share. Times are those of the database server. */
+/**
+ * Stores the nodes of this database and the token buckets that they share. All times come from the clock of the
+ * database server.
+ */
 
 import type { TokenGrant, TokenRequest } from '../../model/node.ts';
 import { advanceRunningTime, startRunningTime } from '../../model/running-time.ts';

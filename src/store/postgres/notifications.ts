@@ -1,6 +1,7 @@
 /**
  * Stores the states of items that need attention, and the notifications to deliver. A check is recorded only if the
- * number of the round is unchanged, so that several nodes record each change once.
+ * round number has not changed since the check began. Therefore each change is recorded only once, although several
+ * nodes run checks.
  */
 import { getAttentionKey } from '../../model/attention.ts';
 import type { NotificationStore } from '../notification-store.ts';

@@ -36,7 +36,7 @@ export function reportOpeningWaits(
         else if (row.wait_event === 'advisory') onWait(`${server}: waiting for another node to migrate the schema.`);
         else onWait(describeStandbyWait(server, String(row.standbys)));
       },
-      // The caller reports the errors of the opening.
+      // Errors of this query are ignored, because the caller reports errors of the opening.
       () => {
         if (!isStopped) scheduleCheck();
       },

@@ -1,10 +1,10 @@
 /**
- * Writes events to the outbox, in the transaction of the change that each event reports. Nothing is written for a type
- * to which no endpoint subscribes.
+ * Writes events to the outbox, in the transaction of the change that each event reports. No event is written if no
+ * endpoint subscribes to its type.
  *
- * Guarantees: a transaction that reads the subscribed types keeps a lock on their table until its end. A change of the
- * subscriptions waits for the transactions that have such a lock (`waitForEarlierTransactions`). Therefore the new subscriptions
- * apply to every event that is recorded after the change.
+ * Guarantees: a transaction that reads the subscribed types keeps a lock on their table until the transaction ends. A
+ * change of the subscriptions waits for the transactions that have such a lock (`waitForEarlierTransactions`).
+ * Therefore the new subscriptions apply to every event that is recorded after the change.
  */
 import type { State } from '../../model/message.ts';
 import { getEventBit, type ResourceEventType, type WebhookEventType } from '../../model/webhook.ts';
@@ -12,7 +12,7 @@ import { StoreError } from '../error.ts';
 import * as rows from '../rules/rows.ts';
 import type { Session, Statement } from './session.ts';
 
-/** Selects the subscribed types as a sum of bits. */
+/** Selects the subscribed event types as a bit mask. */
 export const SELECT_SUBSCRIBED = 'SELECT events FROM webhook_subscription';
 
 const INSERT_ACCEPTED: Statement = {
@@ -32,7 +32,7 @@ export function isSubscribed(subscribedTypes: number, type: WebhookEventType): b
   return (subscribedTypes & getEventBit(type)) !== 0;
 }
 
-/** Records the acceptance of messages. The caller must have read that an endpoint subscribes to the type. */
+/** Records the acceptance of messages. The caller must have read that an endpoint subscribes to `message.accepted`. */
 export async function recordAcceptances(
   session: Session,
   acceptedMessages: readonly { readonly id: string; readonly accountId: number; readonly state: State }[],
@@ -75,8 +75,8 @@ export function insertSuppressionEvents(
     WHERE w.events & ${getEventBit(type)} <> 0 ORDER BY s.recipient COLLATE "C"`;
 }
 
-// A transaction that has read the subscribed types or an endpoint, and has written or may write, has a lock on the table
-// and a transaction id.
+// A transaction that has read the subscribed types or an endpoint, and has written or may write, has a transaction id
+// and a lock on the table that it has read.
 const EARLIER_TRANSACTIONS = `SELECT l.virtualtransaction AS transaction FROM pg_locks l
   WHERE l.locktype = 'relation' AND l.relation IN ('webhook_subscription'::regclass, 'webhook'::regclass) AND l.granted
     AND l.pid <> pg_backend_pid() AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -93,9 +93,10 @@ const LIST_REMAINING_TRANSACTIONS: Statement = {
 const MAX_POLLS = 1_500;
 
 /**
- * Waits for at most about 30 seconds until no transaction is running that may have read the subscribed types or the
- * endpoint before a change. The caller must call the function after the commit of the change. `change` describes the
- * committed change for the error, such as `the update of endpoint wh_1`, and `remedy` is a clause for the operator.
+ * Waits until all transactions that may have read the subscribed types or the endpoint before a change have ended.
+ * Waits for at most about 30 seconds. The caller must call the function after the commit of the change. The error
+ * message contains `change`, which describes the committed change, such as `the update of endpoint wh_1`, and `remedy`,
+ * a clause that tells the operator what to do next.
  *
  * @throws StoreError if such a transaction is still running after this time
  */
@@ -109,6 +110,6 @@ export async function waitForEarlierTransactions(database: Session, change: stri
     );
   if (transactions.length === 0) return;
   throw new StoreError(
-    `${change} is recorded, but an earlier transaction of the database is still running after 30 s. Its events and attempts may be processed without the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
+    `${change} is recorded, but an earlier transaction of the database is still running after 30 s. Its events and delivery attempts may not reflect the change. End the transaction (pg_stat_activity lists it), ${remedy}.`,
   );
 }

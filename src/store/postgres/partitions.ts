@@ -1,5 +1,5 @@
 /**
- * Creates and drops the partitions by time: messages and events by month, bodies by day. Partitions are created in
+ * Creates and drops time-based partitions: monthly for messages and events, daily for bodies. Partitions are created in
  * advance. A partition of bodies is dropped when the retention time of all its messages has passed, at a cost that does
  * not depend on its size. Rows without a matching partition (because of a wrong clock, or because the ids of a
  * transferred store are old) are stored in the default partition.
@@ -15,7 +15,7 @@ const DAY_MS = 86_400_000;
 const PERIODS_AHEAD = 2;
 /** The key of the advisory lock of this file. Neither the migration nor other software uses this key. */
 const LOCK_ID = 0x50524450;
-/** Time limit for acquiring locks on partitions. The next call tries again. */
+/** Time limit for acquiring locks on partitions. If it expires, the next call retries. */
 const LOCK_TIMEOUT_MS = 500;
 /** The SQLSTATE of an expired lock timeout. */
 const LOCK_NOT_AVAILABLE = '55P03';
@@ -87,8 +87,8 @@ async function createPartition(transaction: Transaction, parent: string, { name,
 }
 
 /**
- * Drops partitions of bodies whose period ends before `before` and whose messages had all ended by then. Resolves to
- * the names of the dropped partitions.
+ * Drops the partitions of bodies whose period ends before the time `before` and whose messages all ended by this time.
+ * Resolves to the names of the dropped partitions.
  */
 export async function dropExpiredBodies(database: Database, before: number): Promise<readonly string[]> {
   const droppedPartitions: string[] = [];
@@ -112,8 +112,8 @@ export async function dropExpiredBodies(database: Database, before: number): Pro
 }
 
 /**
- * Runs a transaction with a short lock timeout, because other transactions wait behind a waiting lock request. Resolves
- * to null if the lock timeout expired.
+ * Runs a transaction with a short lock timeout, because a waiting lock request blocks all later lock requests of other
+ * transactions. Resolves to null if the lock timeout expired.
  */
 async function withLockTimeout<T>(
   database: Database,

@@ -1,14 +1,14 @@
 /**
  * Implements the queue: claims, marks before transmission, settlements, and the release and recovery of leases. A
- * settlement is valid only for the owner and the attempt count of the lease. This file also writes the events and the
- * end of messages. A claim skips rows that another node is leasing (`FOR UPDATE SKIP LOCKED`), so that nodes neither
- * wait for each other nor lease the same message. All other statements lock rows in order of id, so that batches of
- * several nodes cannot deadlock.
+ * settlement is valid only for the owner and the attempt count of the lease. This file also writes the events of
+ * messages and records their end. A claim skips rows that another node is leasing (`FOR UPDATE SKIP LOCKED`), so that
+ * nodes neither wait for each other nor lease the same message. All other statements lock rows in order of id, so that
+ * batches of several nodes cannot deadlock.
  *
- * Fairness: the queue has two lanes, one for first attempts and one for retries. Claims start with each lane
- * alternately. The lane that is first receives half of the claim's limits, and the other lane receives the remaining
- * limits. Within a lane, accounts are served round-robin, a few rows at a time (`getRowsPerTurn`). If few accounts have
- * due messages, each account receives an equal share.
+ * Fairness: the queue has two lanes, one for first attempts and one for retries. The lane with which a claim starts
+ * alternates from claim to claim. This lane receives half of the claim's limits, and the other lane receives the limits
+ * that remain. Within a lane, accounts are served round-robin, a few rows at a time (`getRowsPerTurn`). If few accounts
+ * have due messages, each account receives an equal share.
  */
 
 import type { RecordedFailure } from '../../model/failure.ts';
@@ -81,7 +81,8 @@ const APPEND_EVENTS: Statement = {
     FROM webhook_subscription s CROSS JOIN entries e WHERE s.events & e.bit <> 0 ORDER BY e.n`,
 };
 
-// The array condition makes the planner skip partitions, as in `WRITE_END`. A row with the same failure is not written.
+// The array condition makes the planner skip partitions, as in `WRITE_END`. A row that already has this failure is not
+// written.
 const SET_FAILURES: Statement = {
   name: 'event_set_failures',
   text: `UPDATE mail_request m SET failure_class = f.class, failure_category = f.category
@@ -91,9 +92,10 @@ const SET_FAILURES: Statement = {
 };
 
 /**
- * Appends entries to histories and records their events. The entries of one message keep the given order. The last failure among
- * them becomes the last failure of the message (`setsLastFailure`). An entry `expired` without a failure receives the last failure of its message. The
- * transaction must have locked the message or its queue row.
+ * Appends entries to message histories, and records the corresponding events in the outbox. The entries of one message
+ * keep the given order. The last failure among these entries becomes the last failure of the message
+ * (`setsLastFailure`). An entry `expired` without a failure receives the last failure of its message. The transaction
+ * must have locked the message or its queue row.
  */
 export async function appendEvents(session: Session, events: readonly NewEvent[]): Promise<void> {
   if (events.length === 0) return;
@@ -171,8 +173,8 @@ export async function endMessages(session: Session, endedMessages: readonly Ende
 const MAX_EXAMINED_ACCOUNTS = 2_000;
 
 /**
- * Selects the accounts of a lane with ids greater than $2 and up to $3, in order. Each row has the due time of the
- * account's earliest message, and states whether the account is unlocked.
+ * Selects the accounts of a lane whose ids are greater than $2 and at most $3, in order of id. Each row has the due
+ * time of the account's earliest message, and states whether the account is unlocked.
  */
 const EXAMINE_ACCOUNTS: Statement = {
   name: 'claim_examine_accounts',
@@ -200,7 +202,7 @@ interface AccountRotation {
     now: number,
     maxAccounts: number,
   ): Promise<{ readonly accounts: readonly number[]; readonly hasMore: boolean }>;
-  /** Continues the rotation after this account in the next call of `next`. */
+  /** The next call of `next` continues the rotation after this account. */
   resumeAfter(account: number): void;
 }
 
@@ -210,7 +212,7 @@ function createAccountRotation(lane: number): AccountRotation {
   let lastExamined = 0;
   /**
    * The account after which the current search for accounts with due messages started, or null if the last search found
-   * one.
+   * such an account.
    */
   let searchStart: number | null = null;
   return {
@@ -227,8 +229,8 @@ function createAccountRotation(lane: number): AccountRotation {
       const dueRows = examinedRows.filter((row) => row.unlocked === true && rows.readInteger(row, 'due_at') <= now);
       const accounts = dueRows.slice(0, maxAccounts).map((row) => rows.readInteger(row, 'account_id'));
       const lastAccount = accounts.at(-1);
-      // If the maximum was reached without a due message, the next call continues after the last examined account,
-      // until every account has been examined.
+      // If the maximum number of accounts was examined and none of them has a due message, the next calls continue
+      // after the last examined account, until every account has been examined.
       searchStart = isFull && lastAccount === undefined ? end : null;
       const lastRow = examinedRows.at(-1);
       if (lastAccount !== undefined) lastExamined = lastAccount;
@@ -243,7 +245,7 @@ function createAccountRotation(lane: number): AccountRotation {
 }
 
 // The first row is leased regardless of its size ($7), so that a large message cannot stay in the queue forever. Rows
-// that do not fit are unlocked by the commit.
+// that exceed the limits are unlocked by the commit.
 const LEASE_MESSAGES: Statement = {
   name: 'claim_lease',
   text: `WITH candidates AS MATERIALIZED (
@@ -321,25 +323,25 @@ export function prepareClaim(database: Database): Store['claim'] {
           remaining.messageCount,
         ];
         const newlyLeasedRows = await transaction.query(LEASE_MESSAGES, values);
-        const perAccount = new Map<number, number>();
+        const leasedCountByAccount = new Map<number, number>();
         for (const row of newlyLeasedRows) {
           const account = rows.readInteger(row, 'account_id');
-          perAccount.set(account, (perAccount.get(account) ?? 0) + 1);
+          leasedCountByAccount.set(account, (leasedCountByAccount.get(account) ?? 0) + 1);
           remaining.messageCount -= 1;
           remaining.bytes -= rows.readInteger(row, 'bytes');
           remaining.isNothingLeased = false;
           leasedRows.push(row);
         }
         const lastLeasedRow = newlyLeasedRows.at(-1);
-        // No row was leased, because the first row did not fit or because other nodes are leasing the same rows. The
-        // rotation continues with the first account of the batch.
+        // No row was leased, because the first row exceeds the limits or because other nodes are leasing the same rows.
+        // The rotation continues with the first account of the batch.
         if (lastLeasedRow === undefined && !remaining.isNothingLeased) rotation.resumeAfter((batch[0] ?? 1) - 1);
-        // A row did not fit. The rotation continues after the account of the last leased row.
+        // A row exceeds the limits. The rotation continues after the account of the last leased row.
         else if (lastLeasedRow !== undefined && newlyLeasedRows.length < rows.readInteger(lastLeasedRow, 'n'))
           rotation.resumeAfter(rows.readInteger(lastLeasedRow, 'account_id'));
         else if (remaining.messageCount <= 0) rotation.resumeAfter(batch.at(-1) ?? 0);
         else {
-          accountsWithMore.push(...batch.filter((account) => perAccount.get(account) === rowsPerAccount));
+          accountsWithMore.push(...batch.filter((account) => leasedCountByAccount.get(account) === rowsPerAccount));
           expectedRows = Math.max(1, expectedRows / 4, newlyLeasedRows.length / batch.length);
           continue;
         }
@@ -435,8 +437,8 @@ async function endSuppressedMessages(transaction: Transaction, suppressed: reado
 }
 
 // This query needs one index lookup per lease, in order of id. The condition on the state is written so that no partial
-// index matches it. Statistics about leases are outdated within a second, and with a partial index the planner would
-// read all leases.
+// index matches it. Because statistics about leases are outdated within a second, the planner would read all leases if
+// it could use a partial index.
 const SELECT_VALID_LEASES = `SELECT q.id, q.account_id, s.position
   FROM (SELECT * FROM unnest($1::uuid[], $2::text[], $3::int[]) WITH ORDINALITY AS u(id, owner, attempts, position) ORDER BY id, position) s
   CROSS JOIN LATERAL (
@@ -464,8 +466,8 @@ const REQUEUE_MESSAGES: Statement = {
     FROM unnest($1::uuid[], $2::text[], $3::bigint[], $4::int[], $5::int[]) AS s(id, state, due_at, lane, refund)
     WHERE q.id = s.id AND q.id = ANY($1::uuid[])`,
 };
-// This statement and imports write rows in the same order, so that transactions cannot deadlock.
-/** Adds the recipients of messages to their accounts' suppression lists. Returns the new entries. */
+// This statement and imports of suppressions write rows in the same order, so that transactions cannot deadlock.
+/** Adds the recipients of messages to their accounts' suppression lists. Returns the source of each new entry. */
 export const SUPPRESS_RECIPIENTS: Statement = {
   name: 'settle_suppress',
   text: `WITH added AS (INSERT INTO suppression (recipient, account_id, reason, source, at)

@@ -36,11 +36,14 @@ const SUM_ALL_ACCOUNTS: Statement = {
   text: `SELECT account_id, sum(emails)::bigint AS emails, sum(bounces)::bigint AS bounces, sum(complaints)::bigint AS complaints
     FROM reputation WHERE hour > $1 GROUP BY account_id`,
 };
-const DELETE_OLD: Statement = {
+const DELETE_OLD_COUNTS: Statement = {
   name: 'reputation_delete_old',
   text: 'DELETE FROM reputation WHERE account_id = $1 AND hour <= $2',
 };
-const DELETE_ALL: Statement = { name: 'reputation_delete', text: 'DELETE FROM reputation WHERE account_id = $1' };
+const DELETE_ALL_COUNTS: Statement = {
+  name: 'reputation_delete',
+  text: 'DELETE FROM reputation WHERE account_id = $1',
+};
 const RECORD_COMPLAINT: Statement = {
   name: 'reputation_record_complaint',
   text: `INSERT INTO complainant AS c (account_id, recipient, at) VALUES ($1, $2, $3)
@@ -50,11 +53,11 @@ const READ_STATUS: Statement = {
   name: 'reputation_status',
   text: 'SELECT locked_at, warning FROM account WHERE id = $1',
 };
-const LOCK_ACCOUNT: Statement = {
+const LOCK_ACCOUNT_ROW: Statement = {
   name: 'reputation_lock_account',
   text: 'SELECT name, locked_at, bounce_rate, complaint_rate, warning FROM account WHERE id = $1 FOR NO KEY UPDATE',
 };
-const WRITE_LOCK: Statement = {
+const MARK_ACCOUNT_LOCKED: Statement = {
   name: 'reputation_write_lock',
   text: 'UPDATE account SET locked_reason = $1, locked_at = $2, warning = NULL, revision = $3 WHERE id = $4',
 };
@@ -88,9 +91,9 @@ export async function addReputationDelta(
     transaction.query(READ_STATUS, [accountId]),
   ]);
   if (status === undefined || status.locked_at !== null || !needsEvaluation(delta, status.warning !== null)) return;
-  const [row] = await transaction.query(LOCK_ACCOUNT, [accountId]);
+  const [row] = await transaction.query(LOCK_ACCOUNT_ROW, [accountId]);
   if (row === undefined || rows.readIntegerOrNull(row, 'locked_at') !== null) return;
-  await transaction.query(DELETE_OLD, [accountId, getLastExpiredHour(now)]);
+  await transaction.query(DELETE_OLD_COUNTS, [accountId, getLastExpiredHour(now)]);
   const window = await readWindow(transaction, accountId, now);
   const thresholds = rows.toThresholds(row);
   const decision = evaluateReputation(window, thresholds, row.warning !== null);
@@ -104,7 +107,12 @@ export async function addReputationDelta(
     );
   switch (decision.kind) {
     case 'lock':
-      await transaction.query(WRITE_LOCK, [decision.reason, now, await incrementRevision(transaction), accountId]);
+      await transaction.query(MARK_ACCOUNT_LOCKED, [
+        decision.reason,
+        now,
+        await incrementRevision(transaction),
+        accountId,
+      ]);
       await recordAccountEvent('account.locked', decision.reason);
       return;
     case 'warn':
@@ -130,7 +138,10 @@ export async function recordComplaint(
   return (await transaction.query(RECORD_COMPLAINT, [accountId, toComplainant(recipient), at, windowStart])).length > 0;
 }
 
-/** Restarts the window of an account. A recipient who has complained within the window is still counted only once. */
+/**
+ * Deletes the counts of an account, so that its window restarts. The complainants are kept, so that a further complaint
+ * by one of them within the window is not counted.
+ */
 export async function resetReputation(session: Session, accountId: number): Promise<void> {
-  await session.query(DELETE_ALL, [accountId]);
+  await session.query(DELETE_ALL_COUNTS, [accountId]);
 }

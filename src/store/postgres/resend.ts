@@ -1,6 +1,6 @@
 /**
- * Submits an ended message again as a new message, in one transaction with both history entries and the audit log entry. The
- * row of the ended message is locked, so that two operators submit it one after the other.
+ * Submits an ended message again as a new message and writes both history entries and the audit log entry, in one
+ * transaction. The row of the ended message is locked, so that two operators cannot submit it at the same time.
  */
 import type { Actor } from '../../model/audit.ts';
 import { createResentEntry, type ResendRequest, type ResendResult } from '../../model/message.ts';
@@ -50,11 +50,11 @@ export async function resendInTransaction(
   const [accepted = { kind: 'locked' as const }] = await acceptInTransaction(transaction, [decision.message], false);
   const result = toResendResult(decision.message, accepted);
   if (result.kind !== 'done') return result;
-  const entry = createResendAudit(actor, id, source.state, newId);
+  const auditEntry = createResendAudit(actor, id, source.state, newId);
   const { accountId, state } = source;
   await Promise.all([
     appendEvents(transaction, [{ ...createResentEntry(newId, now), id, accountId, state, suppresses: false }]),
-    entry === null ? undefined : writeAuditEntry(transaction, entry),
+    auditEntry === null ? undefined : writeAuditEntry(transaction, auditEntry),
   ]);
   return result;
 }

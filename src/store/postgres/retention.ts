@@ -13,7 +13,7 @@ import type { Database, Statement } from './session.ts';
 
 /** Maximum number of bodies that one statement scans. */
 const MAX_SCANNED_BODIES = 5_000;
-// Messages have the same order by id as by acceptance, so a range of the primary key contains the oldest messages.
+// The order of the ids is the order of acceptance, so a range of the primary key contains the oldest messages.
 const SELECT_EXPIRED: Statement = {
   name: 'retention_select_expired',
   text: `SELECT id, account_id, attempts FROM queue WHERE state = 'queued' AND id <= $1::uuid ORDER BY id LIMIT $2 FOR UPDATE SKIP LOCKED`,
@@ -36,7 +36,7 @@ const RESET_DUE_TIMES: Statement = {
     )
     UPDATE queue SET due_at = $2 WHERE id = ANY(ARRAY(SELECT id FROM excessive)) RETURNING id`,
 };
-// A message cannot end before it is accepted, so only messages that were accepted before this time are read. Each
+// A message cannot end before it is accepted, so only messages that were accepted before `endedBefore` are read. Each
 // message is looked up individually, because a join would read all messages. One statement scans a limited number of
 // bodies.
 const PURGE_BODIES: Statement = {
@@ -64,8 +64,8 @@ const PARTITION_INTERVAL_MS = 3_600_000;
 const MIN_ID = getMinIdAt(0);
 
 /**
- * Creates the operations of the retention. `serverTime` determines the partitions to create. `monotonic` determines the
- * time of their next creation.
+ * Creates the retention operations. `serverTime` determines which partitions are created. `monotonic` determines when
+ * the next partitions are created.
  */
 export function prepareRetention(
   database: Database,

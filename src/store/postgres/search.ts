@@ -40,9 +40,9 @@ const IS_DEFERRED = `q.state = 'queued' AND q.lane = 1`;
 // An empty array matches every message.
 const FILTER_CONDITION = `($3::int[] = '{}' OR m.account_id = ANY($3)) AND ($4::text[] = '{}' OR ${STATE_EXPRESSION} = ANY($4) OR ('deferred' = ANY($4) AND ${IS_DEFERRED}))
     AND ($5::text[] = '{}' OR m.failure_class = ANY($5)) AND ($6::text[] = '{}' OR m.failure_category = ANY($6))`;
-const WITHOUT_OUTCOME = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
+const EXCLUDED_VERBS = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
 
-const SELECT_NTH: Statement = {
+const SELECT_NTH_ID: Statement = {
   name: 'search_nth',
   text: 'SELECT id FROM mail_request WHERE id >= $1::uuid AND id < $2::uuid ORDER BY id DESC LIMIT 1 OFFSET $3',
 };
@@ -51,15 +51,15 @@ const SELECT_NTH: Statement = {
  * the primary key for each range. Without these clauses, the planner estimates that a range with unknown bounds
  * contains a ninth of the table.
  */
-const BY_SEQUENCE = `unnest($1::uuid[], $2::uuid[]) AS r(least, greatest)
+const MESSAGES_BY_SEQUENCE = `unnest($1::uuid[], $2::uuid[]) AS r(least, greatest)
     CROSS JOIN LATERAL (SELECT * FROM mail_request WHERE id >= r.least AND id <= r.greatest ORDER BY id LIMIT 100) m`;
 const SELECT_BY_SEQUENCE: Statement = {
   name: 'search_by_sequence',
-  text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} WHERE ($3::int[] = '{}' OR m.account_id = ANY($3))`,
+  text: `SELECT ${COLUMNS} FROM ${MESSAGES_BY_SEQUENCE} WHERE ($3::int[] = '{}' OR m.account_id = ANY($3))`,
 };
 const SELECT_BY_SEQUENCE_FILTERED: Statement = {
   name: 'search_by_sequence_filtered',
-  text: `SELECT ${COLUMNS} FROM ${BY_SEQUENCE} ${JOIN_QUEUE} WHERE ${FILTER_CONDITION}`,
+  text: `SELECT ${COLUMNS} FROM ${MESSAGES_BY_SEQUENCE} ${JOIN_QUEUE} WHERE ${FILTER_CONDITION}`,
 };
 /** Reads the current rows at the end of the search, because a state may have changed during the search. */
 const SELECT_SUMMARIES: Statement = {
@@ -69,14 +69,14 @@ const SELECT_SUMMARIES: Statement = {
     FROM mail_request m ${JOIN_QUEUE}
       LEFT JOIN LATERAL (SELECT e.at FROM event e WHERE e.id = m.id ORDER BY e.n DESC LIMIT 1) last ON true
       LEFT JOIN LATERAL (SELECT e.verb, e.by, e.detail, e.failure FROM event e
-        WHERE e.id = m.id AND e.verb NOT IN (${WITHOUT_OUTCOME}) ORDER BY e.n DESC LIMIT 1) o ON true
+        WHERE e.id = m.id AND e.verb NOT IN (${EXCLUDED_VERBS}) ORDER BY e.n DESC LIMIT 1) o ON true
     WHERE m.id = ANY($1::uuid[]) ORDER BY m.id DESC`,
 };
 const SELECT_OUTCOMES: Statement = {
   name: 'search_outcomes',
   text: `SELECT i.id, o.* FROM unnest($1::uuid[]) AS i(id) CROSS JOIN LATERAL (
       SELECT e.verb, e.by, e.detail, e.failure FROM event e
-      WHERE e.id = i.id AND e.verb NOT IN (${WITHOUT_OUTCOME}) ORDER BY e.n DESC LIMIT 1) o`,
+      WHERE e.id = i.id AND e.verb NOT IN (${EXCLUDED_VERBS}) ORDER BY e.n DESC LIMIT 1) o`,
 };
 const SELECT_SEGMENTS: Statement = {
   name: 'search_segments',
@@ -95,8 +95,7 @@ const SELECT_PAGES: Statement = {
 const MAX_SEQ = Number.MAX_SAFE_INTEGER;
 
 /**
- * Creates the operations of the search. `monotonic` returns the monotonic time in ms, which limits the duration of
- * searches.
+ * Creates the search operations. `monotonic` returns the monotonic time in ms, which limits the duration of searches.
  */
 export function prepareSearch(database: Database, monotonic: () => number): Pick<MessageStore, 'searchMessages'> {
   const directories = new DirectoryCache();
@@ -126,27 +125,27 @@ export function prepareSearch(database: Database, monotonic: () => number): Pick
     readRows: selectRows,
     async readIndexedRows(index, { first, end: rangeEnd }, limit) {
       const parts = buildIndexParts(index).map(
-        (from) => `(${from.select(COLUMNS)} ORDER BY ${from.alias}.id DESC LIMIT $3)`,
+        (part) => `(${part.select(COLUMNS)} ORDER BY ${part.alias}.id DESC LIMIT $3)`,
       );
       const text = `SELECT * FROM (${parts.join(' UNION ALL ')}) AS found ORDER BY id DESC LIMIT $3`;
       return (await database.query({ name: '', text }, [first, rangeEnd, limit])).map(toSearchableMessage);
     },
     async countIndexed(index, { first, end: rangeEnd }, maxCount) {
-      const parts = buildIndexParts(index).map((from) => `(${from.selectIds} LIMIT $3)`);
+      const parts = buildIndexParts(index).map((part) => `(${part.selectIds} LIMIT $3)`);
       const text = `SELECT count(*)::int AS n FROM (SELECT 1 FROM (${parts.join(' UNION ALL ')}) AS part LIMIT $3) AS found`;
       const [row = {}] = await database.query({ name: '', text }, [first, rangeEnd, maxCount]);
       return rows.readInteger(row, 'n');
     },
     async readIndexedSeqs(index, { first, end: rangeEnd }) {
       const text = buildIndexParts(index)
-        .map((from) => from.selectIds)
+        .map((part) => part.selectIds)
         .join(' UNION ALL ');
       return (await database.query({ name: '', text }, [first, rangeEnd])).map((row) =>
         toSeq(rows.readText(row, 'id')),
       );
     },
     async findNthId({ first, end: rangeEnd }, count) {
-      const [row] = await database.query(SELECT_NTH, [first, rangeEnd, count - 1]);
+      const [row] = await database.query(SELECT_NTH_ID, [first, rangeEnd, count - 1]);
       return row === undefined ? null : rows.readText(row, 'id');
     },
     async findSegments({ first, end: rangeEnd }) {
@@ -200,9 +199,9 @@ function toFoundMessage(row: Row): FoundMessage {
   return { ...summary, ...rows.toFoundMembers(row, row, summary), lastOutcome };
 }
 
-/** The rows of one value of an index within a range of ids (`$1` inclusive, `$2` exclusive). */
+/** The queries for the rows with one value of an index, within a range of ids (`$1` inclusive, `$2` exclusive). */
 interface IndexPart {
-  /** The alias of the table whose index has the order of ids. */
+  /** The alias of the table whose index is sorted by id. */
   readonly alias: 'q' | 'm';
   /** Returns the query that selects the given columns of `mail_request m`. */
   readonly select: (columns: string) => string;
@@ -211,7 +210,7 @@ interface IndexPart {
 
 /**
  * Returns the queries for each value of an index. Values are part of the SQL text, because PostgreSQL cannot use a
- * partial index for a parameter.
+ * partial index if the value is a parameter.
  */
 function buildIndexParts(index: RowIndex): readonly IndexPart[] {
   switch (index.kind) {
@@ -241,20 +240,21 @@ function buildStatePart(state: StateFilter): IndexPart {
       selectIds: `SELECT q.id FROM queue q WHERE ${condition}`,
     };
   }
-  // The planner uses the partial index of leased and uncertain rows. The few rows of these states are materialized and then
-  // sorted. Otherwise the planner would read the whole queue in order of id.
-  const ownedRows = `FROM queue q WHERE q.state = '${state}' AND q.state <> 'queued'`;
+  // The planner uses the partial index of leased and uncertain rows. The rows of these states are few, and they are
+  // materialized and then sorted. Otherwise the planner would read the whole queue in order of id.
+  const fromClause = `FROM queue q WHERE q.state = '${state}' AND q.state <> 'queued'`;
   return {
     alias: 'q',
     select: (columns) =>
-      `WITH o AS MATERIALIZED (SELECT q.id, q.account_id ${ownedRows}) SELECT ${columns} FROM o q ${join} WHERE ${range}`,
-    selectIds: `SELECT q.id ${ownedRows} AND ${range}`,
+      `WITH o AS MATERIALIZED (SELECT q.id, q.account_id ${fromClause}) SELECT ${columns} FROM o q ${join} WHERE ${range}`,
+    selectIds: `SELECT q.id ${fromClause} AND ${range}`,
   };
 }
 
 /**
- * Selects the rows of a range. The caller limits the range to a batch of rows. The values are part of the SQL text:
- * they are numbers or belong to fixed sets. Only an open state needs the row of the queue.
+ * Selects the rows of a range. The caller limits the range to a batch of rows. The filter values are part of the SQL
+ * text. This is safe, because they are numbers or belong to fixed sets. The row in `queue` is read only if the filter
+ * contains an open state.
  */
 function selectRowsStatement({ accountIds, states, failureClasses, failureCategories }: RowFilter): Statement {
   const toSqlList = (values: readonly string[]) => values.map((value) => `'${value}'`).join(', ');
@@ -297,7 +297,7 @@ function toSearchableMessage(row: Row): SearchableMessage {
   };
 }
 
-/** The key of the advisory lock of index steps. Migrations, partitions and other software use other keys. */
+/** The key of the advisory lock of index steps. No other code and no other software uses this key. */
 const LOCK_ID = 0x50524453;
 
 const ROWS_PER_STATEMENT = 2_048;
@@ -335,7 +335,7 @@ const REPLACE_SEGMENTS: Statement = {
   name: 'index_replace',
   text: 'UPDATE search_segment SET replaced_at = $1 WHERE number = ANY($2::bigint[])',
 };
-const MARK_CHECKED: Statement = {
+const MARK_VERIFIED: Statement = {
   name: 'index_mark_checked',
   text: 'UPDATE search_segment SET looked = true WHERE number = $1',
 };
@@ -416,7 +416,7 @@ async function writeChange(session: Session, change: IndexChange): Promise<void>
     }
   }
   if (change.replacedSegments.length > 0) await session.query(REPLACE_SEGMENTS, [change.at, change.replacedSegments]);
-  if (change.verifiedSegment !== null) await session.query(MARK_CHECKED, [change.verifiedSegment]);
+  if (change.verifiedSegment !== null) await session.query(MARK_VERIFIED, [change.verifiedSegment]);
   if (change.firstSegment !== null) await session.query(EXTEND_SEGMENT, [MIN_SEQ, change.firstSegment]);
   if (change.purgedSegment !== null) {
     await session.query(PURGE_SEGMENT, [change.purgedSegment]);

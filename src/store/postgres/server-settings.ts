@@ -29,7 +29,7 @@ const START_ONLY_SETTINGS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The setting that is applied before all others: the value that a role has may be so small that the other statements
+ * This setting is applied first, because a value that is set for the role may be so small that the other statements
  * time out.
  */
 export const STATEMENT_TIMEOUT_SETTING = 'statement_timeout';
@@ -46,8 +46,8 @@ export function getRequiredSettings(statementTimeoutMs: number): RequiredSetting
     // The statement timeout also limits lock waits.
     ['lock_timeout', 0],
     ['idle_session_timeout', 0],
-    // A role or database may have the default `on` although the server is not a replica. pg_is_in_recovery() detects a
-    // replica.
+    // This setting may be `on` for a role or database although the server is not a replica. pg_is_in_recovery() detects
+    // a replica.
     ['default_transaction_read_only', 'off'],
     // All queries use indexes, so a generic plan is sufficient and is created only once.
     ['plan_cache_mode', 'force_generic_plan'],
@@ -59,8 +59,9 @@ export function getRequiredSettings(statementTimeoutMs: number): RequiredSetting
 const SESSION_SETTINGS: ReadonlySet<string> = new Set(['idle_session_timeout', 'default_transaction_read_only']);
 
 /**
- * Returns the statements that begin a transaction and apply the settings to it alone. Behind a pooler in transaction
- * mode every transaction begins with them, because its server connection may have any settings.
+ * Returns the statements that begin a transaction and apply the settings only to this transaction. Behind a pooler in
+ * transaction mode every transaction begins with these statements, because the server connection that the pooler
+ * provides may have any settings.
  */
 export function buildTransactionPrologue(required: RequiredSettings, schema: string | null, version: number): string {
   const timeoutSettings = required.filter(([name]) => name === STATEMENT_TIMEOUT_SETTING);
@@ -76,8 +77,8 @@ export function buildTransactionPrologue(required: RequiredSettings, schema: str
 }
 
 /**
- * The settings of servers of version 17 and later. A transaction timeout is not required, because the statement timeout
- * and the idle timeout already limit a transaction.
+ * The additional settings for servers of version 17 and later. A transaction timeout is not required, because the
+ * statement timeout and the idle timeout already limit a transaction.
  */
 export const VERSION_17_SETTINGS: readonly (readonly [name: string, value: string])[] = [['transaction_timeout', '0']];
 
@@ -105,10 +106,10 @@ export function parseOptions(text: string): {
   const words = splitWords(text);
   for (let index = 0; index < words.length; index += 1) {
     const word = words[index] ?? '';
-    const isSeparate = word === '-c' && index + 1 < words.length;
-    const assignment = isSeparate ? (words[index + 1] ?? '') : word.slice(2);
+    const isValueSeparate = word === '-c' && index + 1 < words.length;
+    const assignment = isValueSeparate ? (words[index + 1] ?? '') : word.slice(2);
     const equalsIndex = assignment.indexOf('=');
-    if (isSeparate) index += 1;
+    if (isValueSeparate) index += 1;
     if (equalsIndex > 0 && (word.startsWith('-c') || word.startsWith('--'))) {
       const name = assignment.slice(0, equalsIndex).replaceAll('-', '_');
       if (!START_ONLY_SETTINGS.has(name.toLowerCase())) {
@@ -116,7 +117,7 @@ export function parseOptions(text: string): {
         continue;
       }
     }
-    startupWords.push(escapeWord(word), ...(isSeparate ? [escapeWord(assignment)] : []));
+    startupWords.push(escapeWord(word), ...(isValueSeparate ? [escapeWord(assignment)] : []));
   }
   return { settings, startupOptions: startupWords.join(' ') };
 }

@@ -33,11 +33,11 @@ export interface Database extends Session {
   /**
    * Runs `work` in one READ COMMITTED transaction with synchronous commit. Resolves after the commit is on disk.
    * Rejects with a StoreError if the commit is not confirmed. If the connection is lost during the commit, the result
-   * is that of `pg_xact_status` and, if given, of `checkStored`. After a crash the server may reuse the transaction id,
-   * so a caller that acknowledges messages checks that the rows exist. If the wait for the synchronous standby was
-   * cancelled, the call rejects although the rows are visible to other transactions. A caller whose result depends on
-   * rows of another transaction must therefore call `forceDurableCommit`. Serialization failures and deadlocks are
-   * retried.
+   * is determined by `pg_xact_status` and, if given, by `checkStored`. After a crash the server may reuse the
+   * transaction id, so a caller that acknowledges messages must provide `checkStored`, which checks that the rows
+   * exist. If the wait for the synchronous standby was cancelled, the call rejects although the rows are visible to
+   * other transactions. A caller whose result depends on rows of another transaction must therefore call
+   * `forceDurableCommit`. Serialization failures and deadlocks are retried.
    */
   transaction<T>(
     work: (transaction: Transaction) => Promise<T>,
@@ -55,8 +55,8 @@ const WRITE_WAL_MESSAGE: Statement = {
 
 /**
  * Makes the commit of the transaction wait for the disk and the synchronous standby, even if the transaction changes no
- * row. Outside a transaction, the statement is a transaction by itself. After the commit, all rows read before on the
- * same connection are durable.
+ * row. Outside a transaction, the statement is a transaction by itself. After the commit, all rows that were previously
+ * read on the same connection are durable.
  */
 export async function forceDurableCommit(session: Session): Promise<void> {
   await session.query(WRITE_WAL_MESSAGE, []);

@@ -32,6 +32,6 @@ export async function requireStandby({ query }: Session, server: string): Promis
   const [row] = await query(READ_REQUIREMENT, []);
   if (row?.required === true) return;
   throw new StoreError(
-    `${server}: POSTRIDER_REQUIRE_SYNC_STANDBY=yes, but the server does not require a synchronous standby. Set synchronous_standby_names on the server, or remove the setting.`,
+    `${server}: POSTRIDER_REQUIRE_SYNC_STANDBY=yes, but the server does not require a synchronous standby. Set synchronous_standby_names on the server, or remove POSTRIDER_REQUIRE_SYNC_STANDBY.`,
   );
 }

@@ -93,7 +93,10 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
   };
   const { readDomainsSince, ...domains } = prepareDomains(pool);
   const { stopWatching, ...directory } = prepareDirectory(pool, environment, readDomainsSince);
-  const index = createOnDemandThread(async () => startIndexThread({ setting, application }), INDEX_THREAD_IDLE_MS);
+  const indexThread = createOnDemandThread(
+    async () => startIndexThread({ setting, application }),
+    INDEX_THREAD_IDLE_MS,
+  );
   return {
     accept: prepareAccept(pool, clock.monotonic, requireOwnStandby),
     claim: prepareClaim(pool),
@@ -104,7 +107,7 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     ...prepareBulk(pool, requireOwnStandby),
     ...prepareSearch(pool, clock.monotonic),
     indexMessages: (step) =>
-      environment.isSimulated ? runIndexStep(pool, step) : index.use((thread) => thread.runStep(step)),
+      environment.isSimulated ? runIndexStep(pool, step) : indexThread.use((thread) => thread.runStep(step)),
     ...prepareNodes(pool, serverTime),
     ...prepareFeedback(pool),
     ...prepareOperator(pool),
@@ -129,13 +132,15 @@ export async function openPostgresStore(options: PostgresOptions): Promise<Store
     failed: new Promise(() => undefined),
     async close() {
       stopWatching();
-      await index.close();
+      await indexThread.close();
       await pool.close();
     },
   };
 }
 
-/** Rejects with a StoreError if POSTRIDER_DATABASE_DIRECT is set and does not work. */
+/**
+ * Rejects with a StoreError if POSTRIDER_DATABASE_DIRECT is set and the connection fails or leads to another database.
+ */
 async function checkDirectConnection(pool: Pool): Promise<void> {
   if (pool.setting.direct === null) return;
   const connection = await pool.connect();

@@ -33,7 +33,7 @@ const LIST_ENTRIES: Statement = {
   name: 'suppression_list',
   text: 'SELECT recipient, reason, source, at FROM suppression WHERE account_id = $1 AND recipient > $2 ORDER BY recipient LIMIT $3',
 };
-/** A prefix with this character appended is greater than every text with the prefix. */
+/** If this character is appended to a prefix, the result is greater than every text that begins with the prefix. */
 const PREFIX_END = '\u{10FFFF}';
 // The scan starts at the greater of the prefix and the cursor, so that it does not read the rows of earlier pages.
 const SEARCH_BY_ADDRESS: Statement = {
@@ -69,7 +69,7 @@ const SELECT_UNSUPPRESSED: Statement = {
  */
 async function addEntries(
   transaction: Session,
-  list: number,
+  listId: number,
   entries: readonly Suppression[],
   actor: Actor | undefined,
 ): Promise<number> {
@@ -81,7 +81,7 @@ async function addEntries(
   for (let offset = 0; offset < sortedEntries.length; offset += ROWS_PER_STATEMENT) {
     const part = sortedEntries.slice(offset, offset + ROWS_PER_STATEMENT);
     const values = [
-      list,
+      listId,
       part.map(({ address }) => address),
       part.map(({ reason }) => reason),
       part.map(({ source }) => source),
@@ -112,10 +112,10 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       return batch.map(({ id }) => unsuppressedIds.has(id));
     },
     async addSuppressions(name, entries, actor): Promise<ChangeResult<number>> {
-      const list = await findListId(name);
-      if (list === null) return { kind: 'missing' };
+      const listId = await findListId(name);
+      if (listId === null) return { kind: 'missing' };
       const addedCount = await database.transaction(async (transaction) => {
-        const addedCount = await addEntries(transaction, list, entries, actor);
+        const addedCount = await addEntries(transaction, listId, entries, actor);
         // If all addresses were already on the list, the transaction writes no row and must therefore force a durable
         // commit.
         if (addedCount === 0) await forceDurableCommit(transaction);
@@ -132,10 +132,10 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       return { kind: 'done', value: addedCount };
     },
     async importSuppressions(name, entries, step, actor) {
-      const list = await findListId(name);
-      if (list === null) return { kind: 'missing' };
+      const listId = await findListId(name);
+      if (listId === null) return { kind: 'missing' };
       const value = await database.transaction(async (transaction) => {
-        const addedCount = await addEntries(transaction, list, entries, actor);
+        const addedCount = await addEntries(transaction, listId, entries, actor);
         const entry = await writeImport(transaction, actor, name, step, addedCount);
         if (addedCount === 0 && entry === null) await forceDurableCommit(transaction);
         return { added: addedCount, entry };
@@ -143,10 +143,10 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       return { kind: 'done', value };
     },
     async removeSuppression(name, address, providerRemoval, actor): Promise<ChangeResult<boolean>> {
-      const list = await findListId(name);
-      if (list === null) return { kind: 'missing' };
+      const listId = await findListId(name);
+      if (listId === null) return { kind: 'missing' };
       const isRemovedFromList = await database.transaction(async (transaction) => {
-        const isRemoved = (await transaction.query(DELETE_ENTRY, [address, list, actor?.at ?? null])).length > 0;
+        const isRemoved = (await transaction.query(DELETE_ENTRY, [address, listId, actor?.at ?? null])).length > 0;
         if (!isRemoved) await forceDurableCommit(transaction);
         if (isRemoved || providerRemoval?.removed === true)
           await writeChange(
@@ -162,21 +162,21 @@ export function prepareSuppressions(database: Database): SuppressionStore & Pick
       return { kind: 'done', value: isRemovedFromList };
     },
     async listSuppressions(name, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
-      const list = await findListId(name);
-      if (list === null) return { kind: 'missing' };
+      const listId = await findListId(name);
+      if (listId === null) return { kind: 'missing' };
       return {
         kind: 'done',
-        value: (await database.query(LIST_ENTRIES, [list, after ?? '', limit])).map(rows.toSuppression),
+        value: (await database.query(LIST_ENTRIES, [listId, after ?? '', limit])).map(rows.toSuppression),
       };
     },
     async searchSuppressions(name, { of, prefix }, after, limit): Promise<ChangeResult<readonly Suppression[]>> {
-      const list = await findListId(name);
-      if (list === null) return { kind: 'missing' };
+      const listId = await findListId(name);
+      if (listId === null) return { kind: 'missing' };
       const suppressionRows =
         of === 'address'
-          ? await database.query(SEARCH_BY_ADDRESS, [list, prefix, after ?? '', prefix + PREFIX_END, limit])
+          ? await database.query(SEARCH_BY_ADDRESS, [listId, prefix, after ?? '', prefix + PREFIX_END, limit])
           : await database.query(SEARCH_BY_DOMAIN, [
-              list,
+              listId,
               prefix + PREFIX_END,
               after === null ? prefix : after.slice(after.lastIndexOf('@') + 1),
               after ?? '',

@@ -1,7 +1,8 @@
 /**
- * The TLS options of a server connection. The files are read for each connection, so that a renewed certificate needs
- * no restart. A file that cannot be used causes a ConfigurationFault of one line, which names the parameter of
- * POSTRIDER_DATABASE and the file. Connecting is then not retried.
+ * The TLS options of a server connection. The certificate and key files are read for each connection, so that a renewed
+ * certificate takes effect without a restart. If a file cannot be used, a ConfigurationFault is thrown, whose one-line
+ * message names the parameter of POSTRIDER_DATABASE and the file. After this error, the connection attempt is not
+ * retried.
  */
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -33,11 +34,12 @@ function readClientCertificate(certPath: string, keyPath: string): { readonly ce
   try {
     createSecureContext({ cert, key });
   } catch (error) {
-    const remedy =
+    const problem =
       getErrorCode(error) === 'ERR_OSSL_X509_KEY_VALUES_MISMATCH'
-        ? 'is not the key of sslcert'
+        ? 'is not the private key of the certificate in sslcert'
         : `is not a usable private key (${describeErrorDetail(error)})`;
-    throw createFault('sslkey', keyPath, `${remedy}. Give the PEM file of the key of sslcert, without a passphrase`);
+    const remedy = 'Give a PEM file with the private key of the certificate in sslcert, without a passphrase';
+    throw createFault('sslkey', keyPath, `${problem}. ${remedy}`);
   }
   return { cert, key };
 }

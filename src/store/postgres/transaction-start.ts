@@ -1,7 +1,8 @@
 /**
  * Begins transactions. On a connection with its own settings, BEGIN is followed by a check that they are still in
- * force. Behind a pooler in transaction mode, the transaction sets them itself, in one message with BEGIN. Neither
- * method needs an additional round trip, because the next statements are sent without waiting.
+ * force. Behind a pooler in transaction mode, each transaction applies the settings itself, in the same message as
+ * BEGIN. Neither method needs an additional round trip, because the next statements are sent without waiting for the
+ * reply.
  */
 import { StoreError } from '../error.ts';
 import { type Connection, WRITE_HISTORY } from './connection.ts';
@@ -15,15 +16,17 @@ export interface BegunTransaction {
   readonly pid: number;
   /** The write history of the server; null if the server does not report it. */
   readonly history: string | null;
-  /** False if the settings on which durability depends are not in force. No message may then be acknowledged. */
+  /**
+   * False if the settings on which durability depends are not in force. In this case, no message may be acknowledged.
+   */
   readonly isSafe: boolean;
 }
 
 const BEGIN: Statement = { name: 'begin', text: 'BEGIN ISOLATION LEVEL READ COMMITTED' };
 const IS_SAFE = `current_setting('synchronous_commit') = 'on' AND current_setting('client_min_messages') = 'warning'`;
 /**
- * Compares the process id, because a pooler in transaction mode that was not declared assigns another server connection
- * to a later transaction.
+ * Compares the process id, in order to detect a pooler in transaction mode that POSTRIDER_DATABASE does not declare:
+ * such a pooler may run each transaction on a different server connection.
  */
 const READ_XID: Statement = {
   name: 'xid',
@@ -70,7 +73,7 @@ export function createSettingsError(server: string): StoreError {
 
 /**
  * Runs one statement as a transaction by itself. Behind a pooler in transaction mode, BEGIN, the statement and COMMIT
- * are sent together, in one round trip. Calls `onBegun` with the process id of the server connection.
+ * are sent together, in one round trip, and `onBegun` is called with the process id of the server connection.
  */
 export async function runSingleStatement(
   connection: Connection,

@@ -1,6 +1,6 @@
 /**
- * Implements the target of a transfer on PostgreSQL. Each page of messages is one transaction. An interrupted transfer
- * continues after the last copied message.
+ * Implements the target of a transfer on PostgreSQL. Each page of messages is written in one transaction. An
+ * interrupted transfer continues after the last copied message.
  */
 
 import type { PostgresSetting } from '../../config/settings.ts';
@@ -17,7 +17,7 @@ const OPEN_STATES: readonly string[] = ['queued', 'sending', 'uncertain'];
 const FIRST_EVENT_NUMBER = 1_000_000;
 
 const SELECT_TRANSFERS: Statement = { name: 'transfer_select', text: 'SELECT source, done FROM transfer' };
-const COUNT_CONTENT: Statement = {
+const COUNT_ACCOUNTS_AND_NODES: Statement = {
   name: 'transfer_count_content',
   text: 'SELECT (SELECT count(*)::int FROM account) AS accounts, (SELECT count(*)::int FROM node WHERE alive_until > extract(epoch FROM now()) * 1000) AS nodes',
 };
@@ -59,7 +59,8 @@ const INSERT_BODIES: Statement = {
   text: `INSERT INTO body (id, account_id, message) SELECT id, account_id, message
     FROM json_to_recordset($1::json) AS m(id uuid, account_id int, message text) WHERE message IS NOT NULL`,
 };
-// The first service that starts recovers the copied leases, because the owner of these leases is not alive.
+// The first node that starts on the target recovers the copied leases, because no live node is the owner of these
+// leases.
 const INSERT_QUEUE: Statement = {
   name: 'transfer_queue',
   text: `INSERT INTO queue (id, account_id, state, lane, due_at, owner, handing_over, attempts, accepted_at, bytes)
@@ -105,11 +106,11 @@ export async function openPostgresTarget(setting: PostgresSetting): Promise<Tran
         throw new StoreError(
           `${source} has already been transferred to ${pool.server}. Start a service on this database.`,
         );
-      const [content = {}] = await pool.query(COUNT_CONTENT, []);
-      if (rows.readInteger(content, 'nodes') > 0)
+      const [counts = {}] = await pool.query(COUNT_ACCOUNTS_AND_NODES, []);
+      if (rows.readInteger(counts, 'nodes') > 0)
         throw new StoreError(`a service runs on ${pool.server}. Stop every node before a transfer.`);
       if (earlierTransfer !== undefined) return;
-      if (rows.readInteger(content, 'accounts') > 0 || transfers.length > 0)
+      if (rows.readInteger(counts, 'accounts') > 0 || transfers.length > 0)
         throw new StoreError(`${pool.server} already contains accounts. Transfer to an empty database.`);
       await pool.query(INSERT_TRANSFER, [source]);
     },

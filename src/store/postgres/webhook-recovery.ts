@@ -1,13 +1,14 @@
 /**
- * Recovers the leases of deliveries whose node has ended without releasing the leases. These deliveries are then due at
- * once.
+ * Recovers the leases of deliveries whose node has ended without releasing the leases. After the recovery, these
+ * deliveries are due immediately.
  */
 import type { ServerTimeOverride } from '../environment.ts';
 import type { WebhookWorkerStore } from '../webhook-store.ts';
 import type { Database, Statement } from './session.ts';
 
-// Finding the endpoints with pending deliveries takes one index lookup per endpoint. The range of due times contains
-// all leases. It excludes due deliveries and deliveries whose next attempt is due after the end of every lease.
+// Finding the endpoints with pending deliveries takes one index lookup per endpoint. The range of due times ($1 to $2)
+// contains the due times of all leased deliveries. The range excludes deliveries that are already due, and deliveries
+// whose next attempt is due after the latest lease expiry.
 const RECOVER_LEASES: Statement = {
   name: 'webhook_recover_leases',
   text: `WITH RECURSIVE seen AS (

@@ -38,8 +38,9 @@ import { recordResourceEvent } from './outbox.ts';
 import { type Database, forceDurableCommit, type Row, type Statement, type Transaction } from './session.ts';
 import { LOCK_WEBHOOK, SELECT_WEBHOOKS } from './webhooks.ts';
 
-// The position of an entry in the history is the number of entries up to this entry. Entries of one message are written
-// under a lock, so every earlier entry is visible if the entry is visible.
+// The position of an entry in the history of its message is the number of entries up to and including this entry. The
+// entries of a message are written under a lock, so if an entry is visible, all earlier entries of the message are
+// visible.
 const LOCK_EVENTS: Statement = {
   name: 'outbox_lock',
   text: `SELECT o.position, o.xid::text::bigint AS "order", o.type, o.account_id, o.message_id, o.state, o.suppressed, o.at, o.data,
@@ -172,9 +173,9 @@ const PURGE_OLD_DELIVERIES: Statement = {
         ORDER BY o.id LIMIT $2 FOR UPDATE SKIP LOCKED) d LIMIT $2)) RETURNING 1 AS one`,
 };
 
-// The column `start` of an endpoint excludes events that were recorded before the endpoint was created. The value has
-// no effect when these events are no longer in the outbox. A database that was restored from a dump numbers its
-// transactions from a small number again, so a value that was not cleared would exclude every event.
+// The column `start` of an endpoint excludes events that were recorded before the endpoint was created. When the outbox
+// no longer contains such an event, the value has no effect and is cleared. In a database that was restored from a
+// dump, transaction ids start from a small number again, so a value that was not cleared would exclude every new event.
 const CLEAR_STARTS: Statement = {
   name: 'webhook_clear_starts',
   text: `UPDATE webhook w SET start = 0 WHERE w.start > 0 AND (
@@ -190,8 +191,8 @@ export function prepareWebhookWorker(database: Database): Omit<WebhookWorkerStor
       database.transaction(async (transaction) => {
         const eventRows = await transaction.query(LOCK_EVENTS, [limit, keptSince, getMinIdAt(keptSince)]);
         if (eventRows.length === 0) return { events: 0, deliveries: 0, hasMore: false };
-        // This statement follows the lock on the events, so it reads every subscription that was changed before one of
-        // the events.
+        // This statement runs after the events are locked, so it reads every change of a subscription that was
+        // committed before one of the events was recorded.
         const subscribers = (await transaction.query(SELECT_SUBSCRIBERS, [])).map(toSubscriber);
         const deliveries: { readonly webhookId: number; readonly row: Row }[] = [];
         const positions: number[] = [];
@@ -273,10 +274,10 @@ function listWaitingEndpoints(
   { freeSlots, defaultFreeSlots }: DeliveryClaimLimits,
   now: number,
 ): readonly { readonly id: number; readonly free: number }[] {
-  const freeById = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
+  const freeSlotsByWebhookId = new Map(freeSlots.map(({ webhookId, count }) => [webhookId, count]));
   return examinedRows.flatMap((row) => {
     const id = rows.readInteger(row, 'webhook_id');
-    const freeCount = freeById.get(id) ?? defaultFreeSlots;
+    const freeCount = freeSlotsByWebhookId.get(id) ?? defaultFreeSlots;
     return row.enabled === true && rows.readInteger(row, 'due_at') <= now && freeCount > 0
       ? [{ id, free: freeCount }]
       : [];

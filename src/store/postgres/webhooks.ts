@@ -1,4 +1,4 @@
-/** Stores the endpoints of webhooks, and the operations of operators on their deliveries. */
+/** Stores the endpoints of webhooks, and carries out the operations of operators on deliveries. */
 import type { ChangeResult } from '../../model/account.ts';
 import { type Actor, toAuditedWebhook } from '../../model/audit.ts';
 import { isUuid } from '../../model/uuid.ts';
@@ -49,7 +49,8 @@ const REQUIRE_SCHEMA: Statement = {
     AND EXISTS (SELECT 1 FROM webhook WHERE NOT removed)`,
 };
 /**
- * Writes the types to which the endpoints subscribe. While there is an endpoint, nodes of earlier versions cannot start.
+ * Writes the event types to which the endpoints subscribe. While an endpoint exists, nodes with a schema version less
+ * than `MIN_SCHEMA_VERSION` cannot start.
  */
 export async function writeSubscribedTypes(session: Session): Promise<void> {
   await Promise.all([session.query(WRITE_TYPES, []), session.query(REQUIRE_SCHEMA, [])]);
@@ -164,7 +165,7 @@ const COUNT_FAILED_DELIVERIES: Statement = {
 const DEFAULT_REMEDY = 'then repeat the command';
 const REMEDIES: Readonly<Record<string, string>> = {
   delete: 'which completes the change',
-  rotate: 'then rotate again, because the new secret was not shown',
+  rotate: 'then rotate the signing secret again, because the new secret was not shown',
 };
 
 const MIN_ID = '00000000-0000-0000-0000-000000000000';
@@ -202,8 +203,8 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     return result;
   }
 
-  /** Changes an endpoint and the subscribed types. */
-  function changeTypes(
+  /** Changes an endpoint and updates the stored set of subscribed event types. */
+  function changeSubscription(
     id: number,
     action: string,
     actor: Actor | undefined,
@@ -252,7 +253,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
     listWebhooks: async () => (await database.query(SELECT_ALL, [])).map(toWebhook),
     findWebhook: (id) => findWebhook(database, id),
     updateWebhook: (id, changes, actor) =>
-      changeTypes(id, 'webhook.update', actor, (transaction, before) => {
+      changeSubscription(id, 'webhook.update', actor, (transaction, before) => {
         const { url, name, events } = { ...before, ...changes };
         return transaction.query(UPDATE_WEBHOOK, [id, url, name, toEventMask(events)]);
       }),
@@ -265,7 +266,7 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         transaction.query(ROTATE_SECRET, [id, previousUntil, sealed]),
       ),
     deleteWebhook: (id, actor) =>
-      changeTypes(id, 'webhook.delete', actor, (transaction) => transaction.query(MARK_WEBHOOK_REMOVED, [id])),
+      changeSubscription(id, 'webhook.delete', actor, (transaction) => transaction.query(MARK_WEBHOOK_REMOVED, [id])),
     addTestDelivery(id, deliveryId, now, actor) {
       return database.transaction(async (transaction) => {
         const [webhook] = await transaction.query(LOCK_WEBHOOK, [id]);
@@ -336,8 +337,9 @@ export function prepareWebhooks(database: Database, serverTime: ServerTimeOverri
         database.query(COUNT_PENDING_DELIVERIES, []),
         database.query(COUNT_FAILED_DELIVERIES, []),
       ]);
-      const toMap = (found: readonly Row[]) => new Map(found.map((row) => [rows.readInteger(row, 'webhook_id'), row]));
-      const [pendingRows, failedRows] = [toMap(pending), toMap(failed)];
+      const mapByWebhookId = (found: readonly Row[]) =>
+        new Map(found.map((row) => [rows.readInteger(row, 'webhook_id'), row]));
+      const [pendingRows, failedRows] = [mapByWebhookId(pending), mapByWebhookId(failed)];
       return webhooks.flatMap((webhook): WebhookStatistics[] => {
         const webhookId = rows.readInteger(webhook, 'id');
         const [pendingRow, failedRow] = [pendingRows.get(webhookId), failedRows.get(webhookId)];

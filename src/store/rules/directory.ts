@@ -48,8 +48,8 @@ export function findChangeConflict(
 }
 
 /**
- * Returns the time when a rotated key expires: the requested time, or its previous expiry if that is earlier. Returns
- * `missing` if the key does not exist, is revoked or has expired.
+ * Returns the time when the old key of a rotation expires: the requested time, or the previous expiry of the key if
+ * that is earlier. Returns `missing` if the key does not exist, is revoked or has expired.
  */
 export function decideRotatedExpiry(oldKey: ApiKey | null, requestedExpiry: number, now: number): ChangeResult<number> {
   if (oldKey === null || oldKey.revokedAt !== null || (oldKey.expiresAt !== null && oldKey.expiresAt <= now)) {
@@ -61,7 +61,7 @@ export function decideRotatedExpiry(oldKey: ApiKey | null, requestedExpiry: numb
 /**
  * Returns the last answered check of each record, and whether nodes must reload the domain. Nodes do not reload the
  * domain after a check without a new result. While a domain is failing, the time of the check determines whether the
- * domain is blocked, so every check is a change.
+ * domain is blocked, so nodes reload the domain after every check.
  */
 export function decideDomainUpdate(
   before: SendingDomain,
@@ -82,8 +82,8 @@ export function decideDomainUpdate(
 }
 
 /**
- * Returns the values of a domain after a change by an operator. A new return path is not verified: earlier checks of its
- * records are removed.
+ * Returns the values of a domain after a change by an operator. A new return path is not verified: the earlier checks
+ * of its records are removed.
  */
 export function decideDomainChange(
   before: SendingDomain,

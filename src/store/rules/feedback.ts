@@ -27,7 +27,9 @@ import { requireTransition } from './messages.ts';
 export interface ReportedMessage {
   readonly id: string;
   readonly accountId: number;
-  /** The id of the API key; 0 for a message of `doctor --loop`, `NOTIFICATION_KEY_ID` for a notification to operators. */
+  /**
+   * The id of the API key; 0 for a message of `doctor --loop`, `NOTIFICATION_KEY_ID` for a notification to operators.
+   */
   readonly keyId: number;
   readonly state: State;
   readonly to: string;
@@ -40,7 +42,7 @@ export interface ReportedHistory {
   readonly isConfirmed: boolean;
   readonly hasHardFailure: boolean;
   readonly hasReportedBounce: boolean;
-  /** The entries about deliveries that reports stated. */
+  /** The history entries of the deliveries that reports confirmed. */
   readonly deliveryEntries: readonly Pick<HistoryEntry, 'by' | 'detail'>[];
 }
 
@@ -60,14 +62,18 @@ export function needsHistory({ events }: FeedbackReport, { state }: ReportedMess
   return needsAttempts(state) || events.some(({ kind }) => kind === 'confirmed');
 }
 
-/** Returns true if the decision on a report about a message in this state depends on attempts and failures, which are large. */
+/**
+ * Returns true if the decision on a report about a message in this state depends on the attempts and failures in the
+ * history. Otherwise a store need not read these large columns.
+ */
 export function needsAttempts(state: State): boolean {
   return state === 'queued' || state === 'bounced';
 }
 
 /**
- * Summarizes history entries. A message may have been sent if an attempt was unanswered or uncertain, or if its lease was
- * lost. An attempt that an earlier version recorded has no failure, but its outcome states whether it suppressed the recipient.
+ * Summarizes history entries. A message may have been sent if an attempt was unanswered or uncertain, or if its lease
+ * was lost. The history entry of an attempt that an earlier version of Postrider recorded has no failure, but the
+ * outcome of the attempt states whether the recipient was suppressed.
  */
 export function summarizeHistory(entries: readonly SummarizedEntry[]): ReportedHistory {
   return {
@@ -88,9 +94,10 @@ export function summarizeHistory(entries: readonly SummarizedEntry[]): ReportedH
 
 /**
  * Returns true if the history of the message identifies a repetition of the report, so that no digest is necessary. The
- * report is a provider event about a delivery: it adds an entry to the history of its message or is repeated, and an
- * event with the same text contains nothing new. A provider sends such an event for almost every message, so the digests
- * of these events would be most of the rows of reports.
+ * report is a provider event about a delivery: the event adds an entry to the history of its message, unless the
+ * history contains an entry with the same source and text. An event with the same source and text contains nothing new.
+ * A provider sends such an event for almost every message, so the digests of these events would be most of the rows of
+ * reports.
  */
 export function isIdentifiedByHistory({ isProviderEvent, recordsDigestAlways, events }: FeedbackReport): boolean {
   return isProviderEvent === true && recordsDigestAlways !== true && events.length > 0 && events.every(isConfirmation);
@@ -132,7 +139,10 @@ export type FeedbackDecision =
   | { readonly kind: 'answer'; readonly answer: FeedbackResult }
   /** The decision to record the digest, and nothing else. */
   | { readonly kind: 'digest'; readonly answer: FeedbackResult }
-  /** The decision to keep the report until its message is settled or its provider id is stored. */
+  /**
+   * The decision to keep the report until its message is settled, or until the provider id that the report names is
+   * stored.
+   */
   | { readonly kind: 'pending'; readonly messageId: string | null }
   /**
    * The decision to store the report for the operator. If the report is `premature`, a repetition of the same report is
@@ -247,16 +257,17 @@ export function countsTowardReputation(
 }
 
 /**
- * Returns the digest under which a premature report is stored. It differs from the report's own digest, so that a
- * repetition of the report is applied.
+ * Returns the digest under which a premature report is stored. This digest differs from the report's own digest, so
+ * that a later repetition of the report is applied.
  */
 export function computePrematureReportDigest(digest: string): string {
   return `${digest}:early`;
 }
 
 /**
- * Returns the report that is stored as pending until its message is settled. If the digest of the report is recorded at
- * once, the pending report has another digest, so that it is applied later.
+ * Returns the report that is stored as pending until its message is settled. If the store records the digest of the
+ * report immediately (`recordsDigestAlways`), the pending report has a different digest. With the recorded digest, the
+ * pending report would be ignored as a repetition.
  */
 export function toPendingReport(report: FeedbackReport): FeedbackReport {
   return report.recordsDigestAlways === true
@@ -296,7 +307,7 @@ function describeMissingMessage(events: readonly FeedbackEvent[]): string {
   return unknownEvent?.reason ?? 'the report names no message of this installation';
 }
 
-/** The number of reports that `listLastFeedback` reads, newest first. */
+/** The maximum number of reports that `listLastFeedback` reads, newest first. */
 export const MAX_SCANNED_REPORTS = 1_000_000;
 
 /** A report that waits for its message. */
@@ -312,8 +323,8 @@ const MAX_PENDING_INTERVAL_MS = 15_000;
 
 /**
  * Returns the time of the next attempt to apply a pending report. The interval is the age of the report, within limits.
- * Returns null if the report has waited too long for a provider id. The message of such a report is treated as a message
- * of another program.
+ * Returns null if the report has waited too long for a provider id. The message of such a report is treated as a
+ * message of another program.
  */
 export function computeNextPendingAttemptAt(receivedAt: number, messageId: string | null, now: number): number | null {
   const ageMs = now - receivedAt;
@@ -321,12 +332,15 @@ export function computeNextPendingAttemptAt(receivedAt: number, messageId: strin
   return now + Math.min(MAX_PENDING_INTERVAL_MS, Math.max(MIN_PENDING_INTERVAL_MS, ageMs));
 }
 
-/** Serializes a report for the table of pending reports. A provider event has no stored bytes. */
+/**
+ * Serializes a report for the table of pending reports. The received bytes (`raw`) are omitted, because the bytes of a
+ * provider event are not stored.
+ */
 export function formatPendingReport({ raw: _raw, ...report }: FeedbackReport): string {
   return JSON.stringify(report);
 }
 
-/** Parses the text of `formatPendingReport`. */
+/** Parses the result of `formatPendingReport`. */
 export function parsePendingReport(text: string): FeedbackReport {
   return { ...(JSON.parse(text) as Omit<FeedbackReport, 'raw'>), raw: new Uint8Array() };
 }

@@ -3,8 +3,8 @@
  * the rows that a settlement writes, the changes that an operator may make, and the sequence numbers of ids. The
  * functions have no side effects, except that `decideAcceptance` calls the given lookups and adds to the given counts.
  *
- * Every change of state is checked against the table of transitions (model/message.ts). If the table does not contain the
- * change, an operator's change is refused with `wrong-state`, and every other change throws a StoreError.
+ * Every change of state is checked against the table of transitions (model/message.ts). If the table does not contain
+ * the change, an operator's change is refused with `wrong-state`, and every other change throws a StoreError.
  */
 
 import { countMessage, findExceededLimit, getRemainingLimits, type LimitUsage } from '../../model/account.ts';
@@ -48,8 +48,8 @@ const SUPPRESSED = requireTransition(null, 'suppressed', 'accept');
 
 /**
  * Decides whether a message is accepted. Adds an accepted message to `counts`. `counts` is null if the account does not
- * exist. A notification to operators is exempt from the limits: it is neither refused nor counted. A notification for a
- * locked account is accepted and waits.
+ * exist. A notification to operators is exempt from the limits: it is neither refused nor counted. A notification is
+ * accepted even if the account is locked, and remains queued until the account is unlocked.
  */
 export function decideAcceptance(
   message: NewMessage,
@@ -81,8 +81,8 @@ export function requireTransition<To extends State>(from: State | null, to: To, 
 
 const MAX_ROWS_PER_TURN = 8;
 /**
- * Minimum number of accounts that a claim serves, unless it has a lower message limit or fewer accounts have due
- * messages.
+ * Minimum number of accounts that a claim serves, unless the message limit of the claim is lower or fewer accounts have
+ * due messages.
  */
 const MIN_ACCOUNTS_PER_CLAIM = 64;
 
@@ -110,8 +110,9 @@ export function inheritsFailure(verb: string): boolean {
 
 /**
  * Returns true if the failure of an entry of this type becomes the last failure of the message. `state` is the state
- * after the change. A bounced message keeps the failure that ended it: a later report of a delay, of a soft bounce or of
- * a block does not replace it. A later report of a hard bounce replaces it, because that report suppresses the recipient.
+ * after the change. A bounced message keeps the failure that ended it: a later report of a delay, of a soft bounce or
+ * of a block does not replace it. A later report of a hard bounce replaces it, because that report suppresses the
+ * recipient.
  */
 export function setsLastFailure(verb: string, state: State, failureClass: FailureClass): boolean {
   if (state !== 'bounced' || !REPORTS_OF_BOUNCED_MESSAGES.has(verb)) return true;
@@ -124,7 +125,9 @@ const REPORTS_OF_BOUNCED_MESSAGES: ReadonlySet<string> = new Set<ReportEntryType
   'delay-reported',
 ]);
 
-/** Returns the lane that a change requires: 1 if the attempt was deferred, otherwise 0. The stored lane never decreases. */
+/**
+ * Returns the lane that a change requires: 1 if the attempt was deferred, otherwise 0. The stored lane never decreases.
+ */
 export function getLane(verb: string): 0 | 1 {
   return verb === RECORDED_EVENTS['message.deferred'].verb ? 1 : 0;
 }
@@ -234,7 +237,7 @@ export interface ResendSource {
   readonly suppressedBy: string | null;
 }
 
-/** Returns the message that submits an ended message again, or the reason for a refusal. */
+/** Returns the new message that resends the content of an ended message, or the reason why the resend is refused. */
 export function decideResend(
   source: ResendSource,
   newId: string,
@@ -251,7 +254,7 @@ export function decideResend(
   return { kind: 'submit', message: { ...newMessage, suppressedBy, resendOf: id } };
 }
 
-/** Converts the result of the acceptance of a message that submits an ended message again. */
+/** Converts the acceptance result of a new message to the result of the resend. */
 export function toResendResult(
   { id, accountId, keyId, to, from, acceptedAt }: NewMessage,
   result: AcceptResult,

@@ -19,7 +19,7 @@ export function toAttentionCheck(row: rows.Row, states: readonly rows.Row[]): At
   };
 }
 
-/** Returns the JSON of a state. PostgreSQL cannot store NUL in a text, and JSON escapes it. */
+/** Returns an attention state as JSON. JSON escapes NUL, which PostgreSQL cannot store in a text. */
 export function formatAttentionState(state: AttentionState): string {
   return JSON.stringify(state);
 }

@@ -2,7 +2,8 @@
  * Converts rows of either database to the types of the model. Tables and columns have the same names in both databases.
  * SQLite stores booleans as 0 and 1.
  *
- * Throws a StoreError if a column contains a value that the schema does not allow. The database is then damaged.
+ * The functions throw a StoreError if a column contains a value that the schema does not allow. Such a value means that
+ * the database is damaged.
  */
 import {
   type Account,
@@ -46,7 +47,7 @@ import type { ReportedMessage } from './feedback.ts';
 import type { ResendSource } from './messages.ts';
 import type { TokenBucket } from './token-bucket.ts';
 
-/** A row of a query. `bigint` columns are numbers; `uuid` and `text` columns are strings. */
+/** A row of a query result. `bigint` columns are numbers; `uuid` and `text` columns are strings. */
 export type Row = Readonly<Record<string, unknown>>;
 
 /** Reads a number column. */
@@ -96,7 +97,7 @@ export function readState(row: Row): State {
   return readOneOf(row, 'state', STATES);
 }
 
-/** Converts a row of `account`. Its `volume_used` includes the counts in account_usage. */
+/** Converts a row of `account`. On PostgreSQL, `volume_used` of the row includes the counts in `account_usage`. */
 export function toAccount(row: Row): Account {
   const lockedAt = readIntegerOrNull(row, 'locked_at');
   const rateLimit = readIntegerOrNull(row, 'rate_limit');
@@ -129,7 +130,7 @@ export function toThresholds(row: Row): Thresholds {
   };
 }
 
-/** Converts a row of `operator_token`, or the columns that `api_key` has in common with it. */
+/** Converts a row of `operator_token`, or the columns of a row of `api_key` that `operator_token` also has. */
 export function toCredential(row: Row): Credential {
   return {
     id: readInteger(row, 'id'),
@@ -195,8 +196,8 @@ export function toLeasedMessage(row: Row, lease: Lease, attempts: number): Lease
 }
 
 /**
- * Converts a message with its rows of `event`, in order. The first entry, `accepted`, is derived from the message's own
- * row.
+ * Converts the row of a message and the message's rows of `event`, oldest first. The first entry, `accepted`, is
+ * derived from the message's own row.
  */
 export function toMessageHistory(row: Row, history: readonly Row[]): MessageHistory {
   return {
@@ -236,7 +237,10 @@ export function toLastOutcome(row: Row): LastOutcome {
   };
 }
 
-/** Returns the members of a found message. `lastEntryRow` has the time of the last entry in its history, or null. */
+/**
+ * Returns the members that a found message has in addition to its summary. `lastEntryRow` contains the time of the last
+ * entry in the history of the message, or null.
+ */
 export function toFoundMembers(
   row: Row,
   lastEntryRow: Row,
@@ -249,7 +253,7 @@ export function toFoundMembers(
   };
 }
 
-/** Returns the first history entry of a message, which its own row records. */
+/** Returns the first history entry of a message, `accepted`, which is derived from the message's own row. */
 export function toAcceptedEntry(row: Row): HistoryEntry {
   return {
     at: readInteger(row, 'accepted_at'),
@@ -287,7 +291,10 @@ export function toFailureColumn(failure: RecordedFailure | null): string | null 
   return JSON.stringify({ class: failureClass, category, status, diagnostic });
 }
 
-/** Converts the columns of a message that a report requires. If `queueRow` is given, the state is read from it. */
+/**
+ * Converts the columns of a message that are necessary for the decision on a report. If `queueRow` is given, the state
+ * is read from it.
+ */
 export function toReportedMessage(row: Row, queueRow: Row = row): ReportedMessage {
   return {
     id: readText(row, 'id'),
@@ -421,7 +428,7 @@ export function toNodeStatus(row: Row): NodeStatus {
 
 const MAX_REFUSAL_REASONS = 100;
 
-/** Returns the column `refused_reports`: at most 100 reasons as JSON, or null if there are none. */
+/** Returns the value of the column `refused_reports`: at most 100 reasons as JSON, or null if there are none. */
 export function formatRefusedReports(refused: readonly RefusedReports[]): string | null {
   return refused.length === 0 ? null : JSON.stringify(refused.slice(0, MAX_REFUSAL_REASONS));
 }

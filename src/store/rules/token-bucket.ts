@@ -5,7 +5,7 @@
  */
 import type { TokenGrant, TokenRequest } from '../../model/node.ts';
 
-/** The state of a bucket at the time `at` (ms since the epoch), under the limit of that time. */
+/** The state of a bucket at the time `at` (ms since the epoch), with the limit that applied at that time. */
 export interface TokenBucket {
   readonly tokens: number;
   readonly perSecond: number;

@@ -1,6 +1,6 @@
 /**
- * Rules for webhooks, shared by both databases: which events are recorded, which endpoints receive an event, and the
- * change that an attempt causes. The functions have no side effects.
+ * Rules for webhooks, shared by both databases: which events are recorded, which endpoints receive an event, and how
+ * delivery attempts change an endpoint. The functions have no side effects.
  */
 import type { HistoryEntry } from '../../model/message.ts';
 import {
@@ -37,7 +37,7 @@ export function findEventType(verb: HistoryEntry['verb']): MessageEventType | nu
 /** The earliest version of Postrider whose nodes record events. */
 const MIN_RECORDING_VERSION = [0, 1, 0] as const;
 
-/** Returns true if nodes of this version record events. A text that is not a version counts as an earlier version. */
+/** Returns true if nodes of this version record events. Returns false for a text that is not a version. */
 export function recordsEvents(version: string): boolean {
   const parts = (version.split('-')[0] ?? '').split('.').map(Number);
   for (const [index, minimum] of MIN_RECORDING_VERSION.entries()) {
@@ -54,8 +54,8 @@ export const SERVICE_ACCOUNT_ID = 0;
 /** An event in the outbox. */
 export interface OutboxEvent {
   /**
-   * The number that is compared with the start of an endpoint: the position of the event on SQLite, and the number of
-   * its transaction on PostgreSQL.
+   * The number that is compared with `start` of an endpoint: on SQLite, the position of the event in the outbox; on
+   * PostgreSQL, the id of the transaction that recorded the event.
    */
   readonly order: number;
   readonly type: WebhookEventType;
@@ -93,8 +93,8 @@ export const MAX_DELIVERIES_PER_STEP = 2_000;
 
 /**
  * Returns the id of a delivery: a UUIDv7 (RFC 9562 section 5.7). The id contains the time, the number `index` of the
- * delivery in its step, and the first 12 hexadecimal digits of the step's random `seed`. `index` is less than 2^24. The
- * ids of one step have the order of their numbers.
+ * delivery in its step, and the first 12 hexadecimal digits of the step's random `seed`. `index` is less than 2^24.
+ * Within one step, the order of the ids is the order of `index`.
  */
 export function toDeliveryId(now: number, index: number, seed: string): string {
   const time = now.toString(16).padStart(12, '0');
@@ -115,8 +115,8 @@ export function addAttempt(storedAttempts: string, attempt: WebhookAttempt): str
 export interface EndpointEffect {
   hasSucceeded: boolean;
   /**
-   * The time of the first failed attempt in the batch, or null. Tests and faults of the installation do not count as
-   * failures.
+   * The time of the first failed attempt in the batch, or null. Test deliveries and faults of the installation do not
+   * count as failures.
    */
   failedAt: number | null;
   /** True if the endpoint responded with status 410 (Gone). */
@@ -149,7 +149,7 @@ export function decideFailingSince(
   return hasSucceeded ? null : (failingSince ?? failedAt);
 }
 
-/** Returns true if the time of this success must be stored: at most one success per `LAST_SUCCESS_STEP_MS`. */
+/** Returns true if the time of a success must be stored: at most one success per `LAST_SUCCESS_STEP_MS` is stored. */
 export function mustStoreSuccess(lastSuccessAt: number | null, { hasSucceeded }: EndpointEffect, now: number): boolean {
   return hasSucceeded && (lastSuccessAt === null || now >= lastSuccessAt + LAST_SUCCESS_STEP_MS);
 }
@@ -211,8 +211,8 @@ export function toDelivery(row: rows.Row): WebhookDelivery {
 
 /**
  * Converts a row of `webhook_delivery` to the recorded event. `message` is the row of the message with the name of its
- * account, and `entry` is the row of the history entry. A row that is no longer stored is null. The row of an event
- * about an object that is not a message names no message.
+ * account, and `entry` is the row of the history entry. A row that is no longer stored is null. If the event is not
+ * about a message, the column `message_id` of the row is null.
  */
 export function toRecordedEvent(
   row: rows.Row,
@@ -244,7 +244,10 @@ export function toRecordedEvent(
   };
 }
 
-/** Removes the SMTP transcript, because no payload contains it and the embedded store copies the entry to another thread. */
+/**
+ * Removes the SMTP transcript, which no payload contains, so that the embedded store copies less data to another
+ * thread.
+ */
 function removeTranscript(entry: HistoryEntry): HistoryEntry {
   if (entry.attempt === null) return entry;
   const { lineOffsetsMs: _, ...attempt } = entry.attempt;

@@ -39,7 +39,7 @@ interface SearchOutcome<Message> {
 /** Number of rows that are read between two checks of the time limit: in the first batch and in the largest batch. */
 const MIN_BATCH_ROWS = 128;
 const MAX_BATCH_ROWS = 2_048;
-/** Number of rows in the largest batch of a search of replies, which reads the history of each row. */
+/** Number of rows in the largest batch of a search of replies. Such a search reads the history of each row. */
 const MAX_REPLY_BATCH_ROWS = 512;
 /** Number of rows in the largest batch if the database itself selects the matching rows, which is much faster. */
 const MAX_NATIVE_BATCH_ROWS = 32_768;
@@ -49,15 +49,17 @@ const MAX_GROUP_SEGMENTS = 32;
 /** The most frequent state. It is the only state without an index. */
 const STATE_WITHOUT_INDEX: State = 'delivered';
 /**
- * An index of a state or a failure with at most `MAX_SCANNED_MESSAGES` messages is scanned. For an index with at most
- * `MAX_PRELOADED_MESSAGES` messages, the sequence numbers of all its messages are read first.
+ * If an index of a state or a failure contains at most `MAX_SCANNED_MESSAGES` messages, the search reads all of these
+ * messages. If the index contains at most `MAX_PRELOADED_MESSAGES` messages, the search reads the sequence numbers of
+ * all of these messages, and then reads only the candidates with one of these sequence numbers.
  */
 const MAX_SCANNED_MESSAGES = 500;
 const MAX_PRELOADED_MESSAGES = 20_000;
 
 /**
- * Executes a search. Returns the messages of the page and the id at which the search stopped, which is null if all
- * messages have been searched. `hasTimedOut` returns true after the time limit. Fails with the errors of the source.
+ * Executes a search. Returns the messages of the page and, as `searchedTo`, the id at which the search stopped.
+ * `searchedTo` is null if all messages have been searched. `hasTimedOut` returns true after the time limit. Fails with
+ * the errors of the source.
  */
 export function* executeSearch<Message extends SearchableMessage>(
   source: SearchSource<Message>,
@@ -89,13 +91,13 @@ export function* executeSearch<Message extends SearchableMessage>(
   return { messages: matchingMessages, searchedTo };
 
   /**
-   * Chooses the index with the fewest messages among those of the filter. `count` is null if the messages were not
-   * counted.
+   * Chooses the index with the fewest messages from the indexes of states and failures that the filter permits. `count`
+   * is null if the messages were not counted.
    */
   function* chooseRowIndex(): Coroutine<{ readonly rowIndex: RowIndex | null; readonly count: number | null }> {
-    const [onlyIndex = null] = rowIndexes;
-    if (onlyIndex === null || (rowIndexes.length === 1 && termRanges.length === 0))
-      return { rowIndex: onlyIndex, count: null };
+    const [firstIndex = null] = rowIndexes;
+    if (firstIndex === null || (rowIndexes.length === 1 && termRanges.length === 0))
+      return { rowIndex: firstIndex, count: null };
     let smallestIndex: { readonly rowIndex: RowIndex; readonly count: number } | null = null;
     for (const rowIndex of rowIndexes) {
       const count = yield* waitFor(source.countIndexed(rowIndex, idRange, MAX_PRELOADED_MESSAGES + 1));
@@ -106,8 +108,8 @@ export function* executeSearch<Message extends SearchableMessage>(
   }
 
   /**
-   * Reads every row of a range. Returns null at the end of the range; otherwise returns the id at which the read
-   * stopped.
+   * Reads every row of a range, or every row of the range in the chosen index. Returns null if the read reached the end
+   * of the range; otherwise returns the id at which the read stopped.
    */
   function* scanRange({ first, end: rangeEnd }: IdRange): Coroutine<string | null> {
     let end = rangeEnd;
@@ -150,7 +152,10 @@ export function* executeSearch<Message extends SearchableMessage>(
     return isNative && !scansRowIndex ? MAX_NATIVE_BATCH_ROWS : MAX_BATCH_ROWS;
   }
 
-  /** Adds the matching rows to the page. If the page is full, returns the id of its last message. */
+  /**
+   * Adds the matching rows to the page. Returns the id of the last message of the page if the page is full; otherwise
+   * null.
+   */
   function* collect(rows: readonly Message[]): Coroutine<string | null> {
     const candidates = rows.filter(
       (message) =>
@@ -240,7 +245,7 @@ export function* executeSearch<Message extends SearchableMessage>(
       const batch = candidates.slice(offset, offset + (indexedSeqs === null ? batchSize : MAX_NATIVE_BATCH_ROWS));
       offset += batch.length;
       const seqs = yield* readSeqs(source, batch);
-      // A segment was replaced during the search, so all rows of the range are read.
+      // A segment was replaced during the search, so all remaining rows of the range are read.
       if (seqs === null)
         return yield* scanRange({ first, end: lastSeq === Number.POSITIVE_INFINITY ? end : getMinIdOfSeq(lastSeq) });
       const requestedSeqs = seqs.filter(
@@ -273,8 +278,8 @@ const STATES_WITH_REPLY: readonly StateFilter[] = [
 ];
 
 /**
- * Returns the conditions that the database checks. A search of replies that names no state reads neither delivered messages
- * nor queued messages without an attempt.
+ * Returns the conditions that the database checks. A search of replies that names no state reads neither delivered
+ * messages nor queued messages without an attempt.
  */
 function toRowFilter({ accountIds, states, failureClasses, failureCategories, reply }: MessageSearch): RowFilter {
   const selectedStates = reply !== null && states.length === 0 ? STATES_WITH_REPLY : states;
@@ -302,7 +307,10 @@ function listRowIndexes(filter: RowFilter): readonly RowIndex[] {
   return indexes;
 }
 
-/** Returns true if the row meets the conditions. `isDeferred` is true for a queued message whose last attempt was deferred. */
+/**
+ * Returns true if the row meets the conditions. `isDeferred` is true for a queued message whose last attempt was
+ * deferred.
+ */
 export function matchesRowFilter(
   { accountIds, states, failureClasses, failureCategories }: RowFilter,
   row: {
@@ -352,8 +360,9 @@ function selectLaterId(a: string, b: string): string {
 }
 
 /**
- * Returns the term ranges of the criteria and of the account. A candidate has a term in every range. A message has one
- * account, so a search of several accounts has no range for them.
+ * Returns the term ranges of the criteria and of the account. A candidate has a term in every range. A message belongs
+ * to one account only, so the ranges of several accounts would exclude every message: a search of several accounts has
+ * no account range.
  */
 function listSearchTermRanges({ criteria, accountIds }: MessageSearch): readonly TermRange[] {
   const textRanges = criteria.flatMap((criterion) => (criterion.kind === 'id' ? [] : listTermRanges(criterion)));
@@ -363,7 +372,7 @@ function listSearchTermRanges({ criteria, accountIds }: MessageSearch): readonly
 
 /**
  * Maximum number of pages for one term range. A prefix that spans more pages of a segment has so many terms that the
- * index excludes almost no rows, so it is not used in this segment.
+ * index excludes almost no rows, so the search ignores the range in this segment.
  */
 const MAX_PAGES_PER_RANGE = 12;
 
@@ -426,19 +435,19 @@ function listSetBits(bits: Uint8Array): readonly number[] {
   return numbers;
 }
 
-/** Returns the sequence numbers of the candidates in the same order, or null if a segment was removed. */
+/** Returns the sequence numbers of the candidates in the order of `candidates`, or null if a segment was removed. */
 function* readSeqs(
   source: Source,
   candidates: readonly { readonly segment: number; readonly number: number }[],
 ): Coroutine<readonly number[] | null> {
-  const toKey = ({ segment, number }: { segment: number; number: number }) =>
+  const toPageKey = ({ segment, number }: { segment: number; number: number }) =>
     toSeqsKey(segment, Math.floor(number / SEQS_PER_PAGE));
-  const pages = yield* waitFor(source.readPages([...new Set(candidates.map(toKey))]));
+  const pages = yield* waitFor(source.readPages([...new Set(candidates.map(toPageKey))]));
   const seqsByPage = new Map<number, readonly number[]>();
   for (const [key, page] of pages) seqsByPage.set(key, decodeSeqs(page));
   const seqs: number[] = [];
   for (const candidate of candidates) {
-    const seq = seqsByPage.get(toKey(candidate))?.[candidate.number % SEQS_PER_PAGE];
+    const seq = seqsByPage.get(toPageKey(candidate))?.[candidate.number % SEQS_PER_PAGE];
     if (seq === undefined) return null;
     seqs.push(seq);
   }

@@ -2,9 +2,10 @@
  * One step of index maintenance. `selectNextTask` selects the task. `planIndexStep` reads the rows that the task needs
  * and returns the change to write. `planIndexStep` runs on a separate thread and does not lock the rows that it reads.
  *
- * Messages that are newer than the index are indexed first, as soon as their number is sufficient for a segment. Older
- * messages are indexed afterwards, down to the first message. Each segment is verified once, 5 minutes after its build,
- * because a message may be committed after messages with greater ids. Small segments are merged.
+ * Messages that are newer than the index are indexed first, as soon as their number is sufficient for a segment.
+ * Messages that are older than the index are indexed afterwards, down to the oldest message. Each segment is verified
+ * once, 5 minutes after its build, because a message may be committed after messages with greater ids. Small segments
+ * are merged.
  */
 import { toSeq } from '../rules/messages.ts';
 import type { SearchableMessage } from './query.ts';
@@ -15,15 +16,15 @@ import { type Coroutine, type IndexSegment, type MaybePromise, MIN_ID, MIN_SEQ, 
 export interface IndexStep {
   /** An id: all messages with ids less than this id are committed, except a few messages whose commit is late. */
   readonly horizon: string;
-  /** Minimum number of messages newer than the index for a new segment. */
+  /** A new segment is built if at least this number of messages is newer than the index. */
   readonly minSegmentMessages: number;
   readonly now: number;
 }
 
 export interface IndexProgress {
-  /** True if the step changed the index. Another step may then change the index further. */
+  /** True if the step changed the index. In this case, another step may be necessary. */
   readonly hasChanged: boolean;
-  /** The number of messages up to the horizon that are newer than the index, counted up to a limit. */
+  /** The number of messages up to the horizon that are newer than the index, counted up to `MAX_UNINDEXED_COUNT`. */
   readonly unindexedCount: number;
   /** The number of messages that were newer than the index and that this step has indexed. */
   readonly indexedCount: number;
@@ -39,7 +40,7 @@ export interface IndexChange {
   readonly addedSegments: readonly NewSegment[];
   /** The numbers of the segments that the added segments replace. */
   readonly replacedSegments: readonly number[];
-  /** The number of a segment that was verified as complete. */
+  /** The number of a segment that was verified as complete, or null. */
   readonly verifiedSegment: number | null;
   /** The number of the oldest segment if no message is older than this segment; otherwise null. */
   readonly firstSegment: number | null;
@@ -53,7 +54,7 @@ export interface BuiltStep {
   readonly progress: IndexProgress;
 }
 
-/** The reads of a step. */
+/** The read operations of a step. */
 export interface IndexSource {
   listSegments(): MaybePromise<readonly StoredSegment[]>;
   /** Counts the messages with sequence numbers from `first` (inclusive) to `end` (exclusive), up to `maxCount`. */
@@ -159,7 +160,7 @@ export function* planIndexStep(
     }
   }
 
-  /** Builds as many segments as the range needs. */
+  /** Builds the segments that cover the range. */
   function* buildSegments(from: number, end: number): Coroutine<readonly NewSegment[]> {
     const builtSegments: NewSegment[] = [];
     for (let first = from; first < end; first = builtSegments.at(-1)?.end ?? end) {
@@ -239,9 +240,12 @@ export interface IndexState {
   readonly replaced: readonly StoredSegment[];
   /** The number of messages newer than the index. */
   readonly unindexedCount: number;
-  /** Minimum number of messages newer than the index for a new segment. */
+  /** A new segment is built if at least this number of messages is newer than the index. */
   readonly minSegmentMessages: number;
-  /** `start` is the least sequence number. Messages before `horizon` are old enough to be indexed. */
+  /**
+   * `start` is the least sequence number that a message can have. Messages before `horizon` are old enough to be
+   * indexed.
+   */
   readonly start: number;
   readonly horizon: number;
   readonly now: number;

@@ -1,10 +1,10 @@
 /**
- * Maintains the search index of a store in rounds. A round runs one step after another, with pauses. At high load, a round
- * ends after a step if fewer than 100,000 messages are not indexed. A failed step is reported and repeated in the next
- * round.
+ * Maintains the search index of a store in rounds. A round runs one step after another, with pauses. At high load, a
+ * round ends after a step if fewer than 100,000 messages are not indexed. A failed step is reported and repeated in the
+ * next round.
  *
- * A message is indexed only when all earlier messages are committed: a round indexes messages up to the newest message of
- * the previous round. If nodes share the store, a round also excludes the messages of the last ten seconds.
+ * A message is indexed only when all earlier messages are committed: a round indexes messages up to the newest message
+ * that the previous round found. If nodes share the store, a round also excludes the messages of the last ten seconds.
  */
 import type { Clock } from '../../clock.ts';
 import type { IndexStore } from '../contract.ts';
@@ -45,10 +45,10 @@ export function startIndexer({
   reportFailure,
 }: IndexerOptions): () => Promise<void> {
   let isStopped = false;
-  let cancel: () => void = () => undefined;
+  let cancelTimer: () => void = () => undefined;
   let roundInProgress = Promise.resolve();
-  let wake: () => void = () => undefined;
-  /** The id of the newest message of the previous round. */
+  let endPause: () => void = () => undefined;
+  /** The id of the newest message that the previous round found. */
   let previousNewestId: string | null = null;
   let idleState: { readonly horizon: string; readonly at: number } | null = null;
   let lastStep: { readonly unindexedCount: number; readonly at: number } | null = null;
@@ -96,8 +96,8 @@ export function startIndexer({
 
   function waitForPause(ms: number): Promise<void> {
     return new Promise((resolve) => {
-      wake = resolve;
-      cancel = clock.after(ms, resolve);
+      endPause = resolve;
+      cancelTimer = clock.after(ms, resolve);
     });
   }
 
@@ -105,14 +105,14 @@ export function startIndexer({
     roundInProgress = runRound()
       .catch((error: unknown) => reportFailure('index', error))
       .then(() => {
-        if (!isStopped) cancel = clock.after(ROUND_INTERVAL_MS, startRound);
+        if (!isStopped) cancelTimer = clock.after(ROUND_INTERVAL_MS, startRound);
       });
   };
   startRound();
   return async () => {
     isStopped = true;
-    cancel();
-    wake();
+    cancelTimer();
+    endPause();
     await roundInProgress;
   };
 }

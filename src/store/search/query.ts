@@ -74,7 +74,8 @@ export interface MessageSearchResult {
   readonly messages: readonly FoundMessage[];
   /**
    * Null if all messages have been searched. Otherwise the page is full, or the search has reached its time limit. At
-   * the time limit, the page may have fewer messages or no message. The next call continues with this id as `before`.
+   * the time limit, the page may contain fewer than `limit` messages, or none. The next call continues with this id as
+   * `before`.
    */
   readonly searchedTo: string | null;
 }
@@ -128,12 +129,12 @@ function stripWrapping(word: string): string {
 
 /** Returns true if the message meets every condition. */
 export function matchesCriteria(criteria: readonly SearchCriterion[], message: SearchableMessage): boolean {
-  const texts = new Map<Field, readonly string[]>();
+  const textsByField = new Map<Field, readonly string[]>();
   const getTexts = (field: Field): readonly string[] => {
-    const cachedTexts = texts.get(field);
+    const cachedTexts = textsByField.get(field);
     if (cachedTexts !== undefined) return cachedTexts;
     const computedTexts = listFieldTexts(message, field);
-    texts.set(field, computedTexts);
+    textsByField.set(field, computedTexts);
     return computedTexts;
   };
   return criteria.every((criterion) => {
@@ -148,10 +149,13 @@ export function matchesCriteria(criteria: readonly SearchCriterion[], message: S
   });
 }
 
-/** Maximum number of tokens at the beginning of a text that are compared with a code. */
+/** Maximum number of tokens, from the beginning of a text, that are compared with a code. */
 const MAX_CODE_TOKENS = 6;
 
-/** Parses the words of a search of replies. Returns null if the text contains no letter or digit to search for. */
+/**
+ * Splits the text of a search of replies into words. Returns null if it contains no letter, digit or symbol to search
+ * for.
+ */
 export function parseReplyWords(text: string): ReplyCondition['words'] | null {
   const endsWithQuote = text.trimEnd().endsWith('"');
   const words = splitWords(foldText(text));
@@ -159,13 +163,16 @@ export function parseReplyWords(text: string): ReplyCondition['words'] | null {
   return words.map((word, index) => ({ text: word, prefix: !endsWithQuote && index === words.length - 1 }));
 }
 
-/** Returns true if the text of the last outcome meets the condition. A message without a text does not match. */
+/**
+ * Returns true if `text`, the text of the last outcome of a message, meets the conditions. Returns false if `text` is
+ * null.
+ */
 export function matchesReply({ words, code }: ReplyCondition, text: string | null): boolean {
   if (text === null) return false;
   if (code !== null && !startsWithCode(text, code)) return false;
   if (words.length === 0) return true;
   const foldedText = foldText(text);
-  // This fast check excludes most texts.
+  // This fast check excludes most texts before they are split into words.
   if (!words.every((word) => foldedText.includes(word.text))) return false;
   const textWords = splitWords(foldedText);
   return words.every((word) =>
@@ -174,8 +181,9 @@ export function matchesReply({ words, code }: ReplyCondition, text: string | nul
 }
 
 /**
- * Returns true if one of the first tokens of the text is the code. In a report, the type of the diagnostic may precede
- * the reply (`smtp; 550 5.1.1 …`). In a multiline reply, a hyphen follows the code (`550-5.1.1`).
+ * Returns true if one of the first tokens of the text is the code. In a delivery status notification, the type of the
+ * diagnostic code may precede the reply (`smtp; 550 5.1.1 …`). In a multiline reply, a hyphen follows the code
+ * (`550-5.1.1`).
  */
 function startsWithCode(text: string, code: string): boolean {
   return text
@@ -202,7 +210,7 @@ function matchesText(text: string, criterion: TextCriterion): boolean {
       return criterion.prefix ? domain.startsWith(criterion.text) : domain === criterion.text;
     }
     case 'word': {
-      // This fast check excludes most texts.
+      // This fast check excludes most texts before they are split into words.
       if (!text.includes(criterion.text)) return false;
       return splitWords(text).some((word) =>
         criterion.prefix ? word.startsWith(criterion.text) : word === criterion.text,
@@ -211,7 +219,9 @@ function matchesText(text: string, criterion: TextCriterion): boolean {
   }
 }
 
-/** Maximum length of a compared word, in UTF-16 code units. The comparison ignores the characters beyond this length. */
+/**
+ * Maximum length of a compared word, in UTF-16 code units. The comparison ignores the characters beyond this length.
+ */
 const MAX_WORD_LENGTH = 40;
 
 const ACCENT_PATTERN = /[\u0300-\u036f]/g;
@@ -238,8 +248,8 @@ export function foldText(text: string): string {
 }
 
 /** Returns the words of a normalized text in order. */
-export function splitWords(folded: string): readonly string[] {
-  const words = folded.match(isAscii(folded) ? ASCII_WORD_PATTERN : WORD_PATTERN) ?? [];
+export function splitWords(foldedText: string): readonly string[] {
+  const words = foldedText.match(isAscii(foldedText) ? ASCII_WORD_PATTERN : WORD_PATTERN) ?? [];
   return words.map((word) => truncateText(MAX_WORD_LENGTH, word));
 }
 

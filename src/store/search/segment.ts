@@ -1,16 +1,18 @@
 /**
  * Encodes and reads segments. A segment is the immutable index of several thousand consecutive messages. Its terms are
- * sorted and stored in pages of about 2 KB. Each term has a list of the messages that contain the term, by their number
- * in the segment, where 0 is the oldest message. The directory contains the first term of each page. Separate pages
+ * sorted and stored in pages of about 2 KB. Each term has a list of the numbers of the messages that contain it. The
+ * oldest message of a segment has the number 0. The directory contains the first term of each page. Separate pages
  * contain the sequence numbers (`toSeq`) of the messages.
  *
- * A term is a word, or a domain with its `@`, followed by a NUL and the letter of the field. A term can also be `#`
- * followed by an account id. A criterion has term ranges (`listTermRanges`). Every message that matches the criterion
- * has a term in each of these ranges. A message with such terms does not always match; query.ts decides.
+ * A term is a word, or a domain with its `@`, followed by a NUL and the letter of the field (`FIELD_LETTERS`). A term
+ * can also be `#` followed by an account id. A criterion has term ranges (`listTermRanges`). Every message that matches
+ * the criterion has a term in each of these ranges. A message with a term in each range does not always match the
+ * criterion, so query.ts also checks the message itself.
  *
  * A term in a page is encoded as four parts. The first two are the length of the prefix that the term shares with the
- * previous term, and the remaining text. The third is twice the number of bytes of the encoded list, plus one if the
- * list is a bitmap. The fourth is the list, encoded as a bitmap or as the differences between consecutive numbers.
+ * previous term, and the remaining text of the term. The third is twice the number of bytes of the encoded list, plus
+ * one if the list is a bitmap. The fourth is the list, encoded as a bitmap or as the differences between consecutive
+ * numbers.
  */
 import { toSeq } from '../rules/messages.ts';
 import {
@@ -24,11 +26,14 @@ import {
 } from './query.ts';
 
 /**
- * Maximum number of messages in a segment. A bitmap with one bit per message then has 2 KB, and the encoded list of a
- * term is never larger.
+ * Maximum number of messages in a segment. For this number of messages, a bitmap with one bit per message has 2 KB, and
+ * the encoded list of a term has at most 2.2 KB.
  */
 export const MAX_SEGMENT_MESSAGES = 16_384;
-/** Maximum size of a page with more than one term. Four such pages fit into a page of SQLite or PostgreSQL. */
+/**
+ * Maximum size of a page with more than one term. Four pages of this size fit into one database page of SQLite or
+ * PostgreSQL (8 KB).
+ */
 const MAX_PAGE_BYTES = 1_950;
 /** Maximum number of bytes that encode the size of a list of numbers. */
 const MAX_SIZE_BYTES = 2;
@@ -42,29 +47,29 @@ export interface EncodedSegment {
   readonly seqPages: readonly Uint8Array[];
 }
 
-/** Encodes messages, which must be in order of id and at most `MAX_SEGMENT_MESSAGES`. */
+/** Encodes at most `MAX_SEGMENT_MESSAGES` messages, which must be in order of id, as a segment. */
 export function encodeSegment(messages: readonly SearchableMessage[]): EncodedSegment {
-  const numbers = new Map<string, number[]>();
+  const numbersByTerm = new Map<string, number[]>();
   for (const [number, message] of messages.entries()) {
     for (const term of listTerms(message)) {
-      const termNumbers = numbers.get(term);
-      if (termNumbers === undefined) numbers.set(term, [number]);
+      const termNumbers = numbersByTerm.get(term);
+      if (termNumbers === undefined) numbersByTerm.set(term, [number]);
       else if (termNumbers.at(-1) !== number) termNumbers.push(number);
     }
   }
-  const pages = encodeTerms(numbers, messages.length);
+  const pages = encodeTerms(numbersByTerm, messages.length);
   return { messageCount: messages.length, ...pages, seqPages: encodeSeqs(messages.map(({ id }) => toSeq(id))) };
 }
 
-function encodeTerms(numbers: ReadonlyMap<string, readonly number[]>, messageCount: number) {
+function encodeTerms(numbersByTerm: ReadonlyMap<string, readonly number[]>, messageCount: number) {
   const termPages: Uint8Array[] = [];
   const directory = new ByteWriter();
   const page = new ByteWriter();
   const entry = new ByteWriter();
   const list = new ByteWriter();
   let previousTerm = '';
-  for (const term of [...numbers.keys()].sort()) {
-    const [encoded, isBitmap] = encodeNumbers(list, numbers.get(term) ?? [], messageCount);
+  for (const term of [...numbersByTerm.keys()].sort()) {
+    const [encoded, isBitmap] = encodeNumbers(list, numbersByTerm.get(term) ?? [], messageCount);
     let prefixLength = measureSharedPrefix(previousTerm, term);
     entry.writeNumber(prefixLength);
     entry.writeText(term.slice(prefixLength));
@@ -110,8 +115,8 @@ function measureSharedPrefix(previousTerm: string, term: string): number {
   while (sharedLength < maxLength && previousTerm.charCodeAt(sharedLength) === term.charCodeAt(sharedLength))
     sharedLength += 1;
   // The prefix must not end within a surrogate pair.
-  const unit = term.charCodeAt(sharedLength - 1);
-  return sharedLength > 0 && unit >= 0xd800 && unit < 0xdc00 ? sharedLength - 1 : sharedLength;
+  const codeUnit = term.charCodeAt(sharedLength - 1);
+  return sharedLength > 0 && codeUnit >= 0xd800 && codeUnit < 0xdc00 ? sharedLength - 1 : sharedLength;
 }
 
 function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
@@ -119,7 +124,7 @@ function encodeSeqs(seqs: readonly number[]): Uint8Array[] {
   const page = new ByteWriter();
   for (let begin = 0; begin < seqs.length; begin += SEQS_PER_PAGE) {
     const [first = 0, ...laterSeqs] = seqs.slice(begin, begin + SEQS_PER_PAGE);
-    // The sign is written separately, because sequence numbers of times before 2025 are negative.
+    // The sign is written separately, because the sequence number of a message from before 2025 is negative.
     page.writeNumber(first < 0 ? 1 : 0);
     page.writeNumber(Math.abs(first));
     let previousSeq = first;
@@ -153,7 +158,9 @@ export function decodeDirectory(directory: Uint8Array): readonly string[] {
   return terms;
 }
 
-/** Returns the pages that may contain terms of the range: the first page (inclusive) and the end (exclusive). */
+/**
+ * Returns the indexes of the pages that may contain terms of the range: the first (inclusive) and the end (exclusive).
+ */
 export function findPageRange(directory: readonly string[], { first, end }: TermRange): readonly [number, number] {
   return [Math.max(0, countBelow(directory, first, true) - 1), countBelow(directory, end, false)];
 }
@@ -182,13 +189,13 @@ export function markMatches(
     term = term.slice(0, reader.readNumber()) + reader.readText();
     if (term >= end) return;
     const encodedSize = reader.readNumber();
-    const numbers = reader.readBytes(encodedSize >> 1);
+    const encodedNumbers = reader.readBytes(encodedSize >> 1);
     if (term < first || (letters !== null && !letters.includes(term.charAt(term.length - 1)))) continue;
     if ((encodedSize & 1) === 1) {
-      for (const [index, byte] of numbers.entries()) bits[index] = (bits[index] ?? 0) | byte;
+      for (const [index, byte] of encodedNumbers.entries()) bits[index] = (bits[index] ?? 0) | byte;
       continue;
     }
-    const list = new ByteReader(numbers);
+    const list = new ByteReader(encodedNumbers);
     for (let number = list.readNumber(); ; number += list.readNumber()) {
       bits[number >> 3] = (bits[number >> 3] ?? 0) | (1 << (number & 7));
       if (list.isAtEnd) break;
@@ -203,8 +210,8 @@ const AFTER_TERM_END = '\u0001';
 const FIELD_LETTERS: Readonly<Record<Field, string>> = { to: 't', from: 'f', subject: 's' };
 
 /**
- * Terms from `first` (inclusive) to `end` (exclusive) that end with one of the letters. If `fieldLetters` is null, they
- * may end with any letter.
+ * Terms from `first` (inclusive) to `end` (exclusive) whose last character is one of the letters of `fieldLetters`. If
+ * `fieldLetters` is null, any last character is allowed.
  */
 export interface TermRange {
   readonly first: string;
@@ -235,11 +242,11 @@ export function getAccountRange(accountId: number): TermRange {
 }
 
 /**
- * Returns the ranges of a criterion. A matching message has a term in each of them. Messages that do not match may also
- * have such terms.
+ * Returns the term ranges of a criterion. A message that matches the criterion has a term in each range. A message that
+ * does not match may also have a term in each range.
  */
 export function listTermRanges(criterion: Exclude<SearchCriterion, { kind: 'id' }>): readonly TermRange[] {
-  // The terms of several domains do not form one range, so the search reads the rows.
+  // The terms of several domains do not form one range, so the index is not used for this criterion.
   if (criterion.kind === 'recipient-domains') return [];
   const letters = criterion.fields.map((field) => FIELD_LETTERS[field]).join('');
   const createRange = (text: string, prefix: boolean): TermRange => {
@@ -289,7 +296,7 @@ class ByteWriter {
     this.#bytes[this.#length++] = remaining;
   }
 
-  /** Writes the length of the text and then the text in UTF-8. */
+  /** Writes the number of bytes of the text in UTF-8 and then these bytes. */
   writeText(value: string): void {
     const byteCount = Buffer.byteLength(value);
     this.writeNumber(byteCount);

@@ -1,7 +1,7 @@
 /**
  * Defines the data source of a search, and runs the coroutines that execute a search. The embedded store answers
  * synchronously in its thread; PostgreSQL answers asynchronously. Therefore a search is a generator that yields each
- * pending promise. All lists have the newest message first.
+ * pending promise. Lists of messages and of segments are in order from the newest to the oldest.
  */
 import type { FailureCategory, FailureClass } from '../../model/failure.ts';
 import type { StateFilter } from '../../model/message.ts';
@@ -9,12 +9,15 @@ import { getMinIdAt, toSeq } from '../rules/messages.ts';
 import type { MessageSearch, SearchableMessage } from './query.ts';
 import { decodeDirectory } from './segment.ts';
 
-/** The conditions that the database checks. A message must have one of the values of each list. An empty list matches every value. */
+/**
+ * The conditions that the database checks. A message must have one of the values of each list. An empty list matches
+ * every value.
+ */
 export type RowFilter = Pick<MessageSearch, 'accountIds' | 'states' | 'failureClasses' | 'failureCategories'>;
 
 /**
- * A group of indexes of the database. For each value, one index contains the messages with this value in order of id.
- * Each state except `delivered` has an index. A message has at most one of the values.
+ * A group of indexes of the database. For each of `values`, one index contains the messages with this value in order of
+ * id. Each state except `delivered` has an index. A message has at most one of `values`.
  */
 export type RowIndex =
   | { readonly kind: 'state'; readonly values: readonly StateFilter[] }
@@ -33,12 +36,12 @@ export interface SearchSource<Message extends SearchableMessage> {
   findById(id: string, filter: RowFilter): MaybePromise<Message | null>;
   readRows(range: IdRange, filter: RowFilter, limit: number): MaybePromise<readonly Message[]>;
   /**
-   * Returns the id of the message at position `count` of the range, counted from the newest. Returns null if the range
-   * has fewer messages.
+   * Returns the id of the message at position `count` of the range, where the newest message has position 1. Returns
+   * null if the range has fewer than `count` messages.
    */
   findNthId(range: IdRange, count: number): MaybePromise<string | null>;
   readIndexedRows(index: RowIndex, range: IdRange, limit: number): MaybePromise<readonly Message[]>;
-  /** Counts the messages in an index, up to `maxCount`. */
+  /** Counts the messages of the range in an index, up to `maxCount`. */
   countIndexed(index: RowIndex, range: IdRange, maxCount: number): MaybePromise<number>;
   readIndexedSeqs(index: RowIndex, range: IdRange): MaybePromise<readonly number[]>;
   /** Returns the segments that overlap the range. */
@@ -48,13 +51,16 @@ export interface SearchSource<Message extends SearchableMessage> {
   /** Returns pages by their keys (`toTermsKey`, `toSeqsKey`). The result omits pages of removed segments. */
   readPages(keys: readonly number[]): MaybePromise<ReadonlyMap<number, Uint8Array>>;
   findBySeqs(seqs: readonly number[], filter: RowFilter): MaybePromise<readonly Message[]>;
-  /** Returns the texts of the last outcomes (`getOutcomeText`) by id. The result omits messages without an outcome. */
+  /**
+   * Returns the texts of the last outcomes (`getOutcomeText`) by message id. The result omits messages without an
+   * outcome.
+   */
   readOutcomeTexts(ids: readonly string[]): MaybePromise<ReadonlyMap<string, string>>;
 }
 
 /**
  * Number of page keys of a segment. One half is for pages of terms, the other for pages of sequence numbers. A segment
- * has fewer pages of each kind.
+ * has fewer pages of each kind than half of this number.
  */
 const PAGE_KEYS_PER_SEGMENT = 65_536;
 
@@ -128,14 +134,14 @@ export async function runAsync<T>(coroutine: Coroutine<T>): Promise<T> {
   return step.value;
 }
 
-/** Maximum number of cached directories, which need about 10 MB. */
+/** Maximum number of cached directories. This number of directories needs about 10 MB of memory. */
 const MAX_CACHED_DIRECTORIES = 1_000;
 
 /** A cache of the directories of segments. If the cache is full, the least recently used directory is removed. */
 export class DirectoryCache {
   readonly #cache = new Map<number, readonly string[]>();
 
-  /** Returns those of `numbers` that are not cached. */
+  /** Returns those of `numbers` (segment numbers) whose directories are not cached. */
   listMissing(numbers: readonly number[]): readonly number[] {
     return numbers.filter((number) => !this.#cache.has(number));
   }

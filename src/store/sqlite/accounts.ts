@@ -11,8 +11,8 @@ import type { Outbox } from './outbox.ts';
 import type { prepareReputation } from './reputation.ts';
 
 /**
- * Creates the operations on accounts and keys. `incrementRevision` increments the revision of the directory. `reputation`
- * reads and resets the reputation window of an account.
+ * Creates the operations on accounts and keys. `incrementRevision` increments the revision of the directory.
+ * `reputation` reads and resets the reputation window of an account.
  */
 export function prepareAccounts(
   database: DatabaseSync,
@@ -133,13 +133,13 @@ export function prepareAccounts(
       const conflict = findChangeConflict(account, expected);
       if (account === null || conflict !== null) return conflict ?? { kind: 'missing' };
       const { bounceRate, complaintRate, sesConfigurationSet = account.sesConfigurationSet, ...limits } = changes;
-      const newVolume = limits.volume === undefined ? 0 : 1;
-      const newRate = limits.rate === undefined ? 0 : 1;
+      const hasNewVolume = limits.volume === undefined ? 0 : 1;
+      const hasNewRate = limits.rate === undefined ? 0 : 1;
       updateLimits.run(
         ...toLimitColumns({ ...account.limits, ...limits }),
-        newVolume,
-        newRate,
-        newRate,
+        hasNewVolume,
+        hasNewRate,
+        hasNewRate,
         bounceRate ?? null,
         complaintRate ?? null,
         sesConfigurationSet,

@@ -1,6 +1,6 @@
 /**
- * Writes the audit log. Each operation runs in its own transaction or savepoint, so that the entry and the change are
- * either both stored or both rolled back.
+ * Writes the audit log. Each operation of the store runs in its own transaction or savepoint, so that a change and its
+ * audit log entry are either both stored or both rolled back.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import {
@@ -28,14 +28,14 @@ export function prepareAudit(database: DatabaseSync) {
   const selectRun = database.prepare('SELECT after FROM audit WHERE id = ? AND who = ? AND action = ? AND subject = ?');
   return {
     write: writeEntry,
-    /** Writes the entry of a change. Writes nothing if no operator made the change. */
+    /** Writes the audit log entry of a change. Writes nothing if no operator made the change. */
     writeChange(actor: Actor | undefined, action: string, target: string, before: unknown, after: unknown): void {
       if (actor !== undefined) writeEntry(createAuditEntry(actor, action, target, before, after));
     },
     /**
-     * Writes the entry of a run, or updates the counts of the entry. A run changes all messages that match a filter.
-     * The entry is updated only if the batch has the same actor and filter as the first batch of the run. Returns the
-     * id of the entry, or null if no operator started the run.
+     * Writes the audit log entry of a run for the first batch, or updates the counts of this entry for a later batch. A
+     * run changes all messages that match a filter. If a later batch does not have the actor and the filter of the
+     * first batch, a new entry is written. Returns the id of the entry, or null if no operator started the run.
      */
     recordRun(actor: Actor | undefined, step: BulkStep, counts: { done: number; refused: number }): number | null {
       if (actor === undefined) return null;
@@ -49,8 +49,8 @@ export function prepareAudit(database: DatabaseSync) {
       return step.entry;
     },
     /**
-     * Writes the entry of an import, or updates the counts of the entry. Returns the id of the entry, or null if no
-     * operator started the import.
+     * Writes the audit log entry of an import for the first batch, or updates the counts of this entry for a later
+     * batch. Returns the id of the entry, or null if no operator started the import.
      */
     recordImport(actor: Actor | undefined, list: string, step: ImportStep, added: number): number | null {
       if (actor === undefined) return null;

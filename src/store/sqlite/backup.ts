@@ -16,8 +16,8 @@ const PAGES_PER_STEP = 2_000;
 
 /**
  * Copies the database at `path` into `temporaryPath`, an empty file that the caller creates and later renames. Error
- * messages use `name` for the copy. Calls `progress` with the completed fraction, from 0 to 1. Resolves to the size in
- * bytes.
+ * messages use `name` for the copy. Calls `progress` with the completed fraction, from 0 to 1. Resolves to the size of
+ * the copy in bytes.
  */
 export async function backupDatabase(
   path: string,
@@ -30,7 +30,7 @@ export async function backupDatabase(
   if (!existsSync(realPath))
     throw new StoreError(`there is no database ${path} to back up. Set POSTRIDER_DATABASE to the database file.`);
   try {
-    // If another process uses the database under another name, the copy would not contain the log of that process.
+    // If another process used the database under another name, the copy would not contain the log of that process.
     requireSinglePath(realPath);
     const source = new DatabaseSync(realPath, { timeout: 15_000 });
     try {
@@ -57,8 +57,8 @@ export async function backupDatabase(
 }
 
 /**
- * Throws a StoreError if `database` is not a Postrider database that this version can read. Give another file, or use a
- * later version of Postrider.
+ * Throws a StoreError if `database` is not a Postrider database that this version can read. The remedy is another file
+ * or a later version of Postrider.
  */
 export function requirePostriderDatabase(database: DatabaseSync, path: string): void {
   if (!isPostriderDatabase(database))
@@ -72,8 +72,8 @@ export function requireIntact(database: DatabaseSync, path: string): void {
 }
 
 /**
- * The messages that a service would send after a restore of this database: their number, and the time of the oldest
- * one.
+ * The messages that a service would send after a restore of this database: their number, and the time when the oldest
+ * message was accepted.
  */
 export interface UnsentMessages {
   readonly queuedCount: number;
@@ -81,7 +81,10 @@ export interface UnsentMessages {
   readonly oldestAt: number | null;
 }
 
-/** Counts the messages in a database that are queued or sending. Throws a one-line StoreError. */
+/**
+ * Counts the messages in a database that are queued or sending. Throws a one-line StoreError if the database cannot be
+ * read.
+ */
 export function countUnsentMessages(path: string): UnsentMessages {
   try {
     const database = new DatabaseSync(resolveDatabasePath(path), { readOnly: true });

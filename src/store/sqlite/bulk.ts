@@ -1,4 +1,4 @@
-/** Performs one batch of an action on many messages, in one transaction with the counts in the audit log. */
+/** Performs one batch of an action on many messages and writes the counts to the audit log, in one transaction. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Actor } from '../../model/audit.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import { toSeq } from '../rules/messages.ts';
 import type { Audit } from './audit.ts';
 
-/** The changes of one message, without an audit log entry of their own. */
+/** The operations that change one message. They write no audit log entry. */
 export interface MessageChanges {
   retryMessage(id: string, now: number): OperatorChangeResult;
   cancelMessage(id: string, now: number): OperatorChangeResult;

@@ -1,7 +1,7 @@
 /**
- * Opens the embedded database: enables the WAL mode with full sync, checks that the file is a readable Postrider
- * database, and migrates the schema. Only the holder of the serve lock migrates the schema. Throws a one-line
- * StoreError that names the file and the remedy.
+ * Opens the embedded database: enables WAL mode with full sync, checks that the file is a readable Postrider database,
+ * and migrates the schema. Only the holder of the serve lock migrates the schema. Throws a one-line StoreError that
+ * names the file and the remedy.
  */
 import { accessSync, closeSync, constants, existsSync, openSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -25,9 +25,9 @@ const APPLICATION_ID = 0x50524452;
 const MIN_SQLITE_VERSION = [3, 51, 3] as const;
 
 /**
- * Pages of 8 KiB and a checkpoint every 500 pages. A longer log increases the throughput slightly, but the commit that
- * starts a checkpoint then waits longer. Pages of 4 KiB increase the processor time per row by 40 % to 66 %.
- * docs/decisions/embedded-store.md contains the figures.
+ * Pages of 8 KiB and a checkpoint every 500 pages. With a longer interval between checkpoints, the throughput is
+ * slightly higher, but the commit that starts a checkpoint waits longer. Pages of 4 KiB increase the processor time per
+ * row by 40 % to 66 %. docs/decisions/embedded-store.md contains the figures.
  */
 const PAGE_BYTES = 8192;
 const CHECKPOINT_PAGES = 500;
@@ -38,7 +38,7 @@ const BUSY_TIMEOUT_MS = 15_000;
 /** Maximum time that this process waits for another process that is opening the same file. */
 const MAX_OPEN_WAIT_MS = 5_000;
 
-/** Maximum time that a command waits for another process that migrates the schema. */
+/** Maximum time that a command waits for another process that is migrating the schema. */
 const MAX_MIGRATION_WAIT_MS = 5_000;
 
 const MIGRATIONS = new URL('./migrations/', import.meta.url);
@@ -104,8 +104,8 @@ function requireSameFile(path: string, openedFile: ReturnType<typeof readFileIde
 }
 
 /**
- * Creates the file and its folder if they are missing. Throws a StoreError if that fails, if the path is not a writable
- * file, or if opening the file could lose accepted messages.
+ * Creates the file and its folder if they are missing. Throws a StoreError if the creation fails, if the path is not a
+ * writable file, or if opening the file could lose accepted messages.
  */
 export function prepareFile(path: string): void {
   requireUsableFiles(path);
@@ -135,9 +135,9 @@ function requireWritable(path: string): void {
 }
 
 /**
- * Throws a StoreError if the file is the database of another application or is not a database. The caller must call this
- * function before it acquires the serve lock, so that no lock file is created beside such a file. If a lock file exists,
- * a service has used the database, and only `openDatabase` checks the file.
+ * Throws a StoreError if the file is the database of another application or is not a database. The caller must call
+ * this function before it acquires the serve lock, so that no lock file is created beside such a file. If a lock file
+ * exists, a service has used the database, so this function does not check the file; `openDatabase` checks it.
  */
 export function requireOwnDatabase(path: string): void {
   if (existsSync(`${path}-serve`) || statSync(path).size === 0) return;
@@ -189,7 +189,7 @@ function checkDurable(database: DatabaseSync, path: string): void {
   }
 }
 
-/** Migrates the schema under the serve lock, so that it does not change while a service runs. */
+/** Migrates the schema under the serve lock, so that the schema does not change while a service runs. */
 function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean): void {
   const files = readdirSync(MIGRATIONS)
     .filter((name) => name.endsWith('.sql'))
@@ -201,7 +201,7 @@ function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean):
   const unlock = holdsServeLock ? () => undefined : tryAcquireServeLock(path, MAX_MIGRATION_WAIT_MS);
   if (unlock === null) {
     throw new StoreError(
-      `a running service holds ${path} with schema version ${storedVersion}, and this Postrider needs ${latestVersion}. Restart the service with this version first; it migrates the database.`,
+      `a running service uses ${path} with schema version ${storedVersion}, and this Postrider needs ${latestVersion}. Restart the service with this version first; it migrates the database.`,
     );
   }
   try {
@@ -211,7 +211,7 @@ function migrate(database: DatabaseSync, path: string, holdsServeLock: boolean):
   }
 }
 
-/** Runs the missing numbered files and sets the schema version, in one transaction. */
+/** Runs the migrations that follow the stored schema version and sets the new version, in one transaction. */
 function runMigrations(database: DatabaseSync, path: string, files: readonly string[]): void {
   const latestVersion = files.length;
   database.exec('BEGIN IMMEDIATE');

@@ -1,6 +1,4 @@
-/**
- * Stores the deliverability series: the rows of each node, and the mailbox providers of recipient domains.
- */
+/** Stores the rows of the deliverability series of each node, and the mailbox providers of recipient domains. */
 import type { DatabaseSync } from 'node:sqlite';
 import type { DeliverabilityRow, Series, SpanMs, StoredDeliverabilityRow } from '../../model/deliverability.ts';
 import { isMailboxProvider, type StoredMailboxProvider } from '../../model/mailbox-provider.ts';
@@ -55,7 +53,7 @@ export function prepareDeliverability(database: DatabaseSync) {
       selectProviders.all(JSON.stringify(domains)).flatMap((row) => {
         const provider = rows.readText(row, 'provider');
         const lookedUpAt = rows.readInteger(row, 'looked_up_at');
-        // A provider that a newer version has stored and that this version does not have is omitted.
+        // A provider that a newer version of Postrider has stored and that this version does not define is omitted.
         return isMailboxProvider(provider) ? [{ domain: rows.readText(row, 'domain'), provider, lookedUpAt }] : [];
       }),
     listMailboxProviderDomains: (provider: string, limit: number): string[] =>

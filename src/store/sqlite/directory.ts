@@ -1,6 +1,6 @@
 /**
  * Reads the directory: the accounts, keys and domains that running nodes cache. Every change increments one revision
- * counter, so that a node reads only the changes after its last revision.
+ * counter, so that a node reads only the changes after the last revision that it has read.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { DirectoryChanges, FoundKeys } from '../../model/account.ts';
@@ -30,7 +30,7 @@ export function prepareDirectory(database: DatabaseSync, readDomainsSince: (revi
         ...readDomainsSince(revision),
       };
     },
-    /** Returns the keys with these hashes and their accounts. */
+    /** Returns the keys that have these hashes, and the accounts of these keys. */
     findKeys(hashes: readonly string[]): FoundKeys {
       // The revision is read first. Another process may commit between the statements; the rows are then newer than the
       // revision, which is safe.

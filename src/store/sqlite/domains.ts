@@ -62,7 +62,10 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
     return row === null ? { kind: 'missing' } : { kind: 'done', value: readDomain(row) };
   }
 
-  /** Returns the name of a domain, other than `exceptId`, whose return path is `name`. Returns null if there is none. */
+  /**
+   * Returns the name of the domain whose return path is `name`, or null if there is none. The domain with the id
+   * `exceptId` is ignored.
+   */
   function findReturnPathOwner(name: string, exceptId: number): string | null {
     const row = selectReturnPathOwner.get(name, exceptId);
     return row === undefined ? null : rows.readText(row, 'name');
@@ -178,7 +181,7 @@ export function prepareDomains(database: DatabaseSync, incrementRevision: () => 
       audit.writeChange(actor, 'domain.remove', name, toAuditedDomain(removedDomain), null);
       return { kind: 'done', value: removedDomain };
     },
-    /** Returns the domains that changed after `revision` and the names of removed domains. */
+    /** Returns the domains that changed after `revision`, and the names of the domains that were removed after it. */
     readDomainsSince(revision: number): DomainChanges {
       const changedRows = selectChanged.all(revision);
       return {

@@ -1,4 +1,4 @@
-/** Maps SQLite errors to a one-line StoreError that names the file and the remedy. */
+/** Maps SQLite errors to one-line StoreErrors that name the file and, except for unknown errors, the remedy. */
 import { StoreError } from '../error.ts';
 
 /** Returns the primary result code of a SQLite error (sqlite.org/rescode.html), or 0 for any other error. */
@@ -15,7 +15,7 @@ export function toStoreError(error: unknown, path: string): StoreError {
     case 26: // SQLITE_NOTADB
     case 11: // SQLITE_CORRUPT
       return new StoreError(
-        `the database ${path} is damaged (${getErrorText(error)}). The file was left unchanged. Restore a backup or move the file aside.`,
+        `the database ${path} is damaged (${getErrorText(error)}). The file was left unchanged. Restore a backup or move the file away.`,
       );
     case 13: // SQLITE_FULL
       return new StoreError(`the disk of ${path} is full. Free disk space. No acknowledged message is lost.`);

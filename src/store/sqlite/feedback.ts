@@ -256,7 +256,7 @@ export function prepareFeedback(
 
   return {
     recordFeedback,
-    /** Returns the results as JSON, because a text is copied to the caller's thread at a small cost. */
+    /** Returns the results as JSON, because copying a text to the caller's thread costs less than copying objects. */
     recordPackedFeedback: (batch: PackedReports): string => JSON.stringify(recordFeedback(unpackReports(batch))),
     applyPendingReports(now: number, limit: number): AppliedReports {
       const reports = runBatch((effects) =>

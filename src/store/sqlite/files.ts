@@ -5,8 +5,8 @@
  * SQLite stores the log and the locks of a database in files beside it, under its name. Therefore a database must have
  * exactly one name: symbolic links are resolved to the real path, and a second hard link is refused. The serve lock is
  * a SQLite lock on a small file beside the database. The operating system releases it when the process ends. A process
- * that migrates, transfers or restores the database also holds the lock. Errors are one-line StoreErrors with the
- * remedy.
+ * that migrates, transfers or restores the database also holds the lock. Each error is a one-line StoreError that names
+ * the remedy.
  */
 import {
   closeSync,
@@ -36,8 +36,8 @@ const MAX_SYMBOLIC_LINKS = 40;
 /** The suffix of the files that a restore has replaced, such as `.before-2026-01-31T12-00-00-000Z`. */
 const REPLACED_SUFFIX = /^\.before-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z$/;
 /**
- * The suffixes of the files of an unfinished restore: a temporary copy or a marker. In earlier versions, the suffix of
- * a temporary copy had no digits.
+ * The suffixes of the files of an unfinished restore: a temporary copy, or a marker before it is renamed. In earlier
+ * versions, the suffix of a temporary copy had no digits.
  */
 const TEMPORARY_SUFFIX = /^\.restor(?:e|e-[0-9a-f]{12}|ing-[0-9a-f]{12})$/;
 
@@ -83,7 +83,7 @@ export function createReplacedDatabasePath(path: string, now: Date): string {
   return `${path}.before-${now.toISOString().replaceAll(':', '-').replaceAll('.', '-')}`;
 }
 
-/** Returns the paths of temporary copies that remain after interrupted restores. */
+/** Returns the paths of the temporary files that remain after interrupted restores. */
 export function listTemporaryRestorePaths(path: string): readonly string[] {
   return listPathsBeside(path, TEMPORARY_SUFFIX);
 }
@@ -92,9 +92,9 @@ export function listTemporaryRestorePaths(path: string): readonly string[] {
 export function listLeftoverHardLinks(path: string): readonly string[] {
   const fileStats = statSync(path, { bigint: true, throwIfNoEntry: false });
   if (fileStats === undefined || fileStats.nlink <= 1n) return [];
-  return listPathsBeside(path, REPLACED_SUFFIX).filter((name) => {
-    const link = statSync(name, { bigint: true, throwIfNoEntry: false });
-    return link !== undefined && link.dev === fileStats.dev && link.ino === fileStats.ino;
+  return listPathsBeside(path, REPLACED_SUFFIX).filter((linkPath) => {
+    const linkStats = statSync(linkPath, { bigint: true, throwIfNoEntry: false });
+    return linkStats !== undefined && linkStats.dev === fileStats.dev && linkStats.ino === fileStats.ino;
   });
 }
 
@@ -159,9 +159,9 @@ export function requireSingleHardLink(path: string): void {
  * serve lock may call this function.
  */
 export function removeLeftoverHardLinks(path: string): void {
-  for (const name of listLeftoverHardLinks(path)) {
+  for (const linkPath of listLeftoverHardLinks(path)) {
     try {
-      unlinkSync(name);
+      unlinkSync(linkPath);
     } catch {
       // A link that cannot be removed is harmless, because the next start recognizes it.
     }
@@ -196,7 +196,7 @@ export function syncPath(path: string): void {
 
 /**
  * Waits up to `waitMs` for the serve lock and acquires it. Returns the function that releases the lock, or null if
- * another process holds it. Throws a StoreError if the lock fails for another reason.
+ * another process holds it. Throws a StoreError if the lock cannot be acquired for another reason.
  */
 export function tryAcquireServeLock(path: string, waitMs: number): (() => void) | null {
   const file = `${path}-serve`;

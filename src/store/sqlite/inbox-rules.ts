@@ -27,7 +27,9 @@ export function prepareInboxRules(database: DatabaseSync, audit: Audit) {
   return {
     addInboxRule(rule: NewInboxRule, now: number, actor?: Actor) {
       const rules = selectAll.all().map(toInboxRule);
-      if (rules.filter((one) => getInboxRuleStatus(one, now) === 'active').length >= MAX_ACTIVE_INBOX_RULES)
+      if (
+        rules.filter((storedRule) => getInboxRuleStatus(storedRule, now) === 'active').length >= MAX_ACTIVE_INBOX_RULES
+      )
         return { kind: 'full' } as const;
       for (const id of findPurgedInboxRules(rules, now)) deleteRule.run(id);
       const { match, answer, times, expiresAt } = rule;

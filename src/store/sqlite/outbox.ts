@@ -1,7 +1,7 @@
 /**
  * Writes events to the outbox, in the transaction of the change that each event reports. Nothing is written for a type
- * to which no endpoint subscribes. The embedded store has one writer at a time, so the order of positions is the order
- * of commits.
+ * to which no endpoint subscribes. The embedded store has one writer at a time, so the order of the positions in the
+ * outbox is the order of the commits.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import type { State } from '../../model/message.ts';
@@ -32,8 +32,8 @@ export function prepareOutbox(database: DatabaseSync) {
   );
   const selectAccountName = database.prepare('SELECT name FROM account WHERE id = ?');
   /**
-   * The subscribed types, or null before they are read. They are read once per transaction, because another process may
-   * change them.
+   * The bit set of the subscribed event types, or null before they are read. They are read once per transaction,
+   * because another process may change them.
    */
   let subscribedTypes: number | null = null;
 
@@ -43,7 +43,9 @@ export function prepareOutbox(database: DatabaseSync) {
   }
 
   return {
-    /** Discards the subscribed types in memory. Called at the start of a transaction and after a change of the types. */
+    /**
+     * Discards the subscribed types in memory. Called at the start of a transaction and after a change of the types.
+     */
     reset(): void {
       subscribedTypes = null;
     },
@@ -56,8 +58,8 @@ export function prepareOutbox(database: DatabaseSync) {
       if (isSubscribed(type)) insertEntry.run(type, seq, state, suppressed ? 1 : 0);
     },
     /**
-     * Records an event about an object that is not a message. `build` returns its data, and is called only if the event
-     * is recorded.
+     * Records an event about an object that is not a message. `build` returns the data of the event, and is called only
+     * if the event is recorded.
      */
     recordResource(
       type: ResourceEventType,
@@ -68,7 +70,7 @@ export function prepareOutbox(database: DatabaseSync) {
     ): void {
       if (isSubscribed(type)) insertResource.run(type, accountId, at, JSON.stringify(build()), excludedWebhookId);
     },
-    /** Records an entry that was added to the suppression list of an account or of the service, or removed from it. */
+    /** Records that an entry was added to, or removed from, the suppression list of an account or of the service. */
     recordSuppression(
       type: 'suppression.added' | 'suppression.removed',
       accountId: number,

@@ -1,4 +1,4 @@
-/** Reads the overview, which lists the conditions that require attention, and the position in the change feed. */
+/** Reads the overview of the conditions that require attention, and reads the position in the change feed. */
 import type { DatabaseSync } from 'node:sqlite';
 import {
   type ChangeFeedPosition,
@@ -18,8 +18,8 @@ const FAILED_CHECK = `(checks LIKE '%"found":"missing"%' OR checks LIKE '%"found
 
 export function prepareOverview(database: DatabaseSync) {
   const selectNewest = database.prepare('SELECT id FROM mail_request ORDER BY seq DESC LIMIT 1');
-  // This query needs one index seek for each account with queued messages, and another index seek for the first message
-  // of the account.
+  // For each account with queued messages, this query needs one index seek, and `selectFirstDue` needs another one for
+  // the first message of the account.
   const selectNextAccount = database.prepare(
     `SELECT lane, account_id FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND (lane, account_id) > (?, ?) ORDER BY lane, account_id LIMIT 1`,

@@ -4,10 +4,10 @@
  * one writer, so it uses a few indexed statements in one transaction where PostgreSQL uses one statement with SKIP
  * LOCKED.
  *
- * Fairness: claims alternate between the two lanes (first attempts, retries). The first lane receives half of the
- * limits of the claim, and the other lane receives the remaining limits. Within a lane, accounts are served round-robin
- * (`createAccountRotation`), a few rows at a time (`getRowsPerTurn`), so that the backlog of one account does not delay
- * another account.
+ * Fairness: each claim begins with one of the two lanes (first attempts, retries), and the next claim begins with the
+ * other lane. The lane with which a claim begins receives half of the limits of the claim, and the other lane receives
+ * the remaining limits. Within a lane, accounts are served round-robin (`createAccountRotation`), a few rows at a time
+ * (`getRowsPerTurn`), so that the backlog of one account does not delay another account.
  */
 
 import type { DatabaseSync } from 'node:sqlite';
@@ -37,7 +37,9 @@ import * as rows from '../rules/rows.ts';
 import { findEventType } from '../rules/webhooks.ts';
 import type { Outbox } from './outbox.ts';
 
-/** The remaining limits of a claim. Suppressed messages also count, because each of them needs writes. */
+/**
+ * The remaining limits of a claim. Suppressed messages also count toward the limits, because each of them needs writes.
+ */
 interface RemainingLimits {
   messageCount: number;
   bytes: number;
@@ -63,7 +65,7 @@ export function prepareClaim(
      FROM mail_request m INDEXED BY mail_request_due JOIN body b ON b.seq = m.seq
      WHERE m.state = 'queued' AND m.lane = ? AND m.account_id = ? AND m.due_at <= ? ORDER BY m.due_at LIMIT ?`,
   );
-  const isSuppressed = database.prepare(
+  const selectSuppression = database.prepare(
     'SELECT 1 AS found FROM suppression WHERE recipient = ? AND account_id IN (?, 0) LIMIT 1',
   );
   const leaseRow = database.prepare(
@@ -80,7 +82,7 @@ export function prepareClaim(
     const id = rows.readText(row, 'id');
     const to = rows.readText(row, 'to');
     const accountId = rows.readInteger(row, 'account_id');
-    if (isSuppressed.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
+    if (selectSuppression.get(rows.readTextOrNull(row, 'recipient') ?? to, accountId) !== undefined) {
       suppressMessage.run(now, seq);
       appendEntry(seq, createSuppressedEntry(now, 'store'), SUPPRESSED);
       claimed.suppressed.push({ id, accountId, to });
@@ -91,8 +93,8 @@ export function prepareClaim(
   }
 
   /**
-   * Returns the due rows of the account that fit into the limits, in the order of their due times. `isFull` is true if a
-   * row did not fit.
+   * Returns the due rows of the account that fit into the limits, in the order of their due times. `isFull` is true if
+   * a row did not fit.
    */
   function selectFitting(lane: number, account: number, rowLimit: number, remaining: RemainingLimits, now: number) {
     const fittingRows: rows.Row[] = [];
@@ -109,12 +111,12 @@ export function prepareClaim(
   }
 
   /**
-   * Leases messages of one lane within the `remaining` limits: first up to `share` rows of each account, then equal
-   * shares of the remaining limits. Returns true if more messages of the lane may be due.
+   * Leases messages of one lane within the `remaining` limits: first up to `rowsPerAccount` rows of each account, then
+   * equal shares of the remaining limits. Returns true if more messages of the lane may be due.
    */
   function claimLane(
     { lane, rotation }: { readonly lane: number; readonly rotation: AccountRotation },
-    share: number,
+    rowsPerAccount: number,
     remaining: RemainingLimits,
     lease: Lease,
     now: number,
@@ -125,11 +127,12 @@ export function prepareClaim(
     let lastServedAccount: number | null = null;
     rotation.beginRound();
     for (let account = rotation.next(now); account !== null; account = rotation.next(now)) {
-      const rowLimit = Math.min(share, remaining.messageCount);
+      const rowLimit = Math.min(rowsPerAccount, remaining.messageCount);
       const { found, isFull } = selectFitting(lane, account, rowLimit, remaining, now);
       for (const row of found) leaseMessage(row, lease, now, claimed);
       if (isFull) {
-        // If a row of the account was leased, the rotation continues after this account.
+        // If a row of this account was leased, the next round begins after this account; otherwise it begins with this
+        // account.
         rotation.resumeAfter(found.length > 0 ? account : (lastServedAccount ?? account - 1));
         return true;
       }
@@ -201,7 +204,7 @@ export interface AccountRotation {
 
 /** Creates the rotation over the accounts of `lane`. It starts with the first account. */
 export function createAccountRotation(database: DatabaseSync, lane: number): AccountRotation {
-  const nextAccount = database.prepare(
+  const selectNextAccount = database.prepare(
     `SELECT account_id, due_at FROM mail_request INDEXED BY mail_request_due
      WHERE state = 'queued' AND lane = ? AND account_id > ? ORDER BY account_id, due_at LIMIT 1`,
   );
@@ -235,7 +238,7 @@ export function createAccountRotation(database: DatabaseSync, lane: number): Acc
     next(now) {
       while (examinedCount < MAX_ACCOUNTS_PER_ROUND) {
         examinedCount += 1;
-        const row = nextAccount.get(lane, position);
+        const row = selectNextAccount.get(lane, position);
         if (row === undefined && !hasWrapped && roundEnd > 0) {
           hasWrapped = true;
           position = 0;
@@ -285,7 +288,7 @@ export function prepareLeaseEnds(
   );
   const updateState = database.prepare('UPDATE mail_request SET state = ?, due_at = ?, ended_at = ? WHERE seq = ?');
   const appendEntry = prepareAppend(database, outbox);
-  const suppressMessage = database.prepare(
+  const suppressRecipient = database.prepare(
     `INSERT OR IGNORE INTO suppression (recipient, account_id, reason, source, at)
      SELECT coalesce(recipient, "to"), account_id, ?, id, ? FROM mail_request WHERE seq = ? RETURNING recipient`,
   );
@@ -304,7 +307,7 @@ export function prepareLeaseEnds(
   );
   const QUEUED = requireTransition('sending', 'queued', 'queue');
   // In the lane of first attempts, messages are due in the order of acceptance. A released message returns to its
-  // position.
+  // previous position in this order.
   const releaseLease = database.prepare(
     `UPDATE mail_request SET state = '${QUEUED}', due_at = CASE lane WHEN 0 THEN min(accepted_at, ?) ELSE ? END, owner = NULL,
        handing_over = 0, attempts = attempts - 1 ${LEASE_CONDITION}`,
@@ -312,14 +315,14 @@ export function prepareLeaseEnds(
 
   function applySettlement(settlement: PackedSettlement, deltas: ReputationDeltas): SettleResult {
     const seq = toSeq(settlement.id);
-    let isFirst = true;
+    let isFirstChange = true;
     let accountId = 0;
     let from: State = 'sending';
     for (const change of settlement.changes) {
       const { to, isTerminal: terminal, dueAt, at, suppress: reason, reference } = change;
       const endedAt = terminal ? at : null;
-      const newState = getStateAfterChange(from, to, isFirst);
-      if (isFirst) {
+      const newState = getStateAfterChange(from, to, isFirstChange);
+      if (isFirstChange) {
         const row = endLease.get(
           newState,
           dueAt,
@@ -332,14 +335,14 @@ export function prepareLeaseEnds(
         );
         if (row === undefined) return 'lost';
         accountId = rows.readInteger(row, 'account_id');
-        isFirst = false;
+        isFirstChange = false;
       } else {
         updateState.run(newState, dueAt, endedAt, seq);
       }
       appendEntry(seq, change, newState, reason !== null);
       if (reference !== null) addReference.run(reference, at, seq);
-      // A bounce of an address that is already suppressed does not count against the account again.
-      const addedSuppression = reason === null ? undefined : suppressMessage.get(reason, at, seq);
+      // If the address is already suppressed, the bounce does not count in the reputation of the account again.
+      const addedSuppression = reason === null ? undefined : suppressRecipient.get(reason, at, seq);
       const wasSuppressed = reason !== null && addedSuppression === undefined;
       if (reason !== null && addedSuppression !== undefined) {
         const address = rows.readText(addedSuppression, 'recipient');
@@ -384,10 +387,10 @@ export function prepareLeaseEnds(
       for (const row of leaseRows) {
         const seq = rows.readInteger(row, 'seq');
         const wasMarked = rows.readInteger(row, 'handing_over') === 1;
-        const { to, entry, ...lost } = resolveLostLease(onUncertain, wasMarked, now, by);
+        const { to, entry, refundAttempt } = resolveLostLease(onUncertain, wasMarked, now, by);
         requireTransition('sending', to, 'queue');
         // The attempt count of a node's own lease is not reduced, so that a late settlement of that lease is rejected.
-        const refundsAttempt = lost.refundAttempt && rows.readTextOrNull(row, 'owner') !== by;
+        const refundsAttempt = refundAttempt && rows.readTextOrNull(row, 'owner') !== by;
         recoverRow.run(to, to === 'uncertain' ? null : now, refundsAttempt ? 1 : 0, seq);
         appendEntry(seq, entry, to);
       }
@@ -403,10 +406,11 @@ const SET_FAILURE = `UPDATE mail_request SET failure_class = :class, failure_cat
 const SELECT_LAST_FAILURE = 'SELECT failure FROM event WHERE seq = ? AND failure IS NOT NULL ORDER BY n DESC LIMIT 1';
 
 /**
- * Returns the function that appends an entry to the history of a message, and records its event. The attempt is JSON or
- * null. `state` is the state after the change. `suppresses` is true if the change suppresses the recipient. The failure
- * of the entry becomes the last failure of the message if `setsLastFailure` returns true. An entry without a failure
- * receives the last failure of the message if `inheritsFailure` returns true.
+ * Returns the function that appends an entry to the history of a message, and records the event of the entry if there
+ * is one. The attempt of the entry is JSON or null. `state` is the state after the change. `suppresses` is true if the
+ * change suppresses the recipient. The failure of the entry becomes the last failure of the message if
+ * `setsLastFailure` returns true. An entry without a failure receives the last failure of the message if
+ * `inheritsFailure` returns true.
  */
 export function prepareAppend(
   database: DatabaseSync,

@@ -1,6 +1,6 @@
 /**
- * Stores the reputation of accounts: messages, hard bounces and complaints in hourly buckets. The transaction that ends a
- * message also counts it, and locks the account if it reaches a threshold.
+ * Stores the reputation of accounts: the numbers of messages, hard bounces and complaints in hourly buckets. The
+ * transaction that ends a message also counts the message, and locks the account if the account reaches a threshold.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { type ReputationDelta, toComplainant, type WindowCounts } from '../../model/account.ts';
@@ -17,8 +17,8 @@ import * as rows from '../rules/rows.ts';
 import type { Outbox } from './outbox.ts';
 
 /**
- * Creates the operations on reputations. `incrementRevision` increments the revision of the directory, so that every node
- * detects a lock within one second.
+ * Creates the operations on reputations. `incrementRevision` increments the revision of the directory, so that every
+ * node detects a lock within one second.
  */
 export function prepareReputation(database: DatabaseSync, incrementRevision: () => number, outbox: Outbox) {
   const addCounts = database.prepare(
@@ -60,7 +60,7 @@ export function prepareReputation(database: DatabaseSync, incrementRevision: () 
     );
   }
 
-  /** Adds counts to the current hour. Locks the account or sets its warning if it reaches a threshold. */
+  /** Adds counts to the current hour. Locks the account or sets its warning if the account reaches a threshold. */
   function addToReputation(accountId: number, delta: ReputationDelta, now: number): void {
     addCounts.run(accountId, toHourSinceEpoch(now), delta.emails, delta.bounces, delta.complaints);
     const row = selectAccount.get(accountId);

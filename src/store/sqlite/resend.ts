@@ -1,4 +1,7 @@
-/** Submits an ended message again as a new message, in one transaction with both history entries and the audit log entry. */
+/**
+ * Submits an ended message again as a new message and writes both history entries and the audit log entry, in one
+ * transaction.
+ */
 import type { DatabaseSync } from 'node:sqlite';
 import type { Actor } from '../../model/audit.ts';
 import {
@@ -30,8 +33,8 @@ export function prepareResend(
   const appendEntry = prepareAppend(database, outbox);
 
   /**
-   * Returns an id whose sequence number no message has. The transaction holds the write lock of the database, so no other
-   * transaction can use the number.
+   * Returns `newId` with a sequence number that no message has. The transaction holds the write lock of the database,
+   * so no other transaction can use the number.
    */
   function toUnusedId(newId: string): string {
     let seq = toSeq(newId);

@@ -1,14 +1,16 @@
 /**
- * Replaces the embedded database with a backup while no process has it open.
+ * Replaces the embedded database with a backup while no process has the database open.
  *
  * Guarantees: at every moment, the database is either the complete old database or the complete new database, or
  * `serve` refuses to start and names the remedy. The replaced database remains beside the new database and is never
- * deleted. Errors are one-line StoreErrors. An error before the replacement begins leaves the existing files unchanged.
+ * deleted. Each error is a one-line StoreError. If an error occurs before the replacement begins, the existing files
+ * remain unchanged.
  *
- * The usual method checkpoints the log of the old database, preserves the file with a hard link under another name, and
- * replaces it with one rename. The second method is for a database whose log cannot be checkpointed (damaged or
- * missing) and for file systems without hard links. It writes a marker file and then moves the old files one by one.
- * `serve` and every command refuse to run while the marker exists, and the next restore completes the interrupted one.
+ * The usual method checkpoints the log of the old database, preserves the database file under another name with a hard
+ * link, and replaces the database with one rename. The second method is for a damaged or missing database, whose log
+ * cannot be checkpointed, and for file systems without hard links. It writes a marker file and then moves the old files
+ * one by one. `serve` and every command refuse to run while the marker exists, and the next restore completes the
+ * interrupted restore.
  */
 import { randomBytes } from 'node:crypto';
 import {
@@ -80,7 +82,7 @@ const SYSTEM_STEPS: RestoreSteps = {
 
 /**
  * Replaces the database at `path` with the backup `from`. Returns the new path of the old database, or null if there
- * was no database. Throws a StoreError.
+ * was no database. Throws a StoreError if the restore fails.
  */
 export function restoreDatabase(
   from: string,
@@ -89,9 +91,9 @@ export function restoreDatabase(
   steps: RestoreSteps = SYSTEM_STEPS,
 ): string | null {
   const realPath = resolveDatabasePath(path);
-  const backup = statSync(from, { throwIfNoEntry: false });
-  if (backup === undefined) throw new StoreError(`there is no backup ${from}. Check the path.`);
-  if (!backup.isFile()) throw new StoreError(`${from} is not a file. Give the path of a backup file.`);
+  const backupStats = statSync(from, { throwIfNoEntry: false });
+  if (backupStats === undefined) throw new StoreError(`there is no backup ${from}. Check the path.`);
+  if (!backupStats.isFile()) throw new StoreError(`${from} is not a file. Give the path of a backup file.`);
   makeFolder(realPath);
   const unlock = acquireServeLock(realPath);
   try {
@@ -121,7 +123,7 @@ function createRestoreError(error: unknown, path: string): StoreError {
     case 'EDQUOT':
     case 'EFBIG':
       return new StoreError(
-        `the disk of ${path} is full (${getSystemErrorCode(error)}). Free space and restore again.`,
+        `the disk of ${path} is full (${getSystemErrorCode(error)}). Free disk space, and restore again.`,
       );
     default:
       return new StoreError(
@@ -175,8 +177,8 @@ class Restore {
       const completedPath = marker === null ? null : this.#complete(marker);
       return completedPath ?? this.#replace();
     } finally {
-      // If the temporary copy has replaced the database, no file with the temporary name exists any more. Older
-      // temporary copies contain only backups, so they are also removed.
+      // If the temporary copy has replaced the database, no file with the temporary name exists any more. Temporary
+      // copies of earlier restores contain only backups, so they are also removed.
       if (!existsSync(getRestoreMarkerPath(this.#path)))
         for (const temporaryPath of listTemporaryRestorePaths(this.#path)) this.#removeTemporaryFiles(temporaryPath);
     }
@@ -197,8 +199,8 @@ class Restore {
   #copyBackup(): void {
     const temporaryPath = this.#temporaryPath;
     this.#copy(this.#from, temporaryPath);
-    // If an earlier restore has preserved a database without a checkpoint, this database has a log. A backup has no
-    // log.
+    // `from` may be a database that an earlier restore has preserved without a checkpoint. Such a database has a log; a
+    // backup has no log.
     if (isInWalMode(temporaryPath) && existsSync(`${this.#from}-wal`))
       this.#copy(`${this.#from}-wal`, `${temporaryPath}-wal`);
     try {
@@ -234,7 +236,10 @@ class Restore {
     }
   }
 
-  /** Replaces the existing files with the temporary copy. Returns the path of the old database, or null. */
+  /**
+   * Replaces the existing files with the temporary copy. Returns the new path of the old database, or null if there was
+   * no database.
+   */
   #replace(): string | null {
     const path = this.#path;
     const size = statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -280,21 +285,21 @@ class Restore {
     this.#syncFolder();
     this.#steps.rename(this.#temporaryPath, path);
     this.#syncFolder();
-    // Removes other hard links of the old file, which remain after an interrupted restore.
-    for (const name of oldLinks) this.#steps.remove(name);
+    // These other hard links of the old file remain after an interrupted restore.
+    for (const oldLink of oldLinks) this.#steps.remove(oldLink);
     return keptPath;
   }
 
-  #replaceByMoving(kept: string): string {
-    this.#writeMarker({ kept: basename(kept), draft: basename(this.#temporaryPath) });
-    this.#moveAside(kept);
+  #replaceByMoving(keptPath: string): string {
+    this.#writeMarker({ kept: basename(keptPath), draft: basename(this.#temporaryPath) });
+    this.#moveOldFiles(keptPath);
     this.#steps.rename(this.#temporaryPath, this.#path);
     this.#syncFolder();
     this.#removeMarker();
-    return kept;
+    return keptPath;
   }
 
-  #moveAside(keptPath: string): void {
+  #moveOldFiles(keptPath: string): void {
     for (const suffix of DATABASE_FILE_SUFFIXES) {
       if (existsSync(this.#path + suffix)) this.#steps.rename(this.#path + suffix, keptPath + suffix);
     }
@@ -303,14 +308,14 @@ class Restore {
 
   /**
    * Completes an interrupted restore. Returns the new path of the old database if the temporary copy of this restore
-   * has replaced it. Returns null if the interrupted restore had already replaced the database or had moved no file;
-   * the caller then restores as usual.
+   * has replaced it. Returns null if the interrupted restore had already replaced the database, or if it had moved no
+   * file and its temporary copy is missing; the caller then restores as usual.
    */
   #complete({ kept, draft }: Marker): string | null {
     const folder = dirname(this.#path);
     const earlierKeptPath = join(folder, kept);
     if (!existsSync(join(folder, draft)) && existsSync(this.#path)) {
-      // The interrupted restore had completed every step except the removal of the marker.
+      // The interrupted restore had completed every step except the removal of the marker, or had moved no file.
       this.#removeMarker();
       return null;
     }
@@ -319,7 +324,7 @@ class Restore {
     );
     const targetPath = hasConflict ? this.#findUnusedPath() : earlierKeptPath;
     this.#writeMarker({ kept: basename(targetPath), draft: basename(this.#temporaryPath) });
-    this.#moveAside(targetPath);
+    this.#moveOldFiles(targetPath);
     this.#steps.rename(this.#temporaryPath, this.#path);
     this.#syncFolder();
     this.#removeMarker();
@@ -387,8 +392,8 @@ function isInWalMode(path: string): boolean {
 
 /**
  * Checkpoints the log into the database at `path`. Returns a connection that prevents other processes from opening the
- * database until it is closed. Returns null if the database is damaged. Throws a StoreError if another process has the
- * database open.
+ * database until the connection is closed. Returns null if the database is damaged. Throws a StoreError if another
+ * process has the database open.
  *
  * Until the connection is closed, the caller must not open and close the file, because this would release the locks of
  * this process.
@@ -398,11 +403,11 @@ function checkpointLog(path: string): DatabaseSync | null {
   try {
     database = new DatabaseSync(path, { timeout: BUSY_TIMEOUT_MS });
     database.exec('PRAGMA synchronous = FULL');
-    // This statement succeeds only if no other process has the database open. It removes the log and the shared memory
-    // file.
+    // `PRAGMA journal_mode = DELETE` succeeds only if no other process has the database open. It removes the log and
+    // the shared memory file.
     const readMode = () => database?.prepare('PRAGMA journal_mode').get()?.journal_mode;
     database.exec('PRAGMA journal_mode = DELETE; BEGIN EXCLUSIVE');
-    // The mode is read again, because a command may have opened the database between the two statements and created a
+    // The mode is read after both statements, because a command may have opened the database between them and created a
     // new log.
     if (readMode() !== 'delete') throw new StoreError(`another process has opened ${path}. Restore again.`);
     return database;

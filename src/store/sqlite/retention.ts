@@ -11,8 +11,8 @@ import type { Outbox } from './outbox.ts';
 import { prepareAppend } from './queue.ts';
 
 export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
-  // Messages have the same order by `seq` as by acceptance. The oldest queued messages are therefore a range of an
-  // index on `seq`, regardless of their due times.
+  // The order of `seq` is the order of acceptance. The oldest queued messages are therefore a range of an index on
+  // `seq`, regardless of their due times.
   const selectExpired = database.prepare(
     `SELECT seq, id FROM mail_request INDEXED BY mail_request_open WHERE ended_at IS NULL AND state = 'queued' AND seq <= ? ORDER BY seq LIMIT ?`,
   );
@@ -21,7 +21,7 @@ export function prepareRetention(database: DatabaseSync, outbox: Outbox) {
     `UPDATE mail_request SET state = '${EXPIRED}', due_at = NULL, ended_at = ? WHERE seq = ?`,
   );
   const appendEntry = prepareAppend(database, outbox);
-  // A message cannot end before it is accepted, so only messages that were accepted before this time are read.
+  // A message cannot end before it is accepted, so only messages that were accepted before `endedBefore` are read.
   const selectEnded = database.prepare(
     `SELECT b.seq FROM body b JOIN mail_request m ON m.seq = b.seq WHERE b.seq <= ? AND m.ended_at <= ? ORDER BY b.seq LIMIT ?`,
   );

@@ -39,7 +39,7 @@ import {
 type SearchedMessage = StoredMessageSummary & SearchableMessage;
 
 const COLUMNS = 'id, account_id, state, "to", recipient, "from", subject, accepted_at';
-const WITHOUT_OUTCOME = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
+const SQL_VERBS_WITHOUT_OUTCOME = VERBS_WITHOUT_OUTCOME.map((verb) => `'${verb}'`).join(', ');
 const OPEN_STATES: readonly StateFilter[] = ['queued', 'sending', 'uncertain'];
 const ENDED_UNDELIVERED = `ended_at IS NOT NULL AND state <> 'delivered'`;
 
@@ -55,7 +55,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
     `SELECT ${COLUMNS}, lane, attempts, failure_class, failure_category FROM mail_request WHERE seq = ?`,
   );
   const selectOutcome = database.prepare(
-    `SELECT verb, by, detail, failure FROM event WHERE seq = ? AND verb NOT IN (${WITHOUT_OUTCOME}) ORDER BY n DESC LIMIT 1`,
+    `SELECT verb, by, detail, failure FROM event WHERE seq = ? AND verb NOT IN (${SQL_VERBS_WITHOUT_OUTCOME}) ORDER BY n DESC LIMIT 1`,
   );
   const selectLastTime = database.prepare('SELECT at FROM event WHERE seq = ? ORDER BY n DESC LIMIT 1');
   const selectSegments = database.prepare(
@@ -85,15 +85,15 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
   }
 
   /**
-   * Returns the query for the rows of each value of an index. `?1` and `?2` are the bounds of the range, and `?3` is
-   * the maximum number of rows for each value.
+   * Returns the SQL query that reads the rows of every value of an index. `?1` and `?2` are the bounds of the range,
+   * and `?3` is the maximum number of rows for each value.
    */
   function buildIndexQuery(index: RowIndex, columns: string, order: string): string {
-    const parts = toIndexConditions(index).map(
+    const valueQueries = toIndexConditions(index).map(
       (condition) =>
         `SELECT * FROM (SELECT ${columns} FROM mail_request WHERE seq >= ?1 AND seq < ?2 AND ${condition} ${order} LIMIT ?3)`,
     );
-    return parts.join(' UNION ALL ');
+    return valueQueries.join(' UNION ALL ');
   }
 
   const source: SearchSource<SearchedMessage> = {
@@ -181,7 +181,7 @@ export function prepareSearch(database: DatabaseSync, monotonic: () => number) {
 
 /**
  * Returns the conditions of a filter. The values are part of the SQL text, because SQLite does not use a partial index
- * for a parameter. They are numbers or belong to fixed sets.
+ * for a parameter. The values need no escaping, because they are numbers or belong to fixed sets.
  */
 function toConditions({ accountIds, states, failureClasses, failureCategories }: RowFilter): string {
   const stateConditions = states.map((state) =>
@@ -199,7 +199,7 @@ function toConditions({ accountIds, states, failureClasses, failureCategories }:
   ].join(' ');
 }
 
-/** Returns, for each value, the condition with which SQLite can use the partial index. */
+/** Returns, for each value of an index, the condition with which SQLite can use the partial index. */
 function toIndexConditions(index: RowIndex): readonly string[] {
   switch (index.kind) {
     case 'state':

@@ -63,7 +63,7 @@ export interface SqliteOptions {
   readonly worker?: URL;
   /**
    * Called with a fault within one second after files of the database are removed or replaced, and with null when the
-   * files are restored.
+   * fault has ended.
    */
   readonly onFilesFault?: (fault: FilesFault | null) => void;
   readonly environment?: StoreEnvironment;
@@ -71,7 +71,7 @@ export interface SqliteOptions {
   readonly runsInCallerThread?: boolean;
 }
 
-/** Opens the store. Rejects with a one-line StoreError. */
+/** Opens the store. Rejects with a one-line StoreError if the store cannot be opened. */
 export async function openSqliteStore({
   path: configuredPath,
   exclusive,
@@ -114,19 +114,19 @@ export async function openSqliteStore({
     const fault = writer.findFilesFault();
     return fault === null ? start(options) : Promise.reject(new StoreError(`${fault.reason}. ${fault.remedy}`));
   };
-  const reader = createOnDemandThread(() => startSecondaryThread(READER_OPTIONS), READER_IDLE_MS);
-  const index = createOnDemandThread(() => startSecondaryThread(INDEX_OPTIONS), INDEX_IDLE_MS);
-  const createThreadCall = (onDemandThread: typeof reader): StoreThread['call'] =>
+  const readerThread = createOnDemandThread(() => startSecondaryThread(READER_OPTIONS), READER_IDLE_MS);
+  const indexThread = createOnDemandThread(() => startSecondaryThread(INDEX_OPTIONS), INDEX_IDLE_MS);
+  const createThreadCall = (onDemandThread: typeof readerThread): StoreThread['call'] =>
     runsInCallerThread ? writer.call : (name, ...args) => onDemandThread.use((thread) => thread.call(name, ...args));
-  const callReader = createThreadCall(reader);
-  const buildIndex = createThreadCall(index);
+  const callReader = createThreadCall(readerThread);
+  const buildIndex = createThreadCall(indexThread);
   const stopWatching: (() => void)[] = [];
 
   async function watchDirectory(onChange: (changes: DirectoryChanges) => void): Promise<void> {
     let revision = -1;
     const pollChanges = async () => {
-      // The poll is necessary because another process may change the directory. If there is no change, it reads only
-      // one row.
+      // The poll is necessary because another process may change the directory. If there is no change, the poll reads
+      // only one row.
       const changes = await writer.call('readDirectorySince', revision);
       if (changes === null) return;
       revision = changes.revision;
@@ -156,11 +156,11 @@ export async function openSqliteStore({
     failed: writer.failed,
     async close() {
       for (const stop of stopWatching) stop();
-      // SQLite writes the log into the database when its last connection closes. If two connections close at the same
-      // time, neither of them is the last connection, and the log is not written; if the log file was deleted, its
-      // content is lost. An error of one thread must not prevent the end of the other threads or the release of the
-      // lock.
-      await Promise.allSettled([reader.close(), index.close()]);
+      // SQLite writes the log into the database when the last connection to the database closes. If two connections
+      // close at the same time, neither of them is the last connection, and the log is not written; if the log file was
+      // deleted, its content is lost. Therefore the writer is closed last. An error of one thread must not prevent the
+      // end of the other threads or the release of the lock.
+      await Promise.allSettled([readerThread.close(), indexThread.close()]);
       await Promise.allSettled([writer.close()]);
       unlock();
     },
@@ -208,8 +208,8 @@ export interface StoreThread {
 
 /**
  * Starts a thread that runs `module` on the database file. Rejects with a StoreError if the file cannot be opened.
- * Calls `onFilesFault` with a fault when files of the database are removed or replaced, and with null when they are
- * restored.
+ * Calls `onFilesFault` with a fault when files of the database are removed or replaced, and with null when the fault
+ * has ended.
  */
 export async function startThread(
   module: URL,

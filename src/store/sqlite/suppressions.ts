@@ -14,7 +14,7 @@ const SERVICE_LIST_ID = 0;
  * uses the same expression.
  */
 const DOMAIN_EXPRESSION = "substr(recipient, length(rtrim(recipient, replace(recipient, '@', ''))) + 1)";
-/** A prefix with this character appended is greater than every text with the prefix. */
+/** A prefix with this character appended is greater than every text that begins with the prefix. */
 const PREFIX_END = '\u{10FFFF}';
 /**
  * A text with this character appended is greater than the text, and less than every longer text that begins with the
@@ -35,13 +35,13 @@ export function prepareSuppressions(database: DatabaseSync, audit: Audit, outbox
      WHERE account_id = ? AND recipient > ? ORDER BY recipient LIMIT ?`,
   );
 
-  // The range starts at the greater of the prefix and the cursor, so that a later page does not read the earlier pages
-  // again.
+  // The range starts at the greater of the prefix and the cursor, so that the query of a later page does not read the
+  // rows of the earlier pages again.
   const selectByAddress = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_account
      WHERE account_id = ?1 AND recipient >= max(?2, ?3) AND recipient < ?4 AND recipient <> ?3 ORDER BY recipient LIMIT ?5`,
   );
-  // A search by domain needs two statements. If one statement compared the expression and the column as a row value,
+  // A search by domain needs two statements. If one statement compared the domain and the recipient as a row value,
   // SQLite would use the index only for the account.
   const selectInDomain = database.prepare(
     `SELECT recipient, reason, source, at FROM suppression INDEXED BY suppression_domain

@@ -1,9 +1,9 @@
 /**
  * Implements a thread of the embedded store. `serveThread` answers all waiting calls as one group.
- * `openGuardedDatabase` runs the calls on one connection and checks that the files are still those that were opened.
- * `createEngine` prepares the operations and runs all writes of a group in one transaction with one sync. Each write
- * has its own savepoint: if a write fails, only this write is rolled back; if the commit fails, all writes of the group
- * fail.
+ * `openGuardedDatabase` runs the calls on one connection and checks that no file of the database was removed or
+ * replaced. `createEngine` prepares the operations and runs all writes of a group in one transaction with one sync.
+ * Each write has its own savepoint: if a write fails, only this write is rolled back; if the commit fails, all writes
+ * of the group fail.
  *
  * Guarantees: a write to files that were removed or replaced is never acknowledged.
  */
@@ -66,20 +66,20 @@ export interface StoreThreadOptions {
  */
 export function serveThread(
   port: MessagePort,
-  { hasLowPriority, ...data }: StoreThreadOptions,
+  { hasLowPriority, ...databaseOptions }: StoreThreadOptions,
   open: (path: string, holdsServeLock: boolean) => DatabaseSync,
 ): void {
   let guardedDatabase: GuardedDatabase;
   try {
     const onFilesFault = (files: unknown) => port.postMessage({ files });
     guardedDatabase = openGuardedDatabase({
-      ...data,
+      ...databaseOptions,
       open,
       monotonic: SYSTEM_ENVIRONMENT.clock.monotonic,
       onFilesFault,
     });
   } catch (error) {
-    port.postMessage({ failed: toStoreError(error, data.path).message });
+    port.postMessage({ failed: toStoreError(error, databaseOptions.path).message });
     port.close();
     return;
   }
@@ -105,7 +105,9 @@ export function serveThread(
   port.postMessage({ opened: true });
 }
 
-/** Interval at which the files are checked. The files are also checked after each group of calls with a change. */
+/**
+ * Interval at which the files are checked. The files are also checked after each group of calls that contains a change.
+ */
 export const FILES_CHECK_INTERVAL_MS = 1_000;
 
 interface GuardedOptions {
@@ -115,11 +117,11 @@ interface GuardedOptions {
   readonly cacheKib: number;
   readonly open: (path: string, holdsServeLock: boolean) => DatabaseSync;
   readonly monotonic: () => number;
-  /** Called with a fault when files are removed or replaced, and with null when they are restored. */
+  /** Called with a fault when files are removed or replaced, and with null when the fault has ended. */
   readonly onFilesFault: (fault: FilesFault | null) => void;
 }
 
-/** The reply to a call. Its error is a one-line text. */
+/** The reply to a call. The error of a failed call is a one-line text. */
 export type TextReply =
   | Extract<Reply, { ok: true }>
   | { readonly number: number; readonly ok: false; readonly error: string };
@@ -127,7 +129,10 @@ export type TextReply =
 export interface GuardedDatabase {
   /** Runs the calls and answers each of them. The writes run first, in one transaction. Never throws. */
   answer(calls: readonly Call[]): readonly TextReply[];
-  /** Checks the database files. `answer` also checks them if a call is a change, before it answers the calls. */
+  /**
+   * Checks the database files. If one of the calls is a change, `answer` also checks the files before it returns the
+   * replies.
+   */
   checkFiles(): void;
   close(): void;
 }
@@ -168,7 +173,7 @@ export function openGuardedDatabase({
   };
 
   function answerCalls(calls: readonly Call[]): readonly Reply[] {
-    /** The numbers of the calls that must fail during a fault. */
+    /** The call numbers (`number`) of the calls that must fail during a fault. */
     const changeNumbers = new Set(calls.filter(({ name }) => requiresFiles(name)).map(({ number }) => number));
     // If a fault is already known, these calls fail and write nothing.
     const knownFault = changeNumbers.size === 0 ? null : fault;
@@ -198,7 +203,7 @@ export function openGuardedDatabase({
 
 /** A fault of the database files. Data that is written during the fault may be lost. */
 export interface FilesFault {
-  /** The reason without paths, which may be shown to the public. */
+  /** The reason, which contains no paths and may be shown to the public. */
   readonly reason: string;
   /** The remedy for the operator, which names the file. */
   readonly remedy: string;
@@ -240,7 +245,7 @@ export function watchFiles(path: string): () => FilesFault | null {
         return toFault(path, suffix, `${name} was replaced`);
       // The number of links may decrease, because a hard link from an interrupted restore may be removed at any time.
       if (currentStats.nlink > BigInt(suffix === '' ? linkCount : 1)) {
-        const remedy = `Remove the other name of ${path + suffix}; the service then continues.`;
+        const remedy = `Remove the second hard link to ${path + suffix}; the service then continues.`;
         return { reason: `${name} has a second hard link`, remedy };
       }
     }
@@ -252,7 +257,7 @@ export function watchFiles(path: string): () => FilesFault | null {
 function toAccessFault(file: string, name: string, code: string): FilesFault {
   return {
     reason: `${name} is not accessible (${code})`,
-    remedy: `Check the owner, the permissions and the disk of the folder of ${file}; the service then continues.`,
+    remedy: `Check the owner and the permissions of the folder of ${file}, and check the disk; the service continues as soon as the file is accessible.`,
   };
 }
 
@@ -262,18 +267,18 @@ function toFault(path: string, suffix: FileSuffix, reason: string): FilesFault {
     case '':
       return {
         reason,
-        remedy: `Put the file back at ${path}; the service then continues. If the file was deleted, stop the service, move ${path}* aside and run \`postrider restore FILE\` with a backup.`,
+        remedy: `Put the file back at ${path}; the service then continues. If the file was deleted, stop the service, move ${path}* to another folder and run \`postrider restore FILE\` with a backup.`,
       };
     case '-wal':
       return {
         reason,
-        remedy: `Stop the service with SIGTERM and start it again: the service then writes the log into ${path}. Do not end the service with SIGKILL, and run no command meanwhile.`,
+        remedy: `Stop the service with SIGTERM and start it again: the service then writes the log into ${path}. Do not end the service with SIGKILL, and run no other command before the service has started again.`,
       };
     case '-shm':
     case '-serve':
       return {
         reason,
-        remedy: `Stop the service and start it again; the service then creates ${file} again. Run no command meanwhile.`,
+        remedy: `Stop the service and start it again; the service then creates ${file} again. Run no other command before the service has started again.`,
       };
   }
 }
@@ -284,8 +289,8 @@ type SynchronousMethod<Method> = Method extends (...args: infer Args) => Promise
   : never;
 
 /**
- * The operations of the thread: the methods of the contract, with packed settlements and packed results of provider events,
- * and the steps of methods that consist of several operations.
+ * The operations of the thread: the methods of the contract, and the steps of methods that consist of several
+ * operations. Here, `settle` takes packed settlements, and `recordPackedFeedback` returns its results as one text.
  */
 export type Operations = {
   readonly [Name in Exclude<MethodName, 'settle' | 'recordPackedFeedback'>]: SynchronousMethod<StoreMethods[Name]>;
@@ -375,7 +380,8 @@ export interface Engine {
 }
 
 /**
- * Creates the engine of a thread. `monotonic` returns the monotonic time in ms, which limits the duration of searches.
+ * Creates the engine of a thread. `monotonic` returns the monotonic time in ms; searches use it to limit their
+ * duration.
  */
 export function createEngine(database: DatabaseSync, monotonic = SYSTEM_ENVIRONMENT.clock.monotonic): Engine {
   const outbox = prepareOutbox(database);

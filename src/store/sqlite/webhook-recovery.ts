@@ -7,7 +7,7 @@ import type { DeliveryRecovery } from '../webhook-store.ts';
 
 export function prepareDeliveryRecovery(database: DatabaseSync) {
   // The range of due times contains all leases. It excludes due deliveries and deliveries whose next attempt is due
-  // after the end of every lease.
+  // later than the latest end of a lease.
   const recoverLeases = database.prepare(
     `UPDATE webhook_delivery SET due_at = :now, owner = NULL WHERE rowid IN (
        SELECT rowid FROM webhook_delivery INDEXED BY webhook_delivery_due

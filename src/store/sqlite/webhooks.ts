@@ -52,7 +52,7 @@ import type { Outbox } from './outbox.ts';
 /** The maximum number of endpoints that one claim examines. */
 const MAX_EXAMINED_WEBHOOKS = 1_000;
 
-/** Selects endpoints as `w`, with the names of their accounts. */
+/** Selects endpoints under the alias `w`, with the names of their accounts. */
 export const SELECT_WEBHOOKS =
   'SELECT w.*, a.name AS account FROM webhook w LEFT JOIN account a ON a.id = w.account_id';
 
@@ -60,7 +60,7 @@ type LeaseReference = Pick<LeasedDelivery, 'id' | 'webhookId' | 'owner' | 'lease
 
 export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Outbox) {
   const selectAccountId = database.prepare('SELECT id FROM account WHERE name = ?');
-  const selectEarlierNodes = database.prepare('SELECT name, version, records_events FROM node WHERE alive_until > ?');
+  const selectLiveNodes = database.prepare('SELECT name, version, records_events FROM node WHERE alive_until > ?');
   const countWebhooks = database.prepare('SELECT count(*) AS n FROM webhook WHERE removed = 0');
   const insertWebhook = database.prepare(
     `INSERT INTO webhook (url, account_id, name, events, sealed, created_at, start)
@@ -68,7 +68,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   );
   const selectAll = database.prepare(`${SELECT_WEBHOOKS} WHERE w.removed = 0 ORDER BY w.id`);
   const selectById = database.prepare(`${SELECT_WEBHOOKS} WHERE w.id = ? AND w.removed = 0`);
-  const updateMembers = database.prepare('UPDATE webhook SET url = ?, name = ?, events = ? WHERE id = ?');
+  const updateById = database.prepare('UPDATE webhook SET url = ?, name = ?, events = ? WHERE id = ?');
   const enableById = database.prepare(
     'UPDATE webhook SET disabled_reason = NULL, disabled_at = NULL, failing_since = NULL WHERE id = ?',
   );
@@ -100,8 +100,8 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
      VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)`,
   );
 
-  // Selects the next endpoints with pending deliveries in order of id, with the earliest due time of each. Each endpoint
-  // needs two index lookups.
+  // Selects the next endpoints with pending deliveries in order of id, with the earliest due time of each. Each
+  // endpoint needs two index lookups.
   const selectExamined = database.prepare(
     `WITH RECURSIVE seen(webhook_id) AS (
        SELECT min(webhook_id) FROM webhook_delivery INDEXED BY webhook_delivery_due
@@ -255,8 +255,9 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   ): LeasedDelivery[] {
     const webhookId = rows.readInteger(webhook, 'id');
     const previousSecret = rows.readTextOrNull(webhook, 'previous_sealed');
-    const isPreviousValid = previousSecret !== null && (rows.readIntegerOrNull(webhook, 'previous_until') ?? 0) > now;
-    const sealed = [rows.readText(webhook, 'sealed'), ...(isPreviousValid ? [previousSecret] : [])];
+    const isPreviousSecretValid =
+      previousSecret !== null && (rows.readIntegerOrNull(webhook, 'previous_until') ?? 0) > now;
+    const sealed = [rows.readText(webhook, 'sealed'), ...(isPreviousSecretValid ? [previousSecret] : [])];
     return selectDue.all(webhookId, now, limit).map((row) => {
       const id = rows.readText(row, 'id');
       leaseDelivery.run(leaseUntil, owner, webhookId, id);
@@ -298,7 +299,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
   return {
     createWebhook(webhook: NewWebhook, now: number, actor?: Actor): CreateWebhookResult {
       const { url, account, name, events, sealed } = webhook;
-      const earlierNode = selectEarlierNodes
+      const earlierNode = selectLiveNodes
         .all(now)
         .find((row) => !rows.readBoolean(row, 'records_events') || !recordsEvents(rows.readText(row, 'version')));
       if (earlierNode !== undefined)
@@ -329,7 +330,7 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
     updateWebhook(id: number, changes: WebhookChange, actor?: Actor): ChangeResult<Webhook> {
       return changeWebhook(id, 'webhook.update', actor, (before) => {
         const { url, name, events } = { ...before, ...changes };
-        updateMembers.run(url, name, toEventMask(events), id);
+        updateById.run(url, name, toEventMask(events), id);
         updateTypes();
       });
     },
@@ -511,7 +512,8 @@ export function prepareWebhooks(database: DatabaseSync, audit: Audit, outbox: Ou
       return batch.map(({ webhookId }, index): DeliverySettleResult => {
         if (isSettled[index] !== true) return { kind: 'lost' };
         const reason = disabledReasons.get(webhookId) ?? null;
-        // Only one settlement of the batch reports that the endpoint was disabled.
+        // Of all recorded settlements of an endpoint in the batch, only the first reports that the endpoint was
+        // disabled.
         disabledReasons.delete(webhookId);
         return { kind: 'settled', disabled: reason };
       });

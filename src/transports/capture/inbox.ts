@@ -17,12 +17,14 @@ import { getMaildir, isMessageId, MESSAGE_SUFFIX } from './transport.ts';
 const HEAD_BYTES = 8_192;
 const MAX_LISTED_ENTRIES = 1_000;
 /**
- * A directory that changed within this time may change again without a new modification time, because some file systems
- * have a resolution of 2 s.
+ * A directory that changed less than this time ago may change again without a new modification time, because some file
+ * systems have a resolution of 2 s.
  */
 const MTIME_STEP_MS = 2_000;
 
-/** Creates the inbox of `createCaptureTransport(directory, …)`. The inbox is empty if the directory does not exist yet. */
+/**
+ * Creates the inbox of `createCaptureTransport(directory, …)`. The inbox is empty if the directory does not exist yet.
+ */
 export function createCaptureInbox(directory: string): Inbox {
   const maildir = getMaildir(directory);
   const getPath = (id: string): string => join(maildir.new, `${id}${MESSAGE_SUFFIX}`);
@@ -70,7 +72,7 @@ function selectNewestIds(names: readonly string[], limit: number, before: string
     const id = name.slice(0, -MESSAGE_SUFFIX.length);
     if ((before !== null && id >= before) || (ids.length >= limit && id <= (ids.at(-1) ?? ''))) continue;
     if (!isMessageId(id)) continue;
-    const index = ids.findIndex((other) => other < id);
+    const index = ids.findIndex((listedId) => listedId < id);
     ids.splice(index < 0 ? ids.length : index, 0, id);
     if (ids.length > limit) ids.pop();
   }

@@ -11,15 +11,15 @@ import type { Clock } from '../../clock.ts';
 import { parseAddress, toCanonicalAddress } from '../../model/address.ts';
 import { formatInboxAnswer, type InboxRule, type InboxRuleRequest, toReply } from '../../model/inbox-rule.ts';
 import type { Attempt, Outcome } from '../../model/outcome.ts';
-import { awaitCompletionMark, createLocalAttempt } from '../local-attempt.ts';
+import { callBeforeCompletion, createLocalAttempt } from '../local-attempt.ts';
 import type { OutgoingMessage, Transport } from '../transport.ts';
 
-/** Returns the rule for a delivery attempt and counts its use. Resolves to null if no rule matches. */
+/** Returns the rule for a delivery attempt and counts the use of the rule. Resolves to null if no rule matches. */
 export type ConsumeInboxRule = (request: InboxRuleRequest) => Promise<InboxRule | null>;
 
 /** Wraps the transport `capture:` with the rules of the inbox. */
 export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRule, clock: Clock): Transport {
-  /** Ends the delays of the running attempts. */
+  /** Functions that end the delays of the running attempts. */
   const endDelays = new Set<() => void>();
   let isClosed = false;
 
@@ -53,7 +53,7 @@ export function withInboxRules(transport: Transport, consumeRule: ConsumeInboxRu
       case 'disconnect':
         return createAttempt(createDisconnect('rcpt', 'connection lost before the end of the message'));
       case 'unanswered': {
-        const refusal = await awaitCompletionMark(beforeCompletion);
+        const refusal = await callBeforeCompletion(beforeCompletion);
         const reply = {
           stage: 'content',
           code: null,

@@ -14,7 +14,7 @@ import type { OutgoingMessage, Transport } from '../transport.ts';
 
 const CONCURRENCY = 16;
 /**
- * The age from which a file in `tmp/` is removed, because it remained after a crash. Maildir uses 36 hours by
+ * The age from which a file in `tmp/` is removed. Such a file remained after a crash. Maildir uses 36 hours by
  * convention.
  */
 const STALE_TMP_MS = 36 * 3_600_000;
@@ -24,7 +24,7 @@ interface CaptureFiles {
   readonly open: (path: string, flags: string, mode: number) => Promise<FileHandle>;
 }
 
-/** Creates the transport. The first message creates `directory`. */
+/** Creates the transport. `directory` is created for the first message. */
 export function createCaptureTransport(directory: string, clock: Clock, files: CaptureFiles = { open }): Transport {
   const maildir = getMaildir(directory);
   const directorySync = new DirectorySync(maildir.new);
@@ -69,7 +69,7 @@ export function createCaptureTransport(directory: string, clock: Clock, files: C
       const reply = { stage: 'content', code: 250, enhanced: '2.0.0', text: `captured as new/${name}` } as const;
       return { kind: 'delivered', reply };
     } catch (error) {
-      // The directory may have been removed. The next attempt creates the directory.
+      // The directory may have been removed. The next attempt creates the directory again.
       preparation = null;
       await unlink(temporaryPath).catch(() => undefined);
       return toDeferred(describeWriteFault(directory, error), 'transport');
@@ -232,8 +232,8 @@ export function isMessageId(text: string): boolean {
   if (text.length !== UUID_LENGTH) return false;
   for (let i = 0; i < UUID_LENGTH; i += 1) {
     const codeUnit = text.charCodeAt(i);
-    const isDash = i === 8 || i === 13 || i === 18 || i === 23;
-    if (isDash ? codeUnit !== 45 : !((codeUnit >= 48 && codeUnit <= 57) || (codeUnit >= 97 && codeUnit <= 102)))
+    const isDashPosition = i === 8 || i === 13 || i === 18 || i === 23;
+    if (isDashPosition ? codeUnit !== 45 : !((codeUnit >= 48 && codeUnit <= 57) || (codeUnit >= 97 && codeUnit <= 102)))
       return false;
   }
   return true;

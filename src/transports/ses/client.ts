@@ -1,5 +1,5 @@
 /**
- * Creates a client of the SESv2 API with two calls. The SDK is loaded at the first use, so other transports need no
+ * Creates a client for two operations of the SESv2 API. The SDK is loaded at the first use, so other transports need no
  * memory for the SDK. The SDK does not retry failed requests, because the queue retries them.
  */
 
@@ -9,7 +9,7 @@ import { createSendRequest, type SesMessage } from './send-request.ts';
 
 export interface SesSetting {
   readonly region: string;
-  /** The URL of another API endpoint. If null, the client uses the endpoint of the region. */
+  /** The URL of an API endpoint. If null, the client uses the endpoint of the region. */
   readonly endpoint: string | null;
   readonly configurationSet: string | null;
 }
@@ -35,7 +35,7 @@ export interface SesClient {
   close(): void;
 }
 
-/** Returns the host name for transcripts and pages. */
+/** Returns the host name of the endpoint, which transcripts and pages contain. */
 export function getSesHost({ region, endpoint }: SesSetting): string {
   return endpoint === null ? `email.${region}.amazonaws.com` : new URL(endpoint).host;
 }
@@ -56,7 +56,9 @@ export async function createSesClient(setting: SesSetting, connections: number, 
     properties: {},
   });
 
-  /** Returns a request of the SDK for an empty message. The request is not sent and needs no credentials. */
+  /**
+   * Returns the request that the SDK creates for an empty message. The request is not sent and needs no credentials.
+   */
   async function createTemplate(): Promise<HandlerRequest> {
     let template: HandlerRequest | null = null;
     const localClient = new SESv2Client({
@@ -98,12 +100,12 @@ export async function createSesClient(setting: SesSetting, connections: number, 
       }
     },
     async getAccount(abortSignal) {
-      const answer = await client.send(new GetAccountCommand({}), { abortSignal });
-      const { SendQuota: quota } = answer;
+      const accountResponse = await client.send(new GetAccountCommand({}), { abortSignal });
+      const { SendQuota: quota } = accountResponse;
       return {
-        sendingEnabled: answer.SendingEnabled !== false,
-        production: answer.ProductionAccessEnabled !== false,
-        enforcement: answer.EnforcementStatus ?? 'HEALTHY',
+        sendingEnabled: accountResponse.SendingEnabled !== false,
+        production: accountResponse.ProductionAccessEnabled !== false,
+        enforcement: accountResponse.EnforcementStatus ?? 'HEALTHY',
         maxSendRate: quota?.MaxSendRate ?? null,
         quota:
           quota?.Max24HourSend === undefined ? null : { max: quota.Max24HourSend, sent: quota.SentLast24Hours ?? 0 },

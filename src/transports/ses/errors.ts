@@ -1,6 +1,6 @@
 /**
- * Classifies errors of the SESv2 API by rules. An error that matches no rule is temporary. The text of an error does
- * not contain the secrets of the request.
+ * Classifies errors of the SESv2 API by rules. An error that matches no rule never causes a bounce. The text of an
+ * error does not contain the secrets of the request.
  */
 import type { Outcome, Reply } from '../../model/outcome.ts';
 import { SES_RULES, type SesErrorMeaning, type SesRule } from './rules.ts';
@@ -22,8 +22,8 @@ export interface SesError {
 const UNSENT_MEANING: SesErrorMeaning = { kind: 'deferred', reason: 'connection', scope: 'transport' };
 
 /**
- * Returns the meaning of the first matching rule. If no rule matches a request that was sent, the provider may have accepted
- * it, so the result is `unanswered`.
+ * Returns the meaning of the first matching rule. If no rule matches and the request was sent, the provider may have
+ * accepted the message, so the meaning is `unanswered`.
  */
 export function classifySesError(error: SesError): SesErrorMeaning {
   const meaning = SES_RULES.find((rule) => matchesRule(rule, error))?.meaning;
@@ -77,20 +77,22 @@ function removeRequest(message: string): string {
 }
 
 /**
- * Returns the outcome of an attempt that failed with this meaning. `isOwnSet` is true if the configuration set of the message is
- * that of its account. Messages of other accounts are then not affected, so the circuit breaker stays closed.
+ * Returns the outcome of an attempt that failed with an error of this meaning. `usesAccountSet` is true if the account
+ * of the message has its own configuration set. An invalid configuration set of one account does not affect the
+ * messages of other accounts, so the circuit breaker stays closed.
  */
-export function toOutcome(meaning: SesErrorMeaning, reply: Reply, isOwnSet: boolean): Outcome {
+export function toOutcome(meaning: SesErrorMeaning, reply: Reply, usesAccountSet: boolean): Outcome {
   switch (meaning.kind) {
     case 'bounced':
       return { kind: 'bounced', reply, reason: meaning.reason, suppress: false };
     case 'deferred':
       return { kind: 'deferred', reply, reason: meaning.reason, scope: meaning.scope };
     case 'throttled':
-      // The rate limiter has already lowered the rate. Scope `message` does not open the circuit breaker.
+      // The rate limiter has already lowered the rate. A failure with scope `message` does not open the circuit
+      // breaker.
       return { kind: 'deferred', reply, reason: 'throttled', scope: 'message' };
     case 'configuration-set':
-      return { kind: 'deferred', reply, reason: 'configuration', scope: isOwnSet ? 'message' : 'transport' };
+      return { kind: 'deferred', reply, reason: 'configuration', scope: usesAccountSet ? 'message' : 'transport' };
     case 'unanswered':
       return { kind: 'unanswered', reply };
   }

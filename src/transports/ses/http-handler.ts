@@ -1,7 +1,7 @@
 /**
- * Creates an HTTP handler for the SDK that reuses connections. Unlike the SDK's own handler, this handler reports whether a
- * request was sent completely before its connection failed, which decides between `deferred` and `unanswered`. It also limits
- * the size of a response.
+ * Creates an HTTP handler for the SDK that reuses connections. Unlike the SDK's own handler, this handler reports
+ * whether a request was sent completely before its connection failed: the outcome is `deferred` if it was not, and
+ * `unanswered` if it was. The handler also limits the size of a response.
  *
  * A call rejects with the error of the operating system or with an HttpHandlerError.
  */
@@ -32,7 +32,7 @@ export interface HandlerResponse {
 /** The options of one call, which the SDK passes to the handler. */
 export interface HandlerOptions {
   readonly abortSignal?: AbortSignal;
-  /** Called when the operating system has accepted the whole request, at the latest when a response arrives. */
+  /** Called when the operating system has accepted the whole request, and at the latest when a response arrives. */
   readonly onSent?: () => void;
 }
 
@@ -48,8 +48,8 @@ export interface HandlerLimits {
   readonly responseMs: number;
   readonly maxResponseBytes: number;
   /**
-   * The time after which an idle connection is closed, so that the peer does not close the connection during its next
-   * use.
+   * The time after which the handler closes an idle connection. Without this limit, the peer could close the connection
+   * while the next request uses it.
    */
   readonly idleMs: number;
 }

@@ -1,7 +1,7 @@
 /**
- * Limits the rate of the SES transport to the send rate of the account, and to a lower rate after the provider has throttled a
- * request. Several nodes share the rate of an account. Each node lowers its share when a request is throttled, and then raises
- * the share again.
+ * Limits the rate of the SES transport to the send rate of the account, and to a lower rate after the provider has
+ * throttled a request. Several nodes share the rate of an account. Each node lowers its share when the provider
+ * throttles one of its requests, and then raises the share gradually.
  */
 import type { Clock } from '../../clock.ts';
 

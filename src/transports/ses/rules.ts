@@ -1,6 +1,6 @@
 /**
- * Contains the rules for errors of the SESv2 API, as data with samples. The first matching rule decides. No rule suppresses a
- * recipient, because the API responds before Amazon SES contacts the recipient's server.
+ * Contains the rules for errors of the SESv2 API, as data with samples. The first matching rule decides. No rule
+ * suppresses a recipient, because the API responds before Amazon SES contacts the recipient's server.
  *
  * The rules of classify/rules.ts match SMTP replies by stage, reply code and enhanced code. An API error has a name and
  * an HTTP status instead, and can also mean `throttled` or `unanswered`, so the two tables share no rule.
@@ -10,7 +10,7 @@ import type { Reason } from '../../model/outcome.ts';
 export type SesErrorMeaning =
   | { readonly kind: 'bounced'; readonly reason: Reason }
   | { readonly kind: 'deferred'; readonly reason: Reason; readonly scope: 'message' | 'transport' }
-  /** The provider requests a lower rate. The same message is sent again after a pause. */
+  /** The provider requests a lower rate. The transport sends the same request again at a lower rate. */
   | { readonly kind: 'throttled' }
   /** The configuration set does not exist, is invalid, or is not allowed to send. */
   | { readonly kind: 'configuration-set' }
@@ -20,9 +20,9 @@ export type SesErrorMeaning =
 export interface SesRule {
   readonly description: string;
   readonly names?: readonly string[];
-  /** Phrases in lower case. The rule matches if the error message contains one of them. */
+  /** Phrases in lower case. The rule matches only if the error message contains one of them. */
   readonly phrases?: readonly string[];
-  /** Texts in lower case. The rule matches if the error message begins with one of them. */
+  /** Texts in lower case. The rule matches only if the error message begins with one of them. */
   readonly beginnings?: readonly string[];
   /** The first and the last matching HTTP status. */
   readonly status?: readonly [number, number];
@@ -37,8 +37,8 @@ export interface SesRule {
  */
 const CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'transport' };
 /**
- * The meaning of an error that concerns one sender. Messages of other senders are delivered, so the error raises an alarm but does
- * not open the circuit breaker.
+ * The meaning of an error that concerns one sender. Messages of other senders are delivered, so the error raises an
+ * alarm but does not open the circuit breaker.
  */
 const SENDER_CONFIGURATION: SesErrorMeaning = { kind: 'deferred', reason: 'configuration', scope: 'message' };
 const PROVIDER_UNAVAILABLE: SesErrorMeaning = { kind: 'deferred', reason: 'unavailable', scope: 'transport' };

@@ -3,9 +3,9 @@
  * of the SDK uses about 40 % of the processor time of the transport (docs/decisions/ses.md). The SDK determines the
  * endpoint and the header fields of the request, finds the credentials, and computes the signature.
  *
- * Guarantees: the request contains the same members as that of the SDK (a test compares them). The time of the
- * signature follows the clock of the provider. Therefore, a wrong clock of this machine can only cause failures of the
- * requests before the first response.
+ * Guarantees: the request contains the same members as a request that the SDK builds (a test compares them). The time
+ * of the signature follows the clock of the provider. Therefore, a wrong clock of this machine can only cause failures
+ * of the requests before the first response.
  *
  * A call rejects with an error whose `name`, `message` and `$metadata.httpStatusCode` are those of an error of the SDK.
  */
@@ -29,7 +29,7 @@ export interface UnsignedRequest extends Omit<HandlerRequest, 'port'> {
 }
 
 export interface SendRequestParts {
-  /** A request of the SDK for any message. */
+  /** A request that the SDK has built for an arbitrary message. */
   readonly template: HandlerRequest;
   /** Signs a request (Signature Version 4). Rejects if there are no credentials. */
   readonly sign: (request: UnsignedRequest, signedAt: Date) => Promise<HandlerRequest>;
@@ -37,10 +37,10 @@ export interface SendRequestParts {
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** Sends a message. Resolves to the id at the provider, or to null if the response contains none. */
+/** Sends a message. Resolves to the provider's message id, or to null if the response contains none. */
 export type SendRequest = (message: SesMessage, options: HandlerOptions) => Promise<string | null>;
 
-/** The header fields that the SDK sets for one request only. */
+/** The header fields whose values the SDK computes for each request. */
 const REQUEST_FIELDS = [
   'authorization',
   'content-length',
@@ -79,19 +79,20 @@ export function createSendRequest({ template, sign, handler, clock }: SendReques
 }
 
 /**
- * Formats the body of the request. Without FromEmailAddress the provider uses the From field. The provider always sets its own
- * envelope sender. Base64 needs no escape in JSON.
+ * Formats the body of the request. Without FromEmailAddress the provider uses the From field. The provider always sets
+ * its own envelope sender. Base64 text needs no escaping in JSON.
  */
 function formatBody({ id, to, data, configurationSet }: SesMessage): Buffer {
   const content = Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString('base64');
   const tags = JSON.stringify([{ Name: MESSAGE_ID_TAG, Value: id }]);
-  const setMember = configurationSet === null ? '' : `,"ConfigurationSetName":${JSON.stringify(configurationSet)}`;
+  const configurationSetMember =
+    configurationSet === null ? '' : `,"ConfigurationSetName":${JSON.stringify(configurationSet)}`;
   return Buffer.from(
-    `{"Destination":{"ToAddresses":[${JSON.stringify(to)}]},"Content":{"Raw":{"Data":"${content}"}},"EmailTags":${tags}${setMember}}`,
+    `{"Destination":{"ToAddresses":[${JSON.stringify(to)}]},"Content":{"Raw":{"Data":"${content}"}},"EmailTags":${tags}${configurationSetMember}}`,
   );
 }
 
-/** The maximum number of characters of a response that is not JSON, in an error. */
+/** The maximum number of bytes of the response body in an error message, if the body itself contains no message. */
 const MAX_TEXT_LENGTH = 200;
 
 /**

@@ -1,10 +1,11 @@
 /**
- * Implements the transport `ses:`, which sends messages to Amazon SES (SESv2, SendEmail with the raw message). The provider
- * replaces Date and Message-ID, and adds its own signature if the identity has DKIM.
+ * Implements the transport `ses:`, which sends messages to Amazon SES (SESv2, SendEmail with the raw message). The
+ * provider replaces Date and Message-ID, and adds its own signature if the identity has DKIM.
  *
- * Guarantees: the transport never exceeds the account's send rate, and lowers its rate when the provider throttles a request.
- * Every error becomes an outcome (errors.ts). A request that may have been accepted without a response is `unanswered`. The
- * outcome contains the provider's message id, which identifies the message in provider events.
+ * Guarantees: the transport never exceeds the account's send rate, and lowers its rate when the provider throttles a
+ * request. Every error becomes an outcome (errors.ts). An attempt is `unanswered` if the provider may have accepted the
+ * message and no usable response arrived. The outcome `delivered` contains the provider's message id, which identifies
+ * the message in provider events.
  */
 import type { Clock } from '../../clock.ts';
 import type { Attempt, Outcome, Reply } from '../../model/outcome.ts';
@@ -15,7 +16,10 @@ import { createRateLimiter } from './rate-limiter.ts';
 
 /** The interval between two reads of the send rate while messages are sent. */
 const RATE_READ_INTERVAL_MS = 60_000;
-/** Maximum number of requests for a throttled message. After the last request the message is deferred. */
+/**
+ * Maximum number of requests for a message. If the provider throttles the last of these requests too, the message is
+ * deferred.
+ */
 const MAX_REQUESTS = 4;
 const MIN_CONNECTIONS = 4;
 /** With a response time of 0.2 s, 500 connections transmit 2,500 messages per second. */
@@ -51,8 +55,8 @@ export function createSesTransport(
   }
 
   /**
-   * Reads the send rate if the interval has passed. On a failure, the last known rate remains in use, and the failure
-   * is reported once.
+   * Reads the send rate if the interval has passed. On a failure, the last known rate remains in use. Of consecutive
+   * failures, only the first is reported.
    */
   function readRate(ses: SesClient): void {
     const elapsedMs = clock.now() - rateReadAt;
@@ -119,10 +123,10 @@ export function createSesTransport(
       return finishAttempt(toDeferred(error, 'transport'), false);
     }
     readRate(ses);
-    for (let request = 1; ; request += 1) {
+    for (let requestNumber = 1; ; requestNumber += 1) {
       if (!(await rateLimiter.acquire()))
         return finishAttempt(toDeferred('the transport was closed', 'message'), false);
-      if (request === 1 && beforeCompletion !== null) {
+      if (requestNumber === 1 && beforeCompletion !== null) {
         try {
           await beforeCompletion();
         } catch (error) {
@@ -145,12 +149,12 @@ export function createSesTransport(
         addLine(`${hasResponse ? 'S:' : '*'} ${text}`);
         if (meaning.kind === 'throttled') {
           rateLimiter.slowDown();
-          if (request < MAX_REQUESTS) continue;
+          if (requestNumber < MAX_REQUESTS) continue;
         }
         const wasConnected = hasResponse || meaning.kind === 'unanswered';
-        const isOwnSet = message.configurationSet !== undefined;
+        const usesAccountSet = message.configurationSet !== undefined;
         return finishAttempt(
-          toOutcome(meaning, toReply(wasConnected ? 'content' : 'connect', text), isOwnSet),
+          toOutcome(meaning, toReply(wasConnected ? 'content' : 'connect', text), usesAccountSet),
           wasConnected,
         );
       }

@@ -97,8 +97,8 @@ export class Channel {
   }
 
   /**
-   * Resolves to the next reply, or to the loss of the connection. If `usesWorkDeadline` is false, the deadline of `beginWork` does not
-   * apply.
+   * Resolves to the next reply, or to the loss of the connection. If `usesWorkDeadline` is false, the deadline of
+   * `beginWork` does not apply.
    */
   readReply(awaitedEvent: string, timeoutMs: number, usesWorkDeadline = true): ReplyOrLost | Promise<ReplyOrLost> {
     const reply = this.#replies.shift();
@@ -110,7 +110,7 @@ export class Channel {
     });
   }
 
-  /** Resolves to null once the TCP connection is established, or to its failure. */
+  /** Resolves to null once the TCP connection is established, or to a ConnectionLost if it cannot be established. */
   async waitUntilConnected(timeoutMs: number): Promise<ConnectionLost | null> {
     const loss = await this.#waitForEvent('connect', 'the connection', timeoutMs);
     this.#established = loss === null;
@@ -126,8 +126,8 @@ export class Channel {
   }
 
   /**
-   * Starts TLS on this connection. Bytes received in clear text are discarded and are never parsed as a reply (RFC 3207 section
-   * 4.2).
+   * Starts TLS on this connection. Bytes received in clear text are discarded and are never parsed as a reply (RFC 3207
+   * section 4.2).
    */
   startTls(
     createTls: (options: ConnectionOptions) => TLSSocket,
@@ -174,9 +174,9 @@ export class Channel {
   }
 
   /**
-   * Marks the connection as idle until `beginWork`. Unless work begins first, calls `onEnd` once: with true after
-   * `idleMs`, while the connection is still usable, or with false when the connection is lost or the server sends an
-   * unexpected reply.
+   * Marks the connection as idle until `beginWork` is called. Calls `onEnd` once, unless `beginWork` is called earlier:
+   * with true when the connection has been idle for `idleMs`, or with false when the connection is lost or the server
+   * sends an unexpected reply.
    */
   idle(idleMs: number, onEnd: (expired: boolean) => void): void {
     this.#wait('work', idleMs, false);
@@ -258,7 +258,7 @@ export class Channel {
     const error = this.#error;
     if (error === null) this.#endAsLost('closed', `${this.#peer} closed the connection`);
     else if (!this.#established) this.#endAsLost('connect', describeConnectFault(this.#peer, error));
-    else this.#endAsLost('closed', `the connection to ${this.#peer} broke: ${error.code ?? error.message}`);
+    else this.#endAsLost('closed', `the connection to ${this.#peer} was lost: ${error.code ?? error.message}`);
   };
 
   #endAsLost(cause: ConnectionLost['cause'], text: string): ConnectionLost {
@@ -338,8 +338,8 @@ function describeConnectFault(peer: string, error: NodeJS.ErrnoException): strin
 }
 
 /**
- * Returns the reason why a certificate is refused, without the command-line option that Node adds. Returns null if
- * there is no error.
+ * Returns the reason why a certificate is refused, without the hint about a command-line option that Node appends.
+ * Returns null if there is no error.
  */
 function describeCertificateFault(error: Error | null): string | null {
   return error === null ? null : (error.message.split('; if the root CA is installed locally')[0] ?? '');
@@ -353,12 +353,13 @@ function describeHandshakeFault(error: unknown): string | null {
   return typeof reason === 'string' ? reason : error.message;
 }
 
-// Defines the time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a client does
-// not give up on a slow server too early. Shorter limits are safe for this client, because the queue retries. The limit
-// after the final dot is the longest limit of a step, because a timeout of this step can cause a duplicate.
+// Defines the time limits of the SMTP client. RFC 5321 section 4.5.3.2 requires minutes for each step, so that a client
+// does not disconnect from a slow server too early. Shorter limits are safe for this client, because the queue retries.
+// The limit of the reply to the final dot is the longest of these limits, because a timeout of this step can cause a
+// duplicate message.
 
 export interface SmtpLimits {
-  /** The time limit of the TCP connection, including name resolution. */
+  /** The time limit for establishing the TCP connection, including name resolution. */
   readonly connectMs: number;
   readonly greetingMs: number;
   readonly tlsMs: number;
@@ -372,8 +373,8 @@ export interface SmtpLimits {
   /** The time for which an unused connection remains open. */
   readonly idleMs: number;
   /**
-   * Maximum number of messages per connection. After the last message the connection ends with QUIT, so a relay can balance its
-   * load.
+   * Maximum number of messages per connection. After this number of messages the client sends QUIT, so that the relay
+   * can balance its load.
    */
   readonly messagesPerConnection: number;
   /** The time for which `tls=offered` uses clear text after a failed TLS handshake. */

@@ -2,8 +2,9 @@
  * Opens SMTP connections, prepares them for MAIL (TCP, TLS, greeting, EHLO, STARTTLS, AUTH), and pools idle
  * connections.
  *
- * Guarantees: opening never rejects. Credentials cross a network in clear text only with `tls=never`. Replies received before
- * TLS are discarded (RFC 3207 section 4.2). On a failure, opening returns the deferred outcome to record.
+ * Guarantees: `openConnection` never rejects. Credentials are sent over a network in clear text only with `tls=never`.
+ * Replies received before TLS are discarded (RFC 3207 section 4.2). On a failure, `openConnection` returns the deferred
+ * outcome to record.
  */
 import { connect as connectTcp, isIP, type Socket } from 'node:net';
 import { type ConnectionOptions, connect as connectTls, type TLSSocket } from 'node:tls';
@@ -19,7 +20,7 @@ import { Transcript } from './transcript.ts';
 /** The network functions, injected for tests. */
 export interface SmtpNetwork {
   readonly clock: MonotonicClock;
-  /** Creates a socket that connects. The default uses `node:net`. */
+  /** Creates a socket and starts to connect it. The default uses `node:net`. */
   readonly connect?: (host: string, port: number) => Socket;
   /** Creates TLS over a connected socket. The default uses `node:tls`. */
   readonly connectTls?: (options: ConnectionOptions) => TLSSocket;
@@ -32,7 +33,7 @@ interface OpeningParts {
   readonly plaintext: boolean;
   /** The deadline of the attempt on the monotonic clock. */
   readonly deadline: number;
-  /** Called immediately with the channel, so that the caller can close the channel while it is opening. */
+  /** Called immediately with the channel, so that the caller can close the channel before the connection is ready. */
   readonly onChannel: (channel: Channel) => void;
 }
 
@@ -70,7 +71,7 @@ export async function openConnection(
       const answer = await channel.readReply('the answer to STARTTLS', limits.commandMs);
       if (answer.kind === 'lost') return toOpeningFailure(toLostOutcome('starttls', answer), true);
       if (answer.code === 220) {
-        // Clear text after the 220 reply is an injection (CVE-2011-0411).
+        // Clear text after the 220 reply may come from an attacker (CVE-2011-0411).
         if (channel.hasUnread) {
           return failOpening(channel, 'starttls', 'connection', `${peer} sent clear text after the answer to STARTTLS`);
         }
@@ -121,7 +122,7 @@ function startTls(
     network.connectTls ?? connectTls,
     {
       host: setting.host,
-      // RFC 6066 section 3: a server name is not an IP address.
+      // RFC 6066 section 3: the server name (SNI) must not be an IP address.
       ...(isIP(setting.host) === 0 ? { servername: setting.host } : {}),
       rejectUnauthorized: setting.tls !== 'offered' && setting.verifyCertificate,
     },
@@ -133,7 +134,8 @@ function describeConnection(channel: Channel, peer: string): string {
   return `${peer} [${channel.remoteAddress ?? '?'}], ${channel.describeTls() ?? 'clear text'}`;
 }
 
-// Sends EHLO and reads the extensions that the server offers (RFC 5321 section 4.1.1.1). Servers without EHLO get HELO.
+// Sends EHLO and reads the extensions that the server offers (RFC 5321 section 4.1.1.1). A server that does not support
+// EHLO receives HELO.
 
 const NO_EXTENSIONS: Extensions = { pipelining: false, size: false, smtputf8: false, startTls: false, auth: [] };
 
@@ -177,8 +179,8 @@ function parseExtensions(reply: ServerReply): Extensions {
   };
 }
 
-// The result of opening a connection: a connection ready for MAIL, or the deferred outcome to record. A failure before the
-// first MAIL does not depend on the message, so it never bounces a message.
+// The result of opening a connection: a connection ready for MAIL, or the deferred outcome to record. A failure before
+// the first MAIL does not depend on the message, so it never bounces a message.
 
 /** The extensions in the reply to EHLO (RFC 5321 section 4.1.1.1). */
 interface Extensions {
@@ -196,9 +198,9 @@ export interface Connection {
   readonly extensions: Extensions;
   /** A description such as `relay.example:587 [192.0.2.1], TLSv1.3 TLS_AES_256_GCM_SHA384`. */
   readonly description: string;
-  /** The number of messages that were started on this connection. */
+  /** The number of mail transactions that were started on this connection. */
   messageCount: number;
-  /** True if a transaction is still open on the server. The next transaction begins with RSET. */
+  /** True if a transaction is still open on the server. Before the next MAIL, the client must send RSET. */
   needsReset: boolean;
 }
 
@@ -213,7 +215,7 @@ interface OpeningFailure {
 
 export type OpenResult = { readonly kind: 'open'; readonly connection: Connection } | OpeningFailure;
 
-/** Returns the outcome of a connection that was lost at `stage`, before a message was complete. */
+/** Returns the outcome of a connection that was lost at `stage`, before a message was sent completely. */
 export function toLostOutcome(stage: Stage, lost: ConnectionLost): Outcome {
   const reason: Reason =
     lost.cause === 'certificate' ? 'configuration' : lost.cause === 'protocol' ? 'unknown' : 'connection';
@@ -228,7 +230,7 @@ function toOpeningFailure(outcome: Outcome, wasConnected: boolean): OpeningFailu
   return { kind: 'failed', outcome, wasConnected, tlsFailed: false };
 }
 
-/** Closes the connection for a local reason. */
+/** Closes the connection because of a fault that the client detected. */
 function failOpening(channel: Channel, stage: Stage, reason: Reason, text: string): OpeningFailure {
   channel.destroy();
   return toOpeningFailure(createDeferredOutcome({ stage, code: null, enhanced: null, text }, reason), true);
@@ -245,8 +247,8 @@ function refuseOpening(channel: Channel, setting: SmtpSetting, stage: Stage, ans
   return toOpeningFailure(outcome.kind === 'deferred' ? outcome : createDeferredOutcome(reply, 'unknown'), true);
 }
 
-// Authenticates the client (RFC 4954). Guarantees: credentials cross a network in clear text only with `tls=never`. No
-// transcript and no error contains them.
+// Authenticates the client (RFC 4954). Guarantees: credentials are sent over a network in clear text only with
+// `tls=never`. No transcript and no error contains credentials.
 
 export type SmtpSetting = Extract<TransportSetting, { kind: 'smtp' }>;
 
@@ -320,8 +322,8 @@ export class ConnectionPool {
   }
 
   /**
-   * Acquires a connection or a permission. With `requireNew` the pool never returns an idle connection. A full pool closes an
-   * idle connection first.
+   * Acquires a connection or a permission. With `requireNew` the pool never returns an idle connection: a full pool
+   * closes its oldest idle connection to free a slot.
    */
   acquire(requireNew: boolean): AcquireResult | Promise<AcquireResult> {
     if (this.#closed) return 'closed';
@@ -333,7 +335,7 @@ export class ConnectionPool {
       }
     } else if (this.#count >= this.#size) {
       const oldestConnection = this.#idleConnections[0];
-      // The closed connection frees its slot immediately, through the callback of `idle` below.
+      // The closed connection frees its slot immediately, through the callback that `release` passes to `idle`.
       if (oldestConnection !== undefined) oldestConnection.channel.destroy();
     }
     if (this.#count < this.#size) {
@@ -350,7 +352,7 @@ export class ConnectionPool {
     this.#busy.add(connection);
   }
 
-  /** Frees the permission of a caller that did not open a connection. */
+  /** Frees the slot of a connection that is closed or was not opened. */
   onFreed(): void {
     this.#count -= 1;
     if (this.#closed) {
@@ -364,7 +366,7 @@ export class ConnectionPool {
     }
   }
 
-  /** Returns a connection to the pool. The connection may be closed. */
+  /** Returns a connection to the pool. The connection may already be closed. */
   release(connection: Connection): void {
     this.#busy.delete(connection);
     if (!connection.channel.isAlive) {
@@ -391,8 +393,8 @@ export class ConnectionPool {
   }
 
   /**
-   * Sends QUIT on idle connections immediately, and on busy connections when they are released. Closes all other
-   * connections after `timeoutMs`.
+   * Sends QUIT on idle connections immediately, and on busy connections when they are released. Closes the connections
+   * that are still open after `timeoutMs`.
    */
   async close(timeoutMs: number): Promise<void> {
     this.#closed = true;

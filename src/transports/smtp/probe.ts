@@ -1,6 +1,6 @@
 /**
- * Tests a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. The connection is opened by
- * the same code as for messages. The probe never rejects. The result contains no credentials.
+ * Tests a relay with a session that sends no message: greeting, EHLO, STARTTLS, AUTH, NOOP, QUIT. The connection is
+ * opened by the same code as for messages. The probe never rejects. The result contains no credentials.
  */
 import type { MonotonicClock } from '../../clock.ts';
 import { SMTP_LIMITS, type SmtpLimits } from './channel.ts';
@@ -15,8 +15,8 @@ export type RelaySession =
       readonly description: string;
       readonly secure: boolean;
       readonly loopback: boolean;
-      /** True if TLS was offered and failed, and the session continued in clear text. */
-      readonly fellBack: boolean;
+      /** True if the relay offered TLS, the handshake failed, and this session uses clear text instead. */
+      readonly fellBackToClearText: boolean;
     }
   | {
       readonly kind: 'failed';
@@ -29,15 +29,15 @@ export type RelaySession =
 export interface RelayProbe {
   readonly session: RelaySession;
   /**
-   * The first line of the server and its time (ms since the epoch, by this machine's clock), or null if the server sent no
-   * line.
+   * The first line that the server sent and the time of its arrival (ms since the epoch, by this machine's clock), or
+   * null if the server sent no line.
    */
   readonly greeting: { readonly text: string; readonly at: number } | null;
 }
 
 /**
- * The time limits of a probe, which are short because an operator waits. Some servers delay the greeting by several
- * seconds on purpose.
+ * The time limits of a probe, which are short because an operator waits for the result. The limit of the greeting is
+ * longer, because some servers delay the greeting by several seconds on purpose.
  */
 const PROBE_LIMITS: SmtpLimits = {
   ...SMTP_LIMITS,
@@ -47,7 +47,7 @@ const PROBE_LIMITS: SmtpLimits = {
   commandMs: 10_000,
 };
 
-/** Tests the relay. Ends after `timeoutMs` at the latest. */
+/** Tests the relay. The test takes at most `timeoutMs`. */
 export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, timeoutMs: number): Promise<RelayProbe> {
   const deadline = clock.monotonic() + timeoutMs;
   const firstResult = await runSession(setting, clock, deadline, false);
@@ -56,7 +56,7 @@ export async function probeRelay(setting: SmtpSetting, clock: MonotonicClock, ti
   const secondResult = await runSession(setting, clock, deadline, true);
   const { session } = secondResult.probe;
   if (session.kind === 'failed') return secondResult.probe;
-  return { ...secondResult.probe, session: { ...session, fellBack: true } };
+  return { ...secondResult.probe, session: { ...session, fellBackToClearText: true } };
 }
 
 async function runSession(
@@ -86,7 +86,7 @@ async function runSession(
     description: connection.description,
     secure: connection.channel.isSecure,
     loopback: isLoopback(connection.channel.remoteAddress),
-    fellBack: false,
+    fellBackToClearText: false,
   } as const;
   connection.channel.sendCommand('NOOP');
   const answer = await connection.channel.readReply('the answer to NOOP', PROBE_LIMITS.commandMs);
@@ -103,7 +103,7 @@ async function runSession(
   return { probe: toProbe(readySession), tlsFailed: false };
 }
 
-/** Records the first line of the server and its time. */
+/** Records the first line that the server sends and the time of its arrival. */
 class GreetingTranscript extends Transcript {
   readonly #clock: MonotonicClock;
   greeting: { readonly text: string; readonly at: number } | null = null;

@@ -1,9 +1,9 @@
 /**
  * Writes SMTP command lines and parses replies. The functions are pure.
  *
- * Every command line is built in this file. The function that builds a line throws if a text cannot be part of the line
- * (CR, LF, NUL, another control character, 8-bit text without SMTPUTF8, too many octets). Otherwise a line break in an
- * address, a name or a credential would become a further command.
+ * Every command line with a variable part is built in this file. Each function that builds such a line throws if a text
+ * cannot be part of the line (CR, LF, NUL, another control character, 8-bit text without SMTPUTF8, too many octets).
+ * Without this check, the text after a line break in an address, a name or a credential would be a further command.
  */
 import type { Reply, Stage } from '../../model/outcome.ts';
 
@@ -20,14 +20,17 @@ const MAX_AUTH_OCTETS = 12_288;
 const MAX_NAME_OCTETS = 255;
 
 /**
- * The error of a text that cannot be written as an SMTP command. The error message names the part of the command, never
- * its content.
+ * The error for a text that cannot be part of an SMTP command line. The error message names the part of the command,
+ * never its content.
  */
 export class CommandError extends Error {
   override readonly name = 'CommandError';
 }
 
-/** The lines of one mail transaction, without line ends and without the parameters that depend on the server. */
+/**
+ * The MAIL and RCPT lines of one mail transaction, without line ends and without the parameters that depend on the
+ * server.
+ */
 export interface EnvelopeLines {
   readonly mail: string;
   readonly rcpt: string;
@@ -113,8 +116,8 @@ function checkText(textName: string, text: string, eightBit: boolean, maxOctets:
 
 // Parses the bytes of a server into SMTP replies. The bytes may be split into chunks at any position.
 //
-// Guarantees: the time is linear in the number of bytes. The memory is limited to 2 KiB per line and 16 KiB per reply
-// (RFC 5321 section 4.5.3.1.5 has 512 octets per line). A bare LF is accepted as a line end. On an error
+// Guarantees: the parsing time is linear in the number of bytes. The memory is limited to 2 KiB per line and 16 KiB per
+// reply (RFC 5321 section 4.5.3.1.5 allows 512 octets per line). A bare LF is accepted as a line end. On an error
 // `push` returns the error as one line of text, and the connection is then unusable.
 
 const MAX_LINE_OCTETS = 2_048;
@@ -143,7 +146,7 @@ export class ReplyParser {
     this.#onReply = onReply;
   }
 
-  /** True if a part of a reply was received. */
+  /** True if a part of a reply was received and the rest is missing. */
   get unfinished(): boolean {
     return this.#bufferedLength > 0 || this.#lines.length > 0;
   }
@@ -204,8 +207,8 @@ export class ReplyParser {
 }
 
 /**
- * Converts a reply to the form of outcomes: the enhanced code (RFC 2034) is separate, and the text is one line without
- * control characters.
+ * Converts a server reply to the reply of an outcome: the enhanced code (RFC 2034) is separate, and the text is one
+ * line without control characters.
  */
 export function toReply(stage: Stage, reply: ServerReply): Reply {
   let enhanced: string | null = null;
@@ -213,21 +216,22 @@ export function toReply(stage: Stage, reply: ServerReply): Reply {
   for (let i = 0; i < reply.lines.length && text.length < MAX_TEXT_LENGTH; i += 1) {
     const line = reply.lines[i] ?? '';
     const length = measureEnhancedCode(line, 4);
-    let from = 4;
+    let textStart = 4;
     if (length > 0) {
-      const start = line.charAt(4) === '#' ? 5 : 4;
-      const enhancedCode = line.slice(start, 4 + length);
+      const codeStart = line.charAt(4) === '#' ? 5 : 4;
+      const enhancedCode = line.slice(codeStart, 4 + length);
       enhanced ??= enhancedCode;
-      // Servers repeat the enhanced code on each line. A different code belongs to the text.
-      if (enhancedCode === enhanced) from = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
+      // Servers repeat the enhanced code on each line. A code that differs from the first code remains part of the
+      // text.
+      if (enhancedCode === enhanced) textStart = 4 + length + (line.charAt(4 + length) === ':' ? 1 : 0);
     }
-    const part = line.slice(from).trim();
+    const part = line.slice(textStart).trim();
     if (part !== '') text = text === '' ? part : `${text} ${part}`;
   }
   return { stage, code: reply.code, enhanced, text: sanitizeLine(text, MAX_TEXT_LENGTH) };
 }
 
-/** Converts a single reply line, such as `550 5.1.1 No such user`, to the form of outcomes. */
+/** Converts a single reply line, such as `550 5.1.1 No such user`, to the reply of an outcome. */
 export function parseReplyLine(stage: Stage, line: string): Reply {
   return toReply(stage, { kind: 'reply', code: parseCode(line), lines: [line] });
 }
@@ -249,7 +253,7 @@ function replaceControls(text: string): string {
   return resultText;
 }
 
-/** Returns true for C0, DEL, C1 and the two Unicode line separators. */
+/** Returns true for a C0 or C1 control character, DEL, and the two Unicode line separators. */
 function isControl(codeUnit: number): boolean {
   return codeUnit < 32 || (codeUnit >= 127 && codeUnit < 160) || codeUnit === 0x2028 || codeUnit === 0x2029;
 }
@@ -266,19 +270,22 @@ function parseCode(line: string): number {
   return areDigits ? hundreds * 100 + tens * 10 + ones : -1;
 }
 
-/** Returns the length of an enhanced status code (RFC 3463 section 2) at `at`, including a `#` before it, or 0. */
+/**
+ * Returns the length of the enhanced status code (RFC 3463 section 2) that begins at position `at`, including a `#`
+ * before the code. Returns 0 if there is no code.
+ */
 function measureEnhancedCode(line: string, at: number): number {
   let i = line.charAt(at) === '#' ? at + 1 : at;
-  const first = line.charAt(i);
-  if (first !== '2' && first !== '4' && first !== '5') return 0;
+  const classDigit = line.charAt(i);
+  if (classDigit !== '2' && classDigit !== '4' && classDigit !== '5') return 0;
   i += 1;
   for (let part = 0; part < 2; part += 1) {
     if (line.charAt(i) !== '.') return 0;
     i += 1;
-    const from = i;
-    while (i - from < 4 && line.charCodeAt(i) >= 48 && line.charCodeAt(i) <= 57) i += 1;
-    if (i === from || i - from > 3) return 0;
+    const digitsStart = i;
+    while (i - digitsStart < 4 && line.charCodeAt(i) >= 48 && line.charCodeAt(i) <= 57) i += 1;
+    if (i === digitsStart || i - digitsStart > 3) return 0;
   }
-  const next = line.charAt(i);
-  return next === '' || next === ' ' || next === ':' ? i - at : 0;
+  const followingCharacter = line.charAt(i);
+  return followingCharacter === '' || followingCharacter === ' ' || followingCharacter === ':' ? i - at : 0;
 }

@@ -1,7 +1,7 @@
 /**
- * Records the SMTP transcript of one attempt, which `message show` prints. Lines of the client begin with `C: `, lines of
- * the server with `S: `, and remarks with `* `. A transcript has at most 100 lines of 500 characters. Callers omit
- * credentials and content.
+ * Records the SMTP transcript of one attempt. The command `message show` prints this transcript. Lines of the client
+ * begin with `C: `, lines of the server with `S: `, and remarks with `* `. A transcript has at most 100 lines of up to
+ * 500 characters. Callers must not add credentials or message content.
  */
 import type { MonotonicClock } from '../../clock.ts';
 import { sanitizeLine } from './protocol.ts';

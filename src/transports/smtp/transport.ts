@@ -1,8 +1,8 @@
 /**
  * Implements the transports `smtp:` and `smtps:`, which send messages to one relay over pooled connections.
  *
- * Guarantees: an attempt never rejects, and calls `beforeCompletion` once, immediately before the final dot. If the
- * server closes a reused connection before the final dot, the same attempt uses a new connection.
+ * Guarantees: an attempt never rejects, and calls `beforeCompletion` at most once, immediately before the final dot. If
+ * the server closes a reused connection before the final dot, the same attempt uses a new connection.
  */
 import { isIP } from 'node:net';
 import { classify } from '../../classify/classify.ts';
@@ -113,7 +113,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
 
       try {
         const { from, to, smtputf8 } = message.envelope;
-        const lines = buildEnvelopeLines(from, to, smtputf8);
+        const envelopeLines = buildEnvelopeLines(from, to, smtputf8);
         for (let requireNew = false; ; requireNew = true) {
           const acquireResult = pool.acquire(requireNew);
           let connection = acquireResult instanceof Promise ? await acquireResult : acquireResult;
@@ -146,7 +146,7 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
             outcome = await runTransaction(
               connection,
               message,
-              lines,
+              envelopeLines,
               beforeCompletion,
               limits,
               relayRules,
@@ -162,8 +162,8 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
           transcript.addRemark('the reused connection was closed; the attempt is repeated over a new connection');
         }
       } catch (error) {
-        // The cause is a bug in this code or in the caller. The failure is classified as temporary and concerns only
-        // this message.
+        // The error is caused by a bug in this code or in the caller. The failure is classified as temporary and
+        // concerns only this message.
         const text =
           error instanceof CommandError
             ? error.message
@@ -175,8 +175,8 @@ export function createSmtpTransport(setting: SmtpSetting, parts: SmtpParts): Tra
 }
 
 /**
- * Creates the function that adds the provider's id of the message to a delivered outcome, if the provider reports it in the
- * reply to the message. Events of the provider name the message by this id.
+ * Creates the function that adds the provider's id of the message to a delivered outcome, if the reply to the message
+ * contains this id. Events of the provider identify the message by this id.
  */
 function createReferenceReader(name: SmtpSetting['provider']): (outcome: Outcome) => Outcome {
   const findReference = findProvider(name)?.relay?.findReference ?? null;
@@ -202,15 +202,15 @@ type Refusal = { readonly stage: Stage; readonly reply: ServerReply };
  * Sends MAIL, RCPT, DATA, the content and the final dot of one message (RFC 5321 section 3.3). The connection must be
  * ready for MAIL. If the server offers PIPELINING (RFC 2920), MAIL, RCPT and DATA are sent in one write.
  *
- * Guarantees: the promise is never rejected. If the connection is lost when the final dot may have been sent, the
- * outcome is `unanswered`. If the connection is lost earlier, the outcome is deferred. `'stale'` means that a reused
- * connection was closed and the server did not accept the message. The caller must then use another connection. The
- * connection is usable or destroyed when the promise resolves.
+ * Guarantees: the promise is never rejected. If the connection is lost after the final dot may have been sent, the
+ * outcome is `unanswered`. If the connection is lost earlier, the outcome is deferred. The result `'stale'` means that
+ * a reused connection was closed and the server did not accept the message. The caller must then use another
+ * connection. The connection is usable or destroyed when the promise resolves.
  */
 async function runTransaction(
   connection: Connection,
   message: OutgoingMessage,
-  lines: EnvelopeLines,
+  envelopeLines: EnvelopeLines,
   beforeCompletion: (() => Promise<void>) | null,
   limits: SmtpLimits,
   relayRules: readonly ReplyRule[],
@@ -221,9 +221,10 @@ async function runTransaction(
   if (smtputf8 && !extensions.smtputf8) return refuseSmtputf8();
   const isReused = connection.messageCount > 0;
   connection.messageCount += 1;
-  const mailCommand = buildMailCommand(lines.mail, extensions.size ? message.data.length : null, smtputf8);
+  const mailCommand = buildMailCommand(envelopeLines.mail, extensions.size ? message.data.length : null, smtputf8);
 
-  // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group. DATA may be only at the end of a group.
+  // RFC 2920 section 3.1: RSET, MAIL and RCPT may be anywhere in a group of commands. DATA must be the last command of
+  // a group.
   let commandGroup = '';
   if (connection.needsReset) {
     transcript.addClientLine('RSET');
@@ -232,9 +233,9 @@ async function runTransaction(
   transcript.addClientLine(mailCommand);
   commandGroup += `${mailCommand}\r\n`;
   if (extensions.pipelining) {
-    transcript.addClientLine(lines.rcpt);
+    transcript.addClientLine(envelopeLines.rcpt);
     transcript.addClientLine('DATA');
-    commandGroup += `${lines.rcpt}\r\nDATA\r\n`;
+    commandGroup += `${envelopeLines.rcpt}\r\nDATA\r\n`;
   }
   channel.write(commandGroup);
 
@@ -257,7 +258,7 @@ async function runTransaction(
 
   if (!extensions.pipelining) {
     if (refusal !== null) return handleRefusal(connection, refusal, relayRules);
-    channel.sendCommand(lines.rcpt);
+    channel.sendCommand(envelopeLines.rcpt);
   }
   const rcptAnswer = await channel.readReply('the answer to RCPT', limits.commandMs);
   if (rcptAnswer.kind === 'lost')
@@ -309,8 +310,8 @@ async function sendContent(
   }
   const answer = await channel.readReply('the answer to the message', limits.contentMs, false);
   if (answer.kind === 'lost') {
-    // Without a flush, the operating system has not received the final dot. With TLS, a missing flush does not prove
-    // this, because TLS has its own buffer.
+    // If the write is not flushed, the operating system has not received the complete final dot. This is not certain
+    // with TLS, because TLS has its own buffer.
     if (!isFlushed && !channel.isSecure) return toLostOutcome('content', answer);
     return { kind: 'unanswered', reply: { stage: 'content', code: null, enhanced: null, text: answer.text } };
   }
@@ -352,8 +353,8 @@ function isPositive(reply: ServerReply): boolean {
 }
 
 /**
- * Returns `stale` if a reused connection is lost or does not answer MAIL (half open), because the server had already
- * closed the connection.
+ * Returns `stale` if the server closed a reused connection, or did not answer MAIL on a reused connection (which may be
+ * half open).
  */
 function resolveLoss(stage: Stage, lost: ConnectionLost, reused: boolean): Outcome | 'stale' {
   const wasClosed = lost.cause === 'closed' || (lost.cause === 'timeout' && stage === 'mail');
@@ -367,7 +368,7 @@ function classifyRefusal(refusal: Refusal, relayRules: readonly ReplyRule[]): Ou
 function handleRefusal(connection: Connection, refusal: Refusal, relayRules: readonly ReplyRule[]): Outcome {
   const { channel } = connection;
   connection.needsReset = true;
-  // RFC 5321 section 3.8: after 421 the server closes the connection.
+  // RFC 5321 section 3.8: after the reply 421 the server closes the connection.
   if (refusal.reply.code === 421 || channel.hasUnread) channel.destroy();
   return classifyRefusal(refusal, relayRules);
 }
@@ -391,7 +392,7 @@ function refuseSmtputf8(): Outcome {
 }
 
 // The content between the 354 reply and the final dot: dot-stuffed and ended by a line end (RFC 5321 section 4.5.2).
-// The time is linear in the size of the message. A message in which no line begins with a dot is not copied.
+// The processing time is linear in the size of the message. A message in which no line begins with a dot is not copied.
 
 const DOT = 0x2e;
 const LF = 0x0a;
@@ -400,8 +401,9 @@ const LF_DOT = Buffer.from('\n.');
 const FINAL_DOT = Buffer.from('.\r\n');
 
 /**
- * Returns the content to send before the final dot. Returns `data` itself if nothing changes. A dot after a bare LF is doubled
- * too, because a server that accepts a bare LF as a line end could otherwise read it as the end of the message.
+ * Returns the content to send before the final dot. Returns `data` itself if no change is necessary. A dot after a bare
+ * LF is doubled too, because a server that accepts a bare LF as a line end could otherwise interpret the dot as the end
+ * of the message.
  */
 export function dotStuff(data: Buffer): Buffer {
   let dotCount = data[0] === DOT ? 1 : 0;

@@ -31,8 +31,8 @@ function formatOutcome(outcome: Outcome): string {
   }
 }
 
-/** Arbitrary replies, including malformed ones; their texts contain phrases of the rules. */
 const rulePhrases = fc.constantFrom(...RULES.flatMap((rule) => rule.phrases ?? []), 'user unknown', 'ok', '<a@b>', '<');
+/** Arbitrary replies, including malformed replies. The texts of the replies contain phrases of the rules. */
 const replies: fc.Arbitrary<Reply> = fc.record({
   stage: fc.constantFrom(...STAGES),
   code: fc.option(
@@ -58,8 +58,8 @@ describe('rules', () => {
     test(`every sample of the rule "${rule.name}" matches the rule`, () => {
       expect(rule.samples.length).toBeGreaterThan(0);
       for (const sample of rule.samples) {
-        const space = sample.indexOf(' ');
-        const reply = parseReply(sample.slice(0, space), sample.slice(space + 1));
+        const spaceIndex = sample.indexOf(' ');
+        const reply = parseReply(sample.slice(0, spaceIndex), sample.slice(spaceIndex + 1));
         expect({ sample, rule: findRule(reply)?.name }).toEqual({ sample, rule: rule.name });
         expect(classify(reply)).toMatchObject({ reason: rule.result.reason });
       }
@@ -93,8 +93,8 @@ describe('the classification', () => {
     fc.assert(
       fc.property(replies, (reply) => {
         const code = reply.code ?? 0;
-        const isFinal = (code >= 500 && code < 560) || code === 571;
-        if (!isFinal) expect(classify(reply).kind).not.toBe('bounced');
+        const isPermanentCode = (code >= 500 && code < 560) || code === 571;
+        if (!isPermanentCode) expect(classify(reply).kind).not.toBe('bounced');
       }),
       { numRuns: 3_000 },
     );
@@ -158,7 +158,7 @@ describe('the classification', () => {
     );
   });
 
-  test('a phrase within a quoted address does not match', () => {
+  test('a phrase of a rule within a quoted address does not match the rule', () => {
     const reply = parseReplyLine('rcpt', '550 <"user unknown"@b.example> refused');
     expect(classify(reply)).toMatchObject({ kind: 'bounced', suppress: false });
   });

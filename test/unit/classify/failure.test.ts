@@ -29,7 +29,7 @@ const EXPECTED_FAILURES: Readonly<Record<Reason, readonly [string, string, strin
 const REASONS = Object.keys(EXPECTED_FAILURES) as Reason[];
 const NO_REPLY = { stage: 'rcpt', code: null, enhanced: null, text: '' } as const;
 
-test.each(REASONS)('the reason %s has a class and a category', (reason) => {
+test.each(REASONS)('a failure with the reason %s has the expected class and category', (reason) => {
   const [bounceClass, deferralClass, category] = EXPECTED_FAILURES[reason];
   const bouncedOutcome: Outcome = { kind: 'bounced', reply: NO_REPLY, reason, suppress: false };
   expect(classifyOutcome(bouncedOutcome)).toEqual({ class: bounceClass, category });
@@ -37,7 +37,7 @@ test.each(REASONS)('the reason %s has a class and a category', (reason) => {
   expect(classifyOutcome(deferredOutcome)).toEqual({ class: deferralClass, category });
 });
 
-test('every failure category except domain is the category of a reason', () => {
+test('every failure category except `domain` is the category of a reason', () => {
   const categories = new Set([...Object.values(EXPECTED_FAILURES).map(([, , category]) => category), 'domain']);
   expect([...categories].sort()).toEqual([...FAILURE_CATEGORIES].sort());
 });
@@ -111,7 +111,7 @@ test('the class is hard if and only if the attempt suppresses its recipient', ()
   );
 });
 
-test('a bounce of the mailbox simulator is hard, although it suppresses no recipient', () => {
+test('a bounce of the mailbox simulator has the class `hard`, although it suppresses no recipient', () => {
   const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'simulated: no such user' } as const;
   const outcome = { kind: 'bounced', reply, reason: 'recipient-unknown', suppress: false } as const;
   expect(classifyAttempt({ outcome, remote: SIMULATOR })).toEqual({ class: 'hard', category: 'mailbox-unknown' });

@@ -1,6 +1,6 @@
 /**
- * Tests the documented replies of the relays of providers. Each reply has the outcome of its rule, and the rule
- * applies only to this relay.
+ * Tests the documented replies of the relays of providers. The outcome of a reply is the outcome of the rule of which
+ * it is a sample. The rules of a relay apply only to this relay.
  */
 import { expect, test } from 'vitest';
 import { classify, findRule } from '../../../src/classify/classify.ts';
@@ -9,12 +9,12 @@ import type { Reply, Stage } from '../../../src/model/outcome.ts';
 import { PROVIDERS } from '../../../src/providers/providers.ts';
 import { parseReplyLine } from '../../../src/transports/smtp/protocol.ts';
 
-const SES_CODES = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
+const SES_DOCUMENTATION = 'https://docs.aws.amazon.com/ses/latest/DeveloperGuide/smtp-response-codes.html';
 const SPARKPOST_DOCUMENTATION = 'https://support.sparkpost.com/docs/faq/error-messages-smtp';
 
-const throttledOutcome = { kind: 'deferred', category: 'throttled' };
+const throttledDeferral = { kind: 'deferred', category: 'throttled' };
 const networkDeferral = { kind: 'deferred', category: 'network' };
-const configuration = { kind: 'deferred', category: 'auth' };
+const authDeferral = { kind: 'deferred', category: 'auth' };
 
 const listRules = (name: string) => PROVIDERS.find((provider) => provider.name === name)?.relay?.replies ?? [];
 
@@ -27,7 +27,7 @@ const ROWS = PROVIDERS.flatMap(({ name, relay }) =>
   (relay?.replies ?? []).flatMap((rule) => rule.samples.map((sample) => [name, sample, rule] as const)),
 );
 
-test.each(ROWS)('the relay of %s, %s', (name, sample, rule) => {
+test.each(ROWS)('the documented reply of the relay of %s has the outcome of its rule: %s', (name, sample, rule) => {
   const reply = parseSample(sample);
   expect(findRule(reply, listRules(name))?.name).toBe(rule.name);
   const outcome = classify(reply, listRules(name));
@@ -37,28 +37,29 @@ test.each(ROWS)('the relay of %s, %s', (name, sample, rule) => {
       ? { kind: 'bounced', reason: result.reason, suppress: false }
       : { kind: 'deferred', reason: result.reason, scope: result.scope },
   );
-  // The provider refuses the sender or the message, or is busy. No such reply means that the mailbox does not exist.
+  // In each of these replies, the provider refuses the sender or the message, or is busy. None of the replies means
+  // that the mailbox does not exist.
   expect(classifyOutcome(outcome)?.class).not.toBe('hard');
 });
 
 test.each([
-  ['ses', 'content 454 Throttling failure: Maximum sending rate exceeded', throttledOutcome, 'message'],
-  ['ses', 'content 454 Throttling failure: Daily message quota exceeded', throttledOutcome, 'transport'],
-  ['ses', 'content 554 Message rejected: Email address is not verified.', configuration, 'message'],
-  ['ses', 'content 554 Configuration set does not exist.', configuration, 'message'],
-  ['ses', 'content 554 Message rejected: Sending paused for this account.', configuration, 'transport'],
-  ['sendgrid', 'auth 451 Authentication failed: Maximum credits exceeded', throttledOutcome, 'transport'],
-  ['postal', 'content 530 From/Sender name is not valid', configuration, 'message'],
-  ['postal', 'rcpt 530 Authentication required', configuration, 'transport'],
-  ['mailtrap', 'mail 550 5.7.1 Sending from domain b.example is not allowed', configuration, 'message'],
+  ['ses', 'content 454 Throttling failure: Maximum sending rate exceeded', throttledDeferral, 'message'],
+  ['ses', 'content 454 Throttling failure: Daily message quota exceeded', throttledDeferral, 'transport'],
+  ['ses', 'content 554 Message rejected: Email address is not verified.', authDeferral, 'message'],
+  ['ses', 'content 554 Configuration set does not exist.', authDeferral, 'message'],
+  ['ses', 'content 554 Message rejected: Sending paused for this account.', authDeferral, 'transport'],
+  ['sendgrid', 'auth 451 Authentication failed: Maximum credits exceeded', throttledDeferral, 'transport'],
+  ['postal', 'content 530 From/Sender name is not valid', authDeferral, 'message'],
+  ['postal', 'rcpt 530 Authentication required', authDeferral, 'transport'],
+  ['mailtrap', 'mail 550 5.7.1 Sending from domain b.example is not allowed', authDeferral, 'message'],
   [
     'mailgun',
     'content 421 Domain b.example is not allowed to send: recipient limit exceeded',
-    throttledOutcome,
+    throttledDeferral,
     'transport',
   ],
 ] as const)(
-  'the relay of %s, %s: the outcome has the scope on which the circuit breaker depends',
+  'the outcome of the reply of the relay of %s has the expected category, and the scope for the circuit breaker: %s',
   (name, sample, expected, scope) => {
     const outcome = classify(parseSample(sample), listRules(name));
     expect(outcome).toMatchObject({ kind: expected.kind, scope });
@@ -66,7 +67,7 @@ test.each([
   },
 );
 
-test('the rules of a relay do not apply to another server', () => {
+test('the rules of a relay do not apply to the replies of other servers', () => {
   const reply = parseSample('content 530 From/Sender name is not valid');
   expect(classify(reply)).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
   expect(classify(reply, listRules('ses'))).toEqual(classify(reply));
@@ -79,14 +80,17 @@ test('an address that contains the phrase of a rule does not match the rule', ()
 });
 
 test.each([
-  ['ses', SES_CODES, 'greeting 421 Too many concurrent SMTP connections', throttledOutcome],
-  ['ses', SES_CODES, 'content 451 Temporary service failure', networkDeferral],
-  ['ses', SES_CODES, 'content 451 Timeout waiting for data from client', networkDeferral],
-  ['ses', SES_CODES, 'auth 454 Temporary authentication failure', networkDeferral],
-  ['ses', SES_CODES, 'auth 535 Authentication Credentials Invalid', configuration],
-  ['ses', SES_CODES, 'mail 530 Authentication required', configuration],
-  ['sparkpost', SPARKPOST_DOCUMENTATION, 'auth 535 5.7.8 Sorry. No authentication type succeeded', configuration],
-] as const)('the relay of %s (%s), %s: the rules for all servers apply', (name, _source, sample, expected) => {
-  const outcome = classify(parseSample(sample), listRules(name));
-  expect({ kind: outcome.kind, category: classifyOutcome(outcome)?.category }).toEqual(expected);
-});
+  ['ses', SES_DOCUMENTATION, 'greeting 421 Too many concurrent SMTP connections', throttledDeferral],
+  ['ses', SES_DOCUMENTATION, 'content 451 Temporary service failure', networkDeferral],
+  ['ses', SES_DOCUMENTATION, 'content 451 Timeout waiting for data from client', networkDeferral],
+  ['ses', SES_DOCUMENTATION, 'auth 454 Temporary authentication failure', networkDeferral],
+  ['ses', SES_DOCUMENTATION, 'auth 535 Authentication Credentials Invalid', authDeferral],
+  ['ses', SES_DOCUMENTATION, 'mail 530 Authentication required', authDeferral],
+  ['sparkpost', SPARKPOST_DOCUMENTATION, 'auth 535 5.7.8 Sorry. No authentication type succeeded', authDeferral],
+] as const)(
+  'the rules for all servers apply to the reply of the relay of %s (documented in %s): %s',
+  (name, _source, sample, expected) => {
+    const outcome = classify(parseSample(sample), listRules(name));
+    expect({ kind: outcome.kind, category: classifyOutcome(outcome)?.category }).toEqual(expected);
+  },
+);

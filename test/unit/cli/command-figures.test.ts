@@ -1,4 +1,4 @@
-/** Tests that the figures contain the changes of commands, which change the store without the service. */
+/** Tests that the traffic figures contain the changes that commands make in the store without the service. */
 import { expect, test, vi } from 'vitest';
 import { createMessage } from '../../rig/messages.ts';
 import { createCommandRig } from './command-rig.ts';
@@ -19,7 +19,7 @@ async function createRigWithMessages(...recipients: readonly string[]) {
   return { rig, ids: messages.map(({ id }) => id), readFigures };
 }
 
-test('a cancellation and a resend by commands are counted once, in the overview and by mailbox provider', async () => {
+test('each cancellation and each resend by a command is counted once, in the overview and in the figures of the mailbox provider', async () => {
   const { rig, ids, readFigures } = await createRigWithMessages('ada@mx.example');
   const lookedUpAt = rig.now ?? 0;
   await rig.store.writeMailboxProviders([{ domain: 'mx.example', provider: 'google', lookedUpAt }]);
@@ -33,7 +33,7 @@ test('a cancellation and a resend by commands are counted once, in the overview 
   expect(await readFigures()).toEqual({ accepted: 2, ended: 1 });
 });
 
-test('a bulk change counts each changed message, and a refused or read-only command counts nothing', async () => {
+test('a bulk change is counted once for each changed message, and a refused or read-only command is not counted', async () => {
   const { rig, readFigures } = await createRigWithMessages('ada@x.example', 'bea@x.example');
   await rig.run('message', 'list');
   await rig.run('message', 'resend', '01990000-0000-7000-8000-000000000001');

@@ -27,7 +27,7 @@ export interface CommandRig {
   readonly store: Store;
   /** The time of the injected clock in ms; null selects the clock of the machine. */
   now: number | null;
-  /** The first line of standard input; null if it is empty. */
+  /** The first line of standard input; null if standard input is empty. */
   inputLine: string | null;
   run(...args: readonly string[]): Promise<CommandResult>;
   /** Runs a command with `--json` and parses the output. @throws Error if the command fails */
@@ -121,7 +121,7 @@ export function launchProgram(folder: string, args: readonly string[], input: st
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     stderr += text;
   });
-  // A command that fails early closes its standard input.
+  // The write fails if the command ends before it has read its standard input. This error is ignored.
   child.stdin.on('error', () => undefined);
   child.stdin.end(input);
   const { promise, resolve, reject } = Promise.withResolvers<CommandResult>();

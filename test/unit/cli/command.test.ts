@@ -14,7 +14,7 @@ import { getCertificate } from '../../rig/smtp-certificate.ts';
 
 const LAUNCHER = join(import.meta.dirname, '../../../bin/postrider.js');
 const MESSAGE_ID = '01990000-0000-7000-8000-000000000001';
-const OTHER_ID = '01990000-0000-7001-8000-000000000002';
+const QUEUED_ID = '01990000-0000-7001-8000-000000000002';
 
 interface Result {
   readonly code: number | null;
@@ -54,7 +54,7 @@ async function runJson(folder: string, args: readonly string[]): Promise<unknown
   return JSON.parse(stdout);
 }
 
-/** Expects one line on standard error, the exit code, no standard output and no stack trace. */
+/** Expects the exit code, no standard output, and one line on standard error that contains `expectedPart`. */
 function expectFailure(result: Result, code: number, expectedPart: string): void {
   expect(result.stderr).toContain(expectedPart);
   expect(result.stderr).toMatch(/^postrider: [^\n]+\n$/);
@@ -118,7 +118,7 @@ async function createStore(folder: string): Promise<void> {
       { ...messageParts, id: MESSAGE_ID, lease },
       {
         ...messageParts,
-        id: OTHER_ID,
+        id: QUEUED_ID,
         acceptedAt: createdAt + 1,
         to: 'eve@example.com',
         recipient: 'eve@example.com',
@@ -250,7 +250,7 @@ describe('messages', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('a list is filtered by account, state, recipient and time', async () => {
+  it('`message list` filters messages by account, state, recipient and time', async () => {
     const bouncedMessage = {
       id: MESSAGE_ID,
       state: 'bounced',
@@ -261,7 +261,7 @@ describe('messages', () => {
     };
     expect(await runJson(folder, ['message', 'list', '--state', 'bounced'])).toMatchObject([bouncedMessage]);
     expect(await runJson(folder, ['message', 'list', '--account', 'acme', '--to', 'eve@example.com'])).toMatchObject([
-      { id: OTHER_ID },
+      { id: QUEUED_ID },
     ]);
     expect(await runJson(folder, ['message', 'list', '--limit', '1'])).toHaveLength(1);
     expect(await runJson(folder, ['message', 'list', '--since', '2031-01-01'])).toEqual([]);
@@ -284,7 +284,7 @@ describe('messages', () => {
     }
   });
 
-  it('show prints the attempts, their transcripts and the events', async () => {
+  it('`message show` prints the attempts, their transcripts and the events', async () => {
     expect(await runJson(folder, ['message', 'show', MESSAGE_ID])).toMatchObject({
       id: MESSAGE_ID,
       state: 'bounced',
@@ -308,7 +308,7 @@ describe('messages', () => {
     expect(showResult.stdout).toContain('C: RCPT TO:<bob@example.com>');
   });
 
-  it('source writes the raw source of a message with its line ends, or only its header fields', async () => {
+  it('`message source` writes the raw source of a message with its line ends, or only its header fields', async () => {
     const { source, signature } = (await runJson(folder, ['message', 'source', MESSAGE_ID])) as Record<string, string>;
     expect([source?.endsWith('\r\n'), source?.includes('\r\n\r\nbody'), signature]).toEqual([true, true, 'none']);
     expect((await runProgram(folder, ['message', 'source', MESSAGE_ID])).stdout).toBe(source);
@@ -316,12 +316,12 @@ describe('messages', () => {
     expect(source?.startsWith(`${stdout}\r\n`)).toBe(true);
   });
 
-  it('show prints the time of each transcript line if the transcript contains times', async () => {
+  it('`message show` prints the time of each transcript line if the transcript contains times', async () => {
     const { stdout } = await runProgram(folder, ['message', 'show', MESSAGE_ID]);
     expect(stdout).toMatch(/^ {4} +\+4 ms {2}C: RCPT TO:<bob@example\.com>$/m);
   });
 
-  it('explain prints the reason of the state', async () => {
+  it('`message explain` prints the reason for the state', async () => {
     const { stdout } = await runProgram(folder, ['message', 'explain', MESSAGE_ID]);
     expect(stdout).toContain('is bounced: the next hop permanently refused it');
     expect(stdout).toContain('relay.example:25 answered 550 5.1.1 no such mailbox');
@@ -338,9 +338,9 @@ describe('messages', () => {
       1,
       'is bounced; only queued and uncertain messages can be cancelled',
     );
-    expect(await runJson(folder, ['message', 'retry', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'queued' });
-    expect(await runJson(folder, ['message', 'cancel', OTHER_ID])).toEqual({ id: OTHER_ID, state: 'cancelled' });
-    expect(await runJson(folder, ['message', 'show', OTHER_ID])).toMatchObject({ state: 'cancelled' });
+    expect(await runJson(folder, ['message', 'retry', QUEUED_ID])).toEqual({ id: QUEUED_ID, state: 'queued' });
+    expect(await runJson(folder, ['message', 'cancel', QUEUED_ID])).toEqual({ id: QUEUED_ID, state: 'cancelled' });
+    expect(await runJson(folder, ['message', 'show', QUEUED_ID])).toMatchObject({ state: 'cancelled' });
     const unknownId = MESSAGE_ID.replace('0199', '0198');
     expectFailure(await runProgram(folder, ['message', 'show', unknownId]), 1, `there is no message ${unknownId}`);
   });
@@ -375,13 +375,13 @@ describe('wrong usage', () => {
       ['send', '--to', 'a', '--from', 'b', '--subject', 'c', '--message', 'd', '--key', 'x', '--url', 'ftp://x'],
       '--url: "ftp://x" is not a URL',
     ],
-  ])('the command %j fails with one line and exit code 2', (args, errorText) =>
+  ])('the command %j fails with a one-line error and exit code 2', (args, errorText) =>
     runInFolder(async (folder) => expectFailure(await runProgram(folder, args), 2, errorText)),
   );
 });
 
 describe('settings', () => {
-  it('config prints the settings of .env and the environment, and masks their secrets', () =>
+  it('`config` prints the settings from .env and from the environment, and masks the secrets in them', () =>
     runInFolder(async (folder) => {
       writeFileSync(
         join(folder, '.env'),
@@ -406,7 +406,7 @@ describe('settings', () => {
     ['config', 1],
     ['serve', EXIT_INVALID_SETTINGS],
     ['account list', 1],
-  ])('an invalid setting stops `%s` with one line and exit code %i', (command, code) =>
+  ])('with an invalid setting, `%s` fails with a one-line error and exit code %i', (command, code) =>
     runInFolder(async (folder) => {
       const args = command.split(' ');
       expectFailure(await runProgram(folder, args, { POSTRIDER_LISTN: 'x' }), code, 'did you mean POSTRIDER_LISTEN?');
@@ -415,7 +415,7 @@ describe('settings', () => {
     }),
   );
 
-  it('a damaged database stops a command with one line and is not changed', () =>
+  it('with a damaged database, a command fails with a one-line error', () =>
     runInFolder(async (folder) => {
       writeFileSync(join(folder, 'broken.db'), 'this is not a database '.repeat(500));
       const extraSettings = { POSTRIDER_DATABASE: 'sqlite:./broken.db' };
@@ -443,7 +443,7 @@ describe('send', () => {
     url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
   });
   afterAll(() => new Promise((resolve) => server.close(resolve)));
-  const flags = [
+  const sendArguments = [
     'send',
     '--to',
     'bob@example.com',
@@ -455,10 +455,10 @@ describe('send', () => {
     'Hi',
   ];
 
-  it('submits the four fields with the raw key and prints the id', () =>
+  it('submits the four fields of the message, with the key as the Authorization header, and prints the id of the message', () =>
     runInFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      const sendResult = await runProgram(folder, [...flags, '--key', 'pr_k', '--url', `${url}/`, '--json']);
+      const sendResult = await runProgram(folder, [...sendArguments, '--key', 'pr_k', '--url', `${url}/`, '--json']);
       expect(sendResult).toEqual({ code: 0, stdout: `{"id":"${MESSAGE_ID}"}\n`, stderr: '' });
       expect(receivedRequest).toMatchObject({ path: '/api/v1/send-mail', key: 'pr_k' });
       expect(JSON.parse(receivedRequest.body)).toEqual({
@@ -472,25 +472,33 @@ describe('send', () => {
   it('reads the key from standard input, POSTRIDER_API_KEY or .env, so that no command line contains the key', () =>
     runInFolder(async (folder) => {
       answer = { status: 201, headers: {}, body: JSON.stringify({ result: { id: MESSAGE_ID } }) };
-      const urlFlags = [...flags, '--url', url];
+      const argumentsWithUrl = [...sendArguments, '--url', url];
       const acceptedResult = { code: 0, stdout: `accepted ${MESSAGE_ID}\n`, stderr: '' };
-      expect(await runProgram(folder, [...urlFlags, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(acceptedResult);
+      expect(await runProgram(folder, [...argumentsWithUrl, '--key', '-'], {}, 'pr_input\r\nmore\n')).toEqual(
+        acceptedResult,
+      );
       expect(receivedRequest.key).toBe('pr_input');
-      expect(await runProgram(folder, urlFlags, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(acceptedResult);
+      expect(await runProgram(folder, argumentsWithUrl, { POSTRIDER_API_KEY: 'pr_environment' })).toEqual(
+        acceptedResult,
+      );
       expect(receivedRequest.key).toBe('pr_environment');
       writeFileSync(join(folder, '.env'), 'POSTRIDER_API_KEY=pr_file\n');
-      expect(await runProgram(folder, urlFlags)).toEqual(acceptedResult);
+      expect(await runProgram(folder, argumentsWithUrl)).toEqual(acceptedResult);
       expect(receivedRequest.key).toBe('pr_file');
-      expect(await runProgram(folder, [...urlFlags, '--key', 'pr_flag'])).toEqual(acceptedResult);
+      expect(await runProgram(folder, [...argumentsWithUrl, '--key', 'pr_flag'])).toEqual(acceptedResult);
       expect(receivedRequest.key).toBe('pr_flag');
-      expectFailure(await runProgram(folder, [...urlFlags, '--key', '-']), 2, 'standard input has no line');
+      expectFailure(await runProgram(folder, [...argumentsWithUrl, '--key', '-']), 2, 'standard input has no line');
       expectFailure(
-        await runProgram(folder, urlFlags, { POSTRIDER_API_KEY: 'no key' }),
+        await runProgram(folder, argumentsWithUrl, { POSTRIDER_API_KEY: 'no key' }),
         2,
         'POSTRIDER_API_KEY is not an API key',
       );
       // --account takes precedence over POSTRIDER_API_KEY.
-      expectFailure(await runProgram(folder, [...urlFlags, '--account', 'unknown'], {}), 1, 'there is no database');
+      expectFailure(
+        await runProgram(folder, [...argumentsWithUrl, '--account', 'unknown'], {}),
+        1,
+        'there is no database',
+      );
     }));
 
   it('POSTRIDER_API_KEY is not a setting: other commands ignore it and never print it', () =>
@@ -501,7 +509,7 @@ describe('send', () => {
       expect((await runProgram(folder, ['config'], { POSTRIDER_API_KEY: '' })).code).toBe(0);
     }));
 
-  it('has a help text that describes how to pass a secret without the command line', () =>
+  it('has a help text that states how a secret is read from standard input', () =>
     runInFolder(async (folder) => {
       for (const command of ['send', 'migrate-store']) {
         const { stdout } = await runProgram(folder, [command, '--help']);
@@ -509,35 +517,35 @@ describe('send', () => {
       }
     }));
 
-  it('the help text of a flag that disables a function states this effect', () =>
+  it('the help text of `--no-ed25519` states what the flag disables', () =>
     runInFolder(async (folder) => {
       const { stdout } = await runProgram(folder, ['domain', 'add', '--help']);
       expect(stdout).toMatch(/--no-ed25519\s+Create no Ed25519 key/);
     }));
 
-  it('a refused request fails with the message and reason of the server, and exit code 1', () =>
+  it('a refused request fails with exit code 1, and with the message and the reason in the response', () =>
     runInFolder(async (folder) => {
       const body = JSON.stringify({ result: 'error', message: 'Invalid tokens or rate limit exceeded' });
       answer = { status: 403, headers: { 'Postrider-Reason': 'volume-exhausted' }, body };
-      const refusedResult = await runProgram(folder, [...flags, '--key', 'pr_k', '--url', url]);
+      const refusedResult = await runProgram(folder, [...sendArguments, '--key', 'pr_k', '--url', url]);
       expectFailure(refusedResult, 1, '403 Invalid tokens or rate limit exceeded (volume-exhausted)');
       answer = { status: 200, headers: {}, body: '<html>some other server</html>' };
       expectFailure(
-        await runProgram(folder, [...flags, '--key', 'pr_k', '--url', url]),
+        await runProgram(folder, [...sendArguments, '--key', 'pr_k', '--url', url]),
         1,
         'the response is not from Postrider',
       );
     }));
 
-  it('creates a key for the account if no key is given, retries until the service accepts the key, and revokes the key', () =>
+  it('if no key is given, creates a key for the account, retries until the service accepts the key, and then revokes the key', () =>
     runInFolder(async (folder) => {
       await runProgram(folder, ['account', 'create', 'shop']);
-      const missingAccount = await runProgram(folder, [...flags, '--url', url]);
-      expectFailure(missingAccount, 1, 'there is no account "default"');
+      const missingAccountResult = await runProgram(folder, [...sendArguments, '--url', url]);
+      expectFailure(missingAccountResult, 1, 'there is no account "default"');
       const body = JSON.stringify({ result: 'error', message: 'Invalid API key' });
       answer = { status: 401, headers: {}, body };
       receivedRequest = { path: '', key: '', body: '' };
-      const pendingSend = runProgram(folder, [...flags, '--url', url, '--account', 'shop', '--json']);
+      const pendingSend = runProgram(folder, [...sendArguments, '--url', url, '--account', 'shop', '--json']);
       await expect.poll(() => receivedRequest.key).toMatch(/^pr_[A-Za-z0-9_-]{43}$/);
       const [listedKey] = (await runJson(folder, ['key', 'list', 'shop'])) as Record<string, string>[];
       expect(listedKey).toMatchObject({
@@ -551,58 +559,68 @@ describe('send', () => {
       expect(await runJson(folder, ['key', 'list', 'shop'])).toMatchObject([{ name: 'send', state: 'revoked' }]);
     }));
 
-  it('revokes the temporary key also when the service does not respond or refuses the request', () =>
+  it('revokes the temporary key even if the service does not respond or refuses the request', () =>
     runInFolder(async (folder) => {
       await runProgram(folder, ['account', 'create', 'default']);
-      expectFailure(await runProgram(folder, [...flags, '--url', 'http://127.0.0.1:1']), 1, 'no response from');
+      expectFailure(await runProgram(folder, [...sendArguments, '--url', 'http://127.0.0.1:1']), 1, 'no response from');
       answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Account locked' }) };
-      expectFailure(await runProgram(folder, [...flags, '--url', url]), 1, '401 Account locked');
+      expectFailure(await runProgram(folder, [...sendArguments, '--url', url]), 1, '401 Account locked');
       expect(await runJson(folder, ['key', 'list', 'default'])).toMatchObject([
         { state: 'revoked' },
         { state: 'revoked' },
       ]);
     }));
 
-  it('without a key and without a database, fails with one line that contains the remedy, and creates no database', () =>
+  it('without a key and without a database, fails with a one-line error that contains the remedy, and creates no database', () =>
     runInFolder(async (folder) => {
       expectFailure(
-        await runProgram(folder, [...flags, '--url', url]),
+        await runProgram(folder, [...sendArguments, '--url', url]),
         1,
         'postrider.db" in which a key can be created; give --key',
       );
       expect(existsSync(join(folder, 'data'))).toBe(false);
     }));
 
-  it('the error states that the service uses another database', () =>
+  it('if the service does not know the temporary key, the error states that the service uses another database', () =>
     runInFolder(async (folder) => {
       await runProgram(folder, ['account', 'create', 'default']);
       answer = { status: 401, headers: {}, body: JSON.stringify({ result: 'error', message: 'Invalid API key' }) };
-      expectFailure(await runProgram(folder, [...flags, '--url', url]), 1, 'so it uses another database; give --key');
+      expectFailure(
+        await runProgram(folder, [...sendArguments, '--url', url]),
+        1,
+        'so it uses another database; give --key',
+      );
     }));
 
-  it('without a running service, fails with one line that contains the remedy and the address from POSTRIDER_LISTEN', () =>
+  it('without a running service, fails with a one-line error that contains the address from POSTRIDER_LISTEN', () =>
     runInFolder(async (folder) => {
       const extraSettings = { POSTRIDER_LISTEN: '127.0.0.1:1' };
       expectFailure(
-        await runProgram(folder, [...flags, '--key', 'pr_k'], extraSettings),
+        await runProgram(folder, [...sendArguments, '--key', 'pr_k'], extraSettings),
         1,
         'no response from http://127.0.0.1:1',
       );
     }));
 
-  it('the error states that the certificate is not accepted', () =>
+  it('if the service has an untrusted certificate, the error states that the certificate is not accepted', () =>
     runInFolder(async (folder) => {
       const server = createTlsServer(await getCertificate('mail.example.com'));
       server.listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as AddressInfo;
-      const refusedResult = await runProgram(folder, [...flags, '--key', 'pr_k', '--url', `https://127.0.0.1:${port}`]);
+      const refusedResult = await runProgram(folder, [
+        ...sendArguments,
+        '--key',
+        'pr_k',
+        '--url',
+        `https://127.0.0.1:${port}`,
+      ]);
       server.close();
       expectFailure(refusedResult, 1, `the certificate of https://127.0.0.1:${port} is not accepted`);
     }));
 });
 
-it('a reader that closes the pipe early causes no stack trace', () =>
+it('if the reader of a pipe closes it early, the command prints no stack trace', () =>
   runInFolder(async (folder) => {
     const command = `"${process.execPath}" "${LAUNCHER}" config | head -n 1`;
     const child = spawn('sh', ['-c', command], {
@@ -619,7 +637,7 @@ it('a reader that closes the pipe early causes no stack trace', () =>
     expect(stderr).toBe('');
   }));
 
-it('openapi prints the document of the public interface', () =>
+it('`openapi` prints the OpenAPI document of the public interface', () =>
   runInFolder(async (folder) => {
     expect(await runJson(folder, ['openapi'])).toMatchObject({
       openapi: expect.stringMatching(/^3\.1\./),

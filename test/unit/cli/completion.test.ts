@@ -16,7 +16,8 @@ const PROGRAM = await buildProgram(createProcessContext(), () => undefined);
 const COMMAND_NODES = listCommandNodes(PROGRAM);
 
 /**
- * Each shell with a program that sources the script `$1` and prints the completions of the words `$2`…, one per line.
+ * For each shell, its completion script and its options. `program` sources the script `$1` and prints the completions
+ * of the words `$2`…, one per line.
  */
 const SHELLS = {
   bash: {
@@ -43,7 +44,7 @@ type Shell = keyof typeof SHELLS;
 const isInstalled = (shell: Shell) => spawnSync(shell, ['-c', 'exit 0']).status === 0;
 const INSTALLED_SHELLS = (Object.keys(SHELLS) as Shell[]).filter(isInstalled);
 
-/** Returns the sorted completions of the last word. `folder` is the working directory and the home folder. */
+/** Returns the sorted completions of the last of the words. `folder` is the working directory and the home folder. */
 function listCompletions(shell: Shell, folder: string, words: readonly string[]): readonly string[] {
   const { script, options, program } = SHELLS[shell];
   const path = join(folder, 'script');
@@ -76,12 +77,12 @@ describe.each(INSTALLED_SHELLS)('%s', (shell) => {
   });
 
   const listNames = (command: Command) => command.commands.map((subcommand) => subcommand.name()).sort();
-  const key = PROGRAM.commands.find((command) => command.name() === 'key');
+  const keyCommand = PROGRAM.commands.find((command) => command.name() === 'key');
 
   test.each([
     ['every command', ['postrider', ''], listNames(PROGRAM)],
     ['the beginning of a command', ['./postrider', 'migr'], ['migrate-store']],
-    ['every command of a group', ['postrider', 'key', ''], key === undefined ? [] : listNames(key)],
+    ['every command of a group', ['postrider', 'key', ''], keyCommand === undefined ? [] : listNames(keyCommand)],
     ['the flags of a command', ['postrider', 'key', 'rotate', '--'], ['--grace', '--help', '--json']],
     ['the values of a flag', ['postrider', 'message', 'list', '--state', ''], [...STATES, 'deferred'].sort()],
     [
@@ -102,7 +103,7 @@ describe.each(INSTALLED_SHELLS)('%s', (shell) => {
   });
 
   test('completes the value after an equals sign', () => {
-    // bash passes the equals sign as a word of its own.
+    // bash passes the equals sign as a separate word.
     const words = shell === 'bash' ? ['--state', '=', 'de'] : ['--state=de'];
     const values = listCompletions(shell, createTemporaryFolder(), ['postrider', 'message', 'list', ...words]);
     expect(values).toContain('delivered');
@@ -119,7 +120,7 @@ test('every script contains every command with all its flags', () => {
     for (const flag of flags) expect(script).toMatch(new RegExp(`\\b${flag.slice(2)}\\b`));
 });
 
-test('the command prints the script of each shell, and refuses the name of another shell', async () => {
+test('`completion` prints the script of each supported shell, and refuses the name of any other shell', async () => {
   const rig = await createCommandRig();
   for (const [shell, { script }] of Object.entries(SHELLS)) {
     expect(await rig.run('completion', shell)).toEqual({ code: 0, stdout: script, stderr: '' });

@@ -19,7 +19,7 @@ interface Finding {
   readonly remedy: string | null;
 }
 
-const mapResults = (findings: readonly Finding[]) =>
+const getResultByCheck = (findings: readonly Finding[]) =>
   Object.fromEntries(findings.map(({ check, result }) => [check, result]));
 
 describe('doctor', () => {
@@ -28,7 +28,7 @@ describe('doctor', () => {
     rig.now = null;
     const findings = await rig.runJson<Finding[]>('doctor');
     for (const finding of findings) expect(Object.keys(finding)).toEqual(['check', 'result', 'detail', 'remedy']);
-    expect(mapResults(findings)).toEqual({
+    expect(getResultByCheck(findings)).toEqual({
       database: 'ok',
       'disk space': expect.any(String),
       clock: 'ok',
@@ -61,7 +61,7 @@ describe('doctor', () => {
       code: 1,
       stderr: expect.stringMatching(/^1 of \d+ checks failed: domain example\.org$/),
     });
-    expect(mapResults(JSON.parse(output.stdout) as Finding[])).toMatchObject({
+    expect(getResultByCheck(JSON.parse(output.stdout) as Finding[])).toMatchObject({
       transport: 'ok',
       'host name': 'ok',
       'return path': 'ok',
@@ -93,9 +93,9 @@ describe('doctor', () => {
     );
     for (const { name, value } of records) dns.zone[name] = { TXT: [value] };
     await rig.run('domain', 'verify', 'example.org');
-    // No service runs, so the message is not sent.
+    // No service runs, so the test message is not sent.
     expect(await runLoop('--within', '100ms')).toMatchObject({ check: 'loop bounce', result: 'failure' });
-    // A locked account is used only if no other account exists.
+    // A locked account is used only if no other account has an authenticated domain.
     await rig.run('domain', 'add', 'acme', 'example.net');
     await rig.run('account', 'lock', 'other', '--reason', 'unpaid');
     expect(await runLoop('--within', '100ms')).toMatchObject({ detail: 'the account is locked' });
@@ -115,20 +115,20 @@ describe('doctor', () => {
     });
   });
 
-  it('reports a missing or different secret, and creates no secret', async () => {
+  it('reports that the secret file is missing or does not match the stored keys, and does not create the file', async () => {
     const rig = await createCommandRig();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     const findDomainFinding = async () =>
       (JSON.parse((await rig.run('doctor', '--json')).stdout) as Finding[]).find(
         ({ check }) => check === 'domain example.org',
       );
-    const secret = join(rig.folder, 'secret');
-    writeFileSync(secret, `${'1'.repeat(64)}\n`);
+    const secretPath = join(rig.folder, 'secret');
+    writeFileSync(secretPath, `${'1'.repeat(64)}\n`);
     expect(await findDomainFinding()).toMatchObject({
       result: 'failure',
       detail: expect.stringContaining('cannot be decrypted'),
     });
-    rmSync(secret);
+    rmSync(secretPath);
     expect(await findDomainFinding()).toMatchObject({
       result: 'failure',
       detail: expect.stringContaining('is missing'),
@@ -138,17 +138,17 @@ describe('doctor', () => {
 
   it('reports an inbox in which no file can be created', async () => {
     const rig = await createCommandRig();
-    // A file in place of the folder also prevents writes by root, which ignores file modes.
+    // A file at the path of the folder prevents writes by every user. File modes do not restrict the user root.
     writeFileSync(join(rig.folder, 'inbox'), '');
     const { code, stdout } = await rig.run('doctor', '--json');
-    expect([code, mapResults(JSON.parse(stdout) as Finding[]).transport]).toEqual([1, 'failure']);
+    expect([code, getResultByCheck(JSON.parse(stdout) as Finding[]).transport]).toEqual([1, 'failure']);
     rmSync(join(rig.folder, 'inbox'));
     mkdirSync(join(rig.folder, 'inbox/tmp'), { recursive: true });
     chmodSync(join(rig.folder, 'inbox/tmp'), 0o700);
-    expect(mapResults(await rig.runJson<Finding[]>('doctor')).transport).toBe('ok');
+    expect(getResultByCheck(await rig.runJson<Finding[]>('doctor')).transport).toBe('ok');
   });
 
-  it('prints one aligned line for each finding with the remedy below, without color in a pipe', () => {
+  it('prints one aligned line for each finding and its remedy on the next line, without color in a pipe', () => {
     const text = formatFindings([
       { check: 'clock', result: 'ok', detail: 'it runs', remedy: null },
       { check: 'transport', result: 'failure', detail: 'no\u001b[31m answer', remedy: 'retry' },
@@ -192,19 +192,24 @@ describe('the probe of the relay', () => {
   }
 
   test('sends EHLO, NOOP and QUIT, and returns the greeting', async () => {
-    const session = await runProbe(async (wire) => {
+    const probeRun = await runProbe(async (wire) => {
       await wire.greet();
       await wire.answerCommand('NOOP', '250 Ok');
       await wire.answerCommand('QUIT', '221 bye');
     });
-    expect(session.peer.commands).toEqual(['EHLO client.example', 'NOOP', 'QUIT']);
-    expect(session.probe.session).toMatchObject({ kind: 'ready', secure: false, loopback: true, fellBack: false });
-    expect(session.probe.greeting?.text).toBe('220 peer.example ESMTP');
+    expect(probeRun.peer.commands).toEqual(['EHLO client.example', 'NOOP', 'QUIT']);
+    expect(probeRun.probe.session).toMatchObject({
+      kind: 'ready',
+      secure: false,
+      loopback: true,
+      fellBackToClearText: false,
+    });
+    expect(probeRun.probe.greeting?.text).toBe('220 peer.example ESMTP');
   });
 
   test('uses STARTTLS and AUTH, and its transcript contains no password', async () => {
     const certificate = await getCertificate();
-    const session = await runProbe(
+    const probeRun = await runProbe(
       async (wire) => {
         await wire.greet(['peer.example', 'STARTTLS']);
         await wire.answerCommand('STARTTLS', '220 go on');
@@ -214,17 +219,17 @@ describe('the probe of the relay', () => {
       },
       { tls: 'required', verifyCertificate: false, auth: { user: 'postrider', pass: 'secret-word' } },
     );
-    expect(session.probe.session).toEqual({
+    expect(probeRun.probe.session).toEqual({
       kind: 'failed',
       stage: 'auth',
       code: 535,
-      text: `127.0.0.1:${session.peer.port} answered 535 5.7.8 no such user`,
+      text: `127.0.0.1:${probeRun.peer.port} answered 535 5.7.8 no such user`,
     });
-    expect(JSON.stringify(session.probe)).not.toContain('secret-word');
+    expect(JSON.stringify(probeRun.probe)).not.toContain('secret-word');
   });
 
-  test('falls back to clear text in the same cases as the transport, and reports the fallback', async () => {
-    const session = await runProbe(async (wire, connection) => {
+  test('falls back to clear text after a failed TLS handshake, as the transport does, and reports the fallback', async () => {
+    const probeRun = await runProbe(async (wire, connection) => {
       await wire.greet(['peer.example', 'STARTTLS']);
       if (connection === 1) {
         await wire.answerCommand('STARTTLS', '220 go on');
@@ -234,14 +239,14 @@ describe('the probe of the relay', () => {
       await wire.answerCommand('NOOP', '250 Ok');
       await wire.answerCommand('QUIT', '221 bye');
     });
-    expect(session.probe.session).toMatchObject({ kind: 'ready', secure: false, fellBack: true });
+    expect(probeRun.probe.session).toMatchObject({ kind: 'ready', secure: false, fellBackToClearText: true });
   });
 
   test.each([
     ['rejects the client in its greeting', async (wire) => wire.writeLines('554 5.7.1 go away'), 'greeting'],
     ['sends nothing', (wire) => wire.waitForClose(), 'greeting'],
     [
-      'ends in NOOP',
+      'ends the session in its reply to NOOP',
       async (wire) => {
         await wire.greet();
         await wire.answerCommand('NOOP', '421 4.3.2 shutting down');
@@ -251,8 +256,8 @@ describe('the probe of the relay', () => {
   ] satisfies [string, Script, string][])(
     'a session with a relay that %s fails within the time limit',
     async (_name, script, stage) => {
-      const session = await runProbe(script, {}, 1_000);
-      expect(session.probe.session).toMatchObject({ kind: 'failed', stage });
+      const probeRun = await runProbe(script, {}, 1_000);
+      expect(probeRun.probe.session).toMatchObject({ kind: 'failed', stage });
     },
   );
 });

@@ -32,7 +32,7 @@ interface Answer {
   readonly records: readonly { readonly name: string; readonly value: string; readonly found: string }[];
 }
 
-it('an RSA key whose record is published authenticates the domain without a change of DNS', async () => {
+it('an imported RSA key whose record is published authenticates the domain without a change of DNS', async () => {
   const { rig } = await withPublishedKey(RSA.publicKey, 'rsa');
   const file = writeKey(rig, RSA.privateKey);
   const addResult = await rig.run('domain', 'add', 'acme', 'example.org', '--dkim-key', file, '--selector', 'S1');
@@ -53,7 +53,7 @@ it('an RSA key whose record is published authenticates the domain without a chan
     ]) as unknown,
   });
   const domain = await rig.store.findDomain('example.org');
-  // The new Ed25519 key signs when its record is published.
+  // The new Ed25519 key is active, but signs no message before its record is published.
   expect(domain?.keys.map(({ algorithm, state }) => [algorithm, state])).toEqual([
     ['rsa', 'active'],
     ['ed25519', 'active'],
@@ -61,7 +61,7 @@ it('an RSA key whose record is published authenticates the domain without a chan
   expect(domain === null ? [] : getSigningKeys(domain).map(({ selector }) => selector)).toEqual(['s1']);
 });
 
-it('a rotation replaces an imported key, and the record of the imported key stays until it is no longer required', async () => {
+it('after a rotation replaces an imported key, `domain records` states until when the record of this key must be kept', async () => {
   const { rig, dns } = await withPublishedKey(RSA.publicKey, 'rsa');
   const file = writeKey(rig, RSA.privateKey);
   const flags = ['--dkim-key', file, '--selector', 's1', '--no-ed25519'];
@@ -82,7 +82,7 @@ it('a rotation replaces an imported key, and the record of the imported key stay
   );
 });
 
-it('an imported Ed25519 key gets an RSA key, whose record authenticates the domain', async () => {
+it('in addition to an imported Ed25519 key, an RSA key is created, and the record of the RSA key authenticates the domain', async () => {
   const { rig, dns } = await withPublishedKey(ED25519.publicKey, 'ed25519');
   const file = writeKey(rig, ED25519.privateKey);
   const addResult = await rig.run(
@@ -130,7 +130,7 @@ test('the operator API never returns an imported key, and the audit log does not
   ).toMatchObject({ ok: false, error: { code: 'invalid', field: 'dkimKey' } });
 });
 
-test('one line is printed, and no domain is added, for each fault of the key file and the selector', async () => {
+test('each fault of the key file or the selector is reported with a one-line error, and no domain is added', async () => {
   const rig = await createCommandRig();
   const file = writeKey(rig, RSA.privateKey);
   const write = (name: string, content: string) => {
@@ -148,8 +148,8 @@ test('one line is printed, and no domain is added, for each fault of the key fil
       /^--dkim-key: .* has more than 16384 bytes/,
     ],
     [['--dkim-key', write('public', toPublicPem()), '--selector', 's1'], /^--dkim-key: this is a public key/],
-    [['--dkim-key', file], /^--dkim-key requires --selector; give both or none/],
-    [['--selector', 's1'], /^--selector requires --dkim-key; give both or none/],
+    [['--dkim-key', file], /^--dkim-key requires --selector; give both or neither/],
+    [['--selector', 's1'], /^--selector requires --dkim-key; give both or neither/],
     [['--dkim-key', file, '--selector', 's_1'], /^--selector: a selector consists of labels/],
   ];
   for (const [flags, message] of faults) {

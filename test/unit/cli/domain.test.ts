@@ -11,7 +11,7 @@ interface DomainAnswer {
 }
 
 /** Creates a command rig with a DNS server that the test controls. */
-async function withDns(settings: Record<string, string> = {}): Promise<{ rig: CommandRig; dns: FakeDns }> {
+async function createRigWithDns(settings: Record<string, string> = {}): Promise<{ rig: CommandRig; dns: FakeDns }> {
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const rig = await createCommandRig({ POSTRIDER_DNS: `127.0.0.1:${dns.port}`, ...settings });
@@ -31,7 +31,7 @@ const listFound = ({ records }: DomainAnswer) => records.map(({ purpose, found }
 
 describe('a domain', () => {
   it('is added with an RSA and an Ed25519 key, without a DNS query', async () => {
-    const { rig, dns } = await withDns();
+    const { rig, dns } = await createRigWithDns();
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'Example.ORG.');
     expect(Object.keys(addedDomain)).toEqual(['domain', 'status', 'records']);
     expect([addedDomain.domain, addedDomain.status]).toEqual(['example.org', 'pending']);
@@ -47,8 +47,8 @@ describe('a domain', () => {
     expect(statSync(join(rig.folder, 'secret')).mode & 0o777).toBe(0o600);
   });
 
-  it('is pending until its records are published, then authenticated, and failing when they are removed', async () => {
-    const { rig, dns } = await withDns();
+  it('is pending until its records are published, then is authenticated, and is failing after the records are removed', async () => {
+    const { rig, dns } = await createRigWithDns();
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     const resultBefore = await rig.run('domain', 'verify', 'example.org', '--json');
     expect(resultBefore.code).toBe(1);
@@ -68,7 +68,7 @@ describe('a domain', () => {
   });
 
   it('stays authenticated while DNS does not respond', async () => {
-    const { rig, dns } = await withDns();
+    const { rig, dns } = await createRigWithDns();
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     publishRecords(dns.zone, addedDomain);
     await rig.runJson('domain', 'verify', 'example.org');
@@ -80,8 +80,8 @@ describe('a domain', () => {
     ]);
   });
 
-  it('with a wrong record is printed with the observed and the expected value', async () => {
-    const { rig, dns } = await withDns();
+  it('with a wrong record is printed with the observed and the expected value of the record', async () => {
+    const { rig, dns } = await createRigWithDns();
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     publishRecords(dns.zone, addedDomain);
     const rsaRecord = addedDomain.records[0];
@@ -93,8 +93,8 @@ describe('a domain', () => {
     expect(output.stdout).toContain(`expected: ${rsaRecord?.name}. IN TXT "v=DKIM1; k=rsa; p=MII`);
   });
 
-  it('has a record for the return path if one is set', async () => {
-    const { rig } = await withDns({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net' });
+  it('has an MX record for the default return path if POSTRIDER_RETURN_PATH_DOMAIN is set', async () => {
+    const { rig } = await createRigWithDns({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.example.net' });
     const addedDomain = await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org');
     expect(addedDomain.records).toContainEqual({
       purpose: 'return-path',
@@ -106,7 +106,7 @@ describe('a domain', () => {
   });
 
   it('is printed as zone file lines with strings of at most 255 characters, and never with a private key', async () => {
-    const { rig } = await withDns();
+    const { rig } = await createRigWithDns();
     const { stdout } = await rig.run('domain', 'add', 'acme', 'example.org');
     for (const [, text = ''] of stdout.matchAll(/"([^"]*)"/g)) expect(text.length).toBeLessThanOrEqual(255);
     const domain = await rig.store.findDomain('example.org');
@@ -120,8 +120,8 @@ describe('a domain', () => {
     expect(allOutput).not.toContain('PRIVATE KEY');
   });
 
-  it('rotates in stages: new keys sign once their records are published, and the old records stay', async () => {
-    const { rig, dns } = await withDns();
+  it('rotates its keys in stages: new keys become active after their records are published, and the records of the old keys must be kept for a time', async () => {
+    const { rig, dns } = await createRigWithDns();
     publishRecords(dns.zone, await rig.runJson<DomainAnswer>('domain', 'add', 'acme', 'example.org'));
     await rig.runJson('domain', 'verify', 'example.org');
     const stagedDomain = await rig.runJson<DomainAnswer>('domain', 'rotate', 'example.org');
@@ -129,8 +129,8 @@ describe('a domain', () => {
     expect(listFound(stagedDomain).filter((text) => text === 'dkim found')).toHaveLength(2);
     const readKeyStates = async () =>
       (await rig.store.findDomain('example.org'))?.keys.map(({ state }) => state).sort();
-    const secondAttempt = await rig.run('domain', 'rotate', 'example.org');
-    expect([secondAttempt.code, secondAttempt.stderr]).toEqual([
+    const secondRotation = await rig.run('domain', 'rotate', 'example.org');
+    expect([secondRotation.code, secondRotation.stderr]).toEqual([
       1,
       expect.stringMatching(/^domain example.org already has staged keys/),
     ]);
@@ -143,7 +143,7 @@ describe('a domain', () => {
   });
 
   it('allows subdomains to send only if --subdomains is set, and is not listed after its removal', async () => {
-    const { rig } = await withDns();
+    const { rig } = await createRigWithDns();
     await rig.runJson('domain', 'add', 'acme', 'example.org');
     expect((await rig.store.findDomain('example.org'))?.subdomains).toBe(false);
     await rig.runJson('domain', 'set', 'example.org', '--subdomains', 'yes');
@@ -160,7 +160,7 @@ describe('a domain', () => {
   });
 });
 
-describe('one line is printed, and nothing is changed, for the error of', () => {
+describe('domain commands', () => {
   it.each([
     [['add', 'acme', 'co.uk'], 2, /^"co.uk" is a public suffix/],
     [['add', 'acme', `${'a'.repeat(60)}.`.repeat(5)], 2, /a domain name has at most 253/],
@@ -174,7 +174,7 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     [['set', 'example.org', '--subdomains', 'yes'], 1, /^there is no domain example.org/],
     [['set', 'example.org', '--subdomains', 'on'], 2, /^--subdomains: "on" is not yes or no$/],
     [['set', 'example.org'], 2, /--subdomains/],
-  ])('the command domain %j', async (args, code, output) => {
+  ])('domain %j fails with a one-line error and adds no domain', async (args, code, output) => {
     const rig = await createCommandRig();
     const failedResult = await rig.run('domain', ...args);
     expect(failedResult).toEqual({ code, stdout: '', stderr: expect.stringMatching(output) });
@@ -182,7 +182,7 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     expect(await rig.store.listDomains()).toEqual([]);
   });
 
-  it('an SPF record without hosts has a comment about the hosts, and one with hosts has no comment', async () => {
+  it('an SPF record that names no host is printed with a comment, and an SPF record with a host without a comment', async () => {
     const rig = await createCommandRig();
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).stdout).toContain(
       'The record names no host until POSTRIDER_TRANSPORT is',
@@ -193,8 +193,8 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     expect(stdout).not.toContain('The record names no host');
   });
 
-  it('the commands print the records and the state of a return path, and a refusal is printed in one line', async () => {
-    const { rig, dns } = await withDns({
+  it('the commands print the records and the state of a return path, and an invalid return path is refused with a one-line error', async () => {
+    const { rig, dns } = await createRigWithDns({
       POSTRIDER_TRANSPORT: 'smtp://mail.host.example',
       POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example',
       POSTRIDER_FEEDBACK_LISTEN: '127.0.0.1:0',
@@ -232,15 +232,15 @@ describe('one line is printed, and nothing is changed, for the error of', () => 
     const rig = await createCommandRig();
     await rig.run('account', 'create', 'other');
     await rig.runJson('domain', 'add', 'acme', 'bücher.example');
-    const sameAccount = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
-    const otherAccount = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
+    const sameAccountResult = await rig.run('domain', 'add', 'acme', 'xn--bcher-kva.example');
+    const otherAccountResult = await rig.run('domain', 'add', 'other', 'BÜCHER.example.');
     const output =
       'domain xn--bcher-kva.example has already been added to account acme; a domain belongs to one account';
-    expect(sameAccount).toEqual({ code: 1, stdout: '', stderr: output });
-    expect(otherAccount).toEqual(sameAccount);
+    expect(sameAccountResult).toEqual({ code: 1, stdout: '', stderr: output });
+    expect(otherAccountResult).toEqual(sameAccountResult);
   });
 
-  it('the secret in the settings is used, and no secret file is created', async () => {
+  it('if POSTRIDER_SECRET is set, no secret file is created', async () => {
     const rig = await createCommandRig({ POSTRIDER_SECRET: '0'.repeat(64) });
     expect((await rig.run('domain', 'add', 'acme', 'example.org')).code).toBe(0);
     expect(() => statSync(join(rig.folder, 'secret'))).toThrow('ENOENT');

@@ -16,8 +16,8 @@ describe('postrider inbox', () => {
     mkdirSync(folder, { recursive: true });
     const html = '<html lang="en"><title>x</title><p>Hi</p><a href="http://example.com/\u001b[31m">Pay</a>';
     writeFileSync(join(folder, `${ID}.eml`), createCapturedSource(html));
-    const list = await rig.run('inbox', 'list', '--search', 'ADA');
-    expect(list.stdout).toContain(ID);
+    const listResult = await rig.run('inbox', 'list', '--search', 'ADA');
+    expect(listResult.stdout).toContain(ID);
     const { stdout } = await rig.run('inbox', 'show', ID);
     expect(stdout).toContain('link-http: Unencrypted link.');
     expect(stdout).toContain('html line 1: <a href="http://example.com/');

@@ -25,7 +25,7 @@ async function createRigWithMessages(count: number) {
   return { rig, ids: messages.map(({ id }) => id).reverse() };
 }
 
-test('pages of any size together contain every result, and each page contains the time back to which it has searched', async () => {
+test('pages of different sizes together contain every result, and each page except the last contains the time back to which messages were searched', async () => {
   const { rig, ids } = await createRigWithMessages(25);
   const foundIds: string[] = [];
   let cursor: string | null = null;
@@ -41,7 +41,7 @@ test('pages of any size together contain every result, and each page contains th
   expect(cursor).toBeNull();
 });
 
-test('without --within a search ends when its page is full or all messages are searched; with --within it ends after that time and returns a cursor', async () => {
+test('without `--within`, a search ends when its page is full or all messages have been searched; with `--within`, a search ends after the specified time and returns a cursor', async () => {
   const { rig, ids } = await createRigWithMessages(400);
   const completePage: Page = await rig.runJson('message', 'search', '--to', 'reader3@example.com');
   expect(completePage).toMatchObject({ messages: [{ id: ids[396], account: 'acme', state: 'queued' }], next: null });
@@ -49,7 +49,7 @@ test('without --within a search ends when its page is full or all messages are s
   expect(partialPage).toMatchObject({ messages: [], next: expect.any(String), searchedSince: expect.any(String) });
 });
 
-test('the output is a table or states that no message matches, and names the flag for the next page', async () => {
+test('the output is a table that names the flag for the next page, or states that no message matches', async () => {
   const { rig, ids } = await createRigWithMessages(3);
   const searchResult = await rig.run('message', 'search', 'even', '--limit', '1');
   expect(searchResult.stdout).toContain(ids[0]);
@@ -68,7 +68,7 @@ test.each([
   [['!', '?'], /^the search text: "! \?" contains no letters or digits/],
   [['--cursor', 'elsewhere'], /^the cursor belongs to another search; omit it to start with the first page$/],
   [Array.from({ length: 33 }, (_, index) => `w${index}`), /^the search has 33 words; the maximum is 32$/],
-])('invalid input fails with one line: %j', async (args, line) => {
+])('a search with invalid arguments fails with a one-line error: %j', async (args, line) => {
   const rig = await createCommandRig();
   const output = await rig.run('message', 'search', ...args);
   expect(output.code).toBeGreaterThan(0);

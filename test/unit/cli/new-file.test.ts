@@ -1,4 +1,4 @@
-/** Output files of commands. */
+/** Tests the output files of commands. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -13,7 +13,7 @@ const createLinkFailure = (code: string) => ({
   link: () => Promise.reject(Object.assign(new Error('no links'), { code })),
 });
 
-test('a file gets its name only when complete, only its owner can read it, and no temporary file is left', async () => {
+test('an output file gets its name only when it is complete, only its owner can read it, and no temporary file remains', async () => {
   const folder = createTemporaryFolder();
   const file = join(folder, 'out');
   await writeNewFile(file, async (temporaryFile) => {
@@ -37,13 +37,13 @@ test('temporary files have different, unpredictable names', async () => {
 });
 
 test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
-  'no existing file is overwritten and no link is followed, even if the link is created during the write (%s)',
+  'no existing file is overwritten and no symbolic link is followed, even if the link is created during the write (result of the hard link: %s)',
   async (failure) => {
     const folder = createTemporaryFolder();
-    const publishing = failure === 'link' ? undefined : createLinkFailure(failure);
+    const fileOperations = failure === 'link' ? undefined : createLinkFailure(failure);
     const linkTarget = join(folder, 'victim');
     writeFileSync(linkTarget, 'untouched');
-    const [existingFile, danglingLink, createdMeanwhile] = [
+    const [existingFile, danglingLink, lateLink] = [
       join(folder, 'there'),
       join(folder, 'dangling'),
       join(folder, 'late'),
@@ -52,21 +52,21 @@ test.each(['link', 'EPERM', 'EOPNOTSUPP'])(
     symlinkSync(join(folder, 'nowhere'), danglingLink);
     const write = (temporaryFile: string) => writeFile(temporaryFile, 'new');
     for (const file of [linkTarget, existingFile, danglingLink])
-      await expect(writeNewFile(file, write, publishing)).rejects.toThrow(
+      await expect(writeNewFile(file, write, fileOperations)).rejects.toThrow(
         /already exists; give the name of a new file/,
       );
-    const createMeanwhile = async (temporaryFile: string) => {
+    const writeAndCreateLink = async (temporaryFile: string) => {
       await write(temporaryFile);
-      symlinkSync(linkTarget, createdMeanwhile);
+      symlinkSync(linkTarget, lateLink);
     };
-    await expect(writeNewFile(createdMeanwhile, createMeanwhile, publishing)).rejects.toThrow(CommandFailure);
+    await expect(writeNewFile(lateLink, writeAndCreateLink, fileOperations)).rejects.toThrow(CommandFailure);
     expect(readFileSync(linkTarget, 'utf8')).toBe('untouched');
-    expect([lstatSync(createdMeanwhile).isSymbolicLink(), existsSync(join(folder, 'nowhere'))]).toEqual([true, false]);
+    expect([lstatSync(lateLink).isSymbolicLink(), existsSync(join(folder, 'nowhere'))]).toEqual([true, false]);
     expect(readdirSync(folder).sort()).toEqual(['dangling', 'late', 'there', 'victim']);
   },
 );
 
-test('without hard links the file is a complete copy that never overwrites a file, and only its owner can read it', async () => {
+test('without hard links, the output file is a complete copy that only its owner can read', async () => {
   const file = join(createTemporaryFolder(), 'out');
   await writeNewFile(file, (temporaryFile) => writeFile(temporaryFile, 'whole'), createLinkFailure('EPERM'));
   expect([readFileSync(file, 'utf8'), statSync(file).mode & 0o777]).toEqual(['whole', 0o600]);
@@ -75,7 +75,7 @@ test('without hard links the file is a complete copy that never overwrites a fil
 test.each([
   ['ENOSPC', /^cannot write .*\(ENOSPC\); free space/],
   ['EACCES', /^cannot write .*\(EACCES\); give a file in an existing folder/],
-])('the error %s is reported in one line, and no file is left', async (code, output) => {
+])('the error %s is reported in one line, and no file remains', async (code, output) => {
   const folder = createTemporaryFolder();
   const write = () => Promise.reject(Object.assign(new Error('no'), { code }));
   await expect(writeNewFile(join(folder, 'out'), write)).rejects.toThrow(output);

@@ -1,6 +1,6 @@
 /**
- * Tests tokens and the audit log on the command line. Every change by an operator has an entry, and no entry contains a
- * secret.
+ * Tests tokens and the audit log on the command line. The audit log contains every change by an operator, and no entry
+ * contains a secret.
  */
 import { expect, test } from 'vitest';
 import { createMessage } from '../../rig/messages.ts';
@@ -92,7 +92,7 @@ test('the audit log contains every change by an operator with the actor and the 
   expect((await rig.run('audit', '--limit', '1')).stdout).toContain('token.create');
 });
 
-test('the text of the audit log lists the changed members', async () => {
+test('the text output of `audit` lists the changed members of each entry', async () => {
   const rig = await createCommandRig();
   await rig.run('account', 'set', 'acme', '--volume', '10', '--volume-expires', '2030-12-31');
   await rig.run('account', 'lock', 'acme', '--reason', 'unpaid');
@@ -114,7 +114,7 @@ test('the text of the audit log lists the changed members', async () => {
   ]);
 });
 
-test('a refused operation and one without effect write no entry', async () => {
+test('an operation that is refused or changes nothing writes no entry to the audit log', async () => {
   const rig = await createCommandRig();
   await rig.run('account', 'lock', 'unknown', '--reason', 'x');
   await rig.run('suppression', 'remove', 'acme', 'nobody@example.com');

@@ -1,4 +1,4 @@
-/** Tests the overview: the estimates of the queue, and the problems with their remedies. */
+/** Tests the overview: the trend of the queue, the traffic in a range, and the problems. */
 import { describe, expect, test } from 'vitest';
 import { TRAFFIC_COUNTS, type TrafficStep } from '../../../src/model/traffic.ts';
 import { computeQueueStatus, type QueueInput } from '../../../src/operations/overview/queue.ts';
@@ -41,13 +41,13 @@ describe('the trend of the queue', () => {
     });
   });
 
-  test('is draining, with the time at which it is empty at the rate of departures minus arrivals', () => {
+  test('is draining, with the time at which the queue will be empty at the current rates of arrivals and departures', () => {
     const status = getQueueStatus({ queued: 4_000, recentSteps: createTrafficMinutes(200, 1_200, 4) });
     expect(status).toMatchObject({ trend: 'draining', arrivalsPerMinute: 200, departuresPerMinute: 1_200 });
     expect(status.emptyAt).toBe(NOW + 4 * MINUTE_MS);
   });
 
-  test('averages from the start of the traffic, so that a burst of this minute is not averaged over five minutes', () => {
+  test('is computed from the start of the traffic, so that a burst in the current minute is not averaged over five minutes', () => {
     expect(getQueueStatus({ queued: 600, recentSteps: [createStep(NOW - MINUTE_MS, { ended: 600 })] })).toMatchObject({
       trend: 'draining',
       departuresPerMinute: 600,
@@ -55,7 +55,7 @@ describe('the trend of the queue', () => {
     });
   });
 
-  test('is growing, without a time, when arrivals exceed departures', () => {
+  test('is growing, without a time at which the queue will be empty, when arrivals exceed departures', () => {
     expect(getQueueStatus({ queued: 500, recentSteps: createTrafficMinutes(300, 200) })).toMatchObject({
       trend: 'growing',
       emptyAt: null,
@@ -80,7 +80,7 @@ describe('the trend of the queue', () => {
     });
   });
 
-  test('is not growing after one message in the first seconds, and the rate is not extrapolated to a minute', () => {
+  test('is not growing a few seconds after the first message, and the rates are not extrapolated to a full minute', () => {
     const fourSecondsLater = NOW + 4_000;
     const firstInput = createQueueInput({ queued: 1, recentSteps: [createStep(NOW, { accepted: 1 })] });
     expect(computeQueueStatus(firstInput, fourSecondsLater)).toMatchObject({
@@ -96,13 +96,13 @@ describe('the trend of the queue', () => {
     });
   });
 
-  test('is not growing when messages are only in progress', () => {
+  test('is not growing when the queue contains only messages in progress', () => {
     expect(getQueueStatus({ sending: 3, recentSteps: createTrafficMinutes(1_200, 1_200) })).toMatchObject({
       trend: 'draining',
     });
   });
 
-  test('is waiting when every message is due later, the account is locked, or nothing is delivered', () => {
+  test('is waiting when every message is due later, the account is locked, the circuit breaker is open, or there was no traffic', () => {
     const recentMinutes = createTrafficMinutes(0, 10);
     const threeMinutesLater = NOW + 3 * MINUTE_MS;
     expect(getQueueStatus({ queued: 5, recentSteps: recentMinutes, nextDueAt: threeMinutesLater })).toMatchObject({
@@ -167,19 +167,20 @@ describe('the command', () => {
     }
   });
 
-  test('the previous period has the length of the elapsed part of the range', async () => {
+  test('returns a previous period that has the length of the elapsed part of the range', async () => {
     const rig = await createCommandRig();
     const minute = NOW - (NOW % MINUTE_MS);
-    const toRow = (at: number, accepted: number) => ({ ...createStep(0), accepted, spanMs: MINUTE_MS, at }) as const;
+    const createTrafficRow = (at: number, accepted: number) =>
+      ({ ...createStep(0), accepted, spanMs: MINUTE_MS, at }) as const;
     const { from } = await rig.runJson<OverviewResult>('overview', '--range', '24h');
     const dayBefore = minute - DAY_MS;
     expect(dayBefore).toBeLessThan(Date.parse(from) - MINUTE_MS);
     await rig.store.writeTraffic('one', [
-      // This row is later than the end of the previous period, which is one day before the current time.
-      toRow(Date.parse(from) - MINUTE_MS, 100),
-      toRow(dayBefore - MINUTE_MS, 5),
-      toRow(Date.parse(from) - DAY_MS, 2),
-      toRow(Date.parse(from) - DAY_MS - MINUTE_MS, 1_000),
+      // The previous period ends one day before the current time, so it does not contain this row.
+      createTrafficRow(Date.parse(from) - MINUTE_MS, 100),
+      createTrafficRow(dayBefore - MINUTE_MS, 5),
+      createTrafficRow(Date.parse(from) - DAY_MS, 2),
+      createTrafficRow(Date.parse(from) - DAY_MS - MINUTE_MS, 1_000),
     ]);
     const { previous, previousFrom, previousUntil, until } = await rig.runJson<OverviewResult>(
       'overview',
@@ -207,7 +208,7 @@ describe('the command', () => {
     expect(stdout).toContain('only the running service can report');
   });
 
-  test('reports locked accounts, expiring keys and domains without records, the most severe first', async () => {
+  test('reports locked accounts, expiring keys and domains whose records are missing, the most severe problems first', async () => {
     const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
     const { store } = rig;
     await store.createAccount('a/b', { ...LIMITS, volume: 10, volumeExpiresAt: NOW + DAY_MS }, NOW);
@@ -231,15 +232,15 @@ describe('the command', () => {
     expect(stdout).not.toContain('\u001b[2J');
   });
 
-  test('reports a domain without records if the transport is a relay, unless every sender is accepted', async () => {
+  test('reports a domain whose records are missing if the transport is a relay, even if every sender is accepted, but not if the transport is `capture:`', async () => {
     const anySenderRig = await createCommandRig({
       POSTRIDER_TRANSPORT: 'smtp://relay.example:25',
       POSTRIDER_SENDERS: 'any',
     });
     await anySenderRig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);
     const overviewResult = await anySenderRig.runJson<OverviewResult>('overview');
-    const output = 'new.example is not authenticated; its messages are accepted nevertheless';
-    expect(overviewResult.attention.map(({ level, text }) => [level, text])).toEqual([['warning', output]]);
+    const warning = 'new.example is not authenticated; its messages are accepted nevertheless';
+    expect(overviewResult.attention.map(({ level, text }) => [level, text])).toEqual([['warning', warning]]);
     expect(overviewResult.health.find(({ part }) => part === 'domains')?.level).toBe('warning');
     const rig = await createCommandRig({ POSTRIDER_TRANSPORT: 'capture:' });
     await rig.store.addDomain('acme', { name: 'new.example', subdomains: false, keys: [] }, NOW);

@@ -17,15 +17,12 @@ interface PrintedCommand {
   readonly commandText: string;
 }
 
-/**
- * Returns each `postrider …` between backticks, also between escaped backticks of templates, without a comment on the
- * same line.
- */
+/** Returns the text after `postrider ` in each command between backticks. In templates, the backticks are escaped. */
 function findCommandsInBackticks(text: string): readonly string[] {
   return [...text.matchAll(/`(?:npx )?postrider ([^`\n]*?)\\?`/g)].map((match) => match[1] ?? '');
 }
 
-/** Returns the commands in indented and fenced code blocks of Markdown, without prompt and environment. */
+/** Returns the commands in indented and fenced code blocks of Markdown, without prompts and environment variables. */
 function findCommandsInBlocks(text: string): readonly string[] {
   const fencedBlocks = [...text.matchAll(/^ *```(?:sh|console)\n([\s\S]*?)^ *```$/gm)].map((match) => match[1] ?? '');
   const indentedLines = [...text.replaceAll(/^ *```[\s\S]*?^ *```$/gm, '').matchAll(/^(?: {4,}|\t).*$/gm)].map(
@@ -39,18 +36,18 @@ function findCommandsInBlocks(text: string): readonly string[] {
 
 /**
  * Returns the part of a line that runs Postrider. `kubectl --namespace postrider exec … -- postrider key list` contains
- * the name twice.
+ * the word `postrider` twice.
  */
 function extractOwnCommand(line: string): string {
-  const isContainer = /^\s*(?:kubectl|docker|sudo|cd) /.test(line);
+  const isWrappedCommand = /^\s*(?:kubectl|docker|sudo|cd) /.test(line);
   const commandIndex = line.lastIndexOf(' postrider ');
-  if (!isContainer || commandIndex < 0) return line;
+  if (!isWrappedCommand || commandIndex < 0) return line;
   return / (?:--|exec postrider|exec first|-u postrider)$/.test(line.slice(0, commandIndex))
     ? line.slice(commandIndex)
     : '';
 }
 
-/** Returns the arguments of `commandLine([…])`, and the indented lines of explanations. */
+/** Returns the commands in calls of `commandLine([…])`, in indented lines of explanations, and in `<Code>` elements. */
 function findCommandsInCode(text: string): readonly string[] {
   const commandLineTexts = [...text.matchAll(/commandLine\(\[([^\]]*)\]/g)].map((match) =>
     (match[1] ?? '')
@@ -66,19 +63,19 @@ function findCommandsInCode(text: string): readonly string[] {
 const readText = (path: string) => readFileSync(join(ROOT, path), 'utf8');
 
 function findPrintedCommands(): readonly PrintedCommand[] {
-  const code = [
+  const codePaths = [
     ...listFiles('src', '.ts'),
     ...listFiles('dashboard/src', '.ts'),
     ...listFiles('dashboard/src', '.tsx'),
     ...listFiles('demo', '.ts'),
   ];
-  const documents = [
+  const documentPaths = [
     ...readdirSync(ROOT).filter((name) => name.endsWith('.md')),
     ...listFiles('docs', '.md'),
     ...listFiles('monitoring', '.yml'),
   ];
   return [
-    ...code.flatMap((path) => {
+    ...codePaths.flatMap((path) => {
       // Comments are not printed. A template that begins with a variable is a name, not a command.
       const text = readText(path).replaceAll(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
       const printedTexts = [...findCommandsInBackticks(text), ...findCommandsInCode(text)].filter(
@@ -86,7 +83,7 @@ function findPrintedCommands(): readonly PrintedCommand[] {
       );
       return printedTexts.map((commandText) => ({ path, commandText }));
     }),
-    ...documents.flatMap((path) => {
+    ...documentPaths.flatMap((path) => {
       const blocks = path.endsWith('.md') ? findCommandsInBlocks(readText(path)) : [];
       // A sentence may name a command without its arguments.
       const namedCommands = findCommandsInBackticks(readText(path)).filter(
@@ -131,12 +128,12 @@ function findCommandFault(commandText: string): string | null {
       : `there is no command ${commandWords[0]}`;
   if (remainingWords.includes('--help') || remainingWords[0] === '…') return null;
   if (command.commands.length > 0) return `${command.name()} has no command ${remainingWords[0] ?? '(none given)'}`;
-  let count = 0;
+  let argumentCount = 0;
   for (let index = 0; index < remainingWords.length; index += 1) {
     const word = remainingWords[index] ?? '';
     if (word === '--' || word === '…') continue;
     if (!word.startsWith('--')) {
-      count += 1;
+      argumentCount += 1;
       continue;
     }
     const [name] = word.split('=');
@@ -148,8 +145,8 @@ function findCommandFault(commandText: string): string | null {
   const maxArguments = command.registeredArguments.some(({ variadic }) => variadic)
     ? Infinity
     : command.registeredArguments.length;
-  if (count < requiredCount) return `${command.name()} needs ${requiredCount} arguments`;
-  if (count > maxArguments) return `${command.name()} accepts at most ${maxArguments} arguments`;
+  if (argumentCount < requiredCount) return `${command.name()} needs ${requiredCount} arguments`;
+  if (argumentCount > maxArguments) return `${command.name()} accepts at most ${maxArguments} arguments`;
   for (const option of command.options) {
     if (option.mandatory && !remainingWords.some((word) => word === option.long))
       return `${command.name()} needs ${option.long}`;
@@ -157,9 +154,9 @@ function findCommandFault(commandText: string): string | null {
   return null;
 }
 
-test('every printed command exists and has its flags and required arguments', () => {
+test('every printed command exists, and is printed with existing flags and all required arguments', () => {
   const printedCommands = findPrintedCommands();
-  // The test fails if the search finds no commands at all.
+  // The test must fail if the search does not find the commands.
   expect(printedCommands.length).toBeGreaterThan(60);
   expect(
     printedCommands.flatMap(({ path, commandText }) =>
@@ -176,7 +173,7 @@ function listActionCommands(command: Command, path: readonly string[] = []): rea
   return command.commands.flatMap((candidate) => listActionCommands(candidate, [...path, candidate.name()]));
 }
 
-test('docs/commands.md contains one row for every command, with each of its options', () => {
+test('docs/commands.md contains one row for every command, with each option of the command', () => {
   const page = readText('docs/commands.md');
   const rows = [...page.matchAll(/^\| `([a-z][^`]*)` \| /gm)].map((match) => match[1] ?? '');
   const actionCommands = listActionCommands(PROGRAM);
@@ -186,10 +183,12 @@ test('docs/commands.md contains one row for every command, with each of its opti
     if (row === undefined || furtherRows.length > 0)
       return [`docs/commands.md has ${1 + furtherRows.length} rows for ${name}`];
     const [group = ''] = name.split(' ');
-    const common = group === 'domain' ? ['--json', '--details'] : ['--json'];
+    const commonOptions = group === 'domain' ? ['--json', '--details'] : ['--json'];
     return options
       .map(({ long }) => long ?? '')
-      .filter((long) => !common.includes(long) && !row.split(/[\s\]]+/).some((word) => word.replace('[', '') === long))
+      .filter(
+        (long) => !commonOptions.includes(long) && !row.split(/[\s\]]+/).some((word) => word.replace('[', '') === long),
+      )
       .map((long) => `docs/commands.md does not name ${long} of ${name}`);
   });
   expect(faults).toEqual([]);
@@ -240,7 +239,7 @@ describe('a printed command', () => {
     expect(replaceCommandName(text, { npm_lifecycle_event: 'test' })).toBe(text);
   });
 
-  it('is printed in a checkout as `./postrider`, and as `postrider` if the checkout is in the path', () => {
+  it('is printed in a checkout as `./postrider`, and as `postrider` if the folder of the checkout is in PATH', () => {
     const { npm_lifecycle_event: _, ...environment } = process.env;
     const run = (command: string) =>
       spawnSync(command, ['nothing'], {

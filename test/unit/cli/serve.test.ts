@@ -34,20 +34,20 @@ describe('the banner', () => {
     expect(laterBanner).toContain('`postrider key create ACCOUNT`');
   });
 
-  it('names the command that creates a key if the new account has none', () => {
+  it('names the command that creates a key if the new account has no key', () => {
     const text = formatBanner({ ...START_FACTS, firstKey: null }, loadSettings({}, null));
     expect(text).toContain('`postrider key create default`');
     expect(text).not.toContain('pr_');
   });
 
-  it('prints the same command as the dashboard, with a recipient that is never sent to a relay', () => {
+  it('prints the same curl command as the dashboard, with a recipient of the mailbox simulator if the transport is a relay', () => {
     const commandParts = { publicUrl: START_FACTS.publicUrl, key: 'pr_first', from: 'hello@example.org' };
     const extractCurl = (text: string) => text.slice(text.indexOf('curl -i')).trimEnd().replaceAll('\n  ', '\n');
     expect(extractCurl(formatBanner(START_FACTS, loadSettings({}, null)))).toBe(
       createFirstCurlCommand({ ...commandParts, to: 'ada@example.com' }),
     );
-    const relay = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
-    expect(extractCurl(formatBanner(START_FACTS, relay))).toBe(
+    const relaySettings = loadSettings({ POSTRIDER_TRANSPORT: 'smtp://relay.example' }, null);
+    expect(extractCurl(formatBanner(START_FACTS, relaySettings))).toBe(
       createFirstCurlCommand({ ...commandParts, to: 'success@simulator.postrider.test' }),
     );
   });
@@ -57,20 +57,24 @@ describe('the banner', () => {
     expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain('Ctrl-C');
   });
 
-  it('prints the address for bounces if there is one', () => {
+  it('prints the address of the listener for bounces if this listener is on', () => {
     expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain('Bounces');
-    const listeningStart = { ...START_FACTS, feedback: { smtp: '127.0.0.1:2525', http: null } };
-    expect(formatBanner(listeningStart, loadSettings({}, null))).toMatch(/Bounces \(SMTP\) +127\.0\.0\.1:2525/);
+    const startWithBounceListener = { ...START_FACTS, feedback: { smtp: '127.0.0.1:2525', http: null } };
+    expect(formatBanner(startWithBounceListener, loadSettings({}, null))).toMatch(
+      /Bounces \(SMTP\) +127\.0\.0\.1:2525/,
+    );
   });
 
-  it('states that senders need an authenticated domain only if the settings require one and none exists', () => {
-    const relay = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
+  it('states that senders need an authenticated domain only if the settings require it and no such domain exists', () => {
+    const relaySettings = { POSTRIDER_TRANSPORT: 'smtp://relay.example' };
     const warning = 'The domain of a sender must be authenticated: run `postrider domain add';
-    expect(formatBanner(START_FACTS, loadSettings(relay, null))).toContain(warning);
-    expect(formatBanner(START_FACTS, loadSettings({ ...relay, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(
+    expect(formatBanner(START_FACTS, loadSettings(relaySettings, null))).toContain(warning);
+    expect(formatBanner(START_FACTS, loadSettings({ ...relaySettings, POSTRIDER_SENDERS: 'any' }, null))).not.toContain(
       warning,
     );
-    expect(formatBanner({ ...START_FACTS, hasSendingDomain: true }, loadSettings(relay, null))).not.toContain(warning);
+    expect(formatBanner({ ...START_FACTS, hasSendingDomain: true }, loadSettings(relaySettings, null))).not.toContain(
+      warning,
+    );
     expect(formatBanner(START_FACTS, loadSettings({}, null))).not.toContain(warning);
   });
 });
@@ -138,7 +142,7 @@ describe('serve', () => {
     expect(await secondStart.exit).toBe(0);
   });
 
-  it('with --no-key, a start on a new store creates the account `default` and no key, and the dashboard shows none', async () => {
+  it('with --no-key, a start on a new store creates the account `default` without a key, and the dashboard shows no key', async () => {
     const { child, output, exit } = await startServe(['--no-key', '--json'], /\n/);
     const startObject = JSON.parse(output.stdout) as { operatorUrl: string; signIn: string; key: string | null };
     expect(startObject.key).toBeNull();
@@ -153,7 +157,7 @@ describe('serve', () => {
   });
 
   describe('with --json, when the start writes log lines', () => {
-    /** Binds ports 1.5 s late. Log lines are written every second, so some lines are written before a port is bound. */
+    /** Binds each port 1.5 s later. Log lines are written every second, so some are written before a port is bound. */
     const LATE_LISTEN_SCRIPT = `import net from 'node:net';
       const { listen } = net.Server.prototype;
       net.Server.prototype.listen = function (...args) {
@@ -164,7 +168,7 @@ describe('serve', () => {
       NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(LATE_LISTEN_SCRIPT)}`,
       POSTRIDER_LOG: 'debug',
     };
-    /** Queued messages are delivered and logged as soon as the service starts. */
+    /** Stores a queued message. The service delivers the message, and logs the delivery, as soon as it starts. */
     async function queueMessage(): Promise<void> {
       mkdirSync(join(folder, 'data'));
       const store = await openStore({ kind: 'sqlite', path: join(folder, 'data/postrider.db') }, { exclusive: true });
@@ -193,7 +197,7 @@ describe('serve', () => {
       expect(listDeliveryEntries(output.stdout)).toHaveLength(1);
     });
 
-    it('a start that fails still prints its log lines and its error', async () => {
+    it('if the start fails, the log lines up to the failure and the error are printed', async () => {
       await queueMessage();
       const portHolder = createServer();
       await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
@@ -210,7 +214,7 @@ describe('serve', () => {
     });
   });
 
-  it('two signals of one Ctrl-C, as under npm, stop the service normally', async () => {
+  it('several signals in succession, as npm forwards them for one Ctrl-C, stop the service normally', async () => {
     const { child, exit } = await startServe([], / -d '/);
     child.kill('SIGINT');
     child.kill('SIGTERM');
@@ -218,7 +222,7 @@ describe('serve', () => {
     expect(await exit).toBe(0);
   });
 
-  it('a second serve on the same store ends with one line, and the first continues', async () => {
+  it('a second `serve` on the same store exits with a one-line error, and the first service continues to run', async () => {
     const firstStart = await startServe(['--json'], /\n/);
     const printedStart = JSON.parse(firstStart.output.stdout) as { publicUrl: string; key: string };
     const secondStart = await startServe([], /curl/);
@@ -229,7 +233,7 @@ describe('serve', () => {
     expect(await firstStart.exit).toBe(0);
   });
 
-  it('a start with a port in use ends with one line that contains the port and the setting', async () => {
+  it('if a port is in use, `serve` exits with a one-line error that contains the port and the setting', async () => {
     const portHolder = createServer();
     await new Promise<void>((resolve) => portHolder.listen(0, '127.0.0.1', resolve));
     const address = portHolder.address();

@@ -12,7 +12,7 @@ interface ImportOutput {
   readonly lines: readonly string[];
 }
 
-/** Imports `text`; the clock advances by `tickMs` at each reading, and the store fails at batch `failsAt`. */
+/** Imports `text`. Each call of the clock advances it by `tickMs`. The store rejects the batch number `failsAt`. */
 async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } = {}): Promise<ImportOutput> {
   const file = join(createTemporaryFolder(), 'list.csv');
   writeFileSync(file, text);
@@ -49,7 +49,7 @@ async function runImport(text: string, { tty = false, tickMs = 0, failsAt = 0 } 
 const createRows = (count: number) =>
   Array.from({ length: count }, (_, index) => `user${index}@example.com\n`).join('');
 
-test('invalid rows are skipped, and the line numbers of at most a hundred are printed', async () => {
+test('invalid rows are skipped, and the line numbers of at most 100 invalid rows are printed', async () => {
   const { result, lines } = await runImport(`${createRows(1)}${'bad\n'.repeat(150)}${createRows(2)}`);
   expect(await result).toMatchObject({ read: 153, added: 2, known: 1, skippedCount: 150 });
   expect(lines).toHaveLength(101);
@@ -66,7 +66,7 @@ test('a row of several lines is printed with its first and last line number', as
 test.each([
   ['JSON', '{\n"a": 1\n}\n'],
   ['text', 'nonsense\n'],
-])('the import of %s without addresses fails with one line and exit code 1', async (_name, text) => {
+])('the import of %s without addresses fails with a one-line error and exit code 1', async (_name, text) => {
   const { result, lines } = await runImport(text.repeat(1000));
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/contains no address to import: all of its first 1,000 rows are invalid/),
@@ -75,7 +75,7 @@ test.each([
   expect(lines).toEqual([]);
 });
 
-test('a store error ends the import, and the error message has the number of added rows', async () => {
+test('a store error ends the import, and the error message contains the number of added addresses', async () => {
   const { result } = await runImport(createRows(9_000), { failsAt: 2 });
   await expect(result).rejects.toMatchObject({
     message: expect.stringMatching(/the disk is full\. \(500 addresses were added before that; import the file again/),
@@ -83,7 +83,7 @@ test('a store error ends the import, and the error message has the number of add
   });
 });
 
-test('a terminal shows rows, rate and remaining time, and the line is erased at the end', async () => {
+test('during an import, a terminal shows a line with the rows, the rate and the remaining time; the line is erased at the end', async () => {
   const { result, lines } = await runImport(createRows(40), { tty: true, tickMs: 150 });
   await result;
   expect(lines.join('')).toMatch(/\[[#.]{20}\] +\d+ % {2}\d+ rows {2}\d+\/s {2}\d+ s left/);

@@ -48,8 +48,8 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'search', 'acme', 'ad')).stdout).toMatch(
       /^REASON.*\nmanual .*ada@example\.com\n/,
     );
-    for (const otherCursor of ['bob@example.com', 'ADA@example.com', 'x'])
-      expect(await rig.run('suppression', 'search', 'acme', 'ad', '--after', otherCursor)).toMatchObject({
+    for (const invalidCursor of ['bob@example.com', 'ADA@example.com', 'x'])
+      expect(await rig.run('suppression', 'search', 'acme', 'ad', '--after', invalidCursor)).toMatchObject({
         code: 2,
         stderr: expect.stringContaining('is not a cursor of this search'),
       });
@@ -59,7 +59,7 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'search', 'unknown')).stderr).toMatch(/^there is no account "unknown"/);
   });
 
-  it('show prints every list that contains the address, and whether accounts can send to the address', async () => {
+  it('`suppression show` prints every list that contains the address, and whether accounts can send to the address', async () => {
     const rig = await createCommandRig();
     await rig.runJson('suppression', 'add', 'acme', 'ada@example.com', '--reason', 'bounce');
     await rig.runJson('suppression', 'add', '*', 'ada@example.com');
@@ -81,7 +81,7 @@ describe('suppression lists', () => {
     });
   });
 
-  it('a list longer than a page is listed and exported completely and in order, and can be imported', async () => {
+  it('a list longer than a page is listed and exported completely and in order, and the export can be imported', async () => {
     const rig = await createCommandRig();
     await rig.run('account', 'create', 'other');
     const file = join(rig.folder, 'in.csv');
@@ -101,9 +101,9 @@ describe('suppression lists', () => {
     expect((await rig.run('suppression', 'export', 'acme', exportPath)).code).toBe(0);
     expect(statSync(exportPath).mode & 0o777).toBe(0o600);
     expect((await rig.run('suppression', 'export', 'acme')).stdout).toBe(readFileSync(exportPath, 'utf8'));
-    const secondImport = join(rig.folder, 'again.csv');
-    expect(await rig.runJson('suppression', 'export', 'acme', secondImport)).toEqual({
-      file: secondImport,
+    const secondExportPath = join(rig.folder, 'again.csv');
+    expect(await rig.runJson('suppression', 'export', 'acme', secondExportPath)).toEqual({
+      file: secondExportPath,
       addresses: 10_001,
     });
     expect((await rig.run('suppression', 'export', 'acme', exportPath)).stderr).toMatch(/out\.csv already exists/);
@@ -130,8 +130,8 @@ describe('suppression lists', () => {
     writeFileSync(exportPath, 'old');
     mkdirSync(join(rig.folder, 'existing'));
     expect((await rig.run('suppression', 'export', 'acme', exportPath)).stderr).toMatch(/out\.csv already exists/);
-    const freePath = join(rig.folder, 'free.csv');
-    expect((await rig.run('suppression', 'export', 'unknown', freePath)).stderr).toMatch(
+    const unusedPath = join(rig.folder, 'free.csv');
+    expect((await rig.run('suppression', 'export', 'unknown', unusedPath)).stderr).toMatch(
       /^there is no account "unknown"/,
     );
     expect((await rig.run('suppression', 'export', 'acme', join(rig.folder, 'existing'))).stderr).toMatch(
@@ -145,7 +145,7 @@ describe('suppression lists', () => {
   });
 });
 
-describe('one line is printed for the error of', () => {
+describe('a one-line error is printed by', () => {
   it.each([
     [['add', 'acme', 'ada'], 2, /^ADDRESS: "ada" is not an email address/],
     [['add', 'acme', 'ada@example.com', '--reason', 'boune'], 2, /^--reason: "boune" is not one of.*bounce/],
@@ -166,7 +166,7 @@ describe('one line is printed for the error of', () => {
   });
 });
 
-it('the format of an export and the excluded rows are printed, and a dry run adds nothing', async () => {
+it('an import of a file of a provider prints its format and the number of excluded rows, and a dry run adds nothing', async () => {
   const rig = await createCommandRig();
   const file = join(rig.folder, 'bounces.csv');
   const rows = ['address,code,error,created_at', 'ada@example.com,550,unknown,', 'bob@example.com,452,full,'];
@@ -180,21 +180,21 @@ it('the format of an export and the excluded rows are printed, and a dry run add
   );
 });
 
-it('unreadable standard input adds nothing', async () => {
+it('an import of standard input that cannot be read completely adds no address', async () => {
   const rig = await createCommandRig();
-  const goodFile = Array.from({ length: 12_000 }, (_, index) => `user${index}@example.com\n`).join('');
-  const output = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-'], `${goodFile}"open\n`);
+  const validCsv = Array.from({ length: 12_000 }, (_, index) => `user${index}@example.com\n`).join('');
+  const output = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-'], `${validCsv}"open\n`);
   expect(output).toMatchObject({
     code: 1,
     stdout: '',
     stderr: expect.stringMatching(/line 12001 on: a quote in this line is not closed/),
   });
   expect(await rig.runJson('suppression', 'list', 'acme')).toEqual([]);
-  const wholeList = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], goodFile);
-  expect(JSON.parse(wholeList.stdout)).toMatchObject({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
+  const validOutput = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], validCsv);
+  expect(JSON.parse(validOutput.stdout)).toMatchObject({ read: 12_000, added: 12_000, known: 0, skipped: 0 });
 });
 
-it('standard input is imported, and without a terminal only errors are written to standard error', async () => {
+it('standard input is imported, and without a terminal, only skipped rows and errors are written to standard error', async () => {
   const rig = await createCommandRig();
   const text = 'email,reason\nada@example.com,bounce\nbob\n';
   const output = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-', '--json'], text);
@@ -204,8 +204,8 @@ it('standard input is imported, and without a terminal only errors are written t
       '{"read":2,"added":1,"known":0,"skipped":1,"format":null,"excluded":[],"reasons":[{"reason":"bounce","count":1}],"dryRun":false}\n',
     stderr: 'line 3: "bob" is not an email address; skipped\n',
   });
-  const brokenFile = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-'], Buffer.alloc(100));
-  expect(brokenFile).toEqual({
+  const binaryOutput = await launchProgram(rig.folder, ['suppression', 'import', 'acme', '-'], Buffer.alloc(100));
+  expect(binaryOutput).toEqual({
     code: 1,
     stdout: '',
     stderr: 'postrider: standard input is not CSV: line 1 contains binary data; give a text file in UTF-8\n',

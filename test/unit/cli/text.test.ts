@@ -27,7 +27,7 @@ describe('output', () => {
     const formatWithWidth = (width: number) =>
       formatTable(headings, rows, { truncatedHeadings: ['TO', 'SUBJECT'], width });
 
-    it('has truncated columns of free text, the widest first, and no other truncated column', () => {
+    it('truncates only columns of free text, beginning with the widest', () => {
       expect(formatWithWidth(50)).toBe(
         [
           'ID        TO               STATE   SUBJECT',
@@ -39,22 +39,22 @@ describe('output', () => {
       expect(formatWithWidth(42).split('\n')[1]).toBe('0199aaaa  ada@exampl…  queued  A long sub…');
     });
 
-    it('has fewer columns of free text if the others are too wide, and names the omitted ones', () => {
+    it('omits columns of free text if truncation is not sufficient, and names the omitted columns', () => {
       const [heading, , , note] = formatWithWidth(35).split('\n');
       expect(heading).toBe('ID        TO               STATE');
       expect(note).toMatch(/^SUBJECT: not shown/);
       expect(formatWithWidth(16).split('\n')[1]).toBe('0199aaaa  queued');
     });
 
-    it('has only its first columns in a very narrow terminal, and names the omitted ones in their order', () => {
+    it('shows only its first columns in a very narrow terminal, and names the omitted columns in table order', () => {
       const [heading, row, , note] = formatTable(headings, rows, {
         truncatedHeadings: ['TO', 'SUBJECT'],
         width: 15,
       }).split('\n');
       expect([heading, row]).toEqual(['ID', '0199aaaa']);
       expect(note).toBe('TO, STATE, SUB…');
-      const counts = formatTable(['FROM', 'ACCEPTED', 'EXPIRED'], [['2026-11-22', '10', '0']], { width: 25 });
-      expect(counts).toMatch(/^FROM {8}ACCEPTED\n2026-11-22 {2}10\nEXPIRED: not shown/);
+      const countTable = formatTable(['FROM', 'ACCEPTED', 'EXPIRED'], [['2026-11-22', '10', '0']], { width: 25 });
+      expect(countTable).toMatch(/^FROM {8}ACCEPTED\n2026-11-22 {2}10\nEXPIRED: not shown/);
     });
 
     it('fits into every width that is at least the width of its first column', () => {
@@ -66,12 +66,12 @@ describe('output', () => {
       }
     });
 
-    it('is complete in a pipe', () => {
+    it('is not truncated if the output is a pipe', () => {
       expect(formatTable(headings, rows, { truncatedHeadings: ['TO', 'SUBJECT'] })).toContain(`${subject}\n`);
     });
   });
 
-  it('escapes, line breaks and bidi controls are replaced', () => {
+  it('escape characters, line breaks and bidi controls are replaced', () => {
     expect(toPrintable('a\u001b[2Jb\r\nc\u202ed\u0085e\ud800')).toBe('a\uFFFD[2Jb\uFFFD\uFFFDc\uFFFDd\uFFFDe\uFFFD');
     expect(toPrintable('Grüße 👩‍👩‍👧 日本')).toBe('Grüße 👩‍👩‍👧 日本');
     expect(formatTable(['A'], [['x\ny']])).toBe('A\nx\uFFFDy\n');
@@ -89,7 +89,7 @@ describe('output', () => {
     [90_061_000, '1 d 1 h'],
   ])('%d ms is formatted as %s', (ms, text) => expect(formatSpan(ms)).toBe(text));
 
-  it('the errors for a port in use, a forbidden port and an address of another machine have a remedy', () => {
+  it('the errors for a port in use, a forbidden port and an address of another machine contain a remedy', () => {
     const createListenError = (code: string) =>
       Object.assign(new Error('listen'), { code, address: '127.0.0.1', port: 80 });
     expect(describeError(createListenError('EADDRINUSE'))).toMatch(

@@ -13,7 +13,7 @@ type Mutable<T> = T extends readonly (infer Item)[]
     ? { -readonly [Key in keyof T]: Mutable<T[Key]> }
     : T;
 
-/** The keys whose types differ, or that only one of the two types has. `never` if the types are equal. */
+/** The keys whose types differ, and the keys that only one of `A` and `B` has. `never` if `A` and `B` are equal. */
 type Difference<A, B> = { [Key in keyof A | keyof B]: Compare<A, B, Key> }[keyof A | keyof B];
 type Compare<A, B, Key> = Key extends keyof A & keyof B
   ? [A[Key], B[Key]] extends [B[Key], A[Key]]
@@ -24,7 +24,7 @@ type Compare<A, B, Key> = Key extends keyof A & keyof B
 /** A call of this function compiles only if its type argument is `never`. */
 function requireNone<_Type extends never>(): void {}
 
-test('the data of each event type has the type of its schema', () => {
+test('the client library and the service declare the same data for each event type', () => {
   // If two types differ, the type check of this file fails with the name of their event type.
   requireNone<Difference<Mutable<WebhookDataByType>, Mutable<ServiceData>>>();
   const isKnown = (type: WebhookEventType): type is WebhookEvent['type'] => type in WEBHOOK_DATA_SCHEMAS;

@@ -1,5 +1,6 @@
 /**
- * Tests `send` of the client library with scripted responses and a clock that only the pauses of the client advance.
+ * Tests `send` of the client library with scripted responses and a clock that advances only when a pause or a time
+ * limit of the client elapses.
  */
 import { describe, expect, test } from 'vitest';
 import {
@@ -38,19 +39,17 @@ interface Rig {
   send(fields?: object, options?: SendOptions): Promise<Awaited<ReturnType<ReturnType<typeof createClient>['send']>>>;
 }
 
-/**
- * Resolves after this number of turns of the event loop. `TURN_COUNT` is more than the client needs to read a scripted
- * response.
- */
+/** Resolves after `turns` turns of the event loop. */
 async function waitTurns(turns: number): Promise<void> {
   for (let turn = 0; turn < turns; turn += 1) await new Promise((resolve) => setImmediate(resolve));
 }
 
 /**
- * The last step is repeated. A pause and a time limit elapse after `TURN_COUNT` turns of the event loop, so that a time
- * limit elapses only if its request hangs.
+ * A pause or a time limit elapses after this number of turns of the event loop. The client needs fewer turns to read a
+ * scripted response, so that a time limit elapses only if its request hangs.
  */
 const TURN_COUNT = 50;
+/** Creates a client that receives one step as the response to each request. The last step is repeated. */
 function createRig(steps: readonly Step[], options: Partial<ClientOptions> = {}): Rig {
   let nowMs = 0;
   const requests: Rig['requests'] = [];
@@ -98,7 +97,7 @@ async function catchSendError(rig: Rig, fields: object = {}, options: SendOption
 }
 
 describe('send', () => {
-  test('submits the four fields with the key, the content type and an idempotency key, and returns the id', async () => {
+  test('submits the four fields, the API key, the content type and an idempotency key, and returns the id', async () => {
     const rig = createRig([accept()], { baseUrl: 'https://mail.example.org/base/' });
     const result = await rig.send();
     expect(result).toEqual({
@@ -126,7 +125,7 @@ describe('send', () => {
     expect(JSON.parse(rig.requests[0]?.init.body ?? '')).toEqual({ ...MESSAGE, cc: 'x', attachments: [] });
   });
 
-  test('repeats the request after 408, 429, 5xx and a lost connection, each time with the same generated key', async () => {
+  test('repeats the request with the same generated idempotency key after 408, 429, 5xx and a lost connection', async () => {
     const rig = createRig(
       [
         answer(408, '<html>'),
@@ -144,28 +143,32 @@ describe('send', () => {
     expect(keys).toEqual(Array(6).fill(result.idempotencyKey));
   });
 
-  test('pauses with exponential backoff and jitter, and never less than Retry-After', async () => {
-    const withoutHeader = [refuse(500, 'x')];
-    const lowestRig = createRig(withoutHeader, { random: () => 0 });
+  test('pauses with exponential backoff and jitter, and at least for the time in Retry-After', async () => {
+    const stepsWithoutHeader = [refuse(500, 'x')];
+    const lowestRig = createRig(stepsWithoutHeader, { random: () => 0 });
     await catchSendError(lowestRig);
     expect(lowestRig.pausesMs).toEqual([250, 500, 1000, 2000]);
-    const highestRig = createRig(withoutHeader, { random: () => 1 - Number.EPSILON });
+    const highestRig = createRig(stepsWithoutHeader, { random: () => 1 - Number.EPSILON });
     await catchSendError(highestRig);
     expect(highestRig.pausesMs.map(Math.round)).toEqual([500, 1000, 2000, 4000]);
-    const withHeader = createRig([refuse(429, 'x', { 'Retry-After': '7' }), accept()], { random: () => 0 });
-    await withHeader.send();
-    expect(withHeader.pausesMs).toEqual([7250]);
+    const retryAfterSecondsRig = createRig([refuse(429, 'x', { 'Retry-After': '7' }), accept()], { random: () => 0 });
+    await retryAfterSecondsRig.send();
+    expect(retryAfterSecondsRig.pausesMs).toEqual([7250]);
     const date = new Date(Date.now() + 20_000).toUTCString();
-    const withDate = createRig([answer(503, 'maintenance', { 'Retry-After': date }), accept()]);
-    await withDate.send();
-    expect(withDate.pausesMs[0]).toBeGreaterThan(10_000);
-    expect(withDate.pausesMs[0]).toBeLessThan(20_251);
+    const retryAfterDateRig = createRig([answer(503, 'maintenance', { 'Retry-After': date }), accept()]);
+    await retryAfterDateRig.send();
+    expect(retryAfterDateRig.pausesMs[0]).toBeGreaterThan(10_000);
+    expect(retryAfterDateRig.pausesMs[0]).toBeLessThan(20_251);
   });
 
-  test('aborts a running attempt at the total time limit, and begins no attempt that would exceed the limit', async () => {
-    const lateRig = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
-    expect(await catchSendError(lateRig)).toMatchObject({ kind: 'throttled', retryAfterMs: 60_000, attempts: 1 });
-    expect(lateRig.pausesMs).toEqual([]);
+  test('aborts a running attempt at the total time limit, and does not begin a pause that would exceed this limit', async () => {
+    const longRetryAfterRig = createRig([refuse(429, 'x', { 'Retry-After': '60' })]);
+    expect(await catchSendError(longRetryAfterRig)).toMatchObject({
+      kind: 'throttled',
+      retryAfterMs: 60_000,
+      attempts: 1,
+    });
+    expect(longRetryAfterRig.pausesMs).toEqual([]);
     const hangingRig = createRig([neverRespond], { timeoutMs: 10_000, maxTotalMs: 25_000, maxAttempts: 100 });
     expect(await catchSendError(hangingRig)).toMatchObject({
       kind: 'timeout',
@@ -188,7 +191,7 @@ describe('send', () => {
       'volume-exhausted',
     ],
   ])(
-    'does not repeat a request after a %i, and reports it as refused',
+    'does not repeat a request after status %i, and reports the request as refused',
     async (status, message, headers, kind, reason) => {
       const rig = createRig([refuse(status, message, headers)]);
       const error = await catchSendError(rig, { idempotencyKey: 'receipt-1' });
@@ -213,14 +216,18 @@ describe('send', () => {
       mayBeAccepted: true,
       attempts: 2,
     });
-    const fault = createRig([refuse(500, 'Internal server error')]);
-    expect(await catchSendError(fault)).toMatchObject({ kind: 'server-error', mayBeAccepted: true, attempts: 5 });
+    const serverErrorRig = createRig([refuse(500, 'Internal server error')]);
+    expect(await catchSendError(serverErrorRig)).toMatchObject({
+      kind: 'server-error',
+      mayBeAccepted: true,
+      attempts: 5,
+    });
   });
 
   test.each<[string, Step]>([
-    ['a page of a proxy with status 200', answer(200, '<html>Sign in</html>')],
-    ['a page of a proxy with status 201', answer(201, '<html>Created</html>')],
-    ['the body of a 201 with status 200', answer(200, { result: { id: ID } })],
+    ['status 200 with an HTML page of a proxy', answer(200, '<html>Sign in</html>')],
+    ['status 201 with an HTML page of a proxy', answer(201, '<html>Created</html>')],
+    ['status 200 with the body of an acceptance', answer(200, { result: { id: ID } })],
     ['a truncated 201', answer(201, `{"result":{"id":"${ID}"`)],
     ['a 201 without an id', answer(201, { result: {} })],
     ['a 201 whose id is not a UUID', answer(201, { result: { id: '42' } })],
@@ -230,14 +237,14 @@ describe('send', () => {
     ['a 404 of another server', answer(404, 'Not found')],
     ['a 403 of a firewall', answer(403, { error: 'blocked' })],
     ['a 403 of a gateway', answer(403, { message: 'Forbidden' })],
-    ['the body of an error with status 200', answer(200, { result: 'error', message: 'x' })],
+    ['status 200 with the body of an error', answer(200, { result: 'error', message: 'x' })],
     ['a 201 whose body is a number', answer(201, '42')],
   ])('treats %s as an unexpected response: no success, no refusal, no second request', async (_, step) => {
     const rig = createRig([step]);
     expect(await catchSendError(rig)).toMatchObject({ kind: 'unexpected-response', attempts: 1, mayBeAccepted: true });
   });
 
-  test('repeats a request if the connection is lost before the end of the body of the 201', async () => {
+  test('repeats a request if the connection is lost before the 201 response is complete', async () => {
     const breakConnection: Step = async () => {
       const parts = [new TextEncoder().encode('{"result":{"id":"')];
       const body = new ReadableStream<Uint8Array>({
@@ -254,7 +261,7 @@ describe('send', () => {
     expect(await catchSendError(createRig([breakConnection]))).toMatchObject({ kind: 'network', mayBeAccepted: true });
   });
 
-  test('reads an endless response only up to its limit', async () => {
+  test('reads an endless response only up to the size limit', async () => {
     let chunkCount = 0;
     const rig = createRig([
       async () =>
@@ -273,7 +280,7 @@ describe('send', () => {
     expect(chunkCount).toBeLessThan(10);
   });
 
-  test('aborts the request after its time limit, even while the body arrives', async () => {
+  test('aborts a request at its time limit, even if the response headers have arrived', async () => {
     const signals: AbortSignal[] = [];
     const respondSlowly: Step = async ({ signal }) => {
       signals.push(signal);
@@ -304,12 +311,12 @@ describe('send', () => {
         return neverRespond(init, '');
       },
     ]);
-    const duringError = await catchSendError(
+    const errorDuringRequest = await catchSendError(
       hangingRig,
       { idempotencyKey: 'receipt-1' },
       { signal: requestController.signal },
     );
-    expect(duringError).toMatchObject({
+    expect(errorDuringRequest).toMatchObject({
       kind: 'aborted',
       cause: reason,
       attempts: 1,
@@ -384,11 +391,11 @@ describe('send', () => {
       },
     });
     const startedAt = performance.now();
-    const abort = new AbortController();
-    const sendPromise = client.send(MESSAGE, { signal: abort.signal }).catch((error: unknown) => error);
+    const abortController = new AbortController();
+    const sendPromise = client.send(MESSAGE, { signal: abortController.signal }).catch((error: unknown) => error);
     await expect.poll(() => requestCount).toBe(2);
     expect(performance.now() - startedAt).toBeGreaterThan(240);
-    abort.abort();
+    abortController.abort();
     expect(await sendPromise).toMatchObject({ kind: 'aborted', attempts: 2 });
     expect(performance.now() - startedAt).toBeLessThan(50_000);
   });

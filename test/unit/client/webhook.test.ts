@@ -32,8 +32,8 @@ function signAs(secret: string, body: string = BODY, timeMs: number = NOW_MS, id
 }
 
 /**
- * Returns the `kind` of the error with which the verification rejects. Throws any other error, and throws if the event
- * is accepted.
+ * Returns the `kind` of the `WebhookError` with which the verification rejects. Throws every other error, and throws if
+ * the event is accepted.
  */
 async function catchRefusal(verification: Promise<unknown>): Promise<string> {
   const error: unknown = await verification.then(
@@ -47,24 +47,24 @@ async function catchRefusal(verification: Promise<unknown>): Promise<string> {
 describe('verifyWebhook', () => {
   test('returns the event with its id, for a body that is a string or bytes', async () => {
     const headers = signAs(SECRET);
-    const expected = { ...EVENT, id: ID };
-    expect(await verifyWebhook(BODY, headers, SECRET, { now })).toEqual(expected);
-    expect(await verifyWebhook(Buffer.from(BODY), headers, SECRET, { now })).toEqual(expected);
+    const expectedEvent = { ...EVENT, id: ID };
+    expect(await verifyWebhook(BODY, headers, SECRET, { now })).toEqual(expectedEvent);
+    expect(await verifyWebhook(Buffer.from(BODY), headers, SECRET, { now })).toEqual(expectedEvent);
     const paddedBody = new TextEncoder().encode(` ${BODY}`);
-    expect(await verifyWebhook(paddedBody.subarray(1), headers, SECRET, { now })).toEqual(expected);
+    expect(await verifyWebhook(paddedBody.subarray(1), headers, SECRET, { now })).toEqual(expectedEvent);
   });
 
   test('reads headers in every supported form, in any letter case', async () => {
     const headers = signAs(SECRET);
-    const upperCase = Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value] as const);
+    const upperCaseEntries = Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value] as const);
     const headerForms: WebhookHeaders[] = [
       new Headers(headers),
-      new Map(upperCase),
-      upperCase,
-      Object.fromEntries(upperCase),
+      new Map(upperCaseEntries),
+      upperCaseEntries,
+      Object.fromEntries(upperCaseEntries),
       { ...headers, cookie: undefined, 'set-cookie': ['a', 'b'] },
     ];
-    for (const kind of headerForms) expect((await verifyWebhook(BODY, kind, SECRET, { now })).id).toBe(ID);
+    for (const headerForm of headerForms) expect((await verifyWebhook(BODY, headerForm, SECRET, { now })).id).toBe(ID);
   });
 
   test('accepts a webhook that standardwebhooks signs, and refuses it after any change of a byte, header or secret', async () => {
@@ -83,12 +83,12 @@ describe('verifyWebhook', () => {
 
         const changedBody = Buffer.from(body);
         changedBody[position % body.length] = (body[position % body.length] ?? 0) ^ mask;
-        const otherId = { ...headers, 'webhook-id': `${eventId}x` };
-        const otherTime = { ...headers, 'webhook-timestamp': String(Math.floor(NOW_MS / 1000) + 1) };
+        const headersWithOtherId = { ...headers, 'webhook-id': `${eventId}x` };
+        const headersWithOtherTime = { ...headers, 'webhook-timestamp': String(Math.floor(NOW_MS / 1000) + 1) };
         const refusals = await Promise.all([
           catchRefusal(verifyWebhook(changedBody, headers, SECRET, { now })),
-          catchRefusal(verifyWebhook(body, otherId, SECRET, { now })),
-          catchRefusal(verifyWebhook(body, otherTime, SECRET, { now })),
+          catchRefusal(verifyWebhook(body, headersWithOtherId, SECRET, { now })),
+          catchRefusal(verifyWebhook(body, headersWithOtherTime, SECRET, { now })),
           catchRefusal(verifyWebhook(body, headers, OTHER_SECRET, { now })),
         ]);
         expect(refusals).toEqual(Array(4).fill('invalid-signature'));
@@ -111,7 +111,7 @@ describe('verifyWebhook', () => {
     expect(await catchRefusal(verifyWebhook(BODY, headers, [], { now }))).toBe('invalid-signature');
   });
 
-  test('accepts a webhook that the service signs, also with both secrets during a rotation', async () => {
+  test('accepts a webhook that the service signs with both secrets during a rotation', async () => {
     const [current, previous] = [createSigningSecret(randomBytes), createSigningSecret(randomBytes)];
     const headers = { ...signWebhook(ID, NOW_MS, Buffer.from(BODY), [current, previous]) };
     for (const secret of [current, previous])
@@ -144,7 +144,7 @@ describe('verifyWebhook', () => {
   test.each<[string, Record<string, string | undefined>]>([
     ['no webhook-id', { 'webhook-id': undefined }],
     ['an empty webhook-id', { 'webhook-id': '' }],
-    ['a webhook-id with a dot, which would be ambiguous', { 'webhook-id': 'a.1790000000' }],
+    ['a webhook-id with a dot, which would make the signed content ambiguous', { 'webhook-id': 'a.1790000000' }],
     ['no webhook-timestamp', { 'webhook-timestamp': undefined }],
     ['a webhook-timestamp that is not a number', { 'webhook-timestamp': 'today' }],
     ['a negative webhook-timestamp', { 'webhook-timestamp': '-1790000000' }],
@@ -156,7 +156,7 @@ describe('verifyWebhook', () => {
     );
   });
 
-  test('refuses a signature that is cut, extended, of another version or not base64', async () => {
+  test('refuses a signature that is truncated, extended, not of version v1 or not base64', async () => {
     const headers = signAs(SECRET);
     const signature = headers['webhook-signature'] ?? '';
     const wrongSignatures = [

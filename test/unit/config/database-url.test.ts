@@ -112,14 +112,14 @@ describe('POSTRIDER_DATABASE as a PostgreSQL URL', () => {
     ['postgres://db.example/mail?schema=', 'schema must be one name'],
     ['postgres://db.example/mail?schema=a&options=-csearch_path%3Db', 'remove one of them'],
     ['postgres://db.example/mail?target_session_attrs=standby', 'Postrider writes'],
-  ])('the URL %s is refused with an error of one line', (text, errorText) => {
+  ])('the URL %s is refused with a one-line error', (text, errorText) => {
     const parseResult = parseDatabaseUrl(text);
     const fault = parseResult.ok ? '' : parseResult.fault;
     expect(fault).toContain(errorText);
     expect(fault).not.toMatch(/[\r\n]/);
   });
 
-  test('no error and no printed setting contains the password, also for an invalid URL', () => {
+  test('no error and no printed setting contains the password, even if the URL is invalid', () => {
     const secretText = fc.string({ unit: fc.constantFrom(...'abcXYZ0189-_.~!$&()*+;='), minLength: 8, maxLength: 20 });
     const urlTemplate = fc.constantFrom(
       (password: string) => `postgres://me:${password}@db.example/mail`,

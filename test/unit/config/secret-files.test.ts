@@ -13,8 +13,8 @@ const createFileReader = (content: string) => (path: string) => {
   return content;
 };
 
-/** The other settings that a setting requires. */
-const COMPANIONS: Readonly<Record<string, Environment>> = {
+/** Each key is a setting. Its value contains the other settings that this setting requires. */
+const REQUIRED_SETTINGS: Readonly<Record<string, Environment>> = {
   POSTRIDER_NOTIFY: {
     POSTRIDER_NOTIFY_FROM: 'postrider@example.com',
     POSTRIDER_NOTIFY_SECRET: `whsec_${Buffer.alloc(32).toString('base64')}`,
@@ -22,14 +22,14 @@ const COMPANIONS: Readonly<Record<string, Environment>> = {
   POSTRIDER_DATABASE_DIRECT: { POSTRIDER_DATABASE: 'postgres://me@db.example/postrider' },
 };
 
-const LISTENER: Environment = {
+const LISTENER_SETTINGS: Environment = {
   POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',
   POSTRIDER_FEEDBACK_URL: 'https://events.example.org',
 };
 
 describe('a setting that contains a secret', () => {
   test.each(SECRET_SPECS.map((spec) => [spec.name, spec.example] as const))('%s can be in a file', (name, example) => {
-    const otherSettings = COMPANIONS[name] ?? (name.startsWith('POSTRIDER_EVENTS_') ? LISTENER : {});
+    const otherSettings = REQUIRED_SETTINGS[name] ?? (name.startsWith('POSTRIDER_EVENTS_') ? LISTENER_SETTINGS : {});
     const settingsFromVariable = loadSettings({ ...otherSettings, [name]: example }, null);
     const read = createFileReader(`${example}\n`);
     const settingsFromFile = { ...settingsFromVariable, secretFiles: [{ name, path: '/run/secrets/value' }] };
@@ -39,7 +39,7 @@ describe('a setting that contains a secret', () => {
     expect(loadSettings(otherSettings, `${name}_FILE=/run/secrets/value\n`, read)).toEqual(settingsFromFile);
   });
 
-  test('a variable in the environment and its file in .env stop the start', () => {
+  test('a variable in the environment and its _FILE variable in .env prevent the start', () => {
     const [name, example] = ['POSTRIDER_SECRET', '0f'.repeat(32)];
     expect(() =>
       loadSettings({ [name]: example }, `${name}_FILE=/run/secrets/value`, createFileReader(example)),
@@ -57,7 +57,7 @@ describe('a setting that contains a secret', () => {
     expect(load(' pass word ')).toBe(' pass word ');
   });
 
-  test('the value of a file is masked, and its source is the file', () => {
+  test('a value from a file is masked, and the source of the setting is `file`', () => {
     const describedSettings = describeSettings(
       { POSTRIDER_SECRET_FILE: '/run/secrets/value' },
       null,
@@ -69,15 +69,18 @@ describe('a setting that contains a secret', () => {
     });
   });
 
-  test('the paths and queries of the targets of notifications are masked, and their hosts are not', () => {
+  test('the paths and queries of notification targets are masked, and the hosts are not', () => {
     const value = 'mailto:ops@example.com, https://hooks.example.com:8443/a?token=b,https://other.example.com/';
-    const describedSettings = describeSettings({ ...COMPANIONS.POSTRIDER_NOTIFY, POSTRIDER_NOTIFY: value }, null);
+    const describedSettings = describeSettings(
+      { ...REQUIRED_SETTINGS.POSTRIDER_NOTIFY, POSTRIDER_NOTIFY: value },
+      null,
+    );
     expect(describedSettings.find(({ name }) => name === 'POSTRIDER_NOTIFY')).toMatchObject({
       value: `mailto:ops@example.com,https://hooks.example.com:8443/${MASK},https://other.example.com/`,
     });
   });
 
-  test('the list of files names the setting of each file', () => {
+  test('the list of secret files contains the setting and the path of each file', () => {
     const read = (path: string) => (path === '/a' ? '0f'.repeat(32) : 'capture:');
     const { secretFiles } = loadSettings({ POSTRIDER_SECRET_FILE: '/a' }, 'POSTRIDER_TRANSPORT_FILE=/b\n', read);
     expect(secretFiles).toEqual([
@@ -120,7 +123,7 @@ describe('variables that Kubernetes sets for a Service named postrider', () => {
     });
   });
 
-  test('a variable of the same form with another value is still an unknown setting', () => {
+  test('POSTRIDER_PORT is refused as an unknown setting if its value is not one that Kubernetes sets', () => {
     expect(() => loadSettings({ POSTRIDER_PORT: '8080' }, null)).toThrow(
       'POSTRIDER_PORT in the environment is not a setting',
     );

@@ -171,7 +171,7 @@ describe('settings', () => {
     expect(load('smtp.postmarkapp.com')).toThrow('POSTRIDER_FEEDBACK_HTTP_LISTEN has no endpoint');
   });
 
-  it('an unknown setting stops the start; the error names its source and the closest setting', () => {
+  it('an unknown setting prevents the start; the error names its source and the most similar setting', () => {
     expect(readFault({ POSTRIDER_LISTN: 'x' })).toBe(
       'POSTRIDER_LISTN in the environment is not a setting (did you mean POSTRIDER_LISTEN?)',
     );

@@ -176,7 +176,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     expect(parseTransport(text)).toMatchObject({ ok: true, value: { connections } });
   });
 
-  it('no error and no masked URL contains the password, also for a mistyped URL', () => {
+  it('no error and no masked URL contains the password, even if the URL is mistyped', () => {
     const secret = 'hunter2hunter2';
     const brokenUrl = fc.constantFrom(
       `smtp://user:${secret}@relay.example:99999`,
@@ -201,7 +201,7 @@ describe('POSTRIDER_TRANSPORT', () => {
     );
   });
 
-  it('a percent-encoded user name and password may contain any character', () => {
+  it('a percent-encoded user name and password may contain any character except NUL and line breaks', () => {
     const text = fc
       .string({ unit: 'grapheme', minLength: 1, maxLength: 40 })
       .filter((value) => !/[\0\r\n]/.test(value));

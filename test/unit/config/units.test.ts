@@ -46,7 +46,7 @@ describe('durations, sizes, rates and throttles', () => {
     ['2kB', 2000],
   ])('the size %s is %d bytes', (text, bytes) => expect(unwrapResult(parseSize(text))).toBe(bytes));
 
-  it('a rate has a number and a period; a 1 before the unit may be omitted', () => {
+  it('a rate is a number and a period; the number 1 before the unit of the period may be omitted', () => {
     expect(unwrapResult(parseRate('1000/1h'))).toEqual({ limit: 1000, periodMs: 3_600_000 });
     expect(unwrapResult(parseRate('50/10s'))).toEqual({ limit: 50, periodMs: 10_000 });
     expect(unwrapResult(parseRate('7/d'))).toEqual({ limit: 7, periodMs: DAY_MS });
@@ -83,13 +83,13 @@ describe('durations, sizes, rates and throttles', () => {
       expect(getFault(parseThrottle(text))).toContain('2147483647');
   });
 
-  it('the error for a count outside its range contains the range', () => {
+  it('the error for a count outside the permitted range contains this range', () => {
     expect(getFault(parseCount('0', 1, 9))).toBe('"0" is not a whole number from 1 to 9');
     expect(getFault(parseCount('1e3', 1, 9999))).toContain('from 1 to 9999');
     expect(unwrapResult(parseCount('9', 1, 9))).toBe(9);
   });
 
-  it('a formatted value parses to the same value', () => {
+  it('parsing a formatted value returns the value before formatting', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: 3650 * DAY_MS }), (ms) => {
         expect(unwrapResult(parseDuration(formatDuration(ms)))).toBe(ms);
@@ -111,7 +111,7 @@ describe('durations, sizes, rates and throttles', () => {
     );
   });
 
-  it('any text yields a value or an error of one line that contains the text, and never an exception', () => {
+  it('any text yields a value or a one-line error, and never an exception', () => {
     const parsers = [
       parseDuration,
       parseSize,
@@ -163,7 +163,7 @@ describe('times', () => {
     expect(getFault(parseTimestamp(text, NOW, 'ahead'))).toContain('2030-12-31T18:00:00Z'),
   );
 
-  it('every time in ISO 8601 parses to the same time', () => {
+  it('parsing a time that is formatted in ISO 8601 returns the time before formatting', () => {
     fc.assert(
       fc.property(fc.integer({ min: 0, max: Date.UTC(9999, 11, 31) }), (ms) => {
         expect(unwrapResult(parseTimestamp(formatIsoTime(ms), NOW, 'ahead'))).toBe(ms);

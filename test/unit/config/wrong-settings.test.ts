@@ -1,4 +1,7 @@
-/** Tests that every wrong setting stops the start with one line: the setting, the problem, the remedy, and no secret. */
+/**
+ * Tests that every wrong setting prevents the start with a one-line error. The error contains the setting, the problem
+ * and the remedy, and no secret.
+ */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,11 +10,11 @@ import { type Environment, loadSettings, type ReadFile } from '../../../src/conf
 import { SettingsError } from '../../../src/config/settings.ts';
 import { SETTINGS_TABLE, type SettingSpec } from '../../../src/config/table.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
-import { getWrongForms, listSettingsWithWrongForms, SECRET_WORD, type SettingKey } from '../../rig/wrong-settings.ts';
+import { getWrongValues, listSettingsWithWrongValues, SECRET_WORD, type SettingKey } from '../../rig/wrong-settings.ts';
 
 const SPECS = Object.entries(SETTINGS_TABLE) as readonly (readonly [SettingKey, SettingSpec<unknown>])[];
 const SECRET_NAMES = SPECS.filter(([, { secrecy }]) => secrecy !== 'no').map(([, { name }]) => name);
-/** An error names its remedy in one of these forms. */
+/** The remedy in an error has one of these forms. */
 const REMEDY_PATTERN = /; |\. [A-Z]|such as|one of|between|must |did you mean|as in/;
 
 function readFault(environment: Environment, dotEnv: string | null = null, readFile?: ReadFile): string {
@@ -32,13 +35,13 @@ function expectOneLine(fault: string, name: string, errorText: string): void {
   expect(fault).not.toContain(SECRET_WORD);
 }
 
-test('every setting of the table has a row of wrong values', () => {
-  expect([...listSettingsWithWrongForms()].sort()).toEqual(Object.keys(SETTINGS_TABLE).sort());
+test('the list of wrong values contains every setting of the table', () => {
+  expect([...listSettingsWithWrongValues()].sort()).toEqual(Object.keys(SETTINGS_TABLE).sort());
 });
 
 describe.each(SPECS.map(([key, spec]) => [spec.name, key, spec] as const))('%s', (name, key, spec) => {
-  test.each(getWrongForms(key, spec.example))(
-    'is refused with the value $value and the error $errorText',
+  test.each(getWrongValues(key, spec.example))(
+    'refuses the value $value with the error $errorText',
     ({ value, errorText, otherSettings }) => {
       const fault = readFault({ ...otherSettings, [name]: value });
       expectOneLine(fault, name, errorText);
@@ -46,7 +49,7 @@ describe.each(SPECS.map(([key, spec]) => [spec.name, key, spec] as const))('%s',
     },
   );
 
-  test('is refused under a mistyped name, which the error contains', () => {
+  test('is refused if its name is mistyped, and the error contains the mistyped and the correct name', () => {
     const middleIndex = Math.ceil((name.length + 'POSTRIDER_'.length) / 2);
     const mistypedName = name.slice(0, middleIndex) + name.slice(middleIndex + 1);
     expectOneLine(readFault({ [mistypedName]: spec.example }), mistypedName, `did you mean ${name}?`);
@@ -78,7 +81,7 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
     expectOneLine(readFault({ [name]: createTemporaryFolder() }), name, 'is not a file; give the path of a file');
   });
 
-  test('is refused at once if the path is a device or a pipe', () => {
+  test('is refused immediately if the path is a device or a pipe', () => {
     expectOneLine(readFault({ [name]: '/dev/zero' }), name, 'is not a file; give the path of a file');
     const pipe = join(createTemporaryFolder(), 'pipe');
     execFileSync('mkfifo', [pipe]);
@@ -88,7 +91,7 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
   test('is refused if the user has no right to read the file', () => {
     const path = writeSecret(SECRET_WORD);
     chmodSync(path, 0o000);
-    // Root may read every file, so the error of the system is injected.
+    // The root user may read every file, so the system error is injected.
     const refuseRead = () => {
       throw Object.assign(new Error('permission denied'), { code: 'EACCES' });
     };
@@ -103,7 +106,7 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
     ['70000 bytes', SECRET_WORD.repeat(10_000), 'is larger than 65536 bytes; '],
     ['a value with a NUL character', `${SECRET_WORD}\0`, 'contains a line break or another control character'],
     ['two lines of text', `${SECRET_WORD}\nx\n`, 'contains a line break or another control character'],
-    ['a value with two line ends', `${SECRET_WORD}\n\n`, 'contains a line break or another control character'],
+    ['a value followed by two line breaks', `${SECRET_WORD}\n\n`, 'contains a line break or another control character'],
     ['a value with bytes that are not UTF-8', Uint8Array.of(0x68, 0xff, 0xfe, 0x70), 'is not UTF-8 text; '],
     ['a value in UTF-16', Buffer.from(`\uFEFF${SECRET_WORD}`, 'utf16le'), 'is not UTF-8 text; '],
   ])('is refused if the file contains %s', (_label, content, errorText) => {
@@ -111,7 +114,7 @@ describe.each(SECRET_NAMES)('%s_FILE', (setting) => {
   });
 });
 
-test('a secret file may be in a folder of symbolic links, as Kubernetes mounts it', () => {
+test('a secret file may be a symbolic link, as in a volume that Kubernetes mounts', () => {
   const folder = createTemporaryFolder();
   mkdirSync(join(folder, '..data'));
   writeFileSync(join(folder, '..data/secret'), `${'0f'.repeat(32)}\n`);

@@ -34,7 +34,7 @@ const account: AccountDetails = {
   reputation: { emails: 0, bounces: 0, complaints: 0, status: 'good', thresholds: [] },
 };
 
-test('a form sends only the changed fields, so that it does not overwrite other changes', () => {
+test('a form sends only the changed fields, so that it does not overwrite concurrent changes of other fields', () => {
   const textsBefore = toLimitTexts(account);
   expect(textsBefore).toEqual({
     volume: '100',
@@ -50,7 +50,7 @@ test('a form sends only the changed fields, so that it does not overwrite other 
   });
 });
 
-test('a change to an unlimited volume also sends the expiry, which the service would reset otherwise', () => {
+test('a change to an unlimited volume also sends the expiry, which the service would otherwise reset', () => {
   const textsBefore = toLimitTexts(account);
   expect(findChangedLimits(textsBefore, { ...textsBefore, volume: 'unlimited' })).toEqual({
     volume: 'unlimited',

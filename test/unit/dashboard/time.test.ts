@@ -12,16 +12,16 @@ import {
 import { storeTimeZone } from '../../../dashboard/src/parts/time-zone.ts';
 import { formatDuration as formatServiceDuration } from '../../../src/printing/text.ts';
 
-const ZONE = process.env.TZ;
+const ORIGINAL_TIME_ZONE = process.env.TZ;
 const AT = '2026-11-20T20:27:39.112Z';
 
 afterEach(() => {
   storeTimeZone('utc');
-  if (ZONE === undefined) delete process.env.TZ;
-  else process.env.TZ = ZONE;
+  if (ORIGINAL_TIME_ZONE === undefined) delete process.env.TZ;
+  else process.env.TZ = ORIGINAL_TIME_ZONE;
 });
 
-test('a duration is rounded as in the texts of the service', () => {
+test('the dashboard rounds a duration in the same way as the service', () => {
   for (const ms of [0, 999, 1_499, 1_500, 51_869, 59_600, 3_599_999, 90_000_000])
     expect(formatDuration(ms)).toBe(formatServiceDuration(ms));
   expect([formatDuration(51_869), formatDuration(412.4)]).toEqual(['52 s', '412 ms']);

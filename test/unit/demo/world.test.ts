@@ -1,4 +1,4 @@
-/** Tests the simulated servers of the demo: they are deterministic, and each behavior has its outcome. */
+/** Tests that the simulated servers of the demo are deterministic and that each behavior has its expected outcome. */
 import { expect, test } from 'vitest';
 import type { Behavior } from '../../../demo/behaviors.ts';
 import { BEHAVIORS } from '../../../demo/behaviors.ts';
@@ -52,7 +52,7 @@ const EXPECTED_OUTCOMES: Readonly<Record<Behavior, string>> = {
   'not-understood-report': 'delivered',
 };
 
-test('the reply of a simulated server has the outcome of its behavior', () => {
+test('each behavior of a simulated server results in its expected outcome', () => {
   for (const [behavior, expected] of Object.entries(EXPECTED_OUTCOMES)) {
     const attempt = {
       behavior: behavior as Behavior,
@@ -87,7 +87,7 @@ test('with every server, an attempt is unanswered only if the connection is lost
   }
 });
 
-test('a server with temporary failures accepts the message afterwards, unless the failure repeats', () => {
+test('the attempt after the listed failures of a behavior delivers the message, unless the last failure repeats', () => {
   for (const [behavior, { failures, repeatsLast }] of Object.entries(BEHAVIORS)) {
     const attemptNumber = failures.length + 1;
     const attempt = {
@@ -101,7 +101,7 @@ test('a server with temporary failures accepts the message afterwards, unless th
   }
 });
 
-test('every composed report is read as an event of its kind', () => {
+test('each kind of composed report is parsed as the expected event', () => {
   const message = {
     returnPath: 'b-x@bounces.example',
     to: 'ada@uni.example.org',

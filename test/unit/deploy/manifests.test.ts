@@ -1,6 +1,6 @@
 /**
  * Tests the manifests for Kubernetes, the Dockerfile and the Compose files. The manifests are rendered as Kustomize
- * does and validated against the schemas of the API.
+ * renders them, and validated against the schemas of the API.
  */
 import { spawnSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -75,8 +75,8 @@ const DECLARATIONS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Compiles each manifest as a literal of the interface of its kind, and returns the errors of the compiler. The schemas
- * accept unknown members; the compiler reports a member that the interface of a literal does not declare.
+ * Compiles each manifest as an object literal whose type is the interface of its kind, and returns the errors of the
+ * compiler. The schemas accept unknown members; the compiler reports each member that the interface does not declare.
  */
 function compileManifests(manifests: readonly Manifest[]): readonly string[] {
   const folder = createTemporaryFolder();
@@ -104,8 +104,8 @@ function compileManifests(manifests: readonly Manifest[]): readonly string[] {
 const kustomization = parse(readFileSync(join(FOLDER, 'kustomization.yaml'), 'utf8')) as Kustomization;
 
 /**
- * Applies the transformations that this kustomization uses: resources, namespace, images. Kubernetes reads YAML 1.1,
- * where 0440 is octal.
+ * Applies the transformations that this kustomization uses: resources, namespace, images. The manifests are parsed as
+ * YAML 1.1, as in Kubernetes. In YAML 1.1, 0440 is an octal number.
  */
 function renderManifests(): readonly Manifest[] {
   const manifests = kustomization.resources.flatMap((name) =>
@@ -128,10 +128,10 @@ function getPod({ spec }: Manifest): PodSpec {
   return (spec as { template: { spec: PodSpec } }).template.spec;
 }
 
-const rendered = renderManifests();
+const renderedManifests = renderManifests();
 const findManifest = (kind: string, name: string) =>
-  rendered.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
-const deployments = rendered.filter(({ kind }) => kind === 'Deployment');
+  renderedManifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
+const deployments = renderedManifests.filter(({ kind }) => kind === 'Deployment');
 
 describe('the manifests for Kubernetes', () => {
   test('the kustomization names every file of the folder', () => {
@@ -139,7 +139,7 @@ describe('the manifests for Kubernetes', () => {
     expect([...kustomization.resources].sort()).toEqual(files.sort());
   });
 
-  test.each(rendered.map((manifest) => [`${manifest.kind} ${manifest.metadata.name}`, manifest] as const))(
+  test.each(renderedManifests.map((manifest) => [`${manifest.kind} ${manifest.metadata.name}`, manifest] as const))(
     '%s is valid against the schema of its API',
     (_name, manifest) => {
       const Model = MODELS[`${manifest.apiVersion}/${manifest.kind}`];
@@ -158,7 +158,7 @@ describe('the manifests for Kubernetes', () => {
   });
 
   test('every member of a manifest is a member that its API declares', () => {
-    expect(compileManifests(rendered)).toEqual([]);
+    expect(compileManifests(renderedManifests)).toEqual([]);
   });
 
   test('the compiler reports a misspelled optional member', () => {
@@ -189,7 +189,7 @@ describe('the manifests for Kubernetes', () => {
       expect(findManifest('PodDisruptionBudget', metadata.name)).toBeDefined();
   });
 
-  test('every pod has settings that the service accepts, no injected variables, and time to drain', () => {
+  test('every pod has settings that the service accepts, no injected variables, and enough time to drain', () => {
     const sharedSettings = findManifest('ConfigMap', 'postrider-settings')?.data ?? {};
     for (const deployment of deployments) {
       const pod = getPod(deployment);
@@ -210,12 +210,12 @@ describe('the manifests for Kubernetes', () => {
     }
   });
 
-  test('every port of a Service and of a NetworkPolicy is a port of the pods that it selects', () => {
+  test('every port of a Service or NetworkPolicy is a port of the pods that this Service or NetworkPolicy selects', () => {
     const listPorts = (labels: Labels) =>
       deployments
         .filter(({ metadata }) => Object.entries(labels).every(([name, value]) => metadata.labels?.[name] === value))
         .map((one) => getPod(one).containers[0]?.ports.map(({ name }) => name) ?? []);
-    for (const { kind, spec = {}, metadata } of rendered) {
+    for (const { kind, spec = {}, metadata } of renderedManifests) {
       if (kind !== 'Service' && kind !== 'NetworkPolicy') continue;
       const selector = kind === 'Service' ? (spec.selector as Labels) : (spec.podSelector as PodSelector).matchLabels;
       const ports =
@@ -232,7 +232,7 @@ describe('the manifests for Kubernetes', () => {
 describe('the Dockerfile', () => {
   const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8');
 
-  test('passes the linter without a fault', () => {
+  test('passes the linter without an error', () => {
     expect(validate(text).map(({ message, range }) => `${range.start.line + 1}: ${message}`)).toEqual([]);
     expect(validate('FROM scratch\nCOPPY . .\n')).not.toEqual([]);
   });
@@ -261,13 +261,13 @@ describe.each(['compose.yaml', 'compose.postgres.yaml'])('%s', (name) => {
     for (const [service, { environment = {}, secrets = [], read_only: readOnly }] of ownServices) {
       expect(readOnly, service).toBe(true);
       for (const secret of secrets) expect(compose.secrets[secret], secret).toBeDefined();
-      const values: Record<string, string> = {
+      const secretValues: Record<string, string> = {
         database: 'postgres://postrider:p@postgres/postrider',
         secret: '0f'.repeat(32),
         'operator-password': 'a password of the operator',
       };
       const settings = { ...environment, POSTRIDER_TRANSPORT: 'capture:' };
-      const read = (path: string) => values[secrets.find((one) => path === `/run/secrets/${one}`) ?? ''] ?? '';
+      const read = (path: string) => secretValues[secrets.find((one) => path === `/run/secrets/${one}`) ?? ''] ?? '';
       expect(loadSettings(settings, null, read).operatorPassword).toBe('a password of the operator');
     }
   });

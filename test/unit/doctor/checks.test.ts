@@ -61,7 +61,7 @@ describe('database', () => {
 });
 
 describe('clock', () => {
-  /** The wall clock follows the monotonic clock. During the check it is also stepped by `stepMs`. */
+  /** Returns clocks. The wall clock follows the monotonic clock, but each wait also steps it by `stepMs`. */
   function createClockParts(change: Partial<ClockParts>, stepMs = 0): ClockParts {
     let [wall, monotonic] = [NOW, 0];
     return {
@@ -93,7 +93,12 @@ describe('clock', () => {
       'warning',
       /3 h in the future/,
     ],
-    ['a current message is ok', createClockParts({ newestAcceptedAt: NOW + 500 }), 'ok', /the newest message/],
+    [
+      'a message that was just accepted is ok',
+      createClockParts({ newestAcceptedAt: NOW + 500 }),
+      'ok',
+      /the newest message/,
+    ],
     [
       'a file time that differs from the clock is a warning',
       createClockParts({ readFileSystemTime: async () => NOW - 60_000 }),
@@ -157,7 +162,7 @@ describe('host name', () => {
       /the PTR record names/,
     ],
     [
-      'names that differ only in upper and lower case are equal',
+      'names that differ only in letter case are treated as equal',
       'OUT.example.org',
       createResolver(createFoundLookup(address), createFoundLookup(name)),
       'ok',
@@ -212,7 +217,7 @@ describe('host name', () => {
     ]);
   });
 
-  it('with the relay of a provider is not checked, because the relay delivers under its own name', async () => {
+  it('is not checked with the relay of a provider, because the relay delivers under its own host name', async () => {
     const resolver = { lookUpAddresses: () => expect.unreachable(), lookUpHostNames: () => expect.unreachable() };
     expect(await checkHostName('vm', 'Postmark', resolver)).toMatchObject([
       { result: 'ok', detail: expect.stringContaining('the relay of Postmark') },
@@ -221,11 +226,11 @@ describe('host name', () => {
 });
 
 describe('return path', () => {
-  it('with a provider that replaces the envelope sender is unused, and the return paths of domains have no effect', () => {
-    const withoutPaths = createUnusedReturnPathFinding('Postmark', []);
-    expect(withoutPaths).toMatchObject({ result: 'ok', detail: expect.stringContaining('Postmark replaces') });
-    const names = ['b.a.example', 'b.b.example', 'b.c.example', 'b.d.example', 'b.e.example'];
-    const { result, detail } = createUnusedReturnPathFinding('Postmark', names);
+  it('is unused with a provider that replaces the envelope sender, and the return paths of domains have no effect', () => {
+    const findingWithoutPaths = createUnusedReturnPathFinding('Postmark', []);
+    expect(findingWithoutPaths).toMatchObject({ result: 'ok', detail: expect.stringContaining('Postmark replaces') });
+    const domainNames = ['b.a.example', 'b.b.example', 'b.c.example', 'b.d.example', 'b.e.example'];
+    const { result, detail } = createUnusedReturnPathFinding('Postmark', domainNames);
     expect([result, detail]).toEqual([
       'ok',
       expect.stringMatching(/have no effect \(b\.a\.example, b\.b\.example, b\.c\.example and 2 more\)$/),
@@ -238,7 +243,7 @@ describe('return path', () => {
   });
   const mx = createFoundLookup({ priority: 10, exchange: 'in.example.org' });
   it.each([
-    ['an unset domain is ok', null, createResolver(emptyLookup, emptyLookup), 'ok', /is not set/],
+    ['an unset return path domain is ok', null, createResolver(emptyLookup, emptyLookup), 'ok', /is not set/],
     [
       'an MX with an address is ok',
       'b.example.org',
@@ -293,7 +298,7 @@ describe('provider events', () => {
     now: NOW,
     ...change,
   });
-  const keepsSender = (keepsEnvelopeSender: boolean | null): Partial<ProviderEventsParts> => ({
+  const createSenderParts = (keepsEnvelopeSender: boolean | null): Partial<ProviderEventsParts> => ({
     isSetUp: false,
     lastEventAt: null,
     provider: {
@@ -307,17 +312,17 @@ describe('provider events', () => {
     ['events that arrive are ok', {}, 'ok', null],
     [
       'missing events are a warning for a relay that replaces the envelope sender',
-      keepsSender(false),
+      createSenderParts(false),
       'warning',
       'POSTRIDER_EVENTS_POSTMARK',
     ],
     [
       'missing events are a warning for a relay that may replace the envelope sender',
-      keepsSender(null),
+      createSenderParts(null),
       'warning',
       'POSTRIDER_EVENTS_POSTMARK',
     ],
-    ['a relay that keeps the envelope sender needs no events', keepsSender(true), 'ok', null],
+    ['a relay that keeps the envelope sender needs no events', createSenderParts(true), 'ok', null],
     ['events that another node receives are ok', { isSetUp: false, hasFeedbackRole: false }, 'ok', null],
     ['a missing public URL is a warning', { feedbackUrl: null }, 'warning', 'POSTRIDER_FEEDBACK_URL'],
     [
@@ -345,7 +350,7 @@ describe('provider events', () => {
     },
   );
 
-  it('the finding contains the events without a message, and does not count them as refusals', () => {
+  it('the finding contains the number of events without a message, and does not count them as refusals', () => {
     const unmatchedRefusals = { refused: [{ reason: 'postmark-unmatched', count: 2, lastAt: NOW }] };
     const text = '2 events without a message of this installation to the same recipient since the start of the nodes';
     expect(checkProviderEvents(createParts(unmatchedRefusals))).toMatchObject({
@@ -379,38 +384,41 @@ describe('provider events', () => {
         'the last event of Postmark was recorded 1 min ago; 3 requests were refused since the start of the nodes (unauthenticated 3); the URL to register is https://events.example.com/events/postmark',
       remedy: null,
     });
-    const unknownPath = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];
-    expect(checkProviderEvents(createParts({ refused: unknownPath }))).toMatchObject({
+    const notFoundRefusals = [{ reason: 'events-not-found', count: 2, lastAt: NOW }];
+    expect(checkProviderEvents(createParts({ refused: notFoundRefusals }))).toMatchObject({
       result: 'ok',
       detail: expect.stringContaining(
         '2 requests below /events received the response 404 since the start of the nodes',
       ),
     });
-    const brokenHttp = [{ reason: 'http-broken', count: 1, lastAt: NOW }];
-    expect(checkProviderEvents(createParts({ refused: brokenHttp })).detail).toContain(
+    const invalidHttpRefusals = [{ reason: 'http-broken', count: 1, lastAt: NOW }];
+    expect(checkProviderEvents(createParts({ refused: invalidHttpRefusals })).detail).toContain(
       'one request was not valid HTTP or too slow since the start of the nodes',
     );
-    expect(checkProviderEvents(createParts(keepsSender(false))).detail).toBe(
-      'later bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',
+    expect(checkProviderEvents(createParts(createSenderParts(false))).detail).toBe(
+      'asynchronous bounces and complaints are not received: the relay of Postmark replaces the envelope sender, and its events are not set up',
     );
   });
 });
 
 describe('refused requests', () => {
-  const report = (reason: string, count: number, lastAt: number) => ({ reason, count, lastAt });
+  const createReport = (reason: string, count: number, lastAt: number) => ({ reason, count, lastAt });
   const createNode = (name: string, isAlive: boolean, count: number, lastAt: number) => ({
     name,
     isAlive,
-    refusedReports: [report('postmark-broken', count, lastAt)],
+    refusedReports: [createReport('postmark-broken', count, lastAt)],
   });
 
-  it('are the sums over the live nodes, each with its latest time, and the current counts of this process replace its stored counts', () => {
+  it('are summed over the live nodes, each sum with the latest time; current counts of this process replace its stored counts', () => {
     const nodes = [createNode('a', true, 1, 30), createNode('b', true, 2, 20), createNode('dead', false, 4, 40)];
-    expect(sumRefusedReports(nodes, null)).toEqual([report('postmark-broken', 3, 30)]);
-    const ownStatus = { node: 'a', refusedReports: [report('postmark-broken', 8, 35), report('postmark-busy', 1, 1)] };
+    expect(sumRefusedReports(nodes, null)).toEqual([createReport('postmark-broken', 3, 30)]);
+    const ownStatus = {
+      node: 'a',
+      refusedReports: [createReport('postmark-broken', 8, 35), createReport('postmark-busy', 1, 1)],
+    };
     expect(sumRefusedReports(nodes, ownStatus)).toEqual([
-      report('postmark-broken', 10, 35),
-      report('postmark-busy', 1, 1),
+      createReport('postmark-broken', 10, 35),
+      createReport('postmark-busy', 1, 1),
     ]);
     expect(sumRefusedReports([], null)).toEqual([]);
   });
@@ -591,14 +599,14 @@ describe('transport', () => {
     description: 'relay.example:587 [192.0.2.1], TLSv1.3',
     secure: true,
     loopback: false,
-    fellBack: false,
+    fellBackToClearText: false,
   };
   const createFailedSession = (stage: string): RelaySession => ({ kind: 'failed', stage, code: null, text: 'no' });
   const rejectCall = () => Promise.reject(new Error('unexpected call'));
   it.each([
     ['a relay that accepts the credentials is ok', smtp, readySession, 'ok', /authenticated as postrider/],
     [
-      'a relay is ok if no user name is set, and the check does not test whether the relay requires one',
+      'a relay is ok if no user name is set, and the check does not test whether the relay requires authentication',
       { ...smtp, auth: null },
       readySession,
       'ok',
@@ -621,7 +629,7 @@ describe('transport', () => {
     [
       'a failed TLS handshake is a warning',
       { ...smtp, auth: null },
-      { ...readySession, secure: false, fellBack: true },
+      { ...readySession, secure: false, fellBackToClearText: true },
       'warning',
       /TLS failed/,
     ],
@@ -665,7 +673,7 @@ describe('transport', () => {
       expect(findings).toMatchObject([{ result: 'failure', remedy: expect.stringMatching(remedy) }]);
     },
   );
-  it('the remedy for an untrusted certificate names the variable for a private authority', async () => {
+  it('the remedy for an untrusted certificate names the environment variable for a private certificate authority', async () => {
     const parts = { readSesAccount: rejectCall, inboxPath: 'inbox', checkWritable: async () => null };
     for (const [stage, setting] of [
       ['starttls', smtp],
@@ -702,20 +710,20 @@ describe('transport', () => {
     ['an account that is shut down is a failure', { ...healthyAccount, enforcement: 'SHUTDOWN' }, 'failure', /paused/],
     ['an account in the sandbox is a warning', { ...healthyAccount, production: false }, 'warning', /sandbox/],
     [
-      'an account under probation is a warning',
+      'an account on probation is a warning',
       { ...healthyAccount, enforcement: 'PROBATION' },
       'warning',
-      /under probation/,
+      /on probation/,
     ],
     [
-      'a nearly used-up quota is a warning',
+      'an almost exhausted quota is a warning',
       { ...healthyAccount, quota: { max: 100, sent: 90 } },
       'warning',
       /nearly used up/,
     ],
     ['an unlimited quota is ok', { ...healthyAccount, quota: { max: -1, sent: 90 } }, 'ok', /./],
     [
-      'a request that fails is a failure with its error',
+      'a failed request is a failure that contains the error message',
       new Error('Could not load credentials'),
       'failure',
       /Could not load credentials/,

@@ -11,7 +11,7 @@ const createPassingCheck = (name: string): Check => ({
 });
 const LIMITS = { timeoutMs: 1_000, totalTimeoutMs: 5_000, concurrency: 2, onProgress: () => undefined };
 
-test('findings have the order of the checks, and progress names the running checks', async () => {
+test('findings are in the order of the checks, and the reported progress names the running checks', async () => {
   const progressLines: string[] = [];
   const clock = createVirtualClock(NOW);
   const findings = await runChecks([createPassingCheck('a'), createPassingCheck('b'), createPassingCheck('c')], {
@@ -24,7 +24,7 @@ test('findings have the order of the checks, and progress names the running chec
   expect(progressLines.at(-1)).toBe('3 ');
 });
 
-test('a check that hangs ends at its timeout with its own result, without effect on other checks', async () => {
+test('a check that hangs ends at the timeout with the timeout result of the check, and other checks are not affected', async () => {
   const clock = createVirtualClock(NOW);
   const hangingCheck: Check = { name: 'dns', onTimeout: 'warning', run: () => pendingPromise };
   const pendingFindings = runChecks([hangingCheck, createPassingCheck('b'), createPassingCheck('c')], {
@@ -39,7 +39,7 @@ test('a check that hangs ends at its timeout with its own result, without effect
   ]);
 });
 
-test('a check that rejects is a failure', async () => {
+test('a check whose promise rejects is a failure', async () => {
   const rejectingCheck: Check = {
     name: 'b',
     onTimeout: 'warning',

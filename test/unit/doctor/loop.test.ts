@@ -36,7 +36,7 @@ async function runTest(states: readonly (StoredMessage | null)[], parts: Partial
   return finding;
 }
 
-test('a report that arrives yields the result ok with its source and duration', async () => {
+test('a report that arrives yields the result ok, with the source of the report and the time until its arrival', async () => {
   const finding = await runTest([
     null,
     createMessage('sending'),
@@ -54,7 +54,7 @@ test('a relay that refuses the recipient at once is a warning', async () => {
   expect(finding).toMatchObject({ result: 'warning', detail: expect.stringContaining('at once (550 no)') });
 });
 
-test('a delivered message without a report is a failure with the remedy, after the timeout', async () => {
+test('a delivered message without a report before the timeout is a failure, and the finding contains the remedy', async () => {
   expect(await runTest([createMessage('delivered', createEvent('delivered', 'node-a'))])).toMatchObject({
     result: 'failure',
     detail: 'the message to bounce@example.org was delivered, but no feedback report arrived within 10 s',
@@ -62,7 +62,7 @@ test('a delivered message without a report is a failure with the remedy, after t
   });
 });
 
-test('a message that is not delivered is a failure with the last event', async () => {
+test('a message that is not delivered before the timeout is a failure, and the finding contains the last event', async () => {
   expect(await runTest([createMessage('queued', createEvent('deferred', 'node-a', '451 later'))])).toMatchObject({
     result: 'failure',
     detail: 'the message to bounce@example.org was not delivered within 10 s: 451 later',
@@ -70,7 +70,7 @@ test('a message that is not delivered is a failure with the last event', async (
   });
 });
 
-test('another terminal state and a message that is not accepted are failures', async () => {
+test('a message in an unexpected terminal state and a message that is not accepted are failures', async () => {
   expect(await runTest([createMessage('suppressed', createEvent('suppressed', 'node-a'))])).toMatchObject({
     result: 'failure',
   });

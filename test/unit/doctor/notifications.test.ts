@@ -1,4 +1,4 @@
-/** Tests the findings of doctor about notifications to operators. */
+/** Tests the findings of `postrider doctor` about notifications to operators. */
 import { describe, expect, test } from 'vitest';
 import { checkNotifications, type NotificationTargetFacts } from '../../../src/doctor/notifications.ts';
 import type { StoredNotification } from '../../../src/model/notification.ts';
@@ -50,7 +50,7 @@ test('the finding is a warning if no target uses HTTPS, because a failure of the
   ]);
 });
 
-test('the finding of a URL contains its origin, and no path, which may be a secret', () => {
+test('the finding for a URL contains the origin of the URL, and not the path, which may contain a secret', () => {
   expect(check(createFacts())).toMatchObject([{ check: 'notifications https://hooks.example.com', result: 'ok' }]);
   expect(JSON.stringify(check(createFacts()))).not.toContain('/ops');
 });
@@ -71,19 +71,19 @@ describe('the result of a target', () => {
       '',
     ],
     [
-      'is ok while the newest notification has no attempt',
+      'is ok if there was no attempt yet to deliver the newest notification',
       createFacts({ notifications: [NEW_NOTIFICATION, DELIVERED_NOTIFICATION] }),
       'ok',
       '',
     ],
     [
-      'is a warning while an attempt is repeated',
+      'is a warning if the last attempt failed and another attempt follows',
       createFacts({ notifications: [RETRIED_NOTIFICATION] }),
       'warning',
       'another attempt follows',
     ],
     [
-      'is a warning after the last attempt',
+      'is a warning if the last attempt failed and no attempt follows',
       createFacts({ notifications: [FAILED_NOTIFICATION, DELIVERED_NOTIFICATION] }),
       'warning',
       'no attempt follows',
@@ -96,9 +96,9 @@ describe('the result of a target', () => {
     ],
     ['is a warning if the message bounced', createMailFacts({ messageState: 'bounced' }), 'warning', 'bounced'],
     ['is ok if the message was delivered', createMailFacts({ messageState: 'delivered' }), 'ok', ''],
-    ['is ok while the message is queued for a minute', createMailFacts({ messageState: 'queued' }), 'ok', ''],
+    ['is ok if the message has been queued for one minute', createMailFacts({ messageState: 'queued' }), 'ok', ''],
     [
-      'is a warning while the message is queued for an hour',
+      'is a warning if the message has been queued for one hour',
       createMailFacts({ messageState: 'queued' }, NOW - 60 * MINUTE_MS),
       'warning',
       'queued',
@@ -112,10 +112,13 @@ describe('the result of a target', () => {
   test.each([
     ['refused', 'failure'],
     ['waiting', 'warning'],
-  ] as const)('for mail depends on the fault of the sender (%s), and for a URL it does not', (kind, result) => {
-    const senderFault = { kind, text: 'the sender has a fault', remedy: 'Correct the sender' };
-    const findings = checkNotifications({ now: NOW, senderFault, targets: [createMailFacts(), createFacts()] });
-    expect(findings.map((finding) => finding.result)).toEqual([result, 'ok']);
-    expect(findings[0]).toMatchObject({ detail: senderFault.text, remedy: senderFault.remedy });
-  });
+  ] as const)(
+    'depends on a fault of the sender (%s) if the target is a mail address, and not if the target is a URL',
+    (kind, result) => {
+      const senderFault = { kind, text: 'the sender has a fault', remedy: 'Correct the sender' };
+      const findings = checkNotifications({ now: NOW, senderFault, targets: [createMailFacts(), createFacts()] });
+      expect(findings.map((finding) => finding.result)).toEqual([result, 'ok']);
+      expect(findings[0]).toMatchObject({ detail: senderFault.text, remedy: senderFault.remedy });
+    },
+  );
 });

@@ -10,7 +10,7 @@ interface ListParts {
   readonly provider?: SesSuppressionPage['entries'];
   readonly ownEntries?: readonly ListedSuppression[];
   readonly reasons?: readonly ('BOUNCE' | 'COMPLAINT')[];
-  /** The number of the first page that cannot be read. Later pages cannot be read either. */
+  /** The index of the first page that cannot be read. Later pages cannot be read either. -1 if no request succeeds. */
   readonly failsAtPage?: number;
   readonly failure?: SesFailureCode;
   readonly usesSmtpInterface?: boolean;
@@ -27,7 +27,7 @@ const createOwnEntry = (address: string, reason: SuppressionReason = 'bounce', l
   at: 0,
 });
 
-/** Compares the lists on a virtual clock. Returns the finding and the start times of the page requests. */
+/** Compares the lists with a virtual clock. Returns the finding and the start times of the page requests. */
 async function compareLists(lists: ListParts) {
   const { provider = [], ownEntries = [], reasons = ['BOUNCE', 'COMPLAINT'], requestMs = 0 } = lists;
   let nowMs = 0;
@@ -43,9 +43,12 @@ async function compareLists(lists: ListParts) {
         pageTimes.push(nowMs);
         nowMs += requestMs;
         if (lists.failsAtPage !== undefined && pageTimes.length > lists.failsAtPage) return failedResult;
-        const first = Number(position ?? 0);
-        const nextToken = first + PAGE_SIZE < provider.length ? String(first + PAGE_SIZE) : null;
-        return { kind: 'done', value: { entries: provider.slice(first, first + PAGE_SIZE), next: nextToken } };
+        const firstIndex = Number(position ?? 0);
+        const nextToken = firstIndex + PAGE_SIZE < provider.length ? String(firstIndex + PAGE_SIZE) : null;
+        return {
+          kind: 'done',
+          value: { entries: provider.slice(firstIndex, firstIndex + PAGE_SIZE), next: nextToken },
+        };
       },
     },
     usesSmtpInterface: lists.usesSmtpInterface ?? false,
@@ -64,7 +67,7 @@ async function compareLists(lists: ListParts) {
 }
 
 describe('the comparison of the lists', () => {
-  test('equal lists are ok, in any letter case', async () => {
+  test('lists that differ only in letter case are ok', async () => {
     const { finding } = await compareLists({
       provider: [createProviderEntry('Ada@example.com'), createProviderEntry('bob@example.com', 'COMPLAINT')],
       ownEntries: [createOwnEntry('ada@example.com'), createOwnEntry('bob@example.com', 'complaint', '*')],
@@ -87,7 +90,7 @@ describe('the comparison of the lists', () => {
     expect(finding.remedy).toContain('put-suppressed-destination');
   });
 
-  test('an example has the letter case that Amazon SES needs', async () => {
+  test('an address in the finding has the letter case of the entry of Amazon SES', async () => {
     const { finding } = await compareLists({ provider: [createProviderEntry('Ada@example.com')] });
     expect(finding.detail).toContain('Ada@example.com');
   });
@@ -97,13 +100,13 @@ describe('the comparison of the lists', () => {
       ownEntries: [createOwnEntry('a@example.com', 'manual'), createOwnEntry('b@example.com', 'unsubscribed')],
     });
     expect(manualResult.finding.result).toBe('ok');
-    const complaints = {
+    const differentLists = {
       provider: [createProviderEntry('c@example.com')],
-      own: [createOwnEntry('b@example.com', 'bounce')],
+      ownEntries: [createOwnEntry('b@example.com', 'bounce')],
     };
-    expect((await compareLists({ ...complaints, reasons: ['COMPLAINT'] })).finding.result).toBe('ok');
-    expect((await compareLists(complaints)).finding.result).toBe('warning');
-    expect(await compareLists({ ...complaints, reasons: [] })).toMatchObject({
+    expect((await compareLists({ ...differentLists, reasons: ['COMPLAINT'] })).finding.result).toBe('ok');
+    expect((await compareLists(differentLists)).finding.result).toBe('warning');
+    expect(await compareLists({ ...differentLists, reasons: [] })).toMatchObject({
       finding: { result: 'ok' },
       pageTimes: [],
     });
@@ -124,7 +127,7 @@ describe('a list of 1,000,000 entries', () => {
     expect(finding.detail).not.toContain('x@example.com');
   });
 
-  test('ends within its time limit if each request is slow', async () => {
+  test('is not read beyond the time limit if each request is slow', async () => {
     const { pageTimes } = await compareLists({ provider, requestMs: 5_000 });
     expect(pageTimes).toEqual([0, 5_000, 10_000]);
   });
@@ -136,18 +139,21 @@ describe('a list of 1,000,000 entries', () => {
 });
 
 describe('a list that cannot be read', () => {
-  test.each([-1, 0])('is one finding with the reason and the remedy (%i)', async (failsAtPage) => {
-    const { finding } = await compareLists({
-      failsAtPage,
-      failure: 'not-permitted',
-      ownEntries: [createOwnEntry('a@example.com')],
-    });
-    expect(finding).toMatchObject({
-      result: 'warning',
-      detail: expect.stringContaining('the reason'),
-      remedy: 'the remedy',
-    });
-  });
+  test.each([-1, 0])(
+    'is one warning with the reason and the remedy (index of the first page that cannot be read: %i)',
+    async (failsAtPage) => {
+      const { finding } = await compareLists({
+        failsAtPage,
+        failure: 'not-permitted',
+        ownEntries: [createOwnEntry('a@example.com')],
+      });
+      expect(finding).toMatchObject({
+        result: 'warning',
+        detail: expect.stringContaining('the reason'),
+        remedy: 'the remedy',
+      });
+    },
+  );
 
   test('without credentials of the API, the finding is not a warning if the transport is the SMTP interface', async () => {
     const noCredentials = { failsAtPage: -1, failure: 'no-credentials' } as const;

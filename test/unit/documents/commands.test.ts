@@ -1,9 +1,9 @@
 /**
  * Tests that the commands of the manual succeed as printed. A shell runs each code block after a line `<!-- run -->`,
- * in the order of the page, in one folder with one running service per page. The folder of a page about moving from a
- * provider has the sample exports of that provider, and no service. The addresses and the key in a block are
- * replaced with those of the service. test/unit/cli/printed-commands.test.ts compares the other printed commands with
- * the definitions of the commands.
+ * in the order of the page, in one folder with one running service per page. For a page about moving from a provider,
+ * the folder contains the sample exports of that provider, and no service runs. The addresses and the key in a block
+ * are replaced with those of the service. test/unit/cli/printed-commands.test.ts compares the other printed commands
+ * with the definitions of the commands.
  */
 import { spawn } from 'node:child_process';
 import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { buildEnvironment, type ServiceProcess, startProcess } from '../../rig/s
 
 const LAUNCHER = join(ROOT, 'bin/postrider.js');
 
-/** Returns the code blocks of a page after `<!-- run -->`, without the indentation of a list. */
+/** Returns the code blocks of a page that follow a line `<!-- run -->`, without the indentation of a list. */
 function findMarkedBlocks(text: string): readonly string[] {
   return [...text.matchAll(/^( *)<!-- run -->\n+\1```sh\n([\s\S]*?)^\1```$/gm)].map(([, indent = '', block = '']) =>
     block.replaceAll(new RegExp(`^${indent}`, 'gm'), ''),
@@ -52,11 +52,11 @@ function runBlock(block: string, folder: string, service: ServiceProcess | null)
     .replaceAll('pr_…', service?.key ?? '')
     // `curl` exits with 0 after an error status unless it has the option --fail-with-body.
     .replaceAll(/\bcurl /g, 'curl --fail-with-body -sS ');
-  const address = service === null ? {} : { POSTRIDER_LISTEN: new URL(service.publicUrl).host };
+  const listenSetting = service === null ? {} : { POSTRIDER_LISTEN: new URL(service.publicUrl).host };
   const { PATH = '' } = process.env;
   const child = spawn('sh', ['-e', '-c', script], {
     cwd: folder,
-    env: { ...buildEnvironment(address), PATH: `${binFolder}:${PATH}` },
+    env: { ...buildEnvironment(listenSetting), PATH: `${binFolder}:${PATH}` },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   let output = '';
@@ -74,7 +74,7 @@ test('quick-start.md, sending.md and simulator.md have blocks to run', () => {
   expect(MARKED_PAGES.map(({ page }) => page)).toEqual(
     expect.arrayContaining(['docs/quick-start.md', 'docs/sending.md', 'docs/simulator.md']),
   );
-  // A marker without a shell block would run nothing.
+  // A marker that no shell block follows would run no command.
   for (const { page, blocks, marks } of MARKED_PAGES) expect([page, blocks.length]).toEqual([page, marks]);
 });
 
@@ -82,7 +82,7 @@ describe.each(MARKED_PAGES)('the commands of $page', ({ page, blocks }) => {
   test('succeed as printed', async () => {
     const folder = createTemporaryFolder();
     copyExports(page, folder);
-    // The commands of these pages use the store directly, so no service is started.
+    // The commands on the pages about moving use the store directly, so no service is started.
     const service = MOVING_PAGE.test(page) ? null : await startProcess(folder);
     for (const block of blocks) {
       const { code, output } = await runBlock(block, folder, service);

@@ -32,7 +32,7 @@ function isInstalled(program: string): boolean {
 }
 
 const EXAMPLES = Object.entries(INTERPRETERS).map(([file, command]) => ({ file, command }));
-// A shell has no --version option. send.sh also needs curl, which is checked instead.
+// `sh` may have no --version option. send.sh also needs curl, so the check for send.sh is whether curl is installed.
 const RUNNABLE_EXAMPLES = EXAMPLES.filter(({ file, command }) => isInstalled(file === 'send.sh' ? 'curl' : command[0]));
 const NOT_RUNNABLE_FILES = EXAMPLES.filter((example) => !RUNNABLE_EXAMPLES.includes(example)).map(({ file }) => file);
 
@@ -104,7 +104,7 @@ const MESSAGE = {
 };
 
 describe.each(RUNNABLE_EXAMPLES)('$file', (example) => {
-  test('prints the id of the 201 response, the same id in a second run, and the documented error for an invalid request', async () => {
+  test('prints the id of the 201 response, the same id for the same idempotency key, and the documented error for an invalid request', async () => {
     const folder = createTemporaryFolder();
     const service = await startProcess(folder);
     const environment = { MAIL_API_URL: service.publicUrl, POSTRIDER_API_KEY: service.key ?? '' };
@@ -120,15 +120,15 @@ describe.each(RUNNABLE_EXAMPLES)('$file', (example) => {
     const refusedRun = await runExample(example, { ...MESSAGE, to: 'unknown' }, 'receipt-4712', environment);
     expect(refusedRun).toMatchObject({ code: 1, stdout: '' });
     expect(refusedRun.stderr).toMatch(/^400 .*"message":"Invalid email address: to"/);
-    const wrongKey = await runExample(example, MESSAGE, 'receipt-4713', {
+    const wrongKeyRun = await runExample(example, MESSAGE, 'receipt-4713', {
       ...environment,
       POSTRIDER_API_KEY: 'pr_wrong',
     });
-    expect(wrongKey).toMatchObject({ code: 1, stdout: '' });
-    expect(wrongKey.stderr).toMatch(/^401 .*"message":"Invalid API key"/);
+    expect(wrongKeyRun).toMatchObject({ code: 1, stdout: '' });
+    expect(wrongKeyRun.stderr).toMatch(/^401 .*"message":"Invalid API key"/);
   });
 
-  test('repeats the request after a 429 and a 500, with the same idempotency key, and not before Retry-After', async () => {
+  test('repeats the request after a 429 and a 500, with the same idempotency key, and not before the time in Retry-After', async () => {
     const requests: { readonly key: unknown; readonly at: number }[] = [];
     const id = '0199aaaa-0000-7000-8000-000000000000';
     const server = createServer((request, response) => {

@@ -7,8 +7,10 @@ import { expect, it } from 'vitest';
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 
 function listPages(): readonly string[] {
-  const docs = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) => join('docs', name));
-  return [...readdirSync(ROOT), ...docs].filter((name) => name.endsWith('.md'));
+  const docsPages = readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' }).map((name) =>
+    join('docs', name),
+  );
+  return [...readdirSync(ROOT), ...docsPages].filter((name) => name.endsWith('.md'));
 }
 
 /** Returns the page without its code blocks, in which links and headings are not rendered. */

@@ -16,23 +16,24 @@ function readSource(): string {
   return files.map((name) => readFileSync(`${folder}${name}`, 'utf8')).join('\n');
 }
 
-/** Returns the code spans in the first column of these tables. */
+/** Returns the code spans in the first column of each table whose header is in `QUOTING_HEADERS`. */
 function findQuotations(page: string): readonly string[] {
   const foundQuotations: string[] = [];
-  let quotes = false;
+  let isQuotingTable = false;
   for (const line of page.split('\n')) {
     if (!line.startsWith('|')) {
-      quotes = false;
+      isQuotingTable = false;
       continue;
     }
     const firstCell = line.split(' | ')[0]?.slice(2) ?? '';
-    if (QUOTING_HEADERS.includes(firstCell)) quotes = true;
-    else if (quotes) foundQuotations.push(...[...firstCell.matchAll(/`([^`]+)`/g)].map(([, text]) => text ?? ''));
+    if (QUOTING_HEADERS.includes(firstCell)) isQuotingTable = true;
+    else if (isQuotingTable)
+      foundQuotations.push(...[...firstCell.matchAll(/`([^`]+)`/g)].map(([, text]) => text ?? ''));
   }
   return foundQuotations;
 }
 
-it('every text that docs/troubleshooting.md quotes is in the source, except for its variable part', () => {
+it('every text that docs/troubleshooting.md quotes is in the source, except for the variable parts of the text', () => {
   const code = readSource();
   const quotedTexts = findQuotations(readFileSync(new URL('docs/troubleshooting.md', ROOT), 'utf8'));
   const pieces = quotedTexts.flatMap((text) => text.split('…').map((piece) => piece.trim()));

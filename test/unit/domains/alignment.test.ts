@@ -45,7 +45,7 @@ describe('the alignment of a domain', () => {
     expect(listStates([createDkim(dkim), createSpf(spf), createDmarc(dmarc)])).toEqual(expected);
   });
 
-  it('is a warning for the policy p=none, which names the policy and the method that passes', () => {
+  it('is a warning for the policy p=none, and the warning names the policy and the method that passes', () => {
     const [, , dmarc] = describeAlignment(
       DOMAIN,
       [createDkim('found'), createSpf('missing'), createDmarc('found', 'v=DMARC1; p=none; rua=mailto:a@example.org')],
@@ -54,7 +54,7 @@ describe('the alignment of a domain', () => {
     expect(dmarc).toMatchObject({ state: 'warning', found: 'p=none, passes with DKIM' });
   });
 
-  it('needs no SPF with a provider that replaces the envelope sender if DKIM passes, and fails without DKIM', () => {
+  it('needs only DKIM if the provider replaces the envelope sender, and fails if DKIM fails', () => {
     const setup = { ...SETUP, replacedBy: 'Postmark' };
     expect(listStates([createDkim('found'), createDmarc('found')], DOMAIN, setup)).toEqual([
       'pass',
@@ -64,7 +64,7 @@ describe('the alignment of a domain', () => {
     expect(listStates([createDkim('missing'), createDmarc('found')], DOMAIN, setup)).toEqual(['fail', 'fail', 'fail']);
   });
 
-  it('of SPF needs a return path in the same organizational domain', () => {
+  it('of SPF needs a return path in the organizational domain of the sending domain', () => {
     const ownSetup = { ...SETUP, returnPath: 'bounces.example.org' };
     const foreignSetup = { ...SETUP, returnPath: 'bounces.example.net' };
     const records = [createDkim('found'), createDmarc('found')];
@@ -74,13 +74,13 @@ describe('the alignment of a domain', () => {
     );
   });
 
-  it('of SPF follows the return path of the domain only after its records were found', () => {
+  it('of SPF depends on the return path of the domain only after the records of this return path were found', () => {
     const setup = { ...SETUP, returnPath: 'bounces.example.net' };
     const name = 'bounces.shop.example.org';
     const records = [createDkim('found'), createDmarc('found'), createSpf('found', name)];
-    const withPath = (isVerified: boolean) => ({ ...DOMAIN, returnPath: { name, isVerified } });
-    expect(listStates(records, withPath(true), setup)[1]).toBe('pass');
-    expect(listStates(records, withPath(false), setup)[1]).toBe('not-needed');
+    const createDomainWithPath = (isVerified: boolean) => ({ ...DOMAIN, returnPath: { name, isVerified } });
+    expect(listStates(records, createDomainWithPath(true), setup)[1]).toBe('pass');
+    expect(listStates(records, createDomainWithPath(false), setup)[1]).toBe('not-needed');
   });
 
   it('obeys strict alignment: an envelope sender of a subdomain does not align, and subdomains do not align by DKIM', () => {
@@ -93,16 +93,16 @@ describe('the alignment of a domain', () => {
 
   it('considers only the active RSA key: a staged key or an Ed25519 key does not align', () => {
     const stagedRecord: CheckedRecord = { ...createDkim('found'), key: { state: 'staged', algorithm: 'rsa' } };
-    const ed25519: CheckedRecord = { ...createDkim('found'), key: { state: 'active', algorithm: 'ed25519' } };
-    expect(listStates([stagedRecord, ed25519])[0]).toBe('fail');
-    expect(listStates([stagedRecord, ed25519, createDkim('found')])[0]).toBe('pass');
+    const ed25519Record: CheckedRecord = { ...createDkim('found'), key: { state: 'active', algorithm: 'ed25519' } };
+    expect(listStates([stagedRecord, ed25519Record])[0]).toBe('fail');
+    expect(listStates([stagedRecord, ed25519Record, createDkim('found')])[0]).toBe('pass');
   });
 
   it('of SPF at a MAIL FROM domain of the provider is not checked', () => {
-    const mailFrom: CheckedRecord = {
+    const mailFromRecord: CheckedRecord = {
       ...{ purpose: 'provider', type: 'MX', name: 'mail.shop.example.org', found: 'found', observed: [], key: null },
     };
     const setup = { ...SETUP, replacedBy: 'Amazon SES' };
-    expect(listStates([createDkim('found'), mailFrom], DOMAIN, setup)[1]).toBe('unknown');
+    expect(listStates([createDkim('found'), mailFromRecord], DOMAIN, setup)[1]).toBe('unknown');
   });
 });

@@ -1,4 +1,7 @@
-/** Tests the resolver with a DNS server that answers, refuses, sends malformed answers and does not answer. */
+/**
+ * Tests the resolver with a DNS server that, depending on the name, sends an answer, refuses the query, sends a
+ * malformed answer or sends nothing.
+ */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createResolver, type Resolver } from '../../../src/domains/dns.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
@@ -32,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => dns.close());
 
 describe('a lookup', () => {
-  it('without a DNS server fails, and the reason names the setting to correct', async () => {
+  it('fails without a DNS server, and the reason names the setting to correct', async () => {
     const closedDns = await startDns({});
     await closedDns.close();
     const unreachableResolver = createResolver(closedDns, { timeoutMs: 100, maxAttempts: 1 });
@@ -42,7 +45,7 @@ describe('a lookup', () => {
     });
   });
 
-  it('returns one text for each record, with its strings concatenated', async () => {
+  it('returns one text for each record, with the strings of the record concatenated', async () => {
     expect(await resolver.lookUpTxt('one.test')).toEqual({ kind: 'found', values: ['hello'] });
     expect(await resolver.lookUpTxt('split.test')).toEqual({ kind: 'found', values: ['v=DKIM1; p=MIIBabc'] });
     expect(await resolver.lookUpTxt('several.test')).toEqual({ kind: 'found', values: ['first', 'second'] });
@@ -83,7 +86,7 @@ describe('a lookup', () => {
     expect(await resolver.lookUpHostNames('::1')).toEqual({ kind: 'none' });
   });
 
-  it('has the result none if the name does not exist or has no record of the type', async () => {
+  it('has the result none if the name does not exist or has no record of the requested type', async () => {
     for (const name of ['absent.test', 'only4.test']) {
       expect(await resolver.lookUpTxt(name)).toEqual({ kind: 'none' });
       expect(await resolver.lookUpMx(name)).toEqual({ kind: 'none' });
@@ -116,7 +119,7 @@ describe('a lookup', () => {
     expect(await unreachableResolver.lookUpTxt('one.test')).toMatchObject({ kind: 'failed' });
   });
 
-  it('returns a new record at once, and none after its removal', async () => {
+  it('returns a record immediately after its creation, and no record after its removal', async () => {
     expect(await resolver.lookUpTxt('later.test')).toEqual({ kind: 'none' });
     dns.zone['later.test'] = { TXT: ['now'] };
     expect(await resolver.lookUpTxt('later.test')).toEqual({ kind: 'found', values: ['now'] });
@@ -126,7 +129,7 @@ describe('a lookup', () => {
 });
 
 describe('POSTRIDER_DNS', () => {
-  it('accepts an address; a host name is refused with the remedy', () => {
+  it('accepts an IP address, and refuses a host name with an error that contains the remedy', () => {
     for (const host of ['127.0.0.1', '::1', '[::1]', 'localhost']) createResolver({ host, port: 53 });
     expect(() => createResolver({ host: 'dns.example.com', port: 53 })).toThrow(
       'POSTRIDER_DNS: "dns.example.com" is not an IP address; set the address of the resolver, such as 127.0.0.1:53',

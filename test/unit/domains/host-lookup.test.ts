@@ -1,4 +1,4 @@
-/** Tests the lookup of the hosts of webhooks. */
+/** Tests the lookup of webhook hosts. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { createHostLookup } from '../../../src/domains/host-lookup.ts';
 import { type FakeDns, startDns } from '../../rig/dns.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => dns.close());
 
 describe('the lookup of a host', () => {
-  it('returns the addresses of both families from the configured DNS server', async () => {
+  it('returns the IPv4 and IPv6 addresses from the configured DNS server', async () => {
     const lookUp = createHostLookup(dns, false);
     expect(await lookUp('app.test')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::1'] });
     expect(await lookUp('app.test.')).toEqual({ kind: 'found', values: ['192.0.2.1', '2001:db8::1'] });
@@ -21,7 +21,7 @@ describe('the lookup of a host', () => {
     expect(await lookUp('broken.test')).toMatchObject({ kind: 'failed' });
   });
 
-  it('of localhost is made by the system, whose hosts file contains it', async () => {
+  it('of localhost uses the operating system, whose hosts file contains localhost', async () => {
     const result = await createHostLookup(dns, false)('localhost');
     expect(result.kind === 'found' ? result.values : []).toContain('127.0.0.1');
     expect(dns.queries.filter((query) => query.includes('localhost'))).toEqual([]);

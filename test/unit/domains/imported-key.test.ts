@@ -1,4 +1,4 @@
-/** Tests keys that were created elsewhere: the accepted forms, and an error of one line for any other text. */
+/** Tests keys that were created outside Postrider: the accepted forms, and a one-line error for any other text. */
 import { createPublicKey, generateKeyPairSync, randomBytes } from 'node:crypto';
 import { describe, expect, it, test } from 'vitest';
 import { checkDkim } from '../../../src/domains/dkim-record.ts';
@@ -46,7 +46,7 @@ describe('a private key is accepted', () => {
   });
 });
 
-describe('any other text is refused with one line that contains no part of the text', () => {
+describe('a text that is not one supported private key is refused with a one-line error that contains no part of the text', () => {
   const encryptKey = (type: 'pkcs1' | 'pkcs8') =>
     String(SHORT_RSA.privateKey.export({ format: 'pem', type, cipher: 'aes-256-cbc', passphrase: 'secret' }));
   const formatBlock = (label: string) => `-----BEGIN ${label}-----\nAAAA\n-----END ${label}-----\n`;
@@ -171,12 +171,12 @@ test('an independent verifier accepts a message signed with an imported key, by 
   ]);
 });
 
-test('a published record with the key in PKCS#1 is found, and one with another key is wrong', () => {
-  const expected = `v=DKIM1; k=rsa; p=${formatPublicKey(RSA.publicKey)}`;
+test('a published record with the key in PKCS#1 is found, and a published record with another key is wrong', () => {
+  const expectedRecord = `v=DKIM1; k=rsa; p=${formatPublicKey(RSA.publicKey)}`;
   const createRecord = (key: typeof RSA.publicKey) =>
     `v=DKIM1; p=${key.export({ format: 'der', type: 'pkcs1' }).toString('base64')}`;
-  expect(checkDkim(expected, [createRecord(RSA.publicKey)])).toEqual({ found: 'found', detail: 'found' });
-  expect(checkDkim(expected, [createRecord(SHORT_RSA.publicKey)])).toMatchObject({ found: 'wrong' });
-  expect(checkDkim(expected, [`v=DKIM1; p=${'A'.repeat(5_000)}`])).toMatchObject({ found: 'wrong' });
+  expect(checkDkim(expectedRecord, [createRecord(RSA.publicKey)])).toEqual({ found: 'found', detail: 'found' });
+  expect(checkDkim(expectedRecord, [createRecord(SHORT_RSA.publicKey)])).toMatchObject({ found: 'wrong' });
+  expect(checkDkim(expectedRecord, [`v=DKIM1; p=${'A'.repeat(5_000)}`])).toMatchObject({ found: 'wrong' });
   expect(createPublicKey(RSA.privateKey).equals(RSA.publicKey)).toBe(true);
 });

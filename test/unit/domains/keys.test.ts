@@ -16,7 +16,7 @@ const request = {
 } as const;
 
 describe('new keys', () => {
-  it('are an RSA-2048 and an Ed25519 pair whose private keys are unsealed only under their own names', async () => {
+  it('are an RSA-2048 and an Ed25519 key pair, and a private key is unsealed only under its domain and selector', async () => {
     const keys = await createKeys(request);
     expect(keys.map(({ selector, algorithm, state }) => [selector, algorithm, state])).toEqual([
       ['pr20261121aaaaa', 'rsa', 'active'],
@@ -36,7 +36,7 @@ describe('new keys', () => {
     expect(spki.asymmetricKeyDetails?.modulusLength).toBe(2048);
   });
 
-  it('never reuse a selector of the domain, and their selector is one label', async () => {
+  it('have selectors that the domain has never used and that consist of one label', async () => {
     const randomNumbers = [0, 0, 0, 0, 0.99, 0.99, 0.99, 0.99];
     const nextRequest = {
       ...request,

@@ -9,7 +9,7 @@ import { createDkimKey, createSendingDomain } from './sending-domain.ts';
 const setup = { returnPath: null, replacedBy: null, returnPathHost: null, spf: 'v=spf1 ?all', reportsTo: null };
 
 describe('the records of a domain', () => {
-  it('are DKIM for every key, SPF and DMARC', () => {
+  it('are one DKIM record for each key, an SPF record and a DMARC record', () => {
     const domain = createSendingDomain({
       keys: [
         createDkimKey({ state: 'retiring' }),
@@ -29,23 +29,26 @@ describe('the records of a domain', () => {
     ]);
   });
 
-  it('have SPF and MX at the return path if it is set, and include the records of a provider', () => {
-    const provider = [
+  it('contain SPF and MX records at the return path if it is set, and the records of a provider', () => {
+    const providerRecords = [
       { purpose: 'dkim', type: 'CNAME', name: 't1._domainkey.example.org', value: 't1.dkim.amazonses.com' },
     ] as const;
-    const returnPath = { ...setup, returnPath: 'bounces.example.org', reportsTo: 'dmarc+a;b@example.org' };
-    const records = createRecords(createSendingDomain({ keys: [] }), returnPath, provider);
+    const returnPathSetup = { ...setup, returnPath: 'bounces.example.org', reportsTo: 'dmarc+a;b@example.org' };
+    const records = createRecords(createSendingDomain({ keys: [] }), returnPathSetup, providerRecords);
     expect(records.map(({ purpose, type, name, value }) => `${purpose} ${type} ${name} ${value}`)).toEqual([
       'dkim CNAME t1._domainkey.example.org t1.dkim.amazonses.com',
       'spf TXT bounces.example.org v=spf1 ?all',
       'dmarc TXT _dmarc.example.org v=DMARC1; p=none; rua=mailto:dmarc%2Ba%3Bb@example.org',
       'return-path MX bounces.example.org 10 bounces.example.org',
     ]);
-    const recordsWithHost = createRecords(createSendingDomain(), { ...returnPath, returnPathHost: 'mx.example.org' });
+    const recordsWithHost = createRecords(createSendingDomain(), {
+      ...returnPathSetup,
+      returnPathHost: 'mx.example.org',
+    });
     expect(recordsWithHost.at(-1)?.value).toBe('10 mx.example.org');
   });
 
-  it('of a domain with a return path of its own are at this return path, and its MX names the feedback listener', () => {
+  it('of a domain with its own return path contain SPF and MX records at this return path, and the MX record names the feedback listener', () => {
     const domain = createSendingDomain({ keys: [], returnPath: { name: 'bounces.example.org', isVerified: false } });
     const listRecords = (changes: { readonly returnPath: string | null }) =>
       createRecords(domain, { ...setup, ...changes }).map(({ purpose, type, name, value }) => [
@@ -59,7 +62,7 @@ describe('the records of a domain', () => {
       ['dmarc', 'TXT', '_dmarc.example.org', 'v=DMARC1; p=none'],
       ['return-path', 'MX', 'bounces.example.org', '10 bounces.host.example'],
     ]);
-    // Without a listener, or with a provider that replaces the envelope sender, no message contains the return path.
+    // Without a listener, or with a provider that replaces the envelope sender, no message uses the return path.
     expect(listRecords({ returnPath: null })).toEqual([
       ['spf', 'TXT', 'example.org', 'v=spf1 ?all'],
       ['dmarc', 'TXT', '_dmarc.example.org', 'v=DMARC1; p=none'],
@@ -74,7 +77,7 @@ describe('the facts about a relay', () => {
     ['::1', 'v=spf1 ?all', []],
     ['relay', 'v=spf1 ?all', []],
     ['SMTP.example.net', 'v=spf1 a:smtp.example.net ?all', []],
-  ])('of %s have the SPF record %s', (host, spf, rewrites) => {
+  ])('of %s contain the SPF record %s', (host, spf, rewrites) => {
     const facts = getHostFacts(host);
     expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
     expect(findSpfFault(facts.spf ?? '')).toBeNull();
@@ -89,7 +92,7 @@ describe('the facts about a relay', () => {
     expect([facts.spf, [...facts.rewrittenFields]]).toEqual([spf, rewrites]);
   });
 
-  it('of every provider have a valid SPF record', () => {
+  it('of every provider contain a valid SPF record or none', () => {
     for (const { name } of PROVIDERS) {
       const { spf } = getProviderFacts(name);
       if (spf !== null) expect(findSpfFault(spf)).toBeNull();

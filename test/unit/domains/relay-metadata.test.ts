@@ -1,6 +1,6 @@
 /**
- * Tests the header fields by which a provider identifies a message, over real SMTP sessions: the provider of the transport URL
- * determines the fields of the received message.
+ * Tests the header fields by which a provider identifies a message, over real SMTP sessions: the provider of the
+ * transport URL determines the fields of the received message.
  */
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -38,8 +38,8 @@ beforeAll(async () => {
 afterAll(() => relay.close());
 
 /**
- * Sends the message with one active key. `query` are the parameters of the transport URL. `configurationSet` is that
- * of the account.
+ * Sends `MESSAGE` with one active key. `query` contains the parameters of the transport URL. `configurationSet` is the
+ * configuration set of the account.
  */
 async function sendMessage(query: string, configurationSet: string | null = null) {
   const folder = createTemporaryFolder();
@@ -80,10 +80,10 @@ async function sendMessage(query: string, configurationSet: string | null = null
     inboxPath: folder,
     consumeInboxRule: async () => null,
   });
-  const count = relay.receivedMessages.length;
+  const receivedCount = relay.receivedMessages.length;
   const { outcome } = await transport.attempt(await prepare(MESSAGE), null);
   await transport.close(1_000);
-  const data = relay.receivedMessages.at(count)?.data ?? Buffer.alloc(0);
+  const data = relay.receivedMessages.at(receivedCount)?.data ?? Buffer.alloc(0);
   const records = Object.fromEntries(
     keys.map((key) => [getDkimRecordName('example.org', key.selector), formatDkimRecord(key)]),
   );
@@ -101,7 +101,7 @@ function listFields(data: Buffer): readonly string[] {
 const listExtensionFields = (fields: readonly string[]) => fields.filter((field) => field.startsWith('X-'));
 
 test.each(PROVIDERS.flatMap(({ name, relay: profile }) => (profile === null ? [] : [[name, profile] as const])))(
-  'a message to the relay of %s has exactly its metadata header fields, and its signature is valid',
+  'a message to the relay of %s has exactly the metadata header fields of this provider, and its signature is valid',
   async (name, profile) => {
     const { outcome, fields, signatures } = await sendMessage(`?provider=${name}`);
     expect(outcome.kind).toBe('delivered');
@@ -129,18 +129,20 @@ test('the parameters of the transport URL are added as header fields', async () 
   expect((await sendMessage('?provider=ses&configuration-set=news')).fields).toContain('X-SES-CONFIGURATION-SET: news');
 });
 
-test('the configuration set of the account takes precedence over that of the transport, and only Amazon SES receives it', async () => {
-  const listSets = async (query: string) =>
+test('the configuration set of the account takes precedence over that of the transport URL, and only Amazon SES receives a configuration set', async () => {
+  const listConfigurationSetFields = async (query: string) =>
     (await sendMessage(query, 'account-set')).fields.filter((field) => /configuration-set/i.test(field));
-  expect(await listSets('?provider=ses&configuration-set=news')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);
-  expect(await listSets('?provider=ses')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);
-  expect(await listSets('?provider=postmark')).toEqual([]);
-  expect(await listSets('')).toEqual([]);
+  expect(await listConfigurationSetFields('?provider=ses&configuration-set=news')).toEqual([
+    'X-SES-CONFIGURATION-SET: account-set',
+  ]);
+  expect(await listConfigurationSetFields('?provider=ses')).toEqual(['X-SES-CONFIGURATION-SET: account-set']);
+  expect(await listConfigurationSetFields('?provider=postmark')).toEqual([]);
+  expect(await listConfigurationSetFields('')).toEqual([]);
 });
 
-test('the fields are composed before the message is signed', async () => {
+test('the metadata header fields are composed before the message is signed', async () => {
   const { fields } = await sendMessage('?provider=postmark');
-  const names = fields.map((field) => field.slice(0, field.indexOf(':')).toLowerCase());
-  expect(names[0]).toBe('dkim-signature');
-  expect(names.indexOf('x-pm-metadata-postrider-id')).toBeGreaterThan(names.indexOf('message-id'));
+  const fieldNames = fields.map((field) => field.slice(0, field.indexOf(':')).toLowerCase());
+  expect(fieldNames[0]).toBe('dkim-signature');
+  expect(fieldNames.indexOf('x-pm-metadata-postrider-id')).toBeGreaterThan(fieldNames.indexOf('message-id'));
 });

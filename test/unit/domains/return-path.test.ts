@@ -40,62 +40,63 @@ describe('the name of a return path', () => {
   });
 });
 
-const NAME = 'bounces.example.org';
+const PATH_NAME = 'bounces.example.org';
 const createCheck = (
   purpose: RecordCheck['purpose'],
   type: RecordCheck['type'],
   found: RecordCheck['found'],
-  name = NAME,
+  name = PATH_NAME,
 ): RecordCheck => ({ purpose, type, name, value: 'v', found, seen: [], detail: '' });
 const MX = createCheck('return-path', 'MX', 'found');
 const SPF = createCheck('spf', 'TXT', 'found');
 
 test('a return path is verified only if its MX and its SPF record were found', () => {
-  expect(isReturnPathVerified(NAME, [MX, SPF])).toBe(true);
+  expect(isReturnPathVerified(PATH_NAME, [MX, SPF])).toBe(true);
   for (const found of ['missing', 'wrong', 'unknown'] as const) {
-    expect(isReturnPathVerified(NAME, [createCheck('return-path', 'MX', found), SPF])).toBe(false);
-    expect(isReturnPathVerified(NAME, [MX, createCheck('spf', 'TXT', found)])).toBe(false);
+    expect(isReturnPathVerified(PATH_NAME, [createCheck('return-path', 'MX', found), SPF])).toBe(false);
+    expect(isReturnPathVerified(PATH_NAME, [MX, createCheck('spf', 'TXT', found)])).toBe(false);
   }
-  expect(isReturnPathVerified(NAME, [MX])).toBe(false);
-  expect(isReturnPathVerified(NAME, [])).toBe(false);
+  expect(isReturnPathVerified(PATH_NAME, [MX])).toBe(false);
+  expect(isReturnPathVerified(PATH_NAME, [])).toBe(false);
   expect(isReturnPathVerified('bounces.example.net', [MX, SPF])).toBe(false);
-  expect(isReturnPathVerified(NAME, [createCheck('provider', 'MX', 'found'), SPF])).toBe(false);
+  expect(isReturnPathVerified(PATH_NAME, [createCheck('provider', 'MX', 'found'), SPF])).toBe(false);
 });
 
 test('the state of a return path changes only if a check tested the records of this return path', () => {
-  const withPath = (returnPath: ReturnPath | null) => ({ returnPath });
-  const [verified, unverified] = [true, false].map((isVerified) => withPath({ name: NAME, isVerified })) as [
-    { returnPath: ReturnPath },
-    { returnPath: ReturnPath },
-  ];
+  const createDomainWithPath = (returnPath: ReturnPath | null) => ({ returnPath });
+  const [verified, unverified] = [true, false].map((isVerified) =>
+    createDomainWithPath({ name: PATH_NAME, isVerified }),
+  ) as [{ returnPath: ReturnPath }, { returnPath: ReturnPath }];
   expect(findReturnPathChange(unverified, verified, [MX, SPF])).toBe('verified');
   expect(findReturnPathChange(verified, unverified, [MX, SPF])).toBe('lost');
   expect(findReturnPathChange(verified, verified, [MX, SPF])).toBeNull();
   // The transport was changed to a provider that replaces the envelope sender.
   expect(findReturnPathChange(verified, unverified, [])).toBeNull();
-  expect(findReturnPathChange(withPath(null), verified, [MX])).toBeNull();
-  expect(findReturnPathChange(withPath({ name: 'old.example.org', isVerified: true }), unverified, [MX])).toBeNull();
+  expect(findReturnPathChange(createDomainWithPath(null), verified, [MX])).toBeNull();
+  expect(
+    findReturnPathChange(createDomainWithPath({ name: 'old.example.org', isVerified: true }), unverified, [MX]),
+  ).toBeNull();
 });
 
 describe('the state of a return path', () => {
   const readState = (environment: Record<string, string>, isVerified = true) => {
     const settings = loadSettings({ POSTRIDER_RETURN_PATH_DOMAIN: 'bounces.host.example', ...environment }, null);
-    const { state, detail } = describeReturnPath({ name: NAME, isVerified }, getSendingSetup(settings));
-    expect(detail).toContain(NAME);
+    const { state, detail } = describeReturnPath({ name: PATH_NAME, isVerified }, getSendingSetup(settings));
+    expect(detail).toContain(PATH_NAME);
     return state;
   };
 
-  test('is used after its records were found, unless the provider replaces the envelope sender', () => {
+  test('is `used` after the records of the return path were found, unless the provider replaces the envelope sender', () => {
     expect(readState({ POSTRIDER_TRANSPORT: 'smtp://mail.host.example' })).toBe('used');
     expect(readState({ POSTRIDER_TRANSPORT: 'smtp://mail.host.example' }, false)).toBe('unverified');
     expect(readState({ POSTRIDER_TRANSPORT: 'smtp://smtp.postmarkapp.com' })).toBe('replaced');
     expect(readState({ POSTRIDER_TRANSPORT: 'ses://eu-west-1' })).toBe('replaced');
-    // The documentation of Mailgun does not state whether it keeps the envelope sender.
+    // The documentation of Mailgun does not state whether Mailgun keeps the envelope sender.
     expect(readState({ POSTRIDER_TRANSPORT: 'smtp://smtp.mailgun.org' })).toBe('used');
   });
 
-  test('is no-listener if no public name of the listener is set', () => {
+  test('is `no-listener` if the public name of the listener is not set', () => {
     const setup = getSendingSetup(loadSettings({ POSTRIDER_TRANSPORT: 'smtp://mail.host.example' }, null));
-    expect(describeReturnPath({ name: NAME, isVerified: true }, setup).state).toBe('no-listener');
+    expect(describeReturnPath({ name: PATH_NAME, isVerified: true }, setup).state).toBe('no-listener');
   });
 });

@@ -17,7 +17,7 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 const HEX = '0123456789abcdef'.repeat(4);
 
 describe('the secret file', () => {
-  it('is created once, readable only by its owner, and read afterwards', () => {
+  it('is created by the first call, readable only by its owner, and read by later calls', () => {
     const folder = createTemporaryFolder();
     const path = join(folder, 'secret');
     const secret = loadOrCreateSecret(path);
@@ -29,15 +29,18 @@ describe('the secret file', () => {
     expect(loadOrCreateSecret(join(createTemporaryFolder(), 'secret'))).not.toEqual(secret);
   });
 
-  it.each(['0644', '0640', '0604', '0660'])('with mode %s is refused with the remedy', (mode) => {
-    const path = join(createTemporaryFolder(), 'secret');
-    writeFileSync(path, HEX);
-    chmodSync(path, Number.parseInt(mode, 8));
-    expect(() => loadOrCreateSecret(path)).toThrow(`(mode ${mode}); run: chmod 600 ${path}`);
-  });
+  it.each(['0644', '0640', '0604', '0660'])(
+    'is refused if its mode is %s, and the error contains the remedy',
+    (mode) => {
+      const path = join(createTemporaryFolder(), 'secret');
+      writeFileSync(path, HEX);
+      chmodSync(path, Number.parseInt(mode, 8));
+      expect(() => loadOrCreateSecret(path)).toThrow(`(mode ${mode}); run: chmod 600 ${path}`);
+    },
+  );
 
   it.each(['', 'x', HEX.slice(1), `${HEX}0`, `${HEX}\n${HEX}`, HEX.replace('0', 'g'), '\0'.repeat(64)])(
-    'with invalid content is refused, is not changed, and its content is not in the error: %j',
+    'is refused if its content is invalid (%j), is not changed, and its content is not in the error',
     (content) => {
       const path = join(createTemporaryFolder(), 'secret');
       writeFileSync(path, content, { mode: 0o600 });
@@ -55,7 +58,7 @@ describe('the secret file', () => {
     expect(loadOrCreateSecret(path)).toEqual(Buffer.from(HEX, 'hex'));
   });
 
-  it('that cannot be created leaves no temporary file, and the error names the setting', () => {
+  it('leaves no temporary file if it cannot be created, and the error names the setting', () => {
     const folder = createTemporaryFolder();
     expect(() => loadOrCreateSecret(join(folder, 'absent', 'secret'))).toThrow(/ENOENT.*set POSTRIDER_SECRET/);
     mkdirSync(join(folder, 'secret'), { mode: 0o700 });
@@ -76,14 +79,14 @@ function getErrorMessage(run: () => unknown): string {
 }
 
 describe('POSTRIDER_SECRET', () => {
-  it('is 64 hexadecimal digits, and the error does not contain the value', () => {
+  it('must be 64 hexadecimal digits, and the error for another value does not contain the value', () => {
     expect(parseSecretSetting(HEX)).toEqual(parseSecret(HEX));
     const invalidSecret = `${HEX}77`;
     expect(() => parseSecretSetting(invalidSecret)).toThrow('POSTRIDER_SECRET has 66 characters');
     expect(getErrorMessage(() => parseSecretSetting(invalidSecret))).not.toContain(invalidSecret);
   });
 
-  it('derives a different key for each use, and always the same key for one use', () => {
+  it('results in a different derived key for each purpose, and always in the same key for the same purpose', () => {
     const secret = Buffer.from(HEX, 'hex');
     expect(deriveKey(secret, 'dkim')).toHaveLength(32);
     expect(deriveKey(secret, 'dkim')).toEqual(deriveKey(secret, 'dkim'));
@@ -108,7 +111,7 @@ describe('sealed data', () => {
     );
   });
 
-  it('is not unsealed with another secret, under another name, or with any bit changed; the error names the secret', () => {
+  it('is not unsealed with another secret, under another name, or with any bit changed; the error names POSTRIDER_SECRET', () => {
     const sealedText = seal(key, Buffer.from('the private key'), name);
     const expectedError = /^dkim:.* POSTRIDER_SECRET/;
     expect(() => unseal(deriveKey(Buffer.alloc(32), 'dkim'), sealedText, name)).toThrow(expectedError);

@@ -90,7 +90,7 @@ describe('the identity of a domain', () => {
     expect(fake.requests.some((line) => line.startsWith('PUT'))).toBe(expectedSelector !== null);
   });
 
-  test('that another program creates at the same time is returned unchanged', async () => {
+  test('is returned unchanged if another program creates the identity at the same time', async () => {
     const { fake, identities } = await startFixture({ tokens: ['theirs'] });
     const { origin, tokens } = await identities.createIdentity('a.example', openKey(CURRENT_SELECTOR, ''));
     expect([origin, tokens]).toEqual(['EXTERNAL', ['theirs']]);
@@ -141,15 +141,18 @@ describe('the checks of an identity', () => {
     ],
     [
       createIdentity({ isVerified: false, dkim: 'FAILED', fault: 'HOST_NOT_FOUND' }),
-      /^wrong .*did not find the DKIM record \(HOST_NOT_FOUND\): publish .*, then verify again$/,
+      /^wrong .*did not find the DKIM record \(HOST_NOT_FOUND\): publish .*, then verify the domain again$/,
     ],
-    [createIdentity({ isVerified: false, dkim: 'PENDING', origin: 'AWS_SES' }), /its three CNAME records$/],
+    [
+      createIdentity({ isVerified: false, dkim: 'PENDING', origin: 'AWS_SES' }),
+      /the three CNAME records of the identity$/,
+    ],
     [createIdentity({ dkim: 'FAILED' }), /^found .*currently finds no DKIM key \(FAILED\): publish/],
   ])('explain the identity %j', (identityState, line) => {
     expect(listChecks(identityState)).toEqual([expect.stringMatching(line)]);
   });
 
-  test('are unknown, never missing, if the provider could not be reached', () => {
+  test('have the result unknown, and not missing, if the provider could not be reached', () => {
     expect(listChecks(null, 'ECONNREFUSED')).toEqual([
       'unknown verified: Amazon SES could not be reached (ECONNREFUSED), so the status is unknown; check the credentials and the network',
     ]);

@@ -17,7 +17,7 @@ async function startFixture() {
   return { fake, list };
 }
 
-test('a list of several pages is read completely, each entry once', async () => {
+test('every entry of a list of several pages is read', async () => {
   const { fake, list } = await startFixture();
   for (let n = 0; n < 2_001; n += 1)
     fake.suppressionReasons.set(`a${n}@example.com`, n % 2 === 0 ? 'BOUNCE' : 'COMPLAINT');
@@ -35,7 +35,7 @@ test('a list of several pages is read completely, each entry once', async () => 
   expect(entries).toEqual(fake.suppressionReasons);
 });
 
-test('the suppression reasons that the account uses are read', async () => {
+test('the suppression reasons that the AWS account uses are read', async () => {
   const { fake, list } = await startFixture();
   const readReasons = async () => {
     const reasons = await list.readReasons();

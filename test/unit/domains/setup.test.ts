@@ -21,7 +21,7 @@ function createInstallation() {
   return { path, database, store };
 }
 
-test('a lost secret is not replaced while keys are sealed with it, and the error has the remedy', async () => {
+test('a lost secret is not replaced while keys are sealed with it, and the error contains the remedy', async () => {
   const { path, database, store } = createInstallation();
   await checkSecret({ secret: null, database }, store);
   rmSync(path);
@@ -31,7 +31,7 @@ test('a lost secret is not replaced while keys are sealed with it, and the error
   expect(existsSync(path)).toBe(false);
 });
 
-test('a folder that cannot be created for the secret file is an error at once, which names the setting', () => {
+test('if the folder of the secret file cannot be created, loading the secret fails immediately, and the error names the setting', () => {
   const folder = process.cwd();
   onTestFinished(() => process.chdir(folder));
   process.chdir('/proc');
@@ -42,7 +42,7 @@ test('a folder that cannot be created for the secret file is an error at once, w
   );
 });
 
-test('the error for a wrong secret names its source, the file or the setting', async () => {
+test('the error for a wrong secret names the file or the setting that contains the secret', async () => {
   const { path, database, store } = createInstallation();
   await expect(checkSecret({ secret: 'ab'.repeat(32), database }, store)).rejects.toThrow(
     /^POSTRIDER_SECRET is not the secret that the stored DKIM keys were encrypted with; restore/,

@@ -53,7 +53,7 @@ test('a domain is authenticated only for its own account', () => {
   expect(cache.isAuthenticated(1, 'example.com')).toBe(false);
 });
 
-test('a subdomain is authenticated only if its parent domain allows it, and never under the domain of another account', () => {
+test('a subdomain is authenticated only if its parent domain allows subdomains, and never if it is equal to or below a domain of another account', () => {
   const { cache } = createCache(
     createDomain('example.org', { subdomains: true }),
     createDomain('example.net'),
@@ -81,7 +81,7 @@ test('a pending domain is not authenticated, and a failing domain is authenticat
   expect(cache.findSigning(1, 'gone.example')).toMatchObject({ maySend: false, keys: [{ selector: 'rsa-active' }] });
 });
 
-test('only the active keys sign messages, RSA first, in the name of the sending domain', () => {
+test('only the active keys of the sending domain sign messages of a subdomain, the RSA key first', () => {
   const keys = [
     createKey('ed25519', 'active'),
     createKey('rsa', 'staged'),
@@ -148,8 +148,8 @@ function createSender(domain: SendingDomain | null, mustSign: boolean) {
 
 describe('the envelope sender', () => {
   const KEY = Buffer.alloc(32, 7);
-  const token = createReturnPathToken(KEY, MESSAGE.id, MESSAGE.acceptedAt);
-  const createPath = (isVerified: boolean) => ({ returnPath: { name: 'bounces.example.org', isVerified } });
+  const returnPathToken = createReturnPathToken(KEY, MESSAGE.id, MESSAGE.acceptedAt);
+  const createReturnPath = (isVerified: boolean) => ({ returnPath: { name: 'bounces.example.org', isVerified } });
   const createPreparer = (hasDefault = true) => {
     const domains = new DomainCache({ clock: { now: () => 0 }, publish: () => undefined });
     const prepare = createPrepare({
@@ -165,31 +165,31 @@ describe('the envelope sender', () => {
     return { domains, apply, readSender: async () => (await prepare(MESSAGE)).envelope.from };
   };
 
-  test('is at the return path of the domain only while its records are verified, else at the default', async () => {
+  test('is at the return path of the domain while the records of this return path are verified, and otherwise at the default return path', async () => {
     const { domains, apply, readSender } = createPreparer();
-    expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(false) });
-    expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true) });
-    expect(await readSender()).toBe(`${token}@bounces.example.org`);
-    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(false) });
-    expect(await readSender()).toBe(`${token}@bounces.host.example`);
-    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true) });
+    expect(await readSender()).toBe(`${returnPathToken}@bounces.host.example`);
+    apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(false) });
+    expect(await readSender()).toBe(`${returnPathToken}@bounces.host.example`);
+    apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(true) });
+    expect(await readSender()).toBe(`${returnPathToken}@bounces.example.org`);
+    apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(false) });
+    expect(await readSender()).toBe(`${returnPathToken}@bounces.host.example`);
+    apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(true) });
     domains.apply({ domains: [], removedDomains: [AUTHENTICATED_DOMAIN.name] });
-    expect(await readSender()).toBe(`${token}@bounces.host.example`);
+    expect(await readSender()).toBe(`${returnPathToken}@bounces.host.example`);
   });
 
   test('is never at the return path of another account, and equals the sender of the message if there is no listener', async () => {
     const { apply, readSender } = createPreparer();
-    apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true), accountId: MESSAGE.accountId + 1 });
-    expect(await readSender()).toBe(`${token}@bounces.host.example`);
+    apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(true), accountId: MESSAGE.accountId + 1 });
+    expect(await readSender()).toBe(`${returnPathToken}@bounces.host.example`);
     const preparerWithoutListener = createPreparer(false);
-    preparerWithoutListener.apply({ ...AUTHENTICATED_DOMAIN, ...createPath(true) });
+    preparerWithoutListener.apply({ ...AUTHENTICATED_DOMAIN, ...createReturnPath(true) });
     expect(await preparerWithoutListener.readSender()).toBe(MESSAGE.from);
   });
 });
 
-test('the cache contains the return path of each domain, verified or not, until it is changed or its domain is removed', () => {
+test('the cache contains each return path, verified or not, until its domain is removed or gets another return path', () => {
   const { cache } = createCache(
     createDomain('example.org', { returnPath: { name: 'b.example.org', isVerified: false } }),
     createDomain('example.net', { returnPath: { name: 'b.example.net', isVerified: true } }),
@@ -202,7 +202,7 @@ test('the cache contains the return path of each domain, verified or not, until 
   expect(['b.example.org', 'c.example.org', 'b.example.net'].map((name) => cache.isReturnPath(name))).toEqual([
     ...[false, true, false],
   ]);
-  // One update can contain both domains of a return path that moved between them, in any order.
+  // A return path moves from one domain to another: the update contains both domains, in any order.
   cache.apply({
     domains: [createDomain('mail.example.org', { returnPath: changedDomain.returnPath }), createDomain('example.org')],
     removedDomains: [],
@@ -220,7 +220,7 @@ test('messages of an authenticated domain are signed with the keys whose records
 
 test.each([
   [
-    'that lost its records',
+    'whose records have been missing for 72 hours',
     UNAUTHENTICATED_DOMAIN,
     'the domain example.org is no longer authenticated; `postrider domain verify example.org`',
   ],
@@ -240,7 +240,11 @@ test.each([
 );
 
 test.each([
-  ['that lost its records are signed with its keys', UNAUTHENTICATED_DOMAIN, 'pr20261121aaaaa'],
+  [
+    'whose records have been missing for 72 hours are signed with the keys of the domain',
+    UNAUTHENTICATED_DOMAIN,
+    'pr20261121aaaaa',
+  ],
   ['that is pending are sent unsigned', createSendingDomain(), null],
   ['that does not exist are sent unsigned', null, null],
   ['of another account are sent unsigned', { ...AUTHENTICATED_DOMAIN, accountId: 2 }, null],
@@ -250,7 +254,7 @@ test.each([
   expect(alarms).toEqual([]);
 });
 
-// Tests that the signer returns completely signed messages or rejects.
+// Tests that a call of the signer resolves to a completely signed message or rejects.
 
 const sealingKey = deriveKey(Buffer.alloc(32, 1), 'dkim');
 const SIGNING_TIME = Date.UTC(2026, 10, 21);
@@ -301,7 +305,7 @@ describe('a signed message', () => {
     ]);
   });
 
-  it('is identical for each signing, even under load', async () => {
+  it('is identical for each call with the same message, even for concurrent calls', async () => {
     const { signer, openedKeys } = createCountingSigner();
     const firstMessage = await signer.sign(data, bodyAt, keys, SIGNING_TIME);
     const signedMessages = await Promise.all(
@@ -327,15 +331,15 @@ describe('a signed message', () => {
 });
 
 describe('keys', () => {
-  it('are unsealed once, evicted from a full cache, and unsealed again when their sealed text changes', async () => {
+  it('are cached after they are unsealed, evicted from a full cache, and unsealed again if their sealed text changes', async () => {
     const { signer, openedKeys } = createCountingSigner(2);
     const [rsaKey, ed25519Key] = keys;
-    const pair = await createKeyPair('ed25519');
+    const keyPair = await createKeyPair('ed25519');
     const otherKey: SigningKey = {
       domain: 'example.net',
       selector: 'x',
       algorithm: 'ed25519',
-      sealed: seal(sealingKey, pair.privateKey, 'dkim:example.net:x'),
+      sealed: seal(sealingKey, keyPair.privateKey, 'dkim:example.net:x'),
     };
     if (rsaKey === undefined || ed25519Key === undefined) throw new Error('expected two keys');
     for (const key of [rsaKey, ed25519Key, rsaKey, otherKey, rsaKey, ed25519Key])
@@ -372,7 +376,7 @@ describe('keys', () => {
 describe('signing is refused for', () => {
   const [activeRsaKey] = keys;
   const sealedRsaKey = activeRsaKey?.sealed ?? '';
-  const cases: readonly (readonly [string, readonly SigningKey[], string])[] = [
+  const refusedCases: readonly (readonly [string, readonly SigningKey[], string])[] = [
     ['no keys', [], 'no DKIM key'],
     ['a key of another algorithm', keys.map((key) => ({ ...key, algorithm: 'ed25519' as const })), 'is not ed25519'],
     ['a key sealed for another domain', keys.map((key) => ({ ...key, domain: 'example.com' })), 'POSTRIDER_SECRET'],
@@ -405,7 +409,7 @@ describe('signing is refused for', () => {
     ],
   ];
 
-  it.each(cases)('%s', async (_label, signingKeys, fault) => {
+  it.each(refusedCases)('%s', async (_label, signingKeys, fault) => {
     const { signer } = createCountingSigner();
     const signError = await signer.sign(data, bodyAt, signingKeys, SIGNING_TIME).catch((error: unknown) => error);
     expect(signError).toBeInstanceOf(Error);

@@ -45,7 +45,10 @@ describe('a DKIM record', () => {
   it.each([
     ['in the suggested notation', VALUE],
     ['without v= and k=', `p=${PUBLIC_KEY}`],
-    ['in another order, with more tags', `v=DKIM1;p=${PUBLIC_KEY} ; n=a note; t=s; h=sha1:sha256; s=email; k=rsa;`],
+    [
+      'with the tags in a different order, and with additional tags',
+      `v=DKIM1;p=${PUBLIC_KEY} ; n=a note; t=s; h=sha1:sha256; s=email; k=rsa;`,
+    ],
     ['with white space between all parts', ` v = DKIM1 ;\tk=rsa; p= ${PUBLIC_KEY.slice(0, 9)} ${PUBLIC_KEY.slice(9)} `],
     ['without the padding', `v=DKIM1; p=${PUBLIC_KEY.replaceAll('=', '')}`],
   ])('is found %s', (_, text) => {
@@ -59,7 +62,7 @@ describe('a DKIM record', () => {
     ['of another type', `v=DKIM1; k=ed25519; p=${PUBLIC_KEY}`, 'k=ed25519, expected k=rsa'],
     ['without a key', 'v=DKIM1; k=rsa', 'no key'],
     ['of another version', `v=DKIM2; p=${PUBLIC_KEY}`, 'the first tag is not v=DKIM1'],
-    ['whose version is not first', `p=${PUBLIC_KEY}; v=DKIM1`, 'the first tag is not v=DKIM1'],
+    ['whose version tag is not the first tag', `p=${PUBLIC_KEY}; v=DKIM1`, 'the first tag is not v=DKIM1'],
     ['in quotes', `"v=DKIM1; p=${PUBLIC_KEY}"`, 'without quotation marks'],
     ['with a tag twice', `v=DKIM1; p=${PUBLIC_KEY}; p=${PUBLIC_KEY}`, 'has a tag twice'],
     ['that is not a tag list', 'hello', 'not a valid tag list'],
@@ -71,7 +74,7 @@ describe('a DKIM record', () => {
     expect(result.detail).toContain(detail);
   });
 
-  it('is wrong if the selector has another record', () => {
+  it('is wrong if the selector has more than one record', () => {
     expect(checkDkim(VALUE, [VALUE, VALUE])).toMatchObject({ found: 'wrong' });
   });
 
@@ -106,7 +109,7 @@ describe('a DKIM record', () => {
     }
   });
 
-  it('under a name that contains the domain twice is missing, with the remedy', async () => {
+  it('under a name that contains the domain twice is reported as missing, with the remedy', async () => {
     const doubledName = `${DKIM.name}.example.test`;
     expect(await checkRecord(DKIM, { [doubledName]: { TXT: [VALUE] } })).toMatchObject({
       found: 'missing',
@@ -146,7 +149,7 @@ describe('an SPF record', () => {
     expect(result.detail).toContain(detail);
   });
 
-  it('is wrong if the name has another SPF record', async () => {
+  it('is wrong if the name has more than one SPF record', async () => {
     const zone = { 'example.test': { TXT: ['v=spf1 -all', 'v=spf1 mx -all', 'other'] } };
     expect(await checkRecord(SPF, zone)).toMatchObject({
       found: 'wrong',
@@ -211,7 +214,7 @@ describe('a DMARC record', () => {
     });
   });
 
-  it('is missing if neither domain has one, and unknown if either lookup fails', async () => {
+  it('of a subdomain is missing if neither the subdomain nor the organizational domain has one, and unknown if either lookup fails', async () => {
     expect(await checkRecord(subdomainRecord, {})).toMatchObject({ found: 'missing' });
     expect(await checkRecord(DMARC, {})).toMatchObject({ found: 'missing' });
     expect(await checkRecord(subdomainRecord, { '_dmarc.example.test': { fault: 'timeout' } })).toMatchObject({
@@ -241,7 +244,7 @@ describe('MX and CNAME records', () => {
     expect(await checkRecord(CNAME, { [CNAME.name]: { CNAME: 'T.dkim.SES.test' } })).toMatchObject({ found: 'found' });
   });
 
-  it('of a return path are found if each host of the MX has an address', async () => {
+  it('of the return path of the installation are found if each host that they name has an address', async () => {
     const host = { 'mail.other.test': { A: ['192.0.2.1'] } };
     const { name } = RETURN_PATH;
     const foundResult = { found: 'found', detail: 'messages are routed to mail.other.test' };
@@ -261,7 +264,7 @@ describe('MX and CNAME records', () => {
     expect(await checkRecord(RETURN_PATH, unknownZone)).toMatchObject({ found: 'unknown' });
   });
 
-  it('of the return path of one domain are found only if every host points to the feedback listener', async () => {
+  it('of the return path of a sending domain are found only if every host that they name points to the feedback listener', async () => {
     const ownRecord: DnsRecord = { ...RETURN_PATH, name: 'bounces.tenant.test', value: '10 bounces.host.test' };
     const listener: Zone = { 'bounces.host.test': { MX: [[10, 'mx.host.test']], A: ['192.0.2.25'] } };
     const hosts: Zone = {

@@ -87,9 +87,9 @@ test('a pending domain is checked every few minutes, an authenticated domain eve
   expect(authenticatedWatcher.checkedDomains).toHaveLength(2);
 });
 
-test('a domain that is failing or has staged keys is checked more often', () => {
+test('a domain that is failing or has staged keys is checked more often than an authenticated domain without staged keys', () => {
   const authenticatedDomain = createDomain('a.example', { status: 'authenticated' });
-  const stagedDomain = {
+  const stagedKey = {
     selector: 's',
     algorithm: 'rsa',
     publicKey: '',
@@ -102,12 +102,12 @@ test('a domain that is failing or has staged keys is checked more often', () => 
   expect(getCheckIntervalMs({ ...authenticatedDomain, status: 'failing' }, NOW)).toBeLessThan(
     getCheckIntervalMs(authenticatedDomain, NOW),
   );
-  expect(getCheckIntervalMs({ ...authenticatedDomain, keys: [stagedDomain] }, NOW)).toBeLessThan(
+  expect(getCheckIntervalMs({ ...authenticatedDomain, keys: [stagedKey] }, NOW)).toBeLessThan(
     getCheckIntervalMs(authenticatedDomain, NOW),
   );
 });
 
-test('a domain with a return path is checked every hour, and more often until its records are found', () => {
+test('a domain with a return path is checked every hour, and more often until the records of the return path are found', () => {
   const computeInterval = (isVerified: boolean, changes: Partial<SendingDomain> = {}) =>
     getCheckIntervalMs(createDomain('a.example', { returnPath: { name: 'b.a.example', isVerified }, ...changes }), NOW);
   expect(computeInterval(true, { status: 'authenticated' })).toBe(HOUR_MS);
@@ -115,7 +115,7 @@ test('a domain with a return path is checked every hour, and more often until it
   expect(computeInterval(true, { createdAt: NOW - 48 * HOUR_MS })).toBe(HOUR_MS);
 });
 
-test('a change of the return path by a check is published once', async () => {
+test('a check that changes the verification status of the return path publishes one event', async () => {
   const domains = [createDomain('a.example', { returnPath: { name: 'b.a.example', isVerified: false } })];
   const watcher = startWatcher(domains);
   await watcher.clock.advance(1);
@@ -128,7 +128,7 @@ test('a change of the return path by a check is published once', async () => {
   expect(watcher.events).toEqual(['a.example domain.return_path_verified', 'a.example domain.return_path_failing']);
 });
 
-test('events are published, and an error is reported and does not stop the checks', async () => {
+test('the event of a check is published, and a failed check is reported and does not prevent later checks', async () => {
   const watcher = startWatcher([createDomain('new.example')], 'authenticated');
   await watcher.clock.advance(1);
   expect(watcher.events).toEqual(['new.example domain.authenticated']);
@@ -141,7 +141,7 @@ test('events are published, and an error is reported and does not stop the check
   expect(watcher.checkedDomains.length).toBeGreaterThan(checksBefore);
 });
 
-test('domains whose DNS never answers are checked with increasing intervals, and do not delay other domains', async () => {
+test('domains whose DNS never answers are checked at increasing intervals, and do not delay other domains', async () => {
   const brokenDomains = Array.from({ length: 60 }, (_, i) => createDomain(`broken${i}.example`, { id: i + 1 }));
   const watcher = startWatcher([...brokenDomains, createDomain('well.example', { id: 100 })]);
   for (const { name } of brokenDomains) watcher.unansweredNames.add(name);
@@ -153,7 +153,7 @@ test('domains whose DNS never answers are checked with increasing intervals, and
   expect(checkCount).toBeLessThan(40);
 });
 
-test('an error for one domain does not prevent the check of another in the same round', async () => {
+test('an error for one domain does not prevent the check of another domain in the same round', async () => {
   const watcher = startWatcher([createDomain('a.example', { id: 1 }), createDomain('b.example', { id: 2 })]);
   watcher.failWith(new Error('DNS is unavailable'));
   await watcher.clock.advance(1);

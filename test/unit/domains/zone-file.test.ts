@@ -5,7 +5,7 @@ import { formatDkimRecord } from '../../../src/domains/dkim-record.ts';
 import { createKeyPair } from '../../../src/domains/keys.ts';
 import { formatZone, formatZoneFile } from '../../../src/domains/zone-file.ts';
 
-/** Reads the quoted strings of a line (RFC 1035 section 5.1), each as its octets. */
+/** Returns the octets of each quoted string of a line (RFC 1035 section 5.1). */
 function parseStrings(line: string): readonly Buffer[] {
   return [...line.matchAll(/"((?:[^"\\]|\\\d{3}|\\\D)*)"/g)].map(([, content = '']) =>
     Buffer.from(
@@ -17,7 +17,7 @@ function parseStrings(line: string): readonly Buffer[] {
 }
 
 describe('a zone file', () => {
-  it('has a long key in strings of at most 255 octets, whose concatenation is the value', async () => {
+  it('splits a long key into strings of at most 255 octets, and the concatenated strings are the value', async () => {
     const value = formatDkimRecord(await createKeyPair('rsa'));
     const line = formatZone([{ type: 'TXT', name: 's._domainkey.example.org', value }]);
     expect(line).toMatch(/^s\._domainkey\.example\.org\. IN TXT "[^"]{255}" "[^"]{1,255}"\n$/);
@@ -36,7 +36,7 @@ describe('a zone file', () => {
     );
   });
 
-  it('has any value on one line of printable ASCII, and its strings are the octets of the value', () => {
+  it('contains any value on one line of printable ASCII, and the strings of the line decode to the octets of the value', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary', maxLength: 700 }), (text) => {
         const value = text.toWellFormed();

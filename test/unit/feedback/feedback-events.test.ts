@@ -97,7 +97,10 @@ test.each([
     'equals signs alone, quoted-printable',
     `Content-Transfer-Encoding: quoted-printable\r\n\r\n${'='.repeat(1_000_000)}`,
   ],
-  ['a boundary parameter without an end', `Content-Type: multipart/mixed; boundary="${'b'.repeat(100_000)}\r\n\r\nx`],
+  [
+    'a boundary parameter without a closing quotation mark',
+    `Content-Type: multipart/mixed; boundary="${'b'.repeat(100_000)}\r\n\r\nx`,
+  ],
   ['zeros', '\0'.repeat(1_000_000)],
 ])('a report with %s has 1 to 100 events', (_, text) => {
   const events = readFeedbackEvents(Buffer.from(text, 'latin1'));

@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { systemClock } from '../../../src/clock.ts';
 import { createBodyReader, REQUEST_TIME_LIMITS, sendResponse } from '../../../src/feedback/http-server.ts';
 
-test('a body that exceeds the total limit of all requests gets a 503 and a closed connection, and its memory is released', async () => {
+test('a request gets a 503 and a closed connection if its body exceeds the total limit of all bodies, and a closed connection releases the bytes of its body', async () => {
   const bodies = createBodyReader(systemClock, REQUEST_TIME_LIMITS.bodyTimeout, 1_000);
   const server = createServer((request, response) => {
     void bodies.read(request, 10_000).then(({ kind }) => {
@@ -27,7 +27,7 @@ test('a body that exceeds the total limit of all requests gets a 503 and a close
   };
   const waitingSocket = post(600, 5_000);
   await once(server, 'request');
-  // The response ends the stream, because the server closes the connection.
+  // The stream ends after the response, because the server closes the connection.
   const refusal = await text(post(600, 5_000));
   expect(refusal).toMatch(/^HTTP\/1\.1 503 /);
   expect(refusal.toLowerCase()).toContain('connection: close');

@@ -1,4 +1,4 @@
-/** Tests the parser of the PROXY protocol: both versions, every split, and headers that are refused. */
+/** Tests the parser of the PROXY protocol: both versions, incomplete headers, and headers that are refused. */
 import { expect, test } from 'vitest';
 import { MAX_PROXY_HEADER_BYTES, parseProxyHeader } from '../../../src/feedback/proxy-protocol.ts';
 import { createProxyHeaderV2 } from '../../rig/proxy-header.ts';
@@ -38,7 +38,7 @@ test.each([
   ['a lower-case word', encodeVersion1('proxy TCP4 203.0.113.9 192.0.2.1 4711 25')],
   ['an unknown family', encodeVersion1('PROXY UDP4 203.0.113.9 192.0.2.1 4711 25')],
   ['no addresses', encodeVersion1('PROXY TCP4')],
-  ['an address of the other family', encodeVersion1('PROXY TCP4 2001:db8::9 192.0.2.1 4711 25')],
+  ['an address of the wrong family', encodeVersion1('PROXY TCP4 2001:db8::9 192.0.2.1 4711 25')],
   ['a host name', encodeVersion1('PROXY TCP4 client.example 192.0.2.1 4711 25')],
   ['an address with a zone', encodeVersion1('PROXY TCP6 fe80::1%eth0 2001:db8::1 4711 25')],
   ['two spaces', encodeVersion1('PROXY TCP4  203.0.113.9 192.0.2.1 4711 25')],

@@ -24,18 +24,18 @@ function createRig() {
 
 test('a report that exceeds the timeout is too expensive, and the reports after it are read', async () => {
   const { clock, reader, faults } = createRig();
-  // The thread has started, so the clock can advance.
+  // After this read, the thread has started, and the clock can advance.
   await reader.read(BOUNCE);
   const hostileRead = reader.read(Buffer.from('spin'));
   const waitingRead = reader.read(BOUNCE);
-  let hasEnded = false;
+  let hasHostileReadEnded = false;
   void hostileRead.then(() => {
-    hasEnded = true;
+    hasHostileReadEnded = true;
   });
   await expect
     .poll(async () => {
       await clock.advance(READ_TIMEOUT_MS / 2);
-      return hasEnded;
+      return hasHostileReadEnded;
     })
     .toBe(true);
   expect(await hostileRead).toEqual({ kind: 'too-expensive' });
@@ -50,7 +50,7 @@ test('a report that exhausts the memory of the thread is too expensive, and the 
   expect(faults).toHaveLength(1);
 });
 
-test('waiting reports are bounded in number and bytes, and a further read returns busy at once', async () => {
+test('waiting reports are bounded in number and bytes, and a read above these limits returns busy immediately', async () => {
   const { reader } = createRig();
   const readPromises = [reader.read(Buffer.from('spin'))];
   for (let n = 1; n < MAX_PENDING.jobCount; n += 1) readPromises.push(reader.read(BOUNCE));

@@ -43,13 +43,13 @@ const DSN = readCase('01-postfix-no-such-user');
 
 interface Rig {
   readonly port: number;
-  /** Connects from this loopback address; default 127.0.0.1. */
+  /** Connects from the loopback address `from`. The default is 127.0.0.1. */
   readonly openClient: (from?: string, firstBytes?: string | Uint8Array) => Promise<SmtpClient>;
   readonly reports: FeedbackReport[];
   readonly refusals: string[];
   readonly faults: string[];
   /** Number of reports passed to the reader. */
-  readonly reads: () => number;
+  readonly getReadCount: () => number;
   readonly close: () => Promise<void>;
 }
 
@@ -105,7 +105,7 @@ async function startRig(
         return (givenReader ?? reader).read(raw);
       },
     },
-    returnPath: { key: KEY, isReturnPath: (name) => name === DOMAIN },
+    returnPath: { key: KEY, isReturnPathDomain: (name) => name === DOMAIN },
     name: DOMAIN,
     certificate,
     isTrustedProxy: (address) => address === trustedProxy,
@@ -130,11 +130,11 @@ async function startRig(
     clients.push(client);
     return client;
   };
-  return { port, openClient, reports, refusals, faults, reads: () => readCount, close };
+  return { port, openClient, reports, refusals, faults, getReadCount: () => readCount, close };
 }
 
 describe('accepted recipients', () => {
-  test('a report to a return path is about its message and contains the events', async () => {
+  test('a report to a return path is recorded for the message of the return path, with the events of the report', async () => {
     const { openClient, reports, refusals } = await startRig();
     const peer = await openClient();
     expect(await peer.send('', createToken(), DSN)).toMatch(/^250 /);
@@ -166,7 +166,7 @@ describe('accepted recipients', () => {
     expect(reports).toEqual([]);
   });
 
-  test('postmaster and abuse accept messages of every sender', async () => {
+  test('postmaster and abuse accept messages from every sender', async () => {
     const { openClient, reports } = await startRig();
     for (const to of ['postmaster', `Postmaster@${DOMAIN}`, `abuse@${DOMAIN}`]) {
       const peer = await openClient();
@@ -177,7 +177,7 @@ describe('accepted recipients', () => {
     );
   });
 
-  test('a complaint to abuse is about the only message whose return path it contains', async () => {
+  test('a complaint to abuse is about the message whose return path it contains; a complaint without a return path is about no message', async () => {
     const { openClient, reports } = await startRig();
     const peer = await openClient();
     const report = readCase('26-arf-abuse').replace('<shop@example.org>', `<${createToken()}>`);
@@ -234,7 +234,7 @@ describe('the reply 250', () => {
     expect(faults).toEqual(['feedback: Error: disk full']);
   });
 
-  test('a bounce that arrives before the outcome of its message is recorded waits for the outcome', async () => {
+  test('a bounce waits until the outcome of its message is recorded', async () => {
     let attemptCount = 0;
     const { openClient } = await startRig(async () => {
       attemptCount += 1;
@@ -247,7 +247,7 @@ describe('the reply 250', () => {
     expect(attemptCount).toBe(3);
   });
 
-  test('without a recorded outcome the reply is 451', async () => {
+  test('the reply is 451 if the outcome of the message is not recorded', async () => {
     const { openClient, refusals, close } = await startRig(async () => ({ kind: 'not-yet' }));
     const peer = await openClient();
     const pendingReply = peer.send('', createToken(), DSN);
@@ -268,7 +268,7 @@ describe('the reply 250', () => {
     expect(reports).toHaveLength(1);
   });
 
-  test('the digest of a report does not depend on its trace fields, and depends on its message', async () => {
+  test('reports that differ only in their trace fields have the same digest, and reports about different messages have different digests', async () => {
     const { openClient, reports } = await startRig();
     const peer = await openClient();
     await peer.send('', createToken(), DSN);
@@ -338,8 +338,8 @@ describe('misuse', () => {
   test('too many connections of one address are refused', async () => {
     const { openClient, refusals } = await startRig();
     await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openClient()));
-    const firstClient = await openClient();
-    expect(await firstClient.command('MAIL FROM:<>')).toBe('closed');
+    const excessClient = await openClient();
+    expect(await excessClient.command('MAIL FROM:<>')).toBe('closed');
     expect(refusals).toEqual(['too-many-connections']);
   });
 
@@ -355,7 +355,7 @@ describe('misuse', () => {
     for (let index = 0; index < MAX_SESSIONS.perPeer; index += 1) await openClient();
     for (let index = 0; index < 20; index += 1) await peer.connect(port);
     expect(refusals).toEqual(Array.from({ length: 20 }, () => 'too-many-connections'));
-    // The listener still accepts connections of other peers.
+    // After the resets, the listener accepts a connection of another peer.
     await openClient('127.0.0.2');
     expect(uncaughtErrors).toEqual([]);
   });
@@ -380,8 +380,8 @@ describe('limits of sessions', () => {
 
   test('hundreds of idle connections do not prevent the delivery of a bounce', async () => {
     const { port, openClient, reports, refusals } = await startRig();
-    const hosts = 2 + MAX_SESSIONS.total / MAX_SESSIONS.perPeer;
-    for (let host = 1; host <= hosts; host += 1)
+    const hostCount = 2 + MAX_SESSIONS.total / MAX_SESSIONS.perPeer;
+    for (let host = 1; host <= hostCount; host += 1)
       await Promise.all(
         Array.from({ length: MAX_SESSIONS.perPeer }, () => openIdleConnection(port, `127.0.0.${host + 10}`)),
       );
@@ -412,7 +412,7 @@ describe('limits of sessions', () => {
     expect(new Set(refusals)).toEqual(new Set(['evicted']));
   });
 
-  test('a session with too many recipients and no message ends, and does not use a token of the rate limit', async () => {
+  test('a session that sends too many recipients and no message is ended, and uses no token of the rate limit', async () => {
     const { openClient, reports, refusals } = await startRig();
     for (let round = 0; round < 20; round += 1) {
       const peer = await openClient();
@@ -435,7 +435,7 @@ describe('limits of sessions', () => {
   });
 
   test.each(['NOOP', 'RSET', 'EHLO peer.example', 'VRFY a', 'HELP'])(
-    'a session that repeats %s ends',
+    'a session that repeats %s too often is ended',
     async (command) => {
       const { openClient, refusals } = await startRig();
       const peer = await openClient();
@@ -473,7 +473,7 @@ describe('limits of sessions', () => {
     expect(refusals.at(-1)).toBe('too-slow');
   });
 
-  test('a new connection of a peer at its limit evicts an idle connection', async () => {
+  test('a new connection of a peer at its connection limit evicts an idle connection of this peer', async () => {
     const clock = createVirtualClock(Date.now());
     const { openClient, refusals } = await startRig(undefined, null, { clock });
     await Promise.all(Array.from({ length: MAX_SESSIONS.perPeer }, () => openClient()));
@@ -557,16 +557,16 @@ describe('a report that is too expensive to read', () => {
   test('gets 250 and is stored unread, and the next report is read', async () => {
     const clock = createVirtualClock(Date.now());
     const module = new URL('../../rig/hostile-report-reader-thread.ts', import.meta.url);
-    const { openClient, reports, refusals, faults, reads } = await startRig(undefined, null, { clock, module });
+    const { openClient, reports, refusals, faults, getReadCount } = await startRig(undefined, null, { clock, module });
     const peer = await openClient();
-    // The thread has started, so the clock can advance.
+    // After this report, the thread has started, and the clock can advance.
     expect(await peer.send('', createToken(), `X-N: 1\r\n${DSN}`)).toMatch(/^250 /);
     const hostileReport = 'Subject: spin for ever\r\n\r\nx';
     let answer: string | null = null;
     void peer.send('', createToken(), hostileReport).then((text) => {
       answer = text;
     });
-    await expect.poll(reads).toBe(2);
+    await expect.poll(getReadCount).toBe(2);
     await expect
       .poll(async () => {
         await clock.advance(1_000);
@@ -652,7 +652,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
   const createHeader = (client: string) => `PROXY TCP4 ${client} 192.0.2.1 4711 25\r\n`;
 
   /**
-   * Connects as the proxy, sends these bytes and resolves to all bytes that the listener sends until it closes the
+   * Connects as the proxy, sends `bytes` and resolves to all bytes that the listener sends until it closes the
    * connection.
    */
   async function sendAndRead(port: number, bytes: string | Uint8Array, localAddress = PROXY): Promise<string> {
@@ -715,7 +715,7 @@ describe('behind a proxy that sends the header of the PROXY protocol', () => {
     expect(await Promise.all(replies)).toEqual(['', '']);
   });
 
-  test('the header from a peer that is not the trusted proxy is an unknown command', async () => {
+  test('the header from a peer that is not the trusted proxy is refused as an unknown command', async () => {
     const { openClient, refusals } = await startRig(undefined, null, { trustedProxy: PROXY });
     const peer = await openClient('127.0.0.8');
     expect(await peer.command(createHeader('203.0.113.1').trim())).toMatch(/^500 /);

@@ -24,11 +24,11 @@ function createTable(maxConnections: number) {
     table.add(connection, peer);
     return connection;
   };
-  return { table, closedConnections, enter: addConnection };
+  return { table, closedConnections, addConnection };
 }
 
 test('a full listener closes its oldest unauthenticated connection for each new connection, and closes no authenticated connection', () => {
-  const { table, closedConnections, enter: addConnection } = createTable(4);
+  const { table, closedConnections, addConnection } = createTable(4);
   const [a] = ['a', 'b', 'c', 'd'].map((name) => addConnection(name));
   if (a !== undefined) table.markAuthenticated(a);
   addConnection('e');
@@ -36,10 +36,10 @@ test('a full listener closes its oldest unauthenticated connection for each new 
   expect([closedConnections, table.openCount]).toEqual([['b full', 'c full'], 4]);
 });
 
-test('if every connection is authenticated, a new connection is refused and the others remain open', () => {
-  const { table, closedConnections, enter: addConnection } = createTable(3);
+test('if every connection is authenticated, a new connection is refused and the authenticated connections remain open', () => {
+  const { table, closedConnections, addConnection } = createTable(3);
   const connections = ['a', 'b', 'c'].map((name) => addConnection(name));
-  for (const createConnection of connections) table.markAuthenticated(createConnection);
+  for (const connection of connections) table.markAuthenticated(connection);
   addConnection('late');
   expect([closedConnections, table.openCount]).toEqual([['late full'], 3]);
   const [firstConnection] = connections;
@@ -49,15 +49,15 @@ test('if every connection is authenticated, a new connection is refused and the 
 });
 
 test('the unauthenticated connections of a peer are limited to its share only if more than half of the capacity is used', () => {
-  const { closedConnections, enter: addConnection } = createTable(100);
+  const { closedConnections, addConnection } = createTable(100);
   for (let n = 0; n < 50; n += 1) addConnection(`p${n}`, 'peer');
   expect(closedConnections).toEqual([]);
   for (let n = 50; n < 55; n += 1) addConnection(`p${n}`, 'peer');
   expect(closedConnections).toEqual([0, 1, 2, 3, 4].map((n) => `p${n} address-share`));
 });
 
-test('the connections of a peer above its share are reduced to the share while other peers connect', () => {
-  const { table, closedConnections, enter: addConnection } = createTable(100);
+test('new connections of a peer above its share close older connections of the peer until half of the capacity is free', () => {
+  const { table, closedConnections, addConnection } = createTable(100);
   for (let n = 0; n < 30; n += 1) addConnection(`p${n}`, 'peer');
   for (let n = 0; n < 40; n += 1) table.markAuthenticated(addConnection(`k${n}`, `other${n}`));
   for (let n = 30; n < 60; n += 1) addConnection(`p${n}`, 'peer');
@@ -66,14 +66,14 @@ test('the connections of a peer above its share are reduced to the share while o
 });
 
 test('authenticated connections and connections of trusted peers do not count toward a share', () => {
-  const { table, closedConnections, enter: addConnection } = createTable(20);
+  const { table, closedConnections, addConnection } = createTable(20);
   for (let n = 0; n < 10; n += 1) table.markAuthenticated(addConnection(`k${n}`, 'peer'));
   for (let n = 0; n < 10; n += 1) addConnection(`t${n}`, null);
   expect([closedConnections, table.openCount]).toEqual([[], 20]);
 });
 
 test('removing a connection twice or authenticating a removed connection has no effect', () => {
-  const { table, enter: addConnection } = createTable(4);
+  const { table, addConnection } = createTable(4);
   const removedConnection = addConnection('a', 'peer');
   table.remove(removedConnection);
   table.remove(removedConnection);
@@ -82,7 +82,7 @@ test('removing a connection twice or authenticating a removed connection has no 
 });
 
 test('each of 200,000 connections is handled in constant time', () => {
-  const { table, closedConnections, enter: addConnection } = createTable(10_000);
+  const { table, closedConnections, addConnection } = createTable(10_000);
   const startedAt = performance.now();
   for (let n = 0; n < 200_000; n += 1) addConnection('x', `198.51.100.${n % 250}`);
   expect(table.openCount).toBeLessThanOrEqual(10_000);
@@ -91,7 +91,7 @@ test('each of 200,000 connections is handled in constant time', () => {
   expect(performance.now() - startedAt).toBeLessThan(60_000);
 });
 
-test('loopback addresses and trusted proxies are exempt from the share, also in a trusted network and as IPv4-mapped addresses', () => {
+test('loopback addresses, trusted proxies and addresses in trusted networks are exempt from the share, also as IPv4-mapped addresses', () => {
   const isExempt = createPeerShareExemption(createTrustedProxies(['192.0.2.7', '10.0.0.0/8', '2001:db8::/32']));
   const exemptAddresses = [
     '127.0.0.1',
@@ -106,7 +106,7 @@ test('loopback addresses and trusted proxies are exempt from the share, also in 
   expect(['192.0.2.8', '11.0.0.1', '2001:db9::1', '::ffff:11.0.0.1'].filter(isExempt)).toEqual([]);
 });
 
-test('each listener gets its maximum if the limit of open files is sufficient, else the same fraction of its maximum', () => {
+test('each listener gets its maximum if the limit of open files is sufficient; otherwise, all listeners get the same fraction of their maximum', () => {
   expect(divideDescriptors(Number.POSITIVE_INFINITY, 20)).toEqual(MAX_CONNECTIONS);
   expect(divideDescriptors(20_000, 1_000)).toEqual(MAX_CONNECTIONS);
   for (const limit of [64, 256, 1_024, 4_096, 10_240]) {

@@ -83,7 +83,7 @@ describe('responses to input that is not an HTTP request', () => {
   });
 
   test('requests that precede malformed data are all answered before the connection is closed', async () => {
-    const commits: ((sendLargeBody: AcceptResult) => void)[] = [];
+    const commits: ((result: AcceptResult) => void)[] = [];
     const rig = await startListener({ submit: () => new Promise((resolve) => commits.push(resolve)) });
     const { socket, readReceived, isClosed } = await connectClient(rig);
     socket.write(`${AUTHENTICATED_REQUEST}${AUTHENTICATED_REQUEST}garbage garbage\r\n\r\n`);
@@ -127,7 +127,7 @@ describe('pipelining', () => {
     const { socket, readReceived } = await connectClient(rig);
     socket.write(`${HEALTH_REQUEST}${AUTHENTICATED_REQUEST.repeat(40)}`);
     await waitUntil(() => commits.length >= 3);
-    // After the requests on other connections, all data that the listener would read has been read.
+    // These requests on other connections give the listener time to read more data from the paused connection.
     for (let n = 0; n < 20; n += 1) await fetch(`${rig.address.url}/healthz`);
     expect(commits.length).toBeLessThanOrEqual(6);
     while (countResponses(readReceived()) < 41) {
@@ -137,7 +137,7 @@ describe('pipelining', () => {
     expect(rig.recordedEvents.submittedMessages).toHaveLength(40);
   });
 
-  test('clients that pipeline requests and never read are closed and do not delay other clients', async () => {
+  test('clients that pipeline requests and never read responses are disconnected and do not delay other clients', async () => {
     const rig = await startListener({ limits: { unreadResponseTimeoutMs: 400, timeoutCheckMs: 50 } });
     const clients = await Promise.all(Array.from({ length: selectCaseCount(3, 30) }, () => connectClient(rig, true)));
     const pipelinedRequests = Buffer.from(HEALTH_REQUEST.repeat(200_000));
@@ -163,7 +163,7 @@ describe('pipelining', () => {
   });
 });
 
-test('paused unauthenticated connections are resumed one at a time, when the timer runs', async () => {
+test('each time the timer runs, one paused unauthenticated connection is resumed', async () => {
   const resumeCallbacks: (() => void)[] = [];
   const connections = new Connections({
     limits: CONNECTION_LIMITS,
@@ -191,7 +191,7 @@ test('paused unauthenticated connections are resumed one at a time, when the tim
     server.close();
   });
   const { port } = server.address() as AddressInfo;
-  /** Sends requests on other connections, after which all data that the server would read has been read. */
+  /** Sends requests on other connections, which give the server time to read more data from the paused connections. */
   const waitForPendingReads = async () => {
     for (let n = 0; n < 50; n += 1) await (await fetch(`http://127.0.0.1:${port}/`)).text();
   };
@@ -223,7 +223,7 @@ test('paused unauthenticated connections are resumed one at a time, when the tim
 });
 
 describe('a response that is larger than the buffers of the operating system', () => {
-  const bytes = 20_000_000;
+  const responseBytes = 20_000_000;
 
   async function startDownloadServer(
     tls: boolean,
@@ -236,7 +236,7 @@ describe('a response that is larger than the buffers of the operating system', (
       isExemptFromPeerShare: () => true,
       onDrop: (reason) => dropReasons.push(reason),
     });
-    const sendLargeBody: RequestListener = (_request, response) => response.end(Buffer.alloc(bytes));
+    const sendLargeBody: RequestListener = (_request, response) => response.end(Buffer.alloc(responseBytes));
     const server = tls ? createTlsServer(await getCertificate(), sendLargeBody) : createServer(sendLargeBody);
     server.on('connect', (_request, socket) => connections.endWithResponse(socket, 'HTTP/1.1 404 Not Found\r\n\r\n'));
     connections.attach(server);
@@ -263,11 +263,11 @@ describe('a response that is larger than the buffers of the operating system', (
     ['sends empty lines over TLS', true, HEALTH_REQUEST, '\r\n'],
   ])(
     'causes a disconnect if the client does not read it and %s',
-    async (_description, tls, receivedText, repeatedText) => {
+    async (_description, tls, requestText, repeatedText) => {
       const { port, dropReasons } = await startDownloadServer(tls);
       const socket = connectTo(port, tls);
       socket.pause();
-      socket.write(receivedText);
+      socket.write(requestText);
       const interval = setInterval(() => repeatedText !== '' && socket.write(repeatedText), 50);
       onTestFinished(() => clearInterval(interval));
       await waitUntil(() => dropReasons.length > 0);
@@ -276,9 +276,9 @@ describe('a response that is larger than the buffers of the operating system', (
   );
 
   test.each([false, true])('and the next response reach a client that reads slowly (TLS: %s)', async (tls) => {
-    // The client reads 2 MB/s on average, so a response takes at least four times the timeout. On a busy machine the client
-    // can pause for much longer than it intends, so the timeout is longer than in the other tests, and the later pauses
-    // are shorter.
+    // The client reads 2 MB/s on average, so a response takes at least four times the timeout. On a busy machine the
+    // client can pause for much longer than it intends, so the timeout is longer than in the other tests, and the later
+    // pauses are shorter.
     const { port, dropReasons } = await startDownloadServer(tls, 2_500);
     const socket = connectTo(port, tls);
     const startedAt = performance.now();
@@ -290,9 +290,9 @@ describe('a response that is larger than the buffers of the operating system', (
       setTimeout(() => socket.resume(), Math.max(0, pauseMs));
     });
     socket.write(HEALTH_REQUEST);
-    await waitUntil(() => readBytes > bytes);
+    await waitUntil(() => readBytes > responseBytes);
     socket.write(HEALTH_REQUEST);
-    await waitUntil(() => readBytes > 2 * bytes);
+    await waitUntil(() => readBytes > 2 * responseBytes);
     expect(dropReasons).toEqual([]);
   });
 });

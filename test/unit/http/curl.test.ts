@@ -13,7 +13,7 @@ function readArguments(command: string): readonly string[] {
 test.each([
   ['http://127.0.0.1:8080', '-i'],
   ['https://mail.example', '-ik'],
-])('for %s the shell passes the URL, the key and the complete message', (publicUrl, option) => {
+])('for %s the shell passes the URL, the key and the complete message to curl', (publicUrl, option) => {
   const fields = { key: 'pr_-_x', from: `o'brien$HOME\`id\`"\\@bücher.example`, to: 'ada@example.com' };
   expect(readArguments(createFirstCurlCommand({ publicUrl, ...fields }))).toEqual([
     option,
@@ -27,7 +27,7 @@ test.each([
   ]);
 });
 
-test('with a transport that sends messages, the first recipient is a simulator address', () => {
+test('the recipient of the first message is a simulator address if the transport sends messages', () => {
   expect(getFirstRecipient('capture')).toBe('ada@example.com');
   for (const transport of ['smtp', 'ses'])
     expect(getFirstRecipient(transport)).toBe('success@simulator.postrider.test');

@@ -37,7 +37,7 @@ test('openapi.json is equal to the generated document', () => {
   expect(JSON.parse(readText('openapi.json'))).toEqual(createOpenApiDocument());
 });
 
-test('the document contains the title, the version, the operation, the security scheme, and an example for each status', () => {
+test('the OpenAPI document contains the title, the version, the operation, the security scheme, and an example for each status', () => {
   const document = JSON.parse(JSON.stringify(createOpenApiDocument()));
   expect(document.openapi).toBe('3.1.0');
   expect(document.info).toMatchObject({ title: 'Transactional Email Sending Service', version: '1.0.0' });
@@ -60,7 +60,7 @@ test('the document contains the title, the version, the operation, the security 
   }
 });
 
-test('every reference in the document resolves', () => {
+test('every reference in the OpenAPI document resolves', () => {
   const document: unknown = JSON.parse(JSON.stringify(createOpenApiDocument()));
   const references = [...JSON.stringify(document).matchAll(/"\$ref":"#\/([^"]+)"/g)].map((match) => match[1] ?? '');
   expect(references.length).toBeGreaterThan(10);
@@ -72,7 +72,7 @@ test('every reference in the document resolves', () => {
   }
 });
 
-test('a detail with special characters replaces the ellipsis unchanged', () => {
+test('a detail with special characters is inserted unchanged in place of the ellipsis', () => {
   expect(formatErrorMessage('missing-fields', "$& $' to")).toBe("Missing required fields: $& $' to");
   expect(JSON.parse(createErrorBody('invalid-field', 'a"b\n').toString())).toEqual({
     result: 'error',

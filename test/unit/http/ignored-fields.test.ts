@@ -5,15 +5,15 @@ import { findIgnoredFields } from '../../../src/http/protocol.ts';
 
 const MESSAGE = { to: 'a@b.example', from: 'c@d.example', subject: 's', message: 'm' };
 
-/** Returns the ignored fields of a body that contains `extraMembers` before the four fields. */
-function findInBody(extraMembers: string): ReturnType<typeof findIgnoredFields> {
+/** Returns the ignored fields of a body that contains `extraMembers` before the four known fields. */
+function readIgnoredFields(extraMembers: string): ReturnType<typeof findIgnoredFields> {
   const body = Buffer.from(`{${extraMembers}${extraMembers === '' ? '' : ','}${JSON.stringify(MESSAGE).slice(1)}`);
   return findIgnoredFields(body, JSON.parse(body.toString()));
 }
 
 test('a body without unknown members has no ignored fields', () => {
-  expect(findInBody('')).toBeNull();
-  expect(findInBody('"to":"x@y.example"')).toBeNull();
+  expect(readIgnoredFields('')).toBeNull();
+  expect(readIgnoredFields('"to":"x@y.example"')).toBeNull();
 });
 
 test.each([
@@ -31,12 +31,12 @@ test.each([
   [`"${'\\u006e'.repeat(64)}":1`, 1, ['n'.repeat(64)]],
   [' \n"a" \t: {} , "b" : "\\\\" , "c":"\\\\\\"","d":1', 4, ['a', 'b', 'c', 'd']],
 ])('the ignored fields of a body that begins with %s are counted and listed', (extraMembers, count, names) => {
-  expect(findInBody(extraMembers)).toEqual({ count, names });
+  expect(readIgnoredFields(extraMembers)).toEqual({ count, names });
 });
 
-test('at most ten names are listed, and all members are counted', () => {
+test('at most ten names are listed, and all unknown members are counted', () => {
   const extraMembers = Array.from({ length: 5_000 }, (_, index) => `"x${index}":${index}`).join(',');
-  expect(findInBody(extraMembers)).toEqual({
+  expect(readIgnoredFields(extraMembers)).toEqual({
     count: 5_000,
     names: Array.from({ length: 10 }, (_, index) => `x${index}`),
   });
@@ -51,7 +51,7 @@ test('for any JSON object, the names are the first ten unknown members that are 
     fc.property(fc.dictionary(name, fc.jsonValue(), { maxKeys: 12 }), (extraMembers) => {
       const unknownNames = Object.keys(extraMembers).filter((member) => !Object.hasOwn(MESSAGE, member));
       const text = JSON.stringify(extraMembers).slice(1, -1);
-      const ignoredFields = findInBody(text);
+      const ignoredFields = readIgnoredFields(text);
       expect(ignoredFields?.count ?? 0).toBe(unknownNames.length);
       const permittedNames = unknownNames.filter((member) => /^[A-Za-z0-9_-]{1,64}$/.test(member));
       expect(ignoredFields?.names ?? []).toEqual(permittedNames.slice(0, 10));

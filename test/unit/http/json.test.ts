@@ -35,8 +35,8 @@ function toBytes({ text, hex, repeat }: JsonCase): Buffer {
   return Buffer.from(before + part.repeat(times) + middle + close.repeat(times) + after);
 }
 
-// Formats and lengths are checked by `validateSubmission` only, because JSON Schema counts characters and has other
-// formats.
+// Formats and lengths are checked by `validateSubmission` only, because JSON Schema counts characters and defines
+// the formats differently.
 const STRUCTURE: unknown = JSON.parse(
   JSON.stringify(MailRequest, (name, value: unknown) =>
     name === 'format' || name === 'maxLength' ? undefined : value,

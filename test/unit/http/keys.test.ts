@@ -42,7 +42,7 @@ test('a key is invalid from the millisecond of its revocation or expiry', () => 
   expect([499, 500].map((now) => keyCache.lookup(RAW_KEY, now).kind)).toEqual(['valid', 'invalid']);
 });
 
-test('a later change of an account applies to its keys, and a key without an account is missing', () => {
+test('a change of an account applies to its keys, and a key whose account is not cached is missing', () => {
   const keyCache = createKeyCache();
   keyCache.apply({ revision: 1, accounts: [], keys: [createApiKey(RAW_KEY)] });
   expect(keyCache.lookup(RAW_KEY, 0)).toEqual({ kind: 'missing', hash: createApiKey(RAW_KEY).hash });
@@ -70,7 +70,7 @@ test('a delayed result of the store does not overwrite newer data', () => {
   keyCache.apply({ revision: 4, accounts: [createAccount()], keys: [createApiKey(RAW_KEY)] });
   expect(keyCache.lookup(RAW_KEY, 9).kind).toBe('invalid');
   expect(keyCache.isLocked(1)).toBe(true);
-  // Data with the same revision and data of unknown keys is applied.
+  // Data with the revision of the cached data is applied. Older data is applied if its keys are not cached.
   keyCache.apply({ revision: 5, accounts: [createAccount({ locked: { reason: 'again', at: 2 } })], keys: [] });
   keyCache.apply({ revision: 4, accounts: [], keys: [createApiKey('other', { id: 2 })] });
   expect(keyCache.lookup('other', 9).kind).toBe('locked');
@@ -114,7 +114,7 @@ test('the use of a valid key is reported at most once per minute', () => {
   expect(keyCache.drainUsedKeys()).toEqual([]);
 });
 
-// Lookups of credentials that are not cached are combined into few queries. Each query contains lookups of all peers in
+// Lookups of credentials that are not cached are combined into few queries. Each query takes lookups from all peers in
 // turn.
 
 const NO_KEYS: FoundKeys = { revision: 0, accounts: [], keys: [] };
@@ -148,12 +148,12 @@ function createLookups(find: (hashes: readonly string[]) => Promise<FoundKeys> =
     );
     return status;
   };
-  return { clock, queries, answers: results, faults: errors, startLookup };
+  return { clock, queries, results, errors, startLookup };
 }
 
-test('a single lookup is queried immediately and resolves to the result', async () => {
+test('a single lookup causes a query immediately and resolves to the result of the query', async () => {
   const foundKeys: FoundKeys = { ...NO_KEYS, revision: 7 };
-  const { clock, queries, answers: results, startLookup } = createLookups(() => Promise.resolve(foundKeys));
+  const { clock, queries, results, startLookup } = createLookups(() => Promise.resolve(foundKeys));
   const lookup = startLookup('a', 'p');
   expect(queries).toEqual([{ at: 1_000, hashes: ['a'] }]);
   await clock.advance(0);
@@ -204,13 +204,13 @@ test('a lookup gets the result of a query that started after the lookup', async 
   expect(laterLookup.outcome).toBe('looked up');
 });
 
-test('lookups of one peer do not delay another peer, whose lookup is in the next query', async () => {
+test('many lookups of one peer do not delay the lookup of another peer, which is in the next query', async () => {
   const { clock, queries, startLookup } = createLookups();
   const guessedLookups = Array.from({ length: 8_000 }, (_, index) => startLookup(`guess-${index}`, 'guesser'));
-  const newKey = startLookup('new-key', 'client');
+  const newKeyLookup = startLookup('new-key', 'client');
   await clock.advance(10);
   expect(queries[1]?.hashes).toContain('new-key');
-  expect(newKey.outcome).toBe('looked up');
+  expect(newKeyLookup.outcome).toBe('looked up');
   expect(guessedLookups.filter(({ outcome }) => outcome === 'waiting').length).toBeGreaterThan(5_000);
 });
 
@@ -236,24 +236,19 @@ test('the number of waiting lookups is limited, and one peer cannot use the comp
   const refusedCount = firstLookups.filter(({ outcome }) => outcome === 'full').length;
   // The first lookup is in the running query and does not wait.
   expect(MAX_WAITING_LOOKUPS - refusedCount).toBe(MAX_WAITING_LOOKUPS / 2 + 1);
-  const newKey = startLookup('new-key', 'client');
-  expect(newKey.outcome).toBe('waiting');
+  const newKeyLookup = startLookup('new-key', 'client');
+  expect(newKeyLookup.outcome).toBe('waiting');
   await clock.advance(10);
-  expect(newKey.outcome).toBe('looked up');
+  expect(newKeyLookup.outcome).toBe('looked up');
   // After some lookups have resolved, new lookups are accepted.
   expect(startLookup('guess', 'guesser').outcome).toBe('waiting');
   await clock.advance(1_000);
   expect(firstLookups.filter(({ outcome }) => outcome === 'waiting')).toEqual([]);
 });
 
-test('if a query fails, its lookups reject, and later lookups are queried', async () => {
+test('if a query fails, its lookups reject, and later lookups cause new queries', async () => {
   let isUnavailable = true;
-  const {
-    clock,
-    queries,
-    faults: errors,
-    startLookup,
-  } = createLookups(() =>
+  const { clock, queries, errors, startLookup } = createLookups(() =>
     isUnavailable ? Promise.reject(new Error('the store does not respond')) : Promise.resolve(NO_KEYS),
   );
   const failedLookups = Array.from({ length: 50 }, (_, index) => startLookup(`guess-${index}`, 'peer'));

@@ -26,7 +26,7 @@ async function startListening(server: Server, target: { port: number; host: stri
 const HEADERS = [{ name: 'Authorization', value: 'pr_x' }];
 const EXPECTED_RESPONSE = { status: 201, body: 'POST /api/v1/send-mail pr_x {"a":"é"}' };
 
-test('a request reaches a listener on every address of this machine, and the response has its headers', async () => {
+test('a request reaches a listener that listens on all addresses of this machine, and the headers of the response are returned', async () => {
   const port = await startListening(createServer(echoRequest), { port: 0, host: '0.0.0.0' });
   const client = createListenerClient(() => `http://0.0.0.0:${port}`, null);
   expect(client.getUrl()).toBe(`http://0.0.0.0:${port}/api/v1/send-mail`);
@@ -45,21 +45,24 @@ test('a request reaches a listener on a unix socket', async () => {
 
 test('over TLS, only the certificate of the listener is accepted, for any host name', async () => {
   const folder = createTemporaryFolder();
-  const [used, other] = await Promise.all([getCertificate('mail.example'), getCertificate('other.example')]);
+  const [listenerCertificate, otherCertificate] = await Promise.all([
+    getCertificate('mail.example'),
+    getCertificate('other.example'),
+  ]);
   const writeCertificate = (name: string, pem: string | Buffer) => {
     const certPath = join(folder, name);
     writeFileSync(certPath, pem);
     return { certPath, keyPath: certPath };
   };
-  const port = await startListening(createTlsServer(used, echoRequest), { port: 0, host: '127.0.0.1' });
+  const port = await startListening(createTlsServer(listenerCertificate, echoRequest), { port: 0, host: '127.0.0.1' });
   const getUrl = () => `https://127.0.0.1:${port}`;
-  const client = createListenerClient(getUrl, writeCertificate('used.pem', used.cert));
+  const client = createListenerClient(getUrl, writeCertificate('used.pem', listenerCertificate.cert));
   expect(await client.post(HEADERS, '{"a":"é"}')).toMatchObject(EXPECTED_RESPONSE);
-  const otherClient = createListenerClient(getUrl, writeCertificate('other.pem', other.cert));
+  const otherClient = createListenerClient(getUrl, writeCertificate('other.pem', otherCertificate.cert));
   await expect(otherClient.post(HEADERS, '{}')).rejects.toThrow();
 });
 
-test('without a listener there is no URL, and a request is refused', async () => {
+test('without a listener there is no URL, and a request fails', async () => {
   const client = createListenerClient(() => null, null);
   expect(client.getUrl()).toBeNull();
   await expect(client.post([], '{}')).rejects.toThrow('this process has no public listener');

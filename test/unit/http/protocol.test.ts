@@ -76,7 +76,7 @@ describe('a malformed request', () => {
     socket.write(createRawRequest(body).replace('Connection: close\r\n', ''));
     await waitUntil(() => rig.recordedEvents.submittedMessages.length === 1);
     socket.write('garbage garbage\r\n\r\n');
-    // After a request on another connection, the malformed data has been read.
+    // When this request on another connection is answered, the listener has read the malformed data.
     await fetch(`${rig.address.url}/healthz`);
     expect(received()).toBe('');
     commit(ACCEPTED);
@@ -141,17 +141,17 @@ describe('slow clients', () => {
     await waitUntil(isClosed);
   });
 
-  test('an incomplete body causes status 408, and the request is no longer counted', async () => {
+  test('an incomplete body causes status 408, and the request is no longer counted as in flight', async () => {
     const rig = await startListener({ limits: { ...SHORT_TIMEOUTS, maxInFlight: 1 } });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(`${createRawRequest('').replace('Content-Length: 0', 'Content-Length: 1000')}{"to":`);
     await waitUntil(isClosed);
     expect(parseRawResponse(received())).toMatchObject({ status: 408, body: createErrorBody('Request timeout') });
     // On a slow machine, a complete request can also exceed these timeouts.
-    await postUntil(rig, 201);
+    await postUntilStatus(rig, 201);
   });
 
-  test('if a refused body does not arrive, the connection is closed after the linger time', async () => {
+  test('if the body of a refused request does not arrive, the connection is closed after the linger time', async () => {
     const rig = await startListener({ limits: { maxLingerMs: 50 } });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(createRawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
@@ -159,12 +159,12 @@ describe('slow clients', () => {
     expect(parseRawResponse(received())).toMatchObject({ status: 401 });
   });
 
-  test('the connection remains open for a refused body, so the client receives the response', async () => {
+  test('the connection remains open for the body of a refused request, so that the client receives the response', async () => {
     const rig = await startListener({ limits: { maxLingerMs: 60_000 } });
     const { socket, received, isClosed } = await openConnection(rig);
     socket.write(createRawRequest('').replace(KEY, 'wrong').replace('Content-Length: 0', 'Content-Length: 1000'));
     await waitUntil(() => received().includes('Invalid API key'));
-    // After requests on another connection, a close would have been detected.
+    // During these requests, the client would detect that the server has closed the first connection.
     await fetch(`${rig.address.url}/healthz`);
     await fetch(`${rig.address.url}/healthz`);
     expect(isClosed()).toBe(false);
@@ -176,7 +176,7 @@ describe('slow clients', () => {
   const incompleteRequest = `${createRawRequest('').replace('Content-Length: 0', 'Content-Length: 1000')}{`;
   const OTHER_KEY = `pr_${'o'.repeat(43)}`;
 
-  test('too many slow bodies of an account cause refusals for this account only, until a body ends', async () => {
+  test('too many incomplete bodies of an account cause refusals for this account only, until one of their connections is closed', async () => {
     const rig = await startListener({ limits: { maxReadingPerAccount: 3, maxInFlight: 1 } });
     rig.keyCache.apply({
       revision: 2,
@@ -196,10 +196,10 @@ describe('slow clients', () => {
     for (let i = 0; i < 20; i += 1)
       expect((await postBody(rig, MESSAGE, { Authorization: OTHER_KEY })).status).toBe(201);
     clients[0]?.socket.destroy();
-    await postUntil(rig, 201);
+    await postUntilStatus(rig, 201);
   });
 
-  test('a request is in flight only after its body is complete', async () => {
+  test('a request counts as in flight only after its body is complete', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({
       limits: { maxInFlight: 1 },
@@ -218,7 +218,7 @@ describe('slow clients', () => {
     expect((await firstResponse).status).toBe(201);
   });
 
-  test('the bytes of all bodies are limited, and so are the bytes of one account', async () => {
+  test('the total size of the bodies in memory is limited for all accounts together and for each account', async () => {
     const pendingCommits: (() => void)[] = [];
     const rig = await startListener({
       limits: { maxBufferedBytes: 8_000 },
@@ -239,7 +239,7 @@ describe('slow clients', () => {
     await waitUntil(() => pendingCommits.length === 2);
     expect((await postBody(rig, largeMessage, createAuthorization(3))).status).toBe(429);
     expect(rig.recordedEvents.refusals).toEqual(['too-many-bodies', 'overloaded']);
-    for (const response of pendingCommits.splice(0)) response();
+    for (const commit of pendingCommits.splice(0)) commit();
     expect([(await firstResponse).status, (await secondResponse).status]).toEqual([201, 201]);
     const thirdResponse = postBody(rig, largeMessage, createAuthorization(3));
     await waitUntil(() => pendingCommits.length === 1);
@@ -247,14 +247,14 @@ describe('slow clients', () => {
     expect((await thirdResponse).status).toBe(201);
   });
 
-  test('a request is no longer counted after its client disconnects during the body', async () => {
+  test('a request whose client disconnects during the body no longer counts towards the limit of the account', async () => {
     const rig = await startListener({ limits: { maxReadingPerAccount: 1 } });
     const { socket } = await openConnection(rig);
     socket.write(incompleteRequest);
     await waitUntil(() => rig.recordedEvents.authenticatedRequestCount === 1);
     expect((await postBody(rig, MESSAGE)).status).toBe(429);
     socket.destroy();
-    await postUntil(rig, 201);
+    await postUntilStatus(rig, 201);
   });
 
   test('a drain waits for a body that is still being received and responds to the request', async () => {
@@ -271,7 +271,7 @@ describe('slow clients', () => {
     expect(received()).toMatch(/^HTTP\/1\.1 201 /);
   });
 
-  async function postUntil(rig: Rig, status: number): Promise<void> {
+  async function postUntilStatus(rig: Rig, status: number): Promise<void> {
     while ((await postBody(rig, MESSAGE)).status !== status);
   }
 });
@@ -347,7 +347,7 @@ describe('drain', () => {
     expect(busyConnection.received()).toMatch(/\r\nConnection: close\r\n/);
   });
 
-  test('readyz reports draining on an open connection', async () => {
+  test('/readyz reports draining on a connection that was opened before the drain', async () => {
     let commit = (_result: AcceptResult): void => {};
     const rig = await startListener({ submit: () => new Promise((resolve) => (commit = resolve)) });
     const { socket, received, isClosed } = await openConnection(rig);

@@ -54,9 +54,10 @@ export const ACCEPTED: AcceptResult = { kind: 'accepted', state: 'queued', limit
 export interface RecordedEvents {
   readonly submittedMessages: NewMessage[];
   readonly refusals: string[];
-  readonly ignored: number[];
+  readonly ignoredFieldCounts: number[];
   readonly errors: unknown[];
-  readonly certificates: (string | null)[];
+  /** One entry for each loaded certificate (null) and for each refused certificate (its fault). */
+  readonly certificateFaults: (string | null)[];
   readonly dropReasons: DropReason[];
   acceptedCount: number;
   replayedCount: number;
@@ -76,9 +77,9 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
   const recordedEvents: RecordedEvents = {
     submittedMessages: [],
     refusals: [],
-    ignored: [],
+    ignoredFieldCounts: [],
     errors: [],
-    certificates: [],
+    certificateFaults: [],
     dropReasons: [],
     acceptedCount: 0,
     replayedCount: 0,
@@ -95,7 +96,7 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
         recordedEvents.replayedCount += 1;
         break;
       case 'request.fields_ignored':
-        recordedEvents.ignored.push(event.count);
+        recordedEvents.ignoredFieldCounts.push(event.count);
         break;
       case 'request.refused':
         recordedEvents.refusals.push(event.code);
@@ -104,10 +105,10 @@ export async function startRig(changes: Partial<ListenerOptions> = {}): Promise<
         recordedEvents.errors.push(event.error);
         break;
       case 'certificate.reloaded':
-        recordedEvents.certificates.push(null);
+        recordedEvents.certificateFaults.push(null);
         break;
       case 'certificate.refused':
-        recordedEvents.certificates.push(event.fault);
+        recordedEvents.certificateFaults.push(event.fault);
         break;
       case 'connection.dropped':
         recordedEvents.dropReasons.push(event.reason);
@@ -154,7 +155,7 @@ export interface ReceivedResponse {
   readonly body: unknown;
 }
 
-/** Posts a body to the operation. An object is sent as JSON. */
+/** Posts a body to `path`. An object is sent as JSON. */
 export async function postBody(
   rig: Rig,
   body: string | Buffer | object,
@@ -186,7 +187,7 @@ export function sendRaw(rig: Rig, bytes: string | Buffer): Promise<string> {
   });
 }
 
-/** Returns a raw request for the operation, with `Connection: close`. */
+/** Returns a raw POST request for `target`, with `Connection: close`. */
 export function createRawRequest(body: string, headers: readonly string[] = [], target = '/api/v1/send-mail'): string {
   const lines = [
     `POST ${target} HTTP/1.1`,

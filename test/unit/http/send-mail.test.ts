@@ -43,7 +43,7 @@ const withSettings = (changes: Partial<ListenerOptions['settings']>): { settings
     ...changes,
   },
 });
-const SMTP: ListenerOptions['settings']['transport'] = {
+const SMTP_TRANSPORT: ListenerOptions['settings']['transport'] = {
   kind: 'smtp',
   host: '127.0.0.1',
   port: 25,
@@ -57,7 +57,7 @@ const SMTP: ListenerOptions['settings']['transport'] = {
 };
 
 describe('201', () => {
-  test('has exactly result.id, a lower-case UUIDv7, and no banner', async () => {
+  test('contains exactly result.id, a lower-case UUIDv7, and no header that names the server software', async () => {
     const rig = await startListener();
     const response = await postBody(rig, { ...MESSAGE, unknown: { member: 1 } });
     expect(response.status).toBe(201);
@@ -77,18 +77,21 @@ describe('201', () => {
     expect((await postBody(rig, { ...MESSAGE, 'prix €': 1 })).headers.get('postrider-ignored-fields')).toBeNull();
     expect((await postBody(rig, MESSAGE)).headers.get('postrider-ignored-fields')).toBeNull();
     expect((await postBody(rig, { ...body, to: 'x' })).headers.get('postrider-ignored-fields')).toBeNull();
-    expect(rig.recordedEvents.ignored).toEqual([3, 1]);
+    expect(rig.recordedEvents.ignoredFieldCounts).toEqual([3, 1]);
     const replayingListener = await startListener(
       withSubmitResult({ kind: 'replayed', id: '01936f2e-7c4b-7a10-9b1e-5d0c3a9f4e21' }),
     );
     const replayedResponse = await postBody(replayingListener, body, { 'Idempotency-Key': 'k' });
     expect(replayedResponse.headers.get('idempotency-replayed')).toBe('true');
     expect(replayedResponse.headers.get('postrider-ignored-fields')).toBe('cc, attachments');
-    const fullListener = await startListener(
+    const exhaustedListener = await startListener(
       withSubmitResult({ kind: 'refused', reason: 'volume-exhausted', limits: { rate: null } }),
     );
-    expect((await postBody(fullListener, body)).headers.get('postrider-ignored-fields')).toBeNull();
-    expect([replayingListener.recordedEvents.ignored, fullListener.recordedEvents.ignored]).toEqual([[3], []]);
+    expect((await postBody(exhaustedListener, body)).headers.get('postrider-ignored-fields')).toBeNull();
+    expect([
+      replayingListener.recordedEvents.ignoredFieldCounts,
+      exhaustedListener.recordedEvents.ignoredFieldCounts,
+    ]).toEqual([[3], []]);
   });
 
   test('is sent only after the commit', async () => {
@@ -105,7 +108,7 @@ describe('201', () => {
     expect((await response).status).toBe(201);
   });
 
-  test('submits the four fields unchanged, with account, key and canonical recipient', async () => {
+  test('is sent after the four fields were submitted unchanged, with the ids of the account and of the key', async () => {
     const rig = await startListener();
     const submittedFields = {
       to: 'Ada@EXAMPLE.com',
@@ -309,7 +312,7 @@ describe('400', () => {
     expect(response).toMatchObject({ status: 400, body: createErrorBody('Content-Encoding must be identity') });
   });
 
-  test('a body above the limit, with a length or in chunks, gets a response and the connection is closed', async () => {
+  test('a body above the limit, with Content-Length or chunked, gets a response, and the connection is closed', async () => {
     const rig = await startListener(withSettings({ maxRequestBytes: 1000 }));
     const largestBody = JSON.stringify({
       ...MESSAGE,
@@ -324,17 +327,17 @@ describe('400', () => {
     ]);
     expect(oversizedResponse.headers.get('connection')).toBe('close');
     const chunk = `400\r\n${'x'.repeat(1024)}\r\n`;
-    const chunkedRequest = await sendRaw(
+    const chunkedResponse = await sendRaw(
       rig,
       `POST /api/v1/send-mail HTTP/1.1\r\nHost: a\r\nAuthorization: ${KEY}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${chunk}${chunk}${chunk}`,
     );
-    expect(parseRawResponse(chunkedRequest)).toMatchObject({
+    expect(parseRawResponse(chunkedResponse)).toMatchObject({
       status: 400,
       body: createErrorBody('Request body too large'),
     });
   });
 
-  test('the client receives the response to a large refused body', async () => {
+  test('the client receives the response to a refused request with a large body', async () => {
     const rig = await startListener();
     const body = 'x'.repeat(60_000);
     for (let i = 0; i < 20; i += 1) {
@@ -392,21 +395,24 @@ describe('403', () => {
     },
   );
 
-  test('a sender domain must be authenticated for the account, unless senders is `any` or the transport is `capture`', async () => {
+  test('a sender domain must be authenticated for the account, unless the setting `senders` is `any` or the transport is `capture`', async () => {
     const domains = { isAuthenticated: (id: number, domain: string) => id === 1 && domain === 'xn--bcher-kva.example' };
-    const strictListener = await startListener({
-      ...withSettings({ senders: 'authenticated', transport: SMTP }),
+    const authenticatedSenderListener = await startListener({
+      ...withSettings({ senders: 'authenticated', transport: SMTP_TRANSPORT }),
       domains,
     });
-    const refusedResponse = await postBody(strictListener, MESSAGE);
+    const refusedResponse = await postBody(authenticatedSenderListener, MESSAGE);
     expect([refusedResponse.status, refusedResponse.body]).toEqual([
       403,
       createErrorBody('Invalid tokens or rate limit exceeded'),
     ]);
     expect(refusedResponse.headers.get('postrider-reason')).toBe('sender-not-authenticated');
-    expect((await postBody(strictListener, { ...MESSAGE, from: 'a@Bücher.example' })).status).toBe(201);
-    const anyListener = await startListener({ ...withSettings({ senders: 'any', transport: SMTP }), domains });
-    expect((await postBody(anyListener, MESSAGE)).status).toBe(201);
+    expect((await postBody(authenticatedSenderListener, { ...MESSAGE, from: 'a@Bücher.example' })).status).toBe(201);
+    const anySenderListener = await startListener({
+      ...withSettings({ senders: 'any', transport: SMTP_TRANSPORT }),
+      domains,
+    });
+    expect((await postBody(anySenderListener, MESSAGE)).status).toBe(201);
     const captureListener = await startListener({ ...withSettings({ senders: 'authenticated' }), domains });
     expect((await postBody(captureListener, MESSAGE)).status).toBe(201);
   });
@@ -439,7 +445,7 @@ describe('429', () => {
     expect((await postBody(rig, MESSAGE)).status).toBe(201);
   });
 
-  test('a 201 has the headers of both limits', async () => {
+  test('a 201 has the headers of the throttle and of the rate limit', async () => {
     const rate = { limit: 1000, periodMs: 3_600_000, remaining: 999, resetMs: 3_599_001 };
     const rig = await startListener(withSubmitResult({ kind: 'accepted', state: 'queued', limits: { rate } }));
     rig.keyCache.apply({
@@ -454,7 +460,7 @@ describe('429', () => {
 
   test('after the check of the key, load is shed if the load signal reports overload or too many requests are in flight', async () => {
     let isOverloaded = true;
-    const pendingSubmits: ((response: AcceptResult) => void)[] = [];
+    const pendingSubmits: ((result: AcceptResult) => void)[] = [];
     const rig = await startListener({
       loadSignal: () => (isOverloaded ? { isOverloaded: true, retryAfterMs: 2500 } : { isOverloaded: false }),
       limits: { maxInFlight: 2 },
@@ -472,7 +478,7 @@ describe('429', () => {
     await waitUntil(() => pendingSubmits.length === 2);
     const excessResponse = await postBody(rig, MESSAGE);
     expect([excessResponse.status, excessResponse.headers.get('retry-after')]).toEqual([429, '1']);
-    for (const response of pendingSubmits.splice(0)) response(ACCEPTED);
+    for (const resolveSubmit of pendingSubmits.splice(0)) resolveSubmit(ACCEPTED);
     expect((await Promise.all(firstResponses)).map((response) => response.status)).toEqual([201, 201]);
     const nextResponse = postBody(rig, MESSAGE);
     await waitUntil(() => pendingSubmits.length === 1);
@@ -506,7 +512,7 @@ describe('500', () => {
 });
 
 describe('Idempotency-Key', () => {
-  test('is stored with a fingerprint of only the four fields', async () => {
+  test('is submitted with a fingerprint of exactly the fields to, from, subject and message', async () => {
     const rig = await startListener();
     await postBody(rig, MESSAGE, { 'Idempotency-Key': 'order-1' });
     await postBody(
@@ -524,7 +530,7 @@ describe('Idempotency-Key', () => {
     expect(thirdIdempotency?.fingerprint).not.toBe(firstIdempotency?.fingerprint);
   });
 
-  test('different fields with the same concatenation have different fingerprints', () => {
+  test('different field values have different fingerprints, even if their concatenation is the same', () => {
     const fields = [
       ['a', 'b', 'c', 'd'],
       ['ab', '', 'c', 'd'],
@@ -594,7 +600,7 @@ describe('a key that is not in the cache', () => {
     ]);
   });
 
-  test('is refused according to the store: unknown, revoked, or of a locked account', async () => {
+  test('is refused if the store reports that it is unknown or revoked, or that its account is locked', async () => {
     const results: (typeof foundKeys)[] = [
       { ...foundKeys, keys: [], accounts: [] },
       { ...foundKeys, keys: [createApiKey(NEW_KEY, { id: 2, accountId: 2, revokedAt: 1 })] },
@@ -618,7 +624,7 @@ describe('a key that is not in the cache', () => {
     expect((await postBody(rig, MESSAGE)).status).toBe(201);
   });
 
-  test('causes no query if the header is absent, empty, repeated or longer than any key', async () => {
+  test('causes no query if the Authorization header is absent, empty, repeated or longer than any key', async () => {
     let queryCount = 0;
     const rig = await startListener({
       findKeys: () => {
@@ -633,17 +639,17 @@ describe('a key that is not in the cache', () => {
       createRawRequest(body).replace(KEY, 'k'.repeat(513)),
       createRawRequest(body, [`Authorization: ${NEW_KEY}`]),
     ];
-    for (const text of requests) expect(parseRawResponse(await sendRaw(rig, text)).status).toBe(401);
+    for (const request of requests) expect(parseRawResponse(await sendRaw(rig, request)).status).toBe(401);
     expect(queryCount).toBe(0);
   });
 
-  test('an unknown key is counted as refused even if the client disconnects', async () => {
-    const response = Promise.withResolvers<typeof foundKeys>();
+  test('a request with an unknown key is counted as refused even if the client disconnects during the lookup', async () => {
+    const lookup = Promise.withResolvers<typeof foundKeys>();
     let queryCount = 0;
     const rig = await startListener({
       findKeys: () => {
         queryCount += 1;
-        return response.promise;
+        return lookup.promise;
       },
     });
     const abortController = new AbortController();
@@ -656,19 +662,19 @@ describe('a key that is not in the cache', () => {
     await waitUntil(() => queryCount === 1);
     abortController.abort();
     expect(await abortedResponse).toBe('gone');
-    response.resolve({ revision: 0, accounts: [], keys: [] });
+    lookup.resolve({ revision: 0, accounts: [], keys: [] });
     await waitUntil(() => rig.recordedEvents.refusals.length === 1);
     expect(rig.recordedEvents.refusals).toEqual(['invalid-key']);
   });
 
   test('a drain waits for a request whose key is being looked up', async () => {
-    const response = Promise.withResolvers<typeof foundKeys>();
+    const lookup = Promise.withResolvers<typeof foundKeys>();
     let queryCount = 0;
     const delays: number[] = [];
     const rig = await startListener({
       findKeys: () => {
         queryCount += 1;
-        return response.promise;
+        return lookup.promise;
       },
       clock: {
         ...systemClock,
@@ -684,7 +690,7 @@ describe('a key that is not in the cache', () => {
     const drain = rig.listener.drain(60_000);
     // Without pending requests, the listener would immediately set a shorter timeout to close its connections.
     expect(delays).toEqual([60_000]);
-    response.resolve(foundKeys);
+    lookup.resolve(foundKeys);
     expect((await pendingResponse).status).toBe(201);
     await drain;
   });

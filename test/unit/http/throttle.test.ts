@@ -66,7 +66,7 @@ test('full buckets are removed', () => {
   expect(throttle.size).toBeLessThan(3000);
 });
 
-/** Creates a shared bucket like that of the store. The test sets its time. */
+/** Creates a shared bucket like that of the store. The test sets the time of the bucket. */
 function createSharedBucket() {
   const time = { now: 0 };
   const counters = { queries: 0 };
@@ -91,7 +91,7 @@ const failOnError = (error: unknown) => {
   throw error;
 };
 
-async function countPassed(
+async function countPassedRequests(
   throttle: SharedThrottle,
   count: number,
   limit: { perSecond: number; burst: number },
@@ -106,17 +106,17 @@ test('three nodes together allow exactly as many requests as the burst', async (
   const sharedBucket = createSharedBucket();
   const limit = { perSecond: 10, burst: 20 };
   const nodes = [1, 2, 3].map(() => new SharedThrottle(sharedBucket.requestTokens, failOnError));
-  const passedCount = await Promise.all(nodes.map((node) => countPassed(node, 30, limit, 0)));
-  expect(passedCount.reduce((sum, count) => sum + count, 0)).toBe(20);
+  const passedCounts = await Promise.all(nodes.map((node) => countPassedRequests(node, 30, limit, 0)));
+  expect(passedCounts.reduce((sum, count) => sum + count, 0)).toBe(20);
 });
 
-test('a throttle with a high rate queries the store once for many requests, and never exceeds the limit', async () => {
+test('a throttle with a high rate needs less than one query of the store per five admitted requests, and never exceeds the limit', async () => {
   const sharedBucket = createSharedBucket();
   const limit = { perSecond: 1_000, burst: 1_000 };
   const nodes = [1, 2].map(() => new SharedThrottle(sharedBucket.requestTokens, failOnError));
   let passedCount = 0;
   for (; sharedBucket.time.now < 1_000; sharedBucket.time.now += 10) {
-    for (const node of nodes) passedCount += await countPassed(node, 30, limit, sharedBucket.time.now);
+    for (const node of nodes) passedCount += await countPassedRequests(node, 30, limit, sharedBucket.time.now);
   }
   expect(passedCount).toBeLessThanOrEqual(2_000 + 100);
   expect(passedCount).toBeGreaterThan(1_800);
@@ -127,18 +127,18 @@ test('requests of an account above its limit are refused without a query until t
   const sharedBucket = createSharedBucket();
   const limit = { perSecond: 2, burst: 1 };
   const throttle = new SharedThrottle(sharedBucket.requestTokens, failOnError);
-  expect(await countPassed(throttle, 1, limit, 0)).toBe(1);
-  await countPassed(throttle, 1, limit, 0);
+  expect(await countPassedRequests(throttle, 1, limit, 0)).toBe(1);
+  await countPassedRequests(throttle, 1, limit, 0);
   const { queries } = sharedBucket.counters;
-  expect(await countPassed(throttle, 100, limit, 0)).toBe(0);
+  expect(await countPassedRequests(throttle, 100, limit, 0)).toBe(0);
   expect(sharedBucket.counters.queries).toBe(queries);
   const refusal = (await throttle.takeToken(1, limit, 0)) as Extract<ThrottleResult, { ok: false }>;
   expect(refusal.retryAfterMs).toBe(500);
   sharedBucket.time.now = 500;
-  expect(await countPassed(throttle, 1, limit, 500)).toBe(1);
+  expect(await countPassedRequests(throttle, 1, limit, 500)).toBe(1);
 });
 
-test('tokens expire after a tenth of a second', async () => {
+test('tokens that a node takes in advance expire after a tenth of a second', async () => {
   const sharedBucket = createSharedBucket();
   const limit = { perSecond: 100, burst: 100 };
   const throttle = new SharedThrottle(sharedBucket.requestTokens, failOnError);

@@ -97,23 +97,23 @@ test('the listener supports TLS 1.2 and later, loads a new certificate, and keep
   expect(await readCertificateName(listenAddress.port, 'TLSv1.1')).not.toBe('first');
 
   await writePair('second');
-  await waitUntil(() => recordedEvents.certificates.length > 0);
-  expect(recordedEvents.certificates).toEqual([null]);
+  await waitUntil(() => recordedEvents.certificateFaults.length > 0);
+  expect(recordedEvents.certificateFaults).toEqual([null]);
   expect(await readCertificateName(listenAddress.port)).toBe('second');
   expect(await readCertificateName(listenAddress.port, 'TLSv1.1')).not.toBe('second');
 
   writeFileSync(join(folder, 'key.pem'), 'no key');
-  await waitUntil(() => recordedEvents.certificates.length > 1);
-  expect(recordedEvents.certificates[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: not a valid PEM private key/);
+  await waitUntil(() => recordedEvents.certificateFaults.length > 1);
+  expect(recordedEvents.certificateFaults[1]).toMatch(/^POSTRIDER_TLS_KEY .*key\.pem: not a valid PEM private key/);
   expect(await readCertificateName(listenAddress.port)).toBe('second');
   expect(await postOverHttps(listenAddress.port)).toBe(201);
 
   rmSync(join(folder, 'cert.pem'));
-  await waitUntil(() => recordedEvents.certificates.length > 2);
-  expect(recordedEvents.certificates[2]).toMatch(/^POSTRIDER_TLS_CERT: cannot read /);
+  await waitUntil(() => recordedEvents.certificateFaults.length > 2);
+  expect(recordedEvents.certificateFaults[2]).toMatch(/^POSTRIDER_TLS_CERT: cannot read /);
 
   await writePair('third');
-  await waitUntil(() => recordedEvents.certificates.at(-1) === null);
+  await waitUntil(() => recordedEvents.certificateFaults.at(-1) === null);
   expect(await readCertificateName(listenAddress.port)).toBe('third');
 });
 
@@ -123,14 +123,14 @@ test('an unreadable path is reported once, and the previous certificate remains 
   const { address: listenAddress, recordedEvents } = rig;
   rmSync(join(folder, 'cert.pem'));
   symlinkSync('cert.pem', join(folder, 'cert.pem'));
-  await waitUntil(() => recordedEvents.certificates.length > 0);
-  expect(recordedEvents.certificates[0]).toMatch(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ELOOP/);
+  await waitUntil(() => recordedEvents.certificateFaults.length > 0);
+  expect(recordedEvents.certificateFaults[0]).toMatch(/^POSTRIDER_TLS_CERT: cannot read .*cert\.pem \(ELOOP/);
   expect(await readCertificateName(listenAddress.port)).toBe('first');
   expect(await postOverHttps(listenAddress.port)).toBe(201);
-  expect(recordedEvents.certificates).toHaveLength(1);
+  expect(recordedEvents.certificateFaults).toHaveLength(1);
   rmSync(join(folder, 'cert.pem'));
   await writePair('second');
-  await waitUntil(() => recordedEvents.certificates.at(-1) === null);
+  await waitUntil(() => recordedEvents.certificateFaults.at(-1) === null);
   expect(await readCertificateName(listenAddress.port)).toBe('second');
 });
 
@@ -149,7 +149,7 @@ test('an invalid certificate or key causes a one-line error at start', async () 
   );
 });
 
-test('a partial renewal is never loaded: files are loaded if they did not change between two checks', async () => {
+test('a partial renewal is never loaded: changed files are loaded only after a check that finds no further change', async () => {
   await writePair('first');
   const paths = { certPath: join(folder, 'cert.pem'), keyPath: join(folder, 'key.pem') };
   let runCheck = (): void => {};
@@ -180,7 +180,7 @@ test('a partial renewal is never loaded: files are loaded if they did not change
   expect(calls).toEqual(['pair', 'stopped']);
 });
 
-test('a connection with an incomplete TLS handshake does not delay the end of the listener', async () => {
+test('a connection with an incomplete TLS handshake does not delay the drain of the listener', async () => {
   await writePair('old.example');
   const { address, listener } = await startRig(createOptions());
   const socket = connectTcp(address.port, '127.0.0.1');
@@ -188,11 +188,11 @@ test('a connection with an incomplete TLS handshake does not delay the end of th
   const closeEvent = once(socket, 'close');
   // The first bytes of a TLS record; the handshake remains incomplete.
   await new Promise<void>((resolve) => socket.write(Buffer.from('1603010200', 'hex'), () => resolve()));
-  // A second connection completes its handshake after the first connection was accepted.
+  // The handshake of a second connection shows that the listener has accepted the first connection.
   expect(await readCertificateName(address.port)).toBe('old.example');
   const startedAt = performance.now();
   await listener.drain(0);
-  // The handshake would end after `headersTimeoutMs`, 10 s.
+  // Without the drain, the handshake would time out after `headersTimeoutMs`, 10 s.
   expect(performance.now() - startedAt).toBeLessThan(5_000);
   await closeEvent;
 });

@@ -1,10 +1,10 @@
-/** Tests which address and protocol a request has behind reverse proxies. */
+/** Tests how the client address and the protocol of a request are determined behind reverse proxies. */
 import { expect, test } from 'vitest';
 import { createTrustedProxies, getClientAddress, isForwardedHttps } from '../../../src/http/trusted-proxies.ts';
 import { measureProcessorMs } from '../../rig/processor-time.ts';
 
 const PROXIES = createTrustedProxies(['10.0.0.0/8', '192.0.2.7', '2001:db8:1::/48']);
-const request = (remoteAddress: string | undefined, forwardedFor?: string, forwardedProto?: string) => ({
+const createRequest = (remoteAddress: string | undefined, forwardedFor?: string, forwardedProto?: string) => ({
   socket: { remoteAddress },
   headers: {
     ...(forwardedFor === undefined ? {} : { 'x-forwarded-for': forwardedFor }),
@@ -14,16 +14,21 @@ const request = (remoteAddress: string | undefined, forwardedFor?: string, forwa
 
 test.each([
   ['an untrusted peer is the client, regardless of its header fields', '198.51.100.1', '203.0.113.9', '198.51.100.1'],
-  ['a trusted peer without the header is the client', '10.0.0.1', undefined, '10.0.0.1'],
-  ['the client of a trusted proxy', '10.0.0.1', '203.0.113.9', '203.0.113.9'],
+  ['a trusted peer without X-Forwarded-For is the client', '10.0.0.1', undefined, '10.0.0.1'],
+  ['the only hop in the header of a trusted peer is the client', '10.0.0.1', '203.0.113.9', '203.0.113.9'],
   [
-    'the right-most untrusted hop; the client itself sent the first hop',
+    'the right-most untrusted hop is the client, and the hops before it are ignored',
     '10.0.0.1',
     '1.1.1.1, 203.0.113.9, 192.0.2.7',
     '203.0.113.9',
   ],
-  ['only trusted hops: the first hop', '10.0.0.1', '10.0.0.3,10.0.0.2', '10.0.0.3'],
-  ['an invalid hop: the proxy that added it', '10.0.0.1', '203.0.113.9, unknown, 10.0.0.2', '10.0.0.2'],
+  ['if all hops are trusted, the first hop is the client', '10.0.0.1', '10.0.0.3,10.0.0.2', '10.0.0.3'],
+  [
+    'if a hop is invalid, the proxy that added it is the client',
+    '10.0.0.1',
+    '203.0.113.9, unknown, 10.0.0.2',
+    '10.0.0.2',
+  ],
   ['an empty hop', '10.0.0.1', '203.0.113.9,', '10.0.0.1'],
   ['an empty header', '10.0.0.1', '', '10.0.0.1'],
   ['hops with ports', '10.0.0.1', '203.0.113.9:4711, 10.0.0.2:80', '203.0.113.9'],
@@ -34,7 +39,7 @@ test.each([
   ['an unclosed bracket is invalid', '10.0.0.1', '[2001:db8:2::9', '10.0.0.1'],
   ['a closed connection has no address', undefined, '203.0.113.9', ''],
 ] as const)('client address: %s', (_name, peer, forwardedFor, expected) => {
-  expect(getClientAddress(request(peer, forwardedFor), PROXIES)).toBe(expected);
+  expect(getClientAddress(createRequest(peer, forwardedFor), PROXIES)).toBe(expected);
 });
 
 test.each([
@@ -44,19 +49,19 @@ test.each([
   ['10.0.0.1', undefined, false],
   ['198.51.100.1', 'https', false],
 ] as const)('a request of %s with X-Forwarded-Proto %s uses HTTPS: %s', (peer, forwardedProto, expected) => {
-  expect(isForwardedHttps(request(peer, undefined, forwardedProto), PROXIES)).toBe(expected);
+  expect(isForwardedHttps(createRequest(peer, undefined, forwardedProto), PROXIES)).toBe(expected);
 });
 
-test('without trusted proxies the forwarding headers are ignored', () => {
+test('without trusted proxies, the forwarding headers are ignored', () => {
   const noProxies = createTrustedProxies([]);
-  expect(getClientAddress(request('127.0.0.1', '203.0.113.9'), noProxies)).toBe('127.0.0.1');
-  expect(isForwardedHttps(request('127.0.0.1', undefined, 'https'), noProxies)).toBe(false);
+  expect(getClientAddress(createRequest('127.0.0.1', '203.0.113.9'), noProxies)).toBe('127.0.0.1');
+  expect(isForwardedHttps(createRequest('127.0.0.1', undefined, 'https'), noProxies)).toBe(false);
 });
 
 test('a header with thousands of hops is read in linear time', () => {
   const hops = Array.from({ length: 100_000 }, () => '10.0.0.2').join(',');
   const processorMs = measureProcessorMs(() =>
-    expect(getClientAddress(request('10.0.0.1', hops), PROXIES)).toBe('10.0.0.2'),
+    expect(getClientAddress(createRequest('10.0.0.1', hops), PROXIES)).toBe('10.0.0.2'),
   );
   expect(processorMs).toBeLessThan(5_000);
 });

@@ -16,7 +16,7 @@ function createUnixServer(): Server {
   return server;
 }
 
-test('the user and the group of the service can connect, and closing the listener removes the file', async () => {
+test('the user and the group of the service can connect, and closing the listener removes the socket file', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
   const server = createUnixServer();
   expect(await bind(server, { socketPath }, 'POSTRIDER_LISTEN')).toEqual({ socketPath });
@@ -63,7 +63,7 @@ test('a missing folder causes an error of one line that contains the remedy', as
   );
 });
 
-test('connections of a unix socket are accepted, and the client is the client that the proxy reports', async () => {
+test('connections over a unix socket are accepted, and the client address is the address that the proxy reports', async () => {
   const socketPath = join(createTemporaryFolder(), 'api.sock');
   const proxies = createTrustedProxies([], true);
   const server = createHttpServer((incoming, outgoing) => outgoing.end(getClientAddress(incoming, proxies)));

@@ -1,6 +1,6 @@
 /**
- * Tests composition: another parser and a strict decoder read what was submitted, and the bytes are valid for every
- * relay.
+ * Tests the composition of messages: an independent parser and a strict decoder return the submitted values, and the
+ * bytes are valid for every relay.
  */
 
 import { readdirSync, readFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ const baseMessage: MessageSource = {
   acceptedAt: Date.UTC(2025, 6, 8, 18, 40, 5),
 };
 
-/** Texts with any character except NUL, with long runs, and with white space and line breaks at any position. */
+/** Pieces of text with any character, with long runs of one character, and with white space and line breaks. */
 const piece = fc.oneof(
   fc.string({ unit: 'grapheme', maxLength: 20 }),
   fc.string({ unit: 'binary', maxLength: 20 }),
@@ -102,7 +102,7 @@ describe('a composed message', () => {
     );
   });
 
-  it('is parsed by another parser to the submitted subject, message, addresses and date', async () => {
+  it('is parsed by an independent parser to the submitted subject, message, addresses and date', async () => {
     await fc.assert(
       fc.asyncProperty(subject, message, async (subject, message) => {
         const { data } = compose({ ...baseMessage, subject, message });
@@ -157,7 +157,7 @@ describe('a composed message', () => {
     );
   });
 
-  it('has the offset of its body', () => {
+  it('is returned with the offset of its body', () => {
     for (const from of ['shop@example.org', 'ünal@example.org']) {
       const { data, bodyAt } = compose({ ...baseMessage, from, subject: '用户' });
       expect(data.subarray(bodyAt).toString()).toBe('Thank you.=\r\n');
@@ -182,7 +182,8 @@ describe('a composed message', () => {
         expect(() => compose(baseMessage, [{ name: 'X-A', value: ['x', value] }])).toThrow(TypeError);
         expect(() => compose(baseMessage, [{ name: `X${value}`, value: 'x' }])).toThrow(TypeError);
       }
-      // Validation refuses these values. Composition throws, or encodes them in an encoded word or in the body.
+      // Validation refuses these values in addresses. Composition throws, or encodes the value in an encoded word or in
+      // the body.
       for (const field of ['to', 'from', 'id', 'subject', 'message'] as const) {
         const attack = `${baseMessage[field]}${character}Bcc: mallory@example.net`;
         const attackedMessage = { ...baseMessage, [field]: attack };
@@ -268,7 +269,7 @@ describe('quoted-printable', () => {
     );
   });
 
-  it('breaks lines of every length correctly', () => {
+  it('is decoded to the same text for lines of any length and with any ending', () => {
     for (let length = 70; length <= 155; length++) {
       for (const ending of ['', ' ', '\t', '  ', '=', 'é', '\n', ' \n', '\t\r\n', ' \r', '😀x']) {
         const text = 'a'.repeat(length) + ending;
@@ -329,7 +330,7 @@ describe('the transfer encoding', () => {
     );
   });
 
-  it('is decoded to the same text at any size, and consecutive texts do not mix', () => {
+  it('is decoded to the same text at any size, and a later call does not change the result of an earlier call', () => {
     for (const size of [1, 1000, 16_383, 16_384, 16_385, 50_000, 200_000]) {
       for (const repeatedText of ['a', 'é', '用', '😀', 'x\n']) {
         const text = repeatedText.repeat(size / repeatedText.length);

@@ -1,6 +1,6 @@
 /**
- * Verifies signatures independently of Postrider: with mailauth, with its canonical forms, and with a literal implementation of
- * the RFC.
+ * Verifies DKIM signatures and canonical forms independently of Postrider: with mailauth, and with a literal
+ * implementation of RFC 6376.
  */
 import { createRequire } from 'node:module';
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js';
@@ -51,7 +51,7 @@ export function relaxFieldWithMailauth(field: string): string {
   return formatRelaxedLine(Buffer.from(field, 'latin1'), '').toString('latin1');
 }
 
-/** Returns the `bh=` of a body as mailauth computes it. */
+/** Returns the value of `bh=` for a body as mailauth computes it. */
 export function hashBodyWithMailauth(body: Buffer): string {
   const hasher = new RelaxedHash('sha256', false);
   hasher.update(body);

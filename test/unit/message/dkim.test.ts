@@ -1,6 +1,6 @@
 /**
- * Tests DKIM signatures with the example messages of the RFCs, an independent verifier, the mailauth signer, and changed
- * messages.
+ * Tests DKIM signatures with the example messages of the RFCs, an independent verifier, the mailauth signer, and
+ * changed messages.
  */
 
 import { createHash, createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject, sign } from 'node:crypto';
@@ -78,9 +78,9 @@ function createSignatureField(signableMessage: SignableMessage, key: TestKey, at
 function signMessage(
   { data, bodyAt }: { readonly data: Buffer; readonly bodyAt: number },
   keys: readonly TestKey[] = testKeys,
-  excludedName?: ReadonlySet<string>,
+  excludedNames?: ReadonlySet<string>,
 ): Buffer {
-  const signableMessage = prepareSignableMessage(data, bodyAt, excludedName);
+  const signableMessage = prepareSignableMessage(data, bodyAt, excludedNames);
   return prependSignatures(
     keys.map((key) => createSignatureField(signableMessage, key, ACCEPTED_AT)),
     data,
@@ -143,7 +143,7 @@ describe('the messages published in the RFCs', () => {
     expect(results.map((result) => result.result)).toEqual(Object.keys(txt).map(() => 'pass'));
   });
 
-  it('have the published body hashes, and their private keys give the published signatures', () => {
+  it('have the published body hashes, and the published private keys produce the published signatures', () => {
     const reproducedSignatures: string[] = [];
     for (const { file, privateKeys } of publishedValues) {
       const data = readCorpusMessage(file);
@@ -184,14 +184,14 @@ describe('the messages published in the RFCs', () => {
   });
 });
 
-/** RFC 8410 section 7: in PKCS#8 the seed follows these fixed octets. */
+/** Creates an Ed25519 key from its seed. In PKCS#8, the seed follows fixed octets (RFC 8410 section 7). */
 function createPrivateKeyFromSeed(seed: string): KeyObject {
   const key = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.from(seed, 'base64')]);
   return createPrivateKey({ key, format: 'der', type: 'pkcs8' });
 }
 
 describe('a signature', () => {
-  it('of any composed message passes for both keys, and aligns with From', async () => {
+  it('of any composed message is valid for both keys, and its domain is the domain of From', async () => {
     await fc.assert(
       fc.asyncProperty(subject, message, addressText, async (subject, message, to) => {
         const signedMessage = signMessage(compose({ ...baseMessage, subject, message, to }));
@@ -275,7 +275,7 @@ describe('a signature', () => {
     expect(signMessage(compose(baseMessage)).equals(signMessage(compose(baseMessage)))).toBe(true);
   });
 
-  it('does not depend on the field lists that the key signed before', () => {
+  it('does not depend on the header fields of the messages that the key signed before', () => {
     const reusedKey = { ...rsaKey };
     const body = 'MIME-Version: 1.0\r\n\r\nThank you.\r\n';
     const fromField = 'From: shop@example.org\r\n';
@@ -287,24 +287,24 @@ describe('a signature', () => {
       fromField,
     ];
     const exclusions = [undefined, new Set(['mime-version', 'from']), undefined];
-    for (const excludedName of exclusions) {
+    for (const excludedNames of exclusions) {
       for (const header of headers) {
         const data = Buffer.from(header + body);
-        const signableMessage = prepareSignableMessage(data, data.indexOf('\r\n\r\n') + 4, excludedName);
+        const signableMessage = prepareSignableMessage(data, data.indexOf('\r\n\r\n') + 4, excludedNames);
         expect(createSignatureField(signableMessage, reusedKey, ACCEPTED_AT)).toBe(
           createSignatureField(signableMessage, { ...rsaKey }, ACCEPTED_AT),
         );
         const withUnsignedField = prepareSignableMessage(
           Buffer.from(`X-One: 1\r\n${header}${body}`),
           data.indexOf('\r\n\r\n') + 14,
-          excludedName,
+          excludedNames,
         );
         expect(withUnsignedField).toEqual(signableMessage);
       }
     }
   });
 
-  it('lists a field that occurs twice from the last to the first', () => {
+  it('lists the occurrences of a repeated field from the last to the first', () => {
     const data = Buffer.from('To: b@example.com\r\nFrom: a@example.org\r\nTo: c@example.com\r\n\r\n');
     const { header } = prepareSignableMessage(data, data.length);
     expect(header.text).toBe('from:a@example.org\r\nto:c@example.com\r\nto:b@example.com\r\n');
@@ -312,7 +312,7 @@ describe('a signature', () => {
     expect(header.names.filter((name) => name === 'Subject')).toHaveLength(1);
   });
 
-  it('covers each present field, and oversigns the fields that a replay could add', () => {
+  it('covers each present field of the list of signed fields, and oversigns the fields that a replay could add', () => {
     const extraHeaders: readonly ExtraHeader[] = [
       { name: 'Feedback-ID', value: '1:2:3:postrider' },
       { name: 'List-Unsubscribe', value: '<https://example.org/u>' },
@@ -353,7 +353,7 @@ describe('a signature', () => {
     expect(await verifyMessage(Buffer.from(changedMessage, 'latin1'))).toEqual(PASSED_RESULTS);
   });
 
-  it('preserves field values that contain the octets of no-break spaces', () => {
+  it('covers the octets of no-break spaces in field values without change', () => {
     const fromValue = 'à\u00a0@example.org';
     const { data, bodyAt } = {
       data: Buffer.from(`From: ${fromValue}\r\n\r\nx\r\n`),
@@ -383,8 +383,8 @@ describe('the signature of a changed message', () => {
         fc.integer({ min: 0, max: 7 }),
         async (offset, bit) => {
           const octet = signedMessage[offset] ?? 0;
-          // Two changes are excluded: in the relaxed form the letter case of field names has no effect, and SMTP cannot
-          // transport a CR or LF that is not part of a line end.
+          // Two changes are excluded: a change of the letter case in a field name, which has no effect in the relaxed
+          // form, and a change of CR or LF, because SMTP cannot transport a CR or LF that is not part of a line end.
           fc.pre(octet !== 0x0d && octet !== 0x0a);
           fc.pre(!(nameOffsets.has(offset) && bit === 5));
           const changedMessage = Buffer.from(signedMessage);
@@ -409,7 +409,7 @@ describe('the signature of a changed message', () => {
     ['Content-Type', 'text/html'],
     ['Content-Transfer-Encoding', '7bit'],
   ])(
-    'is invalid for both keys if a second %s field is added at the beginning or at the end of the header',
+    'is invalid for both keys if a %s field is added at the beginning or at the end of the header',
     async (name, value) => {
       const addedField = `${name}: ${value}\r\n`;
       const headerEnd = signedMessage.indexOf('\r\n\r\n') + 2;
@@ -430,7 +430,7 @@ describe('the signature of a changed message', () => {
     expect((await verifyMessage(Buffer.concat([signedMessage, Buffer.from('more\r\n')]))).join()).not.toContain('pass');
   });
 
-  it('is invalid for both keys if it was made with other keys of the same size', async () => {
+  it('is invalid if it was created with other keys of the same size', async () => {
     const otherKeys = [
       { ...rsaKey, key: generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey },
       { ...ed25519Key, key: generateKeyPairSync('ed25519').privateKey },
@@ -492,7 +492,7 @@ describe('the relaxed body', () => {
     expect(canonicalizeBody('a\rb\nc\x0bd\x0ce\xa0\xa0f\r\n')).toBe('a\rb\nc\x0bd\x0ce\xa0\xa0f\r\n');
   });
 
-  it('equals the literal implementation of the RFC at any offset in the message', () => {
+  it('equals the result of the literal implementation of the RFC, at any offset of the body in the message', () => {
     fc.assert(
       fc.property(octets, fc.constantFrom('', 'A: b\r\n\r\n', '  \r\n'), (body, prefix) => {
         expect(canonicalizeBody(body, prefix)).toBe(relaxBodyLiterally(body));
@@ -501,7 +501,7 @@ describe('the relaxed body', () => {
     );
   });
 
-  it('is a view of a message that is already canonical', () => {
+  it('is a view of the message, not a copy, if the body is canonical except for empty lines at its end', () => {
     const data = Buffer.from('A: b\r\n\r\nx y\r\n\r\n');
     const body = toRelaxedBody(data, 8);
     expect([body.buffer, body.byteOffset]).toEqual([data.buffer, data.byteOffset + 8]);
@@ -519,7 +519,7 @@ describe('the relaxed body', () => {
     expect(computeBodyHash(Buffer.from('A: b\r\n\r\n'), 8)).toBe(emptyBodyHash);
   });
 
-  it('of one mebibyte equals the literal implementation', () => {
+  it('of one mebibyte equals the result of the literal implementation', () => {
     for (const unit of [' ', '\t', '\r\n', ' \r\n', 'a  b', 'a', ' a']) {
       const body = unit.repeat((1024 * 1024) / unit.length);
       expect(canonicalizeBody(body) === relaxBodyLiterally(body)).toBe(true);
@@ -534,7 +534,7 @@ describe('a relaxed field', () => {
     expect(relaxFields('A: X\r\nB : Y\t\r\n\tZ  ')).toEqual(['a:X', 'b:Y Z']);
   });
 
-  it('equals the literal implementation of the RFC', () => {
+  it('equals the result of the literal implementation of the RFC', () => {
     fc.assert(
       fc.property(name, fc.constantFrom('', ' ', '\t'), value, (name, whiteSpace, value) => {
         const field = `${name}${whiteSpace}:${value}`;

@@ -72,7 +72,7 @@ describe('the subject', () => {
     },
   );
 
-  it('is decoded exactly, in lines of at most 78 columns, or 76 with an encoded word', () => {
+  it('is decoded to the same text, and has lines of at most 78 columns, or 76 with an encoded word', () => {
     const ascii = fc.string({ unit: fc.constantFrom(...'ab =?_ '), minLength: 1, maxLength: 300 });
     const anyText = fc.string({ unit: 'binary', minLength: 1, maxLength: 300 });
     fc.assert(
@@ -91,7 +91,7 @@ describe('the subject', () => {
   });
 });
 
-test('any written subject is decoded exactly', () => {
+test('any formatted subject is decoded to the same text', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'binary', minLength: 1, maxLength: 400 }), fc.nat(40), (text, column) => {
       const subject = text.replaceAll(/[\r\n\0]/g, ' ').toWellFormed();

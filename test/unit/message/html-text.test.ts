@@ -1,4 +1,4 @@
-/** Tests the text part of an HTML message: it has the visible text, and its time is bounded for any page. */
+/** Tests the text part of an HTML message: it contains the visible text, and the conversion time is bounded. */
 import { readdirSync, readFileSync } from 'node:fs';
 import fc from 'fast-check';
 import { convert } from 'html-to-text';
@@ -13,7 +13,7 @@ function splitWords(text: string): readonly string[] {
 }
 
 describe('the text part of an HTML message', () => {
-  it.each(readdirSync(corpus))('has the same words as html-to-text, in the same order: %s', (name) => {
+  it.each(readdirSync(corpus))('has the same words as the output of html-to-text, in the same order: %s', (name) => {
     const html = readFileSync(new URL(name, corpus), 'utf8');
     const headings = ['h1', 'h2'].map((selector) => ({ selector, options: { uppercase: false } }));
     const cells = ['td', 'th'].map((selector) => ({ selector, format: 'inlineSurround', options: { suffix: ' ' } }));
@@ -36,9 +36,9 @@ describe('the text part of an HTML message', () => {
       '<ul><li>a</li><li>b<ol><li>c<li>d</ol></li></ul>e',
       '* a\n* b\n  1. c\n  2. d\n\ne\n',
     ],
-    ['a paragraph is on the line of its bullet', '<ul><li><p>a</p></li></ul>', '* a\n'],
+    ['a paragraph in a list item is on the line of the bullet', '<ul><li><p>a</p></li></ul>', '* a\n'],
     [
-      'the targets of links are written',
+      'the target of a link follows the link text in brackets',
       '<a href="https://x.example/?a=1&amp;b=2">go</a>.',
       'go [https://x.example/?a=1&b=2].\n',
     ],
@@ -72,19 +72,23 @@ describe('the text part of an HTML message', () => {
       'c\n\nd\n',
     ],
     [
-      'references are decoded',
+      'character references are decoded',
       '&lt;&#65;&#x42;&eacute;&hellip;&#128;&#0;&#xD800;&#x110000;',
       '<ABé…€\ufffd\ufffd\ufffd\n',
     ],
-    ['text that is not a reference is unchanged', 'AT&T &unknown; &# &#x; &amp', 'AT&T &unknown; &# &#x; &\n'],
+    [
+      'text that is not a character reference is unchanged',
+      'AT&T &unknown; &# &#x; &amp',
+      'AT&T &unknown; &# &#x; &\n',
+    ],
     ['text that is not a tag is unchanged', '1 < 2 <3 a<b', '1 < 2 <3 a\n'],
-    ['an unclosed script extends to the end', 'a<script>b', 'a\n'],
+    ['an unclosed script extends to the end of the page', 'a<script>b', 'a\n'],
     ['a page without text has an empty text part', '<html><body> <br> </body></html>', ''],
   ])('%s', (_name, html, text) => {
     expect(convertHtmlToText(html)).toBe(text);
   });
 
-  it('is derived from any page without an exception, and its length and line breaks are bounded', () => {
+  it('is created from any page without an exception, and its length and its number of consecutive line breaks are bounded', () => {
     const fragment = fc.constantFrom(
       '<',
       '>',
@@ -118,7 +122,7 @@ describe('the text part of an HTML message', () => {
     );
   });
 
-  it('needs linear time, even for hostile pages', () => {
+  it('is created in linear time, even for hostile pages', () => {
     const fragments = [
       '<div>',
       '<',

@@ -8,7 +8,10 @@ export interface Part {
   readonly body: string;
 }
 
-/** Splits at the empty line and unfolds the header (RFC 5322 section 2.2.3). `text` contains one character per octet. */
+/**
+ * Splits a part at the first empty line and unfolds the header (RFC 5322 section 2.2.3). `text` contains one character
+ * per octet.
+ */
 export function splitPart(text: string): Part {
   const headerEnd = text.indexOf('\r\n\r\n');
   if (headerEnd === -1) throw new Error('no empty line');
@@ -19,13 +22,13 @@ export function splitPart(text: string): Part {
     .split('\r\n')) {
     const colon = line.indexOf(': ');
     const name = line.slice(0, colon).toLowerCase();
-    if (colon < 1 || headers.has(name)) throw new Error(`bad or second header line ${line}`);
+    if (colon < 1 || headers.has(name)) throw new Error(`invalid or repeated header line ${line}`);
     headers.set(name, line.slice(colon + 2));
   }
   return { headers, body: text.slice(headerEnd + 4) };
 }
 
-/** Returns the decoded text of the parts of a message: `text/plain` alone, or both parts. */
+/** Returns the decoded text of the parts of a message: `text/plain`, and `text/html` if it exists. */
 export function decodeParts(data: Buffer): { readonly plain: string; readonly html: string | null } {
   const message = splitPart(data.toString('latin1'));
   const type = message.headers.get('content-type') ?? '';

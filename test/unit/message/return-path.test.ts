@@ -22,13 +22,13 @@ test('the message id and the day are read from a token in lower or upper case', 
   );
 });
 
-test('a token is a local part of at most 64 octets, the same on every attempt', () => {
+test('a token is a valid local part', () => {
   const token = createReturnPathToken(key, createMessageIdAt(DAY_MS * 21_000), DAY_MS * 21_000);
   expect(token).toMatch(/^b-[a-z2-7]{45}$/);
   expect(parseAddress(`${token}@bounces.example.com`)?.localPart).toBe(token);
 });
 
-test('a token with one changed character, a token of another key, and any other text are not accepted', () => {
+test('a token with one changed character, a token that was created with another key, and any other text are not accepted', () => {
   const id = createMessageIdAt(DAY_MS * 21_000);
   const token = createReturnPathToken(key, id, DAY_MS * 21_000);
   for (let index = 2; index < token.length; index += 1) {

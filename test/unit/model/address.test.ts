@@ -23,13 +23,13 @@ function canonicalizeAddress(text: string): string | null {
 
 describe('addresses', () => {
   it.each(cases.map((testCase) => [testCase.note, testCase.input, testCase.canonical] as const))(
-    'are accepted in canonical form or refused (%s): %j',
+    'are converted to their canonical form or refused (%s): %j',
     (_note, input, canonical) => {
       expect(canonicalizeAddress(input)).toBe(canonical);
     },
   );
 
-  it('are sent as given, with the domain in A-labels', () => {
+  it('have the local part as given and the domain in A-labels', () => {
     const address = parseAddress('Jürgen.X@Bücher.Example');
     expect(address).toEqual({ localPart: 'Jürgen.X', domain: 'xn--bcher-kva.example', isAscii: false });
     expect(address && formatAddrSpec(address)).toBe('Jürgen.X@xn--bcher-kva.example');
@@ -45,7 +45,7 @@ describe('addresses', () => {
     expect(canonicalizeAddress(`"${'a'.repeat(63)}"@b.co`)).toBeNull();
   });
 
-  it('have labels of at most 63 octets, as A-labels', () => {
+  it('have labels of at most 63 octets in A-label form', () => {
     expect(canonicalizeAddress(`a@${'b'.repeat(63)}.co`)).not.toBeNull();
     expect(canonicalizeAddress(`a@${'b'.repeat(64)}.co`)).toBeNull();
     expect(canonicalizeAddress(`a@b.${'c'.repeat(64)}`)).toBeNull();
@@ -89,7 +89,7 @@ describe('addresses', () => {
     );
   });
 
-  it('of every valid kind are accepted, and every spelling has the same suppression key', () => {
+  it('of every valid kind are accepted, and all spellings of an address have the same suppression key', () => {
     fc.assert(
       fc.property(addressText, (text) => {
         const address = parseAddress(text);
@@ -98,15 +98,15 @@ describe('addresses', () => {
         expect(canonicalizeAddress(key)).toBe(key);
         expect(canonicalizeAddress(formatAddrSpec(address))).toBe(key);
         const atIndex = text.lastIndexOf('@');
-        const upper = text.slice(0, atIndex).replace(/[a-z]/g, (letter) => letter.toUpperCase());
-        expect(canonicalizeAddress(upper + text.slice(atIndex))).toBe(key);
+        const upperCaseLocalPart = text.slice(0, atIndex).replace(/[a-z]/g, (letter) => letter.toUpperCase());
+        expect(canonicalizeAddress(upperCaseLocalPart + text.slice(atIndex))).toBe(key);
       }),
       { numRuns: 2000 },
     );
   });
 
   it('with an inserted control or format character are refused', () => {
-    const nearlyValid = fc
+    const invalidAddress = fc
       .tuple(
         addressText,
         fc.nat(),
@@ -117,14 +117,14 @@ describe('addresses', () => {
           `${text.slice(0, at % (text.length + 1))}${character}${text.slice(at % (text.length + 1))}`,
       );
     fc.assert(
-      fc.property(nearlyValid, (text) => {
+      fc.property(invalidAddress, (text) => {
         expect(parseAddress(text)).toBeNull();
       }),
       { numRuns: 2000 },
     );
   });
 
-  it('are read from the header by another parser with the same value as in the envelope', async () => {
+  it('are read from the header by an independent parser with the same value as in the envelope', async () => {
     // postal-mime misreads quoted strings that contain both angle brackets and escapes. The header is correct for these
     // strings too.
     const readableAddress = addressText.filter((text) => !(/[<>]/.test(text) && text.includes('\\')));

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { generateApiKey } from '../../../src/model/credentials.ts';
 
-test('a key is pr_ and 43 base64url characters that encode exactly 256 bits of the random source', () => {
+test('a key consists of pr_ and 43 base64url characters that encode exactly 256 bits of the random source', () => {
   const secretBytes = randomBytes(32);
   const requestedBytes: number[] = [];
   const { key } = generateApiKey((bytes) => {

@@ -9,7 +9,7 @@ const listDifferences = (before: unknown, after: unknown) =>
 
 const limits = { volume: null, volumeExpiresAt: null, rate: { limit: 1000, periodMs: 3_600_000 }, throttle: null };
 
-test('a changed object lists only the members that differ, with limits in readable form', () => {
+test('for a changed object, only the members that differ are listed, with limits in readable form', () => {
   const accountBefore = { limits, locked: null, thresholds: { bounceRate: 0.1, complaintRate: 0.0015 } };
   const accountAfter = {
     limits: { ...limits, rate: null, throttle: { perSecond: 50, burst: 200 }, volumeExpiresAt: Date.UTC(2030, 0, 1) },
@@ -25,7 +25,7 @@ test('a changed object lists only the members that differ, with limits in readab
   ]);
 });
 
-test('a created or deleted object lists all its members, and an unchanged object has no line', () => {
+test('for a created or deleted object, all members are listed, and for an unchanged object none', () => {
   expect(listDifferences(null, { name: 'web', keys: ['a active', 'b staged'] })).toEqual([
     { member: 'name', before: null, after: 'web' },
     { member: 'keys', before: null, after: 'a active, b staged' },

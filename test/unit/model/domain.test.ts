@@ -78,7 +78,7 @@ describe('a pending domain', () => {
     expect([evaluation.status, evaluation.warnings]).toEqual(['authenticated', ['example.org: no SPF record']]);
   });
 
-  it('is not authenticated by checks without its signing key, or when it has no signing key', () => {
+  it('is not authenticated if the checks do not include its RSA key, or if it has no active key', () => {
     const domain = createSendingDomain();
     expect(evaluateChecks(domain, [createDkimCheck(domain, 'pr20261121aaaae', 'found')], 10).status).toBe('pending');
     expect(evaluateChecks(domain, [], 10).status).toBe('pending');
@@ -121,7 +121,7 @@ describe('an authenticated domain', () => {
     expect([nextEvaluation.event, maySend({ ...unansweredDomain, ...nextEvaluation })]).toEqual(['blocked', false]);
   });
 
-  it('has one event when it is blocked', () => {
+  it('has exactly one event blocked, at the end of the grace period', () => {
     let domain = applyCheck(authenticatedDomain, 'missing', 2000);
     const events = [HOUR_MS, GRACE_MS - 1, GRACE_MS, GRACE_MS + 1, GRACE_MS + HOUR_MS].map((elapsedMs) => {
       const nextEvaluation = evaluateChecks(domain, createDkimChecks(domain, 'missing'), 2000 + elapsedMs);
@@ -148,7 +148,7 @@ describe('an authenticated domain', () => {
     expect(evaluateChecks(authenticatedDomain, mixedChecks, 9000).status).toBe('authenticated');
   });
 
-  it('fails when the RSA record is missing, even if the lookup of the Ed25519 record failed', () => {
+  it('has the event lost when the RSA record is missing, even if the lookup of the Ed25519 record failed', () => {
     const mixedChecks = [
       createDkimCheck(authenticatedDomain, 'pr20261121aaaae', 'unknown'),
       createDkimCheck(authenticatedDomain, 'pr20261121aaaaa', 'missing'),
@@ -156,15 +156,19 @@ describe('an authenticated domain', () => {
     expect(evaluateChecks(authenticatedDomain, mixedChecks, 9000).event).toBe('lost');
   });
 
-  it('recovers, and has the full grace period again when its records are missing again', () => {
+  it('recovers, and has a new full grace period if its records are missing after the recovery', () => {
     const failingDomain = applyCheck(authenticatedDomain, 'missing', 2000);
     const recovery = evaluateChecks(failingDomain, createDkimChecks(failingDomain, 'found'), 2000 + GRACE_MS + HOUR_MS);
     expect([recovery.status, recovery.event, recovery.failingSince]).toEqual(['authenticated', 'recovered', null]);
-    const secondLoss = applyCheck({ ...failingDomain, ...recovery }, 'missing', 2000 + GRACE_MS + 2 * HOUR_MS);
-    expect(maySend(applyCheck(secondLoss, 'missing', 2000 + GRACE_MS + 3 * HOUR_MS))).toBe(true);
+    const domainAfterSecondLoss = applyCheck(
+      { ...failingDomain, ...recovery },
+      'missing',
+      2000 + GRACE_MS + 2 * HOUR_MS,
+    );
+    expect(maySend(applyCheck(domainAfterSecondLoss, 'missing', 2000 + GRACE_MS + 3 * HOUR_MS))).toBe(true);
   });
 
-  it('has no event when its records are found again', () => {
+  it('has no event when a later check finds all its records', () => {
     const evaluation = evaluateChecks(authenticatedDomain, createDkimChecks(authenticatedDomain, 'found'), 5000);
     expect([evaluation.event, evaluation.authenticatedAt, evaluation.checkedAt]).toEqual([null, 1000, 5000]);
   });
@@ -194,41 +198,44 @@ describe('a rotation', () => {
     expect(advanceRotation(rotatingDomain, unknownChecks, 6000, DAY_MS)).toBe(rotatingDomain.keys);
   });
 
-  it('changes each algorithm separately, and keeps the old key until messages signed with it are delivered', () => {
-    const keysAfterFirst = advanceRotation(
+  it('replaces the key of each algorithm separately, and keeps the old key for the maximum age of a message and two days', () => {
+    const keysAfterRsaChange = advanceRotation(
       rotatingDomain,
       [createDkimCheck(rotatingDomain, 'newa', 'found')],
       6000,
       DAY_MS,
     );
-    expect(listSelectors(keysAfterFirst)).toEqual([
+    expect(listSelectors(keysAfterRsaChange)).toEqual([
       'pr20261121aaaaa retiring',
       'pr20261121aaaae active',
       'newa active',
       'newe staged',
     ]);
-    expect(keysAfterFirst[0]?.retireAt).toBe(6000 + 3 * DAY_MS);
-    expect(keysAfterFirst[2]?.activatedAt).toBe(6000);
-    expect(getSigningKeys({ keys: keysAfterFirst, published: ['pr20261121aaaae'] }).map((key) => key.selector)).toEqual(
-      ['newa', 'pr20261121aaaae'],
-    );
-    const keysAfterBoth = advanceRotation(
-      { ...rotatingDomain, keys: keysAfterFirst },
+    expect(keysAfterRsaChange[0]?.retireAt).toBe(6000 + 3 * DAY_MS);
+    expect(keysAfterRsaChange[2]?.activatedAt).toBe(6000);
+    expect(
+      getSigningKeys({ keys: keysAfterRsaChange, published: ['pr20261121aaaae'] }).map((key) => key.selector),
+    ).toEqual(['newa', 'pr20261121aaaae']);
+    const keysAfterBothChanges = advanceRotation(
+      { ...rotatingDomain, keys: keysAfterRsaChange },
       [createDkimCheck(rotatingDomain, 'newe', 'found')],
       7000,
       DAY_MS,
     );
-    expect(getSigningKeys({ keys: keysAfterBoth, published: ['newe'] }).map((key) => key.selector)).toEqual([
+    expect(getSigningKeys({ keys: keysAfterBothChanges, published: ['newe'] }).map((key) => key.selector)).toEqual([
       'newa',
       'newe',
     ]);
-    expect(removeRetiredKeys(keysAfterBoth, 6000 + 3 * DAY_MS - 1)).toBe(keysAfterBoth);
-    expect(listSelectors(removeRetiredKeys(keysAfterBoth, 6000 + 3 * DAY_MS))).toEqual([
+    expect(removeRetiredKeys(keysAfterBothChanges, 6000 + 3 * DAY_MS - 1)).toBe(keysAfterBothChanges);
+    expect(listSelectors(removeRetiredKeys(keysAfterBothChanges, 6000 + 3 * DAY_MS))).toEqual([
       'pr20261121aaaae retiring',
       'newa active',
       'newe active',
     ]);
-    expect(listSelectors(removeRetiredKeys(keysAfterBoth, 7000 + 3 * DAY_MS))).toEqual(['newa active', 'newe active']);
+    expect(listSelectors(removeRetiredKeys(keysAfterBothChanges, 7000 + 3 * DAY_MS))).toEqual([
+      'newa active',
+      'newe active',
+    ]);
   });
 
   it('does not begin while another rotation is in progress', () => {

@@ -1,4 +1,4 @@
-/** Tests of the event definitions: recorded changes follow them, and they agree with the table of states. */
+/** Tests that recorded changes follow the event definitions, and that these agree with the transition table. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { getReputationDelta, type ReputationDelta } from '../../../src/model/account.ts';
@@ -51,7 +51,7 @@ test('no store defines a history verb', () => {
   }
 });
 
-test('the reputation counts a message once, and each bounce or complaint once', () => {
+test('over all changes of a message, the reputation counts the message, its bounce and its complaint at most once', () => {
   const sumDeltas = (...steps: Parameters<typeof getReputationDelta>[]): ReputationDelta => {
     const total = { emails: 0, bounces: 0, complaints: 0 };
     for (const step of steps) {

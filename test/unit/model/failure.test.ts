@@ -7,7 +7,7 @@ test('a failure is shown as its class and its category', () => {
   expect(formatFailure({ class: 'hard', category: 'mailbox-unknown' })).toBe('hard (mailbox-unknown)');
 });
 
-test('every failure is read as it was written, and a row without a failure has none', () => {
+test('every stored failure is read unchanged, and a row without a failure is read as null', () => {
   const row = { at: 1, verb: 'bounced', by: 'node', detail: null, attempt: null };
   const diagnostic = '550 5.1.1 "no" (hard (domain): x)';
   for (const failureClass of FAILURE_CLASSES) {

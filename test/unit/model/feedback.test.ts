@@ -39,7 +39,7 @@ const createComplaint = (feedbackType: string, recipient: string | null = RECIPI
 });
 
 describe('a permanent bounce', () => {
-  test('about a missing mailbox ends a delivered message as bounced and suppresses the recipient, with the evidence', () => {
+  test('about a missing mailbox ends a delivered message as bounced, suppresses the recipient, and records the evidence', () => {
     expect(decideFeedbackChange(DELIVERED_MESSAGE, [createBounce()])).toEqual({
       kind: 'change',
       to: 'bounced',
@@ -53,14 +53,14 @@ describe('a permanent bounce', () => {
     });
   });
 
-  test('for any other reason suppresses no recipient', () => {
+  test('for a reason other than a missing mailbox suppresses no recipient', () => {
     expect(decideFeedbackChange(DELIVERED_MESSAGE, [createBounce({ failure: BLOCK_FAILURE })])).toMatchObject({
       to: 'bounced',
       suppress: null,
     });
   });
 
-  test('without a recipient is about the only recipient of the message', () => {
+  test('that names no recipient applies to the only recipient of the message', () => {
     expect(decideFeedbackChange(DELIVERED_MESSAGE, [createBounce(createRecipient(null))])).toMatchObject({
       to: 'bounced',
       suppress: 'bounce',
@@ -77,13 +77,13 @@ describe('a permanent bounce', () => {
     });
   });
 
-  test('that names only another address suppresses no recipient, and the detail contains that address', () => {
+  test('that does not name the recipient suppresses no recipient, and the detail contains the named address', () => {
     const change = decideFeedbackChange(DELIVERED_MESSAGE, [createBounce(createRecipient('bob@elsewhere.example'))]);
     expect(change).toMatchObject({ kind: 'change', to: 'bounced', suppress: null });
     expect(change).toHaveProperty('detail', expect.stringContaining('about bob@elsewhere.example'));
   });
 
-  test('about another address, together with a delivery to a third address, changes nothing', () => {
+  test('about a second address, in a report with a delivery to a third address, only adds a history entry', () => {
     const bounces = [
       createBounce(createRecipient('bob@elsewhere.example')),
       { ...createRecipient('carol@elsewhere.example'), kind: 'delivered' } as const,
@@ -94,7 +94,7 @@ describe('a permanent bounce', () => {
     });
   });
 
-  test('about another address, together with a delivery to the recipient, changes nothing', () => {
+  test('about a second address, in a report with a delivery to the recipient, only adds a history entry', () => {
     const events = [
       createBounce(createRecipient('bob@elsewhere.example')),
       { ...createRecipient(), kind: 'delivered' } as const,
@@ -117,7 +117,7 @@ describe('a permanent bounce', () => {
   });
 
   test.each(STATES.filter((state) => !['queued', 'sending', 'delivered', 'uncertain'].includes(state)))(
-    'of a message in state %s is only a history entry',
+    'of a message in state %s only adds a history entry',
     (state) => {
       expect(decideFeedbackChange({ state, ...MESSAGE }, [createBounce()])).toMatchObject({
         kind: 'history-entry',
@@ -134,7 +134,7 @@ test.each([
   ['an automatic reply', { kind: 'auto-reply', evidence }, 'auto-replied'],
   ['a not-spam report', createComplaint('not-spam'), 'complaint-reported'],
   ['an authentication failure report', createComplaint('auth-failure'), 'complaint-reported'],
-] as const)('%s is only a history entry', (_, event, verb) => {
+] as const)('%s only adds a history entry', (_, event, verb) => {
   expect(decideFeedbackChange(DELIVERED_MESSAGE, [event])).toMatchObject({ kind: 'history-entry', verb });
 });
 
@@ -176,9 +176,14 @@ describe('a complaint', () => {
 test.each([
   ['a bounce', 'expired', createBounce(), 'bounce'],
   ['a bounce', 'cancelled', createBounce(), 'bounce'],
-  ['a bounce for another reason', 'expired', createBounce({ failure: BLOCK_FAILURE }), null],
-  ['a bounce about another address', 'expired', createBounce(createRecipient('bob@elsewhere.example')), null],
-  ['a second bounce for another reason', 'bounced', createBounce({ failure: BLOCK_FAILURE }), null],
+  ['a bounce for a policy reason', 'expired', createBounce({ failure: BLOCK_FAILURE }), null],
+  [
+    'a bounce about an address other than the recipient',
+    'expired',
+    createBounce(createRecipient('bob@elsewhere.example')),
+    null,
+  ],
+  ['a second bounce, for a policy reason,', 'bounced', createBounce({ failure: BLOCK_FAILURE }), null],
   ['a complaint', 'bounced', createComplaint('abuse'), 'complaint'],
   ['a complaint', 'expired', createComplaint('abuse'), 'complaint'],
   ['a complaint', 'cancelled', createComplaint('abuse'), 'complaint'],
@@ -197,13 +202,13 @@ test.each([
 test.each([
   ['hard bounce', createBounce(), 'bounce', { afterReport: 'bounce', afterHard: null }],
   [
-    'entry on the provider’s suppression list',
+    'report of an entry on the provider’s suppression list',
     { ...createRecipient(), kind: 'provider-suppressed' } as const,
     'provider',
     { afterReport: null, afterHard: null },
   ],
 ] as const)(
-  'a %s of a bounced message suppresses the recipient if no earlier failure did',
+  'for a bounced message, a %s suppresses the recipient unless an earlier failure has suppressed the recipient',
   (_, event, suppress, { afterReport, afterHard }) => {
     const decide = (history: object) => decideFeedbackChange({ ...MESSAGE, state: 'bounced', ...history }, [event]);
     const entry = { kind: 'history-entry', countsForReputation: suppress === 'bounce' };
@@ -214,7 +219,7 @@ test.each([
   },
 );
 
-test('a report that is not understood has a reason, and so has a report without events', () => {
+test('a report of an unknown kind and a report without events are not understood, and the result contains a reason', () => {
   expect(decideFeedbackChange(DELIVERED_MESSAGE, [{ kind: 'unknown', reason: 'no report in it' }])).toEqual({
     kind: 'not-understood',
     reason: 'no report in it',
@@ -261,7 +266,7 @@ describe('an event of a provider', () => {
   const decideProviderEvent = (state: (typeof STATES)[number], event: FeedbackEvent, overrides: object = {}) =>
     decideFeedbackChange({ ...MESSAGE, state, ...overrides }, [event], true);
 
-  test('about another recipient changes nothing', () => {
+  test('about an address other than the recipient changes nothing', () => {
     for (const event of [
       createBounce(createRecipient('bob@elsewhere.example')),
       createComplaint('abuse', 'x@y.example'),
@@ -270,7 +275,7 @@ describe('an event of a provider', () => {
       expect(decideProviderEvent('delivered', event)).toEqual({ kind: 'other-recipient' });
   });
 
-  test('that reports a delivery confirms a delivered message once and changes no state', () => {
+  test('that reports a delivery confirms a delivered message without a change of state; a repeated report only adds a history entry', () => {
     expect(decideProviderEvent('delivered', createConfirmation())).toMatchObject({ kind: 'confirm', to: null });
     expect(decideProviderEvent('complained', createConfirmation())).toMatchObject({ kind: 'confirm', to: null });
     expect(decideProviderEvent('delivered', createConfirmation(), { isConfirmed: true })).toMatchObject({
@@ -303,7 +308,7 @@ describe('an event of a provider', () => {
     expect(decideProviderEvent('sending', createConfirmation(), sentMessage)).toEqual({ kind: 'wait' });
   });
 
-  test('about the provider’s suppression list bounces the message, suppresses the recipient and never counts towards the reputation', () => {
+  test('about an entry on the provider’s suppression list ends the message as bounced, suppresses the recipient, and never counts towards the reputation', () => {
     const event: FeedbackEvent = { ...createRecipient(), kind: 'provider-suppressed' };
     expect(decideProviderEvent('delivered', event)).toMatchObject({
       to: 'bounced',
@@ -318,7 +323,7 @@ describe('an event of a provider', () => {
     expect(decideProviderEvent('delivered', event, { isTest: true })).toMatchObject({ to: 'bounced', suppress: null });
   });
 
-  test('about an unsubscribe request suppresses the recipient and changes no state, and a reactivation changes only the history', () => {
+  test('about an unsubscribe request suppresses the recipient and changes no state, and an event about a reactivation only adds a history entry', () => {
     const unsubscribedEvent: FeedbackEvent = { ...createRecipient(), kind: 'unsubscribed' };
     const expected = {
       kind: 'history-entry',

@@ -11,14 +11,17 @@ import {
 const ENTRIES = Object.entries(MAILBOX_PROVIDERS);
 const mx = (exchange: string, priority = 10) => ({ priority, exchange });
 
-test.each(ENTRIES)('every sample host of %s belongs to it, in any case', (code, { sampleHosts }) => {
-  for (const host of sampleHosts) {
-    expect(findMailboxProvider([mx(host)])).toBe(code);
-    expect(findMailboxProvider([mx(host.toUpperCase())])).toBe(code);
-  }
-});
+test.each(ENTRIES)(
+  'every sample host of %s belongs to this provider, in lower and upper case',
+  (code, { sampleHosts }) => {
+    for (const host of sampleHosts) {
+      expect(findMailboxProvider([mx(host)])).toBe(code);
+      expect(findMailboxProvider([mx(host.toUpperCase())])).toBe(code);
+    }
+  },
+);
 
-test('a suffix belongs to one provider, and every suffix has a sample host', () => {
+test('each suffix belongs to exactly one provider, and each provider has a name and a sample host', () => {
   const suffixes = ENTRIES.flatMap(([, { mxSuffixes }]) => [...mxSuffixes]);
   expect(new Set(suffixes).size).toBe(suffixes.length);
   for (const [, { name, sampleHosts }] of ENTRIES) {

@@ -31,7 +31,7 @@ function createItem(code: AttentionCode, subject: string | null = null): Attenti
   };
 }
 
-/** Applies checks as the store does. */
+/** Returns a history whose `check` applies the items of a check to the stored states, as the store does. */
 function createHistory() {
   let states: readonly AttentionState[] = [];
   let notifiedAt: number | null = null;
@@ -110,16 +110,16 @@ test('an item that ends before its start was announced is not announced', () => 
 
 test('the next stage of a problem replaces the earlier stage, and the end of the problem is always announced', () => {
   const history = createHistory();
-  const [failingItem, refused] = [createItem('domain-failing', 'd'), createItem('domain-refused', 'd')];
+  const [failingItem, refusedItem] = [createItem('domain-failing', 'd'), createItem('domain-refused', 'd')];
   const at = (minute: number) => START + minute * MINUTE_MS;
   expect(summarize(history.check(at(0), [failingItem]))).toEqual([['domain-failing:d'], []]);
-  expect(summarize(history.check(at(5), [refused]))).toEqual([['domain-refused:d'], []]);
+  expect(summarize(history.check(at(5), [refusedItem]))).toEqual([['domain-refused:d'], []]);
   // Within the hour, the start of the earlier stage is not announced again.
   expect(history.check(at(10), [failingItem])).toBeNull();
   expect(summarize(history.check(at(15), []))).toEqual([[], ['domain-failing:d']]);
 });
 
-test('an item that may be missing because of the limit of the query has not ended', () => {
+test('an item that may be missing because of the limit of the query is not reported as ended', () => {
   const history = createHistory();
   history.check(START, [LOCKED_ITEM, createItem('domain-failing', 'd')]);
   const change = history.check(START + MINUTE_MS, [], new Set(['account-locked'] as const));
@@ -128,18 +128,18 @@ test('an item that may be missing because of the limit of the query has not ende
 });
 
 test('a step of the clock by a day in either direction neither repeats an item nor delays other items', () => {
-  for (const step of [-86_400_000, 86_400_000]) {
+  for (const stepMs of [-86_400_000, 86_400_000]) {
     const history = createHistory();
     history.check(START, [LOCKED_ITEM]);
-    expect(history.check(START + step, [LOCKED_ITEM])).toBeNull();
-    expect(summarize(history.check(START + step + 10_000, [createItem('node-lost', 'n')]))).toEqual([
+    expect(history.check(START + stepMs, [LOCKED_ITEM])).toBeNull();
+    expect(summarize(history.check(START + stepMs + 10_000, [createItem('node-lost', 'n')]))).toEqual([
       ['node-lost:n'],
       ['account-locked:shop'],
     ]);
   }
 });
 
-test('a notification by mail contains no failure of the delivery of mail, and a failed notification is not announced', () => {
+test('a notification by mail contains no failure of the delivery of mail, and a failure of notifications is never announced', () => {
   const history = createHistory();
   const allItems = [
     createItem('circuit-breaker-open'),

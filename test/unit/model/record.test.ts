@@ -76,7 +76,7 @@ test('for every outcome, the change is an allowed transition, and only a queued 
   );
 });
 
-test('only a permanent outcome results in a permanent state: after an unknown outcome the message stays queued until its maximum age', () => {
+test('only the outcome bounced ends a message as bounced, and only the outcome delivered ends a message as delivered', () => {
   fc.assert(
     fc.property(
       outcome,
@@ -117,7 +117,7 @@ describe('the retry schedule', () => {
     [6, 120],
     [7, 120],
     [100, 120],
-  ])('after attempt %i, is about %i minutes', (attempts, minutes) => {
+  ])('after attempt %i, has a delay of about %i minutes', (attempts, minutes) => {
     expect(computeRetryDelayMs(attempts, 0.5)).toBe(minutes * MINUTE_MS);
     expect(computeRetryDelayMs(attempts, 0)).toBe(minutes * MINUTE_MS * 0.85);
     expect(computeRetryDelayMs(attempts, 0.999999)).toBeLessThan(minutes * MINUTE_MS * 1.15 + 1);

@@ -15,8 +15,8 @@ const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
 /**
- * The steps of a history. In each step real time passes, the clock may be stepped, and a message is accepted at a time
- * of the clock.
+ * The steps of a history. In each step, real time passes, the clock may be set to another time, and a message is
+ * accepted. The time of acceptance is a reading of this clock.
  */
 const HISTORY = fc.array(
   fc.record({
@@ -42,21 +42,21 @@ interface RealTimeModel {
 
 function runHistory(history: typeof HISTORY extends fc.Arbitrary<infer T> ? T : never): RealTimeModel {
   let time = startRunningTime(START);
-  let aheadMs = 0;
+  let clockAheadMs = 0;
   let realMs = 0;
   const messages: { at: number; realMs: number }[] = [];
   for (const { passedMs, stepMs, stepFraction, acceptFraction } of history) {
     const stepAt = realMs + Math.floor(passedMs * stepFraction);
     const acceptedAt = realMs + Math.floor(passedMs * acceptFraction);
-    messages.push({ at: START + acceptedAt + aheadMs + (acceptedAt >= stepAt ? stepMs : 0), realMs: acceptedAt });
+    messages.push({ at: START + acceptedAt + clockAheadMs + (acceptedAt >= stepAt ? stepMs : 0), realMs: acceptedAt });
     realMs += passedMs;
-    aheadMs += stepMs;
-    time = advanceRunningTime(time, START + realMs + aheadMs, passedMs);
+    clockAheadMs += stepMs;
+    time = advanceRunningTime(time, START + realMs + clockAheadMs, passedMs);
   }
   return { time, realMs, messages };
 }
 
-const runs = { numRuns: 500, seed: 12 } as const;
+const runOptions = { numRuns: 500, seed: 12 } as const;
 
 describe('for every sequence of clock steps', () => {
   test('no message has an age above the real time since its acceptance', () => {
@@ -69,7 +69,7 @@ describe('for every sequence of clock steps', () => {
           );
         }
       }),
-      runs,
+      runOptions,
     );
   });
 
@@ -82,11 +82,11 @@ describe('for every sequence of clock steps', () => {
           expect(realMs - message.realMs + MAX_CLOCK_DEVIATION_MS).toBeGreaterThanOrEqual(ageMs);
         }
       }),
-      runs,
+      runOptions,
     );
   });
 
-  test('every message accepted before the cutoff of an age has at least that age', () => {
+  test('every message accepted before the cutoff of an age has at least that age in running time', () => {
     fc.assert(
       fc.property(HISTORY, fc.integer({ min: 1_000, max: 40 * HOUR_MS }), (history, ageMs) => {
         const { time, messages } = runHistory(history);
@@ -95,7 +95,7 @@ describe('for every sequence of clock steps', () => {
           expect(computeRunningAgeMs(time, at)).toBeGreaterThanOrEqual(ageMs);
         }
       }),
-      runs,
+      runOptions,
     );
   });
 });
@@ -113,7 +113,7 @@ test('without a step of the clock, an age is the difference of two clock reading
   expect(computeAgeCutoff(time, DAY_MS)).toBe(START + DAY_MS);
 });
 
-test('after a step of the clock, earlier messages reach the maximum age when the process has run for that time', () => {
+test('a message accepted before a step of the clock reaches an age of one day when the process has run for one day', () => {
   let time = advanceRunningTime(startRunningTime(START), START + 3 * DAY_MS, 10_000);
   expect(computeRunningAgeMs(time, START)).toBe(0);
   expect(computeAgeCutoff(time, DAY_MS)).toBeLessThan(START);

@@ -38,7 +38,7 @@ test('docs/states.md names the terminal states', () => {
   expect(new Set(namedStates)).toEqual(TERMINAL_STATES);
 });
 
-test('only feedback changes a terminal state, and only from delivered', () => {
+test('only feedback changes a terminal state, and delivered is the only terminal state that changes', () => {
   for (const { from, by } of TRANSITIONS) {
     if (from === null || !TERMINAL_STATES.has(from)) continue;
     expect([from, by]).toEqual(['delivered', 'feedback']);

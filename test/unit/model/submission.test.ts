@@ -19,7 +19,7 @@ function getRefusal(body: unknown): unknown {
 }
 
 describe('admission', () => {
-  it('accepts the four fields as given, with both addresses parsed and the suppression key', () => {
+  it('accepts the four fields unchanged, and returns both parsed addresses and the suppression key', () => {
     expect(validateSubmission({ ...validBody, unknown: 1 })).toEqual({
       kind: 'valid',
       submission: {
@@ -51,7 +51,7 @@ describe('admission', () => {
     });
   });
 
-  it('reads only own members, so __proto__ and inherited members are missing', () => {
+  it('reads only own members, so members in __proto__ and inherited members count as missing', () => {
     const inheritedBody = JSON.parse(`{"__proto__":${JSON.stringify(validBody)}}`);
     expect(getRefusal(inheritedBody)).toMatchObject({ code: 'missing-fields' });
     expect(getRefusal(Object.create(validBody))).toMatchObject({ code: 'missing-fields' });
@@ -60,7 +60,7 @@ describe('admission', () => {
     expect(validateSubmission(bodyWithProto).kind).toBe('valid');
   });
 
-  it('reports missing fields before types, and types before content', () => {
+  it('reports missing fields before wrong types, and wrong types before invalid content', () => {
     expect(getRefusal({ ...validBody, to: 1, from: '' })).toEqual({ code: 'missing-fields', fields: ['from'] });
     expect(getRefusal({ ...validBody, to: 1, from: 'unknown', subject: ['x'], message: false })).toEqual({
       code: 'not-strings',
@@ -76,21 +76,25 @@ describe('admission', () => {
     });
   });
 
-  const NUL = 'NUL characters are not allowed';
-  const SURROGATE = 'unpaired surrogates are not allowed';
+  const NUL_FAULT = 'NUL characters are not allowed';
+  const SURROGATE_FAULT = 'unpaired surrogates are not allowed';
 
   it.each(['to', 'from', 'subject', 'message'])(
     'refuses a lone surrogate in %s, with the field and the fault',
     (field) => {
       for (const text of ['a\ud800b', 'a\udc00', 'a\ud800@b.example']) {
-        expect(getRefusal({ ...validBody, [field]: text })).toEqual({ code: 'invalid-field', field, fault: SURROGATE });
+        expect(getRefusal({ ...validBody, [field]: text })).toEqual({
+          code: 'invalid-field',
+          field,
+          fault: SURROGATE_FAULT,
+        });
       }
     },
   );
 
   it.each(['subject', 'message'])('refuses a NUL in %s, with the field and the fault', (field) => {
     for (const text of ['a\0b', '\0', 'a\0\ud800']) {
-      expect(getRefusal({ ...validBody, [field]: text })).toEqual({ code: 'invalid-field', field, fault: NUL });
+      expect(getRefusal({ ...validBody, [field]: text })).toEqual({ code: 'invalid-field', field, fault: NUL_FAULT });
     }
   });
 
@@ -119,7 +123,7 @@ describe('admission', () => {
   });
 
   it('gives the same result for an address with a NUL as for an address without an @, with any other errors in the body', () => {
-    const wrongValue = fc.constantFrom<unknown>(
+    const fieldValue = fc.constantFrom<unknown>(
       undefined,
       null,
       '',
@@ -134,9 +138,9 @@ describe('admission', () => {
     fc.assert(
       fc.property(
         fc.constantFrom('to', 'from'),
-        wrongValue,
-        wrongValue,
-        wrongValue,
+        fieldValue,
+        fieldValue,
+        fieldValue,
         (field, otherAddress, two, three) => {
           const otherField = field === 'to' ? 'from' : 'to';
           const createBody = (address: string) => ({
@@ -161,9 +165,9 @@ describe('admission', () => {
   });
 
   it('refuses line breaks and control characters except tab in the subject', () => {
-    const lineBreak = { code: 'invalid-field', field: 'subject', fault: 'line breaks are not allowed' };
+    const lineBreakRefusal = { code: 'invalid-field', field: 'subject', fault: 'line breaks are not allowed' };
     for (const subject of ['a\r\nBcc: x@y.zz', '\n', 'a\r', '\x07\n'])
-      expect(getRefusal({ ...validBody, subject })).toEqual(lineBreak);
+      expect(getRefusal({ ...validBody, subject })).toEqual(lineBreakRefusal);
     for (const subject of ['\x07', 'a\x1b[0m', '\x7f', '\x0b']) {
       expect(getRefusal({ ...validBody, subject })).toMatchObject({
         field: 'subject',
@@ -188,7 +192,7 @@ describe('admission', () => {
     }
   });
 
-  it('accepts all other Unicode in subject and message', () => {
+  it('accepts any Unicode text without control characters in the subject, and any text without NUL in the message', () => {
     fc.assert(
       fc.property(
         fc.string({ unit: 'grapheme', minLength: 1, maxLength: 80 }),
@@ -242,17 +246,17 @@ test('message ids are strictly increasing for every sequence of clock readings',
   );
 });
 
-test('more than 4096 ids in one millisecond continue in the next millisecond, still increasing and unique', () => {
+test('after 4096 ids in one millisecond, further ids have the time of the next millisecond, and all ids are increasing', () => {
   const ids = createMessageIdGenerator(null, randomUUID);
   const createdIds = Array.from({ length: 10_000 }, () => ids.next(NOW));
   expect(areIncreasing(createdIds)).toBe(true);
   expect(createdIds.map(getIdTimestamp).filter((ms) => ms === NOW)).toHaveLength(4_096);
   expect(getIdTimestamp(createdIds.at(-1) ?? '')).toBe(NOW + 2);
-  // A clock reading is used again as soon as it is later than the time in the last id.
+  // An id has the time of the clock as soon as this time is later than the time in the previous id.
   expect(getIdTimestamp(ids.next(NOW + 10))).toBe(NOW + 10);
 });
 
-test('after a restart, ids continue after the last stored id, also with the clock set back and a full counter', () => {
+test('after a restart, ids are greater than the last stored id, even if the clock is set back and the counter is full', () => {
   const generatorBefore = createMessageIdGenerator(null, randomUUID);
   let lastId = '';
   for (let n = 0; n < 4_096; n += 1) lastId = generatorBefore.next(NOW);
@@ -269,8 +273,8 @@ test('after a restart, ids continue after the last stored id, also with the cloc
 
 test('the last 62 bits of an id are random', () => {
   const ids = createMessageIdGenerator(null, randomUUID);
-  const tails = new Set(Array.from({ length: 1_000 }, () => ids.next(NOW).slice(19)));
-  expect(tails.size).toBe(1_000);
+  const randomParts = new Set(Array.from({ length: 1_000 }, () => ids.next(NOW).slice(19)));
+  expect(randomParts.size).toBe(1_000);
 });
 
 test.each([

@@ -4,11 +4,11 @@ import { addCounts, computePercentile, getLatencyBucket, MAX_LATENCY_BUCKET } fr
 
 function countLatencies(latencies: readonly number[]): Map<number, number> {
   const sums = new Map<number, number>();
-  for (const time of latencies) addCounts(sums, new Map([[getLatencyBucket(time), 1]]));
+  for (const latency of latencies) addCounts(sums, new Map([[getLatencyBucket(latency), 1]]));
   return sums;
 }
 
-test('a percentile differs from the exact value by at most 10 %, from one millisecond to one month', () => {
+test('a percentile of latencies from one millisecond to 24 days differs from the exact value by at most 10 %', () => {
   fc.assert(
     fc.property(
       fc.array(fc.double({ min: 0, max: 31, noNaN: true }), { minLength: 1, maxLength: 200 }),

@@ -50,7 +50,7 @@ function buildPayload(event: RecordedMessageEvent) {
   return buildWebhookPayload(event, classifyEntry(event.entry));
 }
 
-test('the payload of every type about a message satisfies its schema and is below 20 kB, even with the longest texts', () => {
+test('the payload of every message event type satisfies its schema and is below 20 kB, even with the longest texts', () => {
   const longestText = '\u{1f600}'.repeat(2_000);
   const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: longestText } as const;
   const attempt = {
@@ -76,7 +76,7 @@ test('a payload contains every member of its schema and no other', () => {
   }
 });
 
-test('a bounce states class, category, status and diagnostic of the reply or of the report, as message show does', () => {
+test('the payload of a bounce contains class, category, status and diagnostic of the reply or of the report, as `message show` does', () => {
   const reply = { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no such user' } as const;
   const attempt = {
     outcome: { kind: 'bounced', reply, reason: 'recipient-unknown', suppress: true },
@@ -102,7 +102,7 @@ test('a bounce states class, category, status and diagnostic of the reply or of 
   expect(buildPayload(createEvent('message.bounced', report)).data).toMatchObject(failure);
 });
 
-test('the data of domains, accounts, suppressions and endpoints satisfy their schemas and are below 20 kB', () => {
+test('the payloads about domains, accounts, suppressions and endpoints satisfy their schemas and are below 20 kB', () => {
   const longValue = 'ü'.repeat(5_000);
   const check = {
     ...{
@@ -132,13 +132,13 @@ test('the data of domains, accounts, suppressions and endpoints satisfy their sc
   }
 });
 
-test('a subscription is stored as bits and read as the same types', () => {
+test('a subscription that is stored as a bit mask is read with the same event types', () => {
   expect(listEventTypes(toEventMask(WEBHOOK_EVENT_TYPES))).toEqual(WEBHOOK_EVENT_TYPES);
   expect(listEventTypes(toEventMask(['message.bounced']))).toEqual(['message.bounced']);
   expect(DEFAULT_WEBHOOK_EVENT_TYPES).toHaveLength(WEBHOOK_EVENT_TYPES.length - 2);
 });
 
-test('an endpoint id is read only in its canonical form', () => {
+test('an endpoint id is accepted only in its canonical form', () => {
   expect(parseWebhookId(formatWebhookId(7))).toBe(7);
   for (const text of ['', 'wh_', 'wh_0', 'wh_-1', 'wh_1.5', 'wh_01', 'wh_ 1', 'key_1', 'wh_2147483648', 'wh_1e3'])
     expect(parseWebhookId(text), text).toBeNull();

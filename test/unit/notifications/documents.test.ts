@@ -14,7 +14,7 @@ import { NOTIFIER_START as AT, createAttention } from '../../rig/notifier.ts';
 const PAGE = readFileSync(join(ROOT, 'docs/notifications.md'), 'utf8');
 const ajv = new Ajv({ strict: false, formats: { 'date-time': true } });
 
-test('docs/notifications.md lists the codes with their targets and consequences, and no others', () => {
+test('docs/notifications.md lists the codes with their targets and consequences, and no other codes', () => {
   const rows = [...PAGE.matchAll(/^\| `([a-z-]+)` \| (all|HTTPS) \| (.*) \|$/gm)].map(([, ...cells]) => cells);
   const expected = Object.entries(ATTENTION_CODES)
     .filter(([, { channel }]) => channel !== 'none')
@@ -22,7 +22,7 @@ test('docs/notifications.md lists the codes with their targets and consequences,
   expect(rows).toEqual(expected);
 });
 
-test('the documented body and a built body match the schema in the OpenAPI document', () => {
+test('the documented example and the body of a notification match the schema in the OpenAPI document', () => {
   const isValid = ajv.compile(NotificationPayload);
   const [, example = ''] = /```json\n([\s\S]*?)```/.exec(PAGE) ?? [];
   expect(isValid(JSON.parse(example)), JSON.stringify(isValid.errors)).toBe(true);
@@ -33,7 +33,7 @@ test('the documented body and a built body match the schema in the OpenAPI docum
   expect(createApiDocument('1.0.0', '/api/v1')).toContain('"attention.changed"');
 });
 
-test('a mail has a subject of one line, whatever an item contains, and names cause, consequence, remedy, command and page', () => {
+test('a mail has a subject of one line for any content of an item, and its text contains cause, consequence, remedy, command and page', () => {
   const text = `Account a is locked: \r\nBcc: x@example.com\0 ${'long '.repeat(100)}`;
   const item = { ...createAttention('account-locked', 'a'), text, beganAt: AT, endedAt: null };
   const mail = buildNotificationMail({ at: AT, began: [item], ended: [], ongoingCount: 1 }, 'https://mail.example.com');

@@ -1,4 +1,7 @@
-/** Tests the notifiers of one and of several nodes over both stores: start, end, restart, crash, retries, outage. */
+/**
+ * Tests the notifiers of one and of several nodes with both stores: start and end of an item, restart, crash, retries,
+ * and an outage of the database.
+ */
 import { describe, expect, onTestFinished, test } from 'vitest';
 import type { NotificationTarget } from '../../../src/model/notification.ts';
 import type { TargetResult } from '../../../src/notifications/target.ts';
@@ -52,7 +55,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     ]);
   });
 
-  test('exactly one of several nodes sends the notification of each change, and a restart repeats nothing', async () => {
+  test('exactly one of several nodes sends the notification of each change, and a restart repeats no notification', async () => {
     const { rig } = await createRig();
     const nodes = ['a', 'b', 'c'].map((name) => rig.startNode(name));
     rig.items = [LOCKED_ITEM];
@@ -84,43 +87,43 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     expect(rig.listChanges().at(-1)).toEqual([['circuit-breaker-open'], ['account-locked']]);
   });
 
-  test('a notification whose node was killed during the attempt is delivered by another node, with the same id and body', async () => {
+  test('if a node is killed during an attempt, another node delivers the notification with the same id and body', async () => {
     const { rig } = await createRig();
     const killedNode = rig.startNode('a');
     rig.answer = ({ node }) => (node === 'a' ? new Promise<TargetResult>(() => undefined) : DELIVERED_RESULT);
     rig.items = [LOCKED_ITEM];
     await rig.advance(2_000);
     expect(rig.attempts.map(({ node }) => node)).toEqual(['a']);
-    // A killed process waits for no attempt.
+    // The test does not wait for the end of `stop`, because a killed process waits for no attempt.
     void killedNode.stop(0);
     rig.startNode('b');
     await rig.advance(2 * MINUTE_MS);
-    const [first, second] = rig.attempts;
+    const [firstAttempt, secondAttempt] = rig.attempts;
     expect(rig.attempts.map(({ node }) => node)).toEqual(['a', 'b']);
-    expect([second?.id, second?.payload]).toEqual([first?.id, first?.payload]);
+    expect([secondAttempt?.id, secondAttempt?.payload]).toEqual([firstAttempt?.id, firstAttempt?.payload]);
   });
 
-  test('a failed attempt is repeated with the same id, and fails permanently after the last attempt', async () => {
+  test('a refused notification is attempted again with the same id, and fails permanently after a final refusal', async () => {
     const { store, rig } = await createRig();
     rig.startNode('a');
     rig.answer = () => REFUSED_RESULT;
     rig.items = [LOCKED_ITEM];
     await rig.advance(10 * MINUTE_MS);
-    const count = rig.attempts.length;
-    expect(count).toBeGreaterThan(2);
+    const attemptCount = rig.attempts.length;
+    expect(attemptCount).toBeGreaterThan(2);
     expect(new Set(rig.attempts.map(({ id }) => id)).size).toBe(1);
     expect(await store.listNotifications(HTTPS_TARGET.text, 1)).toMatchObject([
-      { status: 'pending', attempts: count, error: 'status 500' },
+      { status: 'pending', attempts: attemptCount, error: 'status 500' },
     ]);
     rig.answer = () => ({ ...REFUSED_RESULT, isFinal: true });
     await rig.advance(30 * MINUTE_MS);
     expect(await store.listNotifications(HTTPS_TARGET.text, 1)).toMatchObject([{ status: 'failed' }]);
     expect(rig.events.at(-1)?.type).toBe('notification.failed');
-    // The failure itself causes no notification.
+    // The failure of the notification causes no further notification.
     expect(rig.listChanges().flat(2)).toEqual(rig.attempts.map(() => 'account-locked'));
   });
 
-  test('a target that never answers delays no other target and no later notification', async () => {
+  test('a target that never answers delays no notification to another target', async () => {
     const silentTarget: NotificationTarget = {
       kind: 'https',
       text: 'https://silent.example/',
@@ -195,7 +198,7 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     ]);
   });
 
-  test('a short outage causes no notification, and a step of the clock repeats nothing', async () => {
+  test('a short outage and a step of the clock cause no notification', async () => {
     const { rig } = await createRig();
     rig.startNode('a');
     rig.items = [LOCKED_ITEM];
@@ -219,13 +222,13 @@ describe.each(STORES)('over the $name store', ({ open }) => {
     rig.startNode('a');
     rig.items = Array.from({ length: 10_000 }, (_, n) => createAttention('account-locked', `account-${n}`));
     await rig.advance(11_000);
-    const [https] = rig.attempts.filter(({ target }) => target === HTTPS_TARGET.text);
-    expect(Buffer.byteLength(https?.payload ?? '')).toBeLessThan(20_000);
-    const body = JSON.parse(https?.payload ?? '{}') as { data: { began: unknown[]; beganCount: number } };
+    const [httpsAttempt] = rig.attempts.filter(({ target }) => target === HTTPS_TARGET.text);
+    expect(Buffer.byteLength(httpsAttempt?.payload ?? '')).toBeLessThan(20_000);
+    const body = JSON.parse(httpsAttempt?.payload ?? '{}') as { data: { began: unknown[]; beganCount: number } };
     expect(body.data.began.length).toBeGreaterThan(20);
     expect(body.data.beganCount).toBe(10_000);
-    const [mail] = rig.attempts.filter(({ target }) => target === MAIL_TARGET.text);
-    expect(Buffer.byteLength(mail?.payload ?? '')).toBeLessThan(50_000);
-    expect(mail?.payload).toContain('9950 more.');
+    const [mailAttempt] = rig.attempts.filter(({ target }) => target === MAIL_TARGET.text);
+    expect(Buffer.byteLength(mailAttempt?.payload ?? '')).toBeLessThan(50_000);
+    expect(mailAttempt?.payload).toContain('9950 more.');
   });
 });

@@ -17,7 +17,7 @@ import { submitAccepted } from '../../rig/service.ts';
 
 const createReply = (code: number, enhanced: string): Reply => ({ stage: 'rcpt', code, enhanced, text: 'reply' });
 
-/** The outcome of an attempt, by the first word of the recipient. */
+/** The outcome of an attempt, by the first word of the recipient address. */
 const OUTCOMES: Readonly<Record<string, Outcome>> = {
   good: { kind: 'delivered', reply: createReply(250, '2.0.0') },
   unknown: { kind: 'bounced', reply: createReply(550, '5.1.1'), reason: 'recipient-unknown', suppress: true },
@@ -26,7 +26,10 @@ const OUTCOMES: Readonly<Record<string, Outcome>> = {
   lost: { kind: 'unanswered', reply: createReply(421, '4.4.2') },
 };
 
-/** Creates a transport that answers as in `OUTCOMES` and passes messages to other recipients to the inner transport. */
+/**
+ * Creates a transport that answers as in `OUTCOMES`, and that forwards messages for all other recipients to the inner
+ * transport.
+ */
 function withOutcomes(innerTransport: Transport): Transport {
   return {
     ...innerTransport,

@@ -34,8 +34,8 @@ const SETTLED_MEMBERS = {
 } as const;
 
 /**
- * Creates both counters as subscribers of one publisher. `written` contains the last version of each row, as the store
- * would.
+ * Creates the deliverability counter and the traffic counter as subscribers of one publisher. `rows` and `trafficRows`
+ * contain the last written version of each row, as the store would.
  */
 function createCounterRig(startAt = START) {
   const clock = createVirtualClock(startAt);
@@ -174,7 +174,7 @@ test('a row has a bounded number of keys, and a frequent key stays in the row wh
   const { clock, publishAcceptance, counter, readKeys } = createCounterRig();
   for (let index = 0; index < 20_000; index += 1) {
     publishAcceptance(`rita@random-${index}.example`);
-    // The frequent domain begins late, when the counter is full of other domains.
+    // The frequent domain first occurs when the counter is already full of other domains.
     if (index > 5_000 && index % 20 === 0) publishAcceptance('ada@frequent.example');
     if (index % 5_000 === 0) await clock.advance(1_000);
   }
@@ -182,12 +182,12 @@ test('a row has a bounded number of keys, and a frequent key stays in the row wh
   const keys = readKeys('recipient-domain');
   expect(keys.size).toBe(MAX_ROW_KEYS['recipient-domain'] + 1);
   const frequentCount = keys.get('frequent.example')?.accepted ?? 0;
-  // At most one event of 512 is missing, which is the bound of the algorithm.
+  // At most one in 512 events is missing from the count. This is the error bound of the algorithm.
   expect(frequentCount).toBeGreaterThanOrEqual(750 - 20_750 / 512);
   expect(frequentCount + (keys.get(REMAINDER_KEY)?.accepted ?? 0)).toBeGreaterThan(20_000);
 });
 
-test('a message waits for the lookup of its mailbox provider, and counts as unknown if no answer arrives', async () => {
+test('a message is counted after the lookup of its mailbox provider, and counts as unknown if no answer arrives', async () => {
   const { clock, publishAcceptance, providers, readKeys, counter } = createCounterRig();
   providers.set('answered.example', null).set('silent.example', null);
   publishAcceptance('ada@answered.example');
@@ -203,7 +203,7 @@ test('a message waits for the lookup of its mailbox provider, and counts as unkn
   await counter.stop();
 });
 
-test('rows are written after the interval of their span, and nothing is written without a count', async () => {
+test('each row is written after the write interval of its span, and no row is written if no count has changed', async () => {
   const { clock, publishAcceptance, storeState, readKeys } = createCounterRig();
   await clock.advance(600_000);
   expect(storeState.writes).toBe(0);
@@ -222,7 +222,7 @@ test('rows are written after the interval of their span, and nothing is written 
   expect(storeState.writes).toBe(writesBefore);
 });
 
-test('a failed write is reported once and repeated, even for a span that has ended in the meantime', async () => {
+test('consecutive failed writes are reported once, and their rows are written later, even if the span has ended', async () => {
   const { clock, publishAcceptance, storeState, faults, readKeys } = createCounterRig();
   storeState.fault = new Error('the database does not answer');
   publishAcceptance('ada@example.com');

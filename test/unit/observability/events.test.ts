@@ -23,8 +23,10 @@ const SETTLED_EVENT_TYPES: readonly SettledEventType[] = [
   'message.uncertain',
 ];
 
-/** Returns a change of state by the queue without an attempt; `overrides` replaces members. */
-function changeEvent<Type extends SettledEventType>(
+/**
+ * Returns the event of a change of state by the queue without an attempt. `overrides` replaces members of the event.
+ */
+function createChangeEvent<Type extends SettledEventType>(
   type: Type,
   overrides: Partial<EventOf<SettledEventType>> = {},
 ): EventOf<Type> {
@@ -67,9 +69,9 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
     events,
     publish: events.publish,
     status,
-    logged: () => lines.map((line) => JSON.parse(line)),
-    figures: async () => (await metrics.scrape()).text.split('\n'),
-    series: async () => {
+    parseLogLines: () => lines.map((line) => JSON.parse(line)),
+    scrapeMetricLines: async () => (await metrics.scrape()).text.split('\n'),
+    stopAndReadCounts: async () => {
       await traffic.stop();
       return Object.fromEntries(writtenCounts);
     },
@@ -77,24 +79,24 @@ function createSubscribers(level: 'debug' | 'info' = 'debug') {
 }
 
 test('every change of a settlement is counted and logged, including the complaint of the simulator', async () => {
-  const { publish, logged, figures, series } = createSubscribers();
-  publish(changeEvent('message.delivered', { attempt: createAttempt() }));
-  publish(changeEvent('message.complained', { detail: 'complaint of the mailbox simulator' }));
-  expect(logged()).toMatchObject([
+  const { publish, parseLogLines, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
+  publish(createChangeEvent('message.delivered', { attempt: createAttempt() }));
+  publish(createChangeEvent('message.complained', { detail: 'complaint of the mailbox simulator' }));
+  expect(parseLogLines()).toMatchObject([
     { event: 'message.delivered', ...MESSAGE, attemptCount: 1, nextHop: 'relay.test:25', smtpCode: 250, durationMs: 2 },
     { event: 'message.complained', ...MESSAGE, detail: 'complaint of the mailbox simulator' },
   ]);
-  expect(await figures()).toEqual(
+  expect(await scrapeMetricLines()).toEqual(
     expect.arrayContaining([
       'postrider_messages_total{state="delivered"} 1',
       'postrider_messages_total{state="complained"} 1',
     ]),
   );
-  expect(await series()).toMatchObject({ delivered: 1, complained: 1, ended: 1 });
+  expect(await stopAndReadCounts()).toMatchObject({ delivered: 1, complained: 1, ended: 1 });
 });
 
 test('a suppressed message is counted and logged in addition to its acceptance', async () => {
-  const { publish, logged, figures, series } = createSubscribers();
+  const { publish, parseLogLines, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
   const acceptedEvent = {
     type: 'message.accepted',
     at: 5,
@@ -106,20 +108,20 @@ test('a suppressed message is counted and logged in addition to its acceptance',
   } as const;
   publish({ ...acceptedEvent, state: 'suppressed' });
   publish({ type: 'message.suppressed', at: 5, ...MESSAGE });
-  expect(logged()).toMatchObject([
+  expect(parseLogLines()).toMatchObject([
     { event: 'message.accepted', id: 'm-1', state: 'suppressed', durationMs: 3 },
     { event: 'message.suppressed', ...MESSAGE },
   ]);
-  expect(await figures()).toEqual(
+  expect(await scrapeMetricLines()).toEqual(
     expect.arrayContaining(['postrider_accepted_total 1', 'postrider_messages_total{state="suppressed"} 1']),
   );
-  expect(await series()).toMatchObject({ accepted: 1, suppressed: 1, ended: 1 });
+  expect(await stopAndReadCounts()).toMatchObject({ accepted: 1, suppressed: 1, ended: 1 });
 });
 
 test('a bounce by a later report counts as a report and does not count as a second end of the message', async () => {
-  const { publish, logged, figures, series } = createSubscribers();
+  const { publish, parseLogLines, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
   publish(
-    changeEvent('message.bounced', {
+    createChangeEvent('message.bounced', {
       ...{ attempts: null, acceptedAt: null, reportedBy: 'smtp', detail: 'mailbox unknown' },
       failure: { class: 'hard', category: 'mailbox-unknown', status: null, diagnostic: 'mailbox unknown' },
     }),
@@ -133,7 +135,7 @@ test('a bounce by a later report counts as a report and does not count as a seco
     suppresses: false,
     failure: { class: 'soft', category: 'mailbox-full', status: '4.2.2', diagnostic: 'full' },
   });
-  expect(logged()).toMatchObject([
+  expect(parseLogLines()).toMatchObject([
     {
       event: 'message.bounced',
       ...MESSAGE,
@@ -151,7 +153,7 @@ test('a bounce by a later report counts as a report and does not count as a seco
       category: 'mailbox-full',
     },
   ]);
-  expect(await figures()).toEqual(
+  expect(await scrapeMetricLines()).toEqual(
     expect.arrayContaining([
       'postrider_feedback_reports_total{result="bounced"} 1',
       'postrider_feedback_reports_total{result="recorded"} 1',
@@ -160,11 +162,15 @@ test('a bounce by a later report counts as a report and does not count as a seco
       'postrider_bounced_total{class="soft",category="mailbox-full"} 0',
     ]),
   );
-  expect(await series()).toMatchObject({ bounced: 1, ended: 0, bounces: new Map([['hard/mailbox-unknown', 1]]) });
+  expect(await stopAndReadCounts()).toMatchObject({
+    bounced: 1,
+    ended: 0,
+    bounces: new Map([['hard/mailbox-unknown', 1]]),
+  });
 });
 
 test('a confirmation is counted with the time since acceptance, even if it ends a message that was uncertain', async () => {
-  const { publish, figures, series } = createSubscribers();
+  const { publish, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
   publish({
     type: 'message.confirmed',
     at: 2_000,
@@ -175,23 +181,23 @@ test('a confirmation is counted with the time since acceptance, even if it ends 
     detail: 'ok',
   });
   const report = { attempts: null, reportedBy: 'postmark', at: 2_000, acceptedAt: 0 } as const;
-  publish(changeEvent('message.delivered', report));
-  publish(changeEvent('message.delivered', { attempt: createAttempt() }));
-  expect(await figures()).toEqual(
+  publish(createChangeEvent('message.delivered', report));
+  publish(createChangeEvent('message.delivered', { attempt: createAttempt() }));
+  expect(await scrapeMetricLines()).toEqual(
     expect.arrayContaining([
       'postrider_confirmation_duration_seconds_count 2',
       'postrider_confirmation_duration_seconds_sum 4',
       'postrider_messages_total{state="delivered"} 2',
     ]),
   );
-  expect(await series()).toMatchObject({
+  expect(await stopAndReadCounts()).toMatchObject({
     ...{ delivered: 2, confirmed: 2 },
     confirmations: new Map([[getLatencyBucket(2_000), 2]]),
   });
 });
 
 test('a message that cannot be signed raises an alarm in the runtime status, the metrics and the time series', async () => {
-  const { publish, status, figures, series } = createSubscribers();
+  const { publish, status, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
   publish({
     type: 'message.signing_failed',
     at: 5_000,
@@ -200,12 +206,12 @@ test('a message that cannot be signed raises an alarm in the runtime status, the
   expect(status.read(5_000).alarms).toEqual([
     { reason: 'signing', text: 'the DKIM key of example.org cannot be opened', lastAt: 5_000 },
   ]);
-  expect(await figures()).toContain('postrider_alarms_total{reason="signing"} 1');
-  expect(await series()).toMatchObject({ alarmed: 1 });
+  expect(await scrapeMetricLines()).toContain('postrider_alarms_total{reason="signing"} 1');
+  expect(await stopAndReadCounts()).toMatchObject({ alarmed: 1 });
 });
 
-test('a refusal that concerns the whole service is an alarm and the last failure of the next hop', async () => {
-  const { publish, status, logged, figures, series } = createSubscribers();
+test('a refusal that concerns all messages raises an alarm and is the last failure of the next hop', async () => {
+  const { publish, status, parseLogLines, scrapeMetricLines, stopAndReadCounts } = createSubscribers();
   const reply = { stage: 'auth', code: 535, enhanced: '5.7.8', text: 'wrong password' } as const;
   const attempt = createAttempt({ kind: 'deferred', reply, reason: 'configuration', scope: 'transport' });
   publish({ type: 'attempt.ended', at: 5_000, ...MESSAGE, attempts: 1, attempt });
@@ -213,23 +219,23 @@ test('a refusal that concerns the whole service is an alarm and the last failure
   const { alarms, lastFailure } = status.read(5_000);
   expect(alarms).toEqual([{ reason: 'configuration', text: 'wrong password', lastAt: 5_000 }]);
   expect(lastFailure).toEqual({ text: 'configuration: relay.test:25 535 5.7.8 wrong password', at: 5_000 });
-  expect(logged()).toMatchObject([
+  expect(parseLogLines()).toMatchObject([
     { event: 'attempt.alarm_raised', level: 'warn', ...MESSAGE, reason: 'configuration', smtpCode: 535 },
   ]);
-  expect(await figures()).toEqual(
+  expect(await scrapeMetricLines()).toEqual(
     expect.arrayContaining([
       'postrider_attempts_total{outcome="deferred"} 1',
       'postrider_alarms_total{reason="configuration"} 1',
     ]),
   );
-  expect(await series()).toMatchObject({ alarmed: 1 });
+  expect(await stopAndReadCounts()).toMatchObject({ alarmed: 1 });
 });
 
-test('lost database files are an alarm with reason and remedy in the log, and their restoration is logged', async () => {
-  const { publish, logged, figures } = createSubscribers();
+test('lost database files raise an alarm that is logged with reason and remedy, and their restoration is logged', async () => {
+  const { publish, parseLogLines, scrapeMetricLines } = createSubscribers();
   publish({ type: 'store.files_lost', at: 1, reason: 'the database file was removed', remedy: 'Put it back.' });
   publish({ type: 'store.files_restored', at: 2 });
-  expect(logged()).toMatchObject([
+  expect(parseLogLines()).toMatchObject([
     {
       event: 'store.files_lost',
       level: 'error',
@@ -239,20 +245,20 @@ test('lost database files are an alarm with reason and remedy in the log, and th
     },
     { event: 'store.files_restored' },
   ]);
-  expect(await figures()).toContain('postrider_alarms_total{reason="database-files"} 1');
+  expect(await scrapeMetricLines()).toContain('postrider_alarms_total{reason="database-files"} 1');
 });
 
 test('every recorded change of state has a log line', () => {
-  const { publish, logged } = createSubscribers();
-  for (const type of SETTLED_EVENT_TYPES) publish(changeEvent(type));
-  expect(logged().map(({ event }) => event)).toEqual(SETTLED_EVENT_TYPES);
+  const { publish, parseLogLines } = createSubscribers();
+  for (const type of SETTLED_EVENT_TYPES) publish(createChangeEvent(type));
+  expect(parseLogLines().map(({ event }) => event)).toEqual(SETTLED_EVENT_TYPES);
 });
 
-test('events of a disabled level have no line', () => {
-  const { publish, logged } = createSubscribers('info');
+test('events below the log level are not logged', () => {
+  const { publish, parseLogLines } = createSubscribers('info');
   publish({ type: 'request.refused', at: 1, code: 'invalid-key', accountId: null, keyId: null });
-  publish(changeEvent('message.expired', { accountId: null, to: null, attempts: null, acceptedAt: null }));
-  expect(logged()).toMatchObject([{ event: 'message.expired', id: 'm-1' }]);
+  publish(createChangeEvent('message.expired', { accountId: null, to: null, attempts: null, acceptedAt: null }));
+  expect(parseLogLines()).toMatchObject([{ event: 'message.expired', id: 'm-1' }]);
 });
 
 test('a subscriber that is added during the start receives earlier events, and a later subscriber does not', () => {
@@ -286,8 +292,8 @@ test('an error of a subscriber affects neither the publisher nor other subscribe
   expect(receivedEvents[0]).toMatchObject({ operation: 'node.draining', error: new Error('broken') });
 });
 
-test('dropped log lines are counted', async () => {
-  expect(await createSubscribers().figures()).toContain('postrider_log_dropped_total 12');
+test('the metrics contain the number of dropped log lines', async () => {
+  expect(await createSubscribers().scrapeMetricLines()).toContain('postrider_log_dropped_total 12');
 });
 
 test('an unsubscribed handler receives no events, and the other handlers do', () => {
@@ -303,9 +309,11 @@ test('an unsubscribed handler receives no events, and the other handlers do', ()
 });
 
 test('each state of the circuit breaker appears in the log, the metrics and the runtime status', async () => {
-  const { publish, status, logged, figures } = createSubscribers();
+  const { publish, status, parseLogLines, scrapeMetricLines } = createSubscribers();
   const readValue = async (state: string) =>
-    (await figures()).find((line) => line.startsWith(`postrider_circuit_breaker_state{state="${state}"}`))?.at(-1);
+    (await scrapeMetricLines())
+      .find((line) => line.startsWith(`postrider_circuit_breaker_state{state="${state}"}`))
+      ?.at(-1);
   publish({ type: 'circuit_breaker.opened', at: 1, retryAt: 2_000 });
   expect(status.read(1).breaker).toEqual({ state: 'open', retryAt: 2_000 });
   expect([await readValue('open'), await readValue('closed')]).toEqual(['1', '0']);
@@ -315,7 +323,7 @@ test('each state of the circuit breaker appears in the log, the metrics and the 
   publish({ type: 'circuit_breaker.closed', at: 3, retryAt: null });
   expect(status.read(3).breaker).toEqual({ state: 'closed', retryAt: null });
   expect(await readValue('closed')).toBe('1');
-  expect(logged()).toMatchObject([
+  expect(parseLogLines()).toMatchObject([
     { event: 'circuit_breaker.opened', level: 'warn', retryAt: '1970-01-01T00:00:02.000Z' },
     { event: 'circuit_breaker.half_opened', level: 'debug' },
     { event: 'circuit_breaker.closed', level: 'info' },

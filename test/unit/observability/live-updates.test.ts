@@ -25,7 +25,7 @@ function createRig(topics: readonly Topic[] = TOPICS) {
   return { clock, events, updates, store, publishedTopics, onChange };
 }
 
-test('a changed topic is published at once, at most twice per second, and once in each update', async () => {
+test('a changed topic is published immediately, in at most two updates per second, and at most once per update', async () => {
   const { clock, updates, publishedTopics, onChange } = createRig();
   updates.subscribe(onChange);
   for (let n = 0; n < 1_000; n += 1) {
@@ -41,7 +41,7 @@ test('a changed topic is published at once, at most twice per second, and once i
   expect(publishedTopics).toHaveLength(publishedBefore);
 });
 
-test('without a subscriber nothing is published and the store is not polled', async () => {
+test('without a subscriber, no topic is published and the store is not polled', async () => {
   const { clock, updates, store, publishedTopics, onChange } = createRig();
   updates.publish('messages');
   updates.poll();
@@ -57,7 +57,7 @@ test('without a subscriber nothing is published and the store is not polled', as
   expect([store.polls, publishedTopics]).toEqual([polls, []]);
 });
 
-test('a change by another process is published within two seconds, and an earlier change is not', async () => {
+test('a change by another process is published within two seconds, but not if it precedes the subscription', async () => {
   const { clock, updates, store, publishedTopics, onChange } = createRig();
   store.changed = ['audit'];
   updates.subscribe(onChange);
@@ -81,10 +81,10 @@ test('a topic that this installation does not have is not published', async () =
   expect(publishedTopics).toEqual([['messages']]);
 });
 
-test('the change feed names the changed topics; the kind of an operator’s action determines its topics', async () => {
+test('the change feed names the changed topics; for an audit entry, the action determines the topics', async () => {
   let position: ChangeFeedPosition = { newestId: null, newestAuditId: 0, recentCounts: 0, suppressingCounts: 0 };
   const entries: AuditEntry[] = [];
-  const listChangedTopics = (action: string) => {
+  const recordAction = (action: string) => {
     const id = entries.length + 1;
     entries.unshift({ id, at: 0, actor: 'cli:root', action, target: '', before: null, after: null });
     position = { ...position, newestAuditId: id };
@@ -99,18 +99,18 @@ test('the change feed names the changed topics; the kind of an operator’s acti
   expect(await feedReader()).toEqual(['messages', 'overview']);
   position = { ...position, recentCounts: 1, suppressingCounts: 1 };
   expect(await feedReader()).toEqual(['messages', 'overview', 'inbox', 'suppressions']);
-  listChangedTopics('account.lock');
+  recordAction('account.lock');
   expect(await feedReader()).toEqual(['audit', 'accounts', 'overview']);
-  listChangedTopics('suppression.add');
-  listChangedTopics('message.cancel');
+  recordAction('suppression.add');
+  recordAction('message.cancel');
   expect((await feedReader()).toSorted()).toEqual(['audit', 'messages', 'overview', 'suppressions']);
-  listChangedTopics('something.new');
+  recordAction('something.new');
   expect(await feedReader()).toEqual(
     expect.arrayContaining(['audit', 'accounts', 'domains', 'suppressions', 'messages']),
   );
 });
 
-test('a change during a poll that failed is found by the next poll', async () => {
+test('a change that a failed poll did not report is reported by the next poll', async () => {
   let position: ChangeFeedPosition = { newestId: null, recentCounts: 0, newestAuditId: 0, suppressingCounts: 0 };
   let isFailing = true;
   const entry = {
@@ -140,23 +140,23 @@ test('a change during a poll that failed is found by the next poll', async () =>
   expect(await feedReader()).toEqual([]);
 });
 
-test('events are subscribed to only while there is a subscriber', async () => {
+test('live updates subscribe to events only while they have a subscriber', async () => {
   const { clock, events, updates, publishedTopics, onChange } = createRig();
-  const change = () => events.publish({ type: 'domain.changed', at: 0 });
-  change();
+  const publishChange = () => events.publish({ type: 'domain.changed', at: 0 });
+  publishChange();
   const unsubscribe = updates.subscribe(onChange);
   await clock.advance(1_000);
   expect(publishedTopics).toEqual([]);
-  change();
+  publishChange();
   await clock.advance(1_000);
   expect(publishedTopics).toEqual([['overview', 'domains']]);
   unsubscribe();
   const unsubscribeAgain = updates.subscribe(onChange);
-  change();
+  publishChange();
   await clock.advance(1_000);
   expect(publishedTopics).toHaveLength(2);
   unsubscribeAgain();
-  change();
+  publishChange();
   await clock.advance(1_000);
   expect(publishedTopics).toHaveLength(2);
 });

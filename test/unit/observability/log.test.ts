@@ -1,6 +1,5 @@
 /**
- * Tests the log. Tests the log. A line contains the name and the listed fields of its event, and no other field of the
- * event.
+ * Tests the log. A line contains the name and the listed fields of its event, and no other field of the event.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,7 +13,9 @@ import {
   type LogLevel,
 } from '../../../src/observability/log-events.ts';
 
-const NAMES = Object.entries(LOG_EVENTS).flatMap(([name, event]) => (event === null ? [] : [name as LogEventName]));
+const EVENT_NAMES = Object.entries(LOG_EVENTS).flatMap(([name, event]) =>
+  event === null ? [] : [name as LogEventName],
+);
 
 function collectLines(level: LogLevel, writeLines: (log: Log) => void): Record<string, unknown>[] {
   const lines: string[] = [];
@@ -27,7 +28,7 @@ function collectLines(level: LogLevel, writeLines: (log: Log) => void): Record<s
   });
 }
 
-test('a line is level, time, the name of its event and its fields', () => {
+test('a line consists of level, time, the name of the event and the fields of the event', () => {
   const fields = { id: 'm-1', nextHop: 'relay:25', durationMs: 12, attemptCount: 1 };
   const [line] = collectLines('info', (log) => log.write('message.delivered', fields));
   expect(line).toEqual({ level: 'info', time: expect.any(String), event: 'message.delivered', ...fields });
@@ -35,9 +36,9 @@ test('a line is level, time, the name of its event and its fields', () => {
 });
 
 test('every log event has a name of the shape noun.verb, and every field is camelCase and used', () => {
-  for (const name of NAMES) expect(name).toMatch(/^[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*$/);
+  for (const name of EVENT_NAMES) expect(name).toMatch(/^[a-z]+(?:_[a-z]+)*\.[a-z]+(?:_[a-z]+)*$/);
   for (const field of Object.keys(LOG_FIELDS)) expect(field).toMatch(/^[a-z]+(?:[A-Z][a-z]+)*$/);
-  const usedFields = new Set<string>(NAMES.flatMap((name) => [...LOG_EVENTS[name].fields]));
+  const usedFields = new Set<string>(EVENT_NAMES.flatMap((name) => [...LOG_EVENTS[name].fields]));
   expect(Object.keys(LOG_FIELDS).filter((field) => !usedFields.has(field))).toEqual([]);
 });
 
@@ -56,9 +57,9 @@ test('fields that the event does not list, objects and errors are not logged', (
   };
   const nestedValue: unknown = { detail: { inner: 'SECRET-6' }, error: new Error('SECRET-7'), ...secrets };
   const lines = collectLines('debug', (log) => {
-    for (const name of NAMES) log.write(name, Object.assign({ id: 'm' }, nestedValue));
+    for (const name of EVENT_NAMES) log.write(name, Object.assign({ id: 'm' }, nestedValue));
   });
-  expect(lines.map(({ event }) => event)).toEqual(NAMES);
+  expect(lines.map(({ event }) => event)).toEqual(EVENT_NAMES);
   expect(JSON.stringify(lines)).not.toContain('SECRET');
   for (const name of ['message', 'subject', 'password', 'body', 'authorization'])
     expect(Object.keys(LOG_FIELDS)).not.toContain(name);
@@ -87,17 +88,17 @@ test('each level writes its events and those of higher levels, and silent writes
 });
 
 test('buffered lines are written when the log is closed or the process ends', () => {
-  for (const ending of ['await log.close(); process.exit(0);', 'process.exit(0);', '']) {
-    const { status, lines } = logInProcess(ending);
+  for (const endStatement of ['await log.close(); process.exit(0);', 'process.exit(0);', '']) {
+    const { status, lines } = logInProcess(endStatement);
     expect(status).toBe(0);
     expect(lines.map((line) => JSON.parse(line).count)).toEqual(Array.from({ length: 500 }, (_, index) => index));
   }
 });
 
-function logInProcess(ending: string): { status: number | null; lines: string[] } {
+function logInProcess(endStatement: string): { status: number | null; lines: string[] } {
   const path = new URL('../../../src/observability/log.ts', import.meta.url).href;
   const script = `const { createLog } = await import(${JSON.stringify(path)}); const log = createLog('info');
-    for (let i = 0; i < 500; i += 1) log.write('node.leases_recovered', { count: i }); ${ending}`;
+    for (let i = 0; i < 500; i += 1) log.write('node.leases_recovered', { count: i }); ${endStatement}`;
   const processRun = spawnSync(process.execPath, ['--input-type=module', '-e', script], { encoding: 'utf8' });
   return { status: processRun.status, lines: processRun.stdout.trim().split('\n') };
 }

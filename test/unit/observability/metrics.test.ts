@@ -2,9 +2,16 @@ import { expect, test } from 'vitest';
 import type { QueueStatistics } from '../../../src/model/overview.ts';
 import { createMetrics } from '../../../src/observability/metrics.ts';
 
-const FIGURES: QueueStatistics = { queued: 3, sending: 2, uncertain: 1, oldest: { id: 'first', acceptedAt: 4000 } };
+const QUEUE_STATISTICS: QueueStatistics = {
+  queued: 3,
+  sending: 2,
+  uncertain: 1,
+  oldest: { id: 'first', acceptedAt: 4000 },
+};
 
-function createTestMetrics(readQueueStatistics: () => Promise<QueueStatistics> = () => Promise.resolve(FIGURES)) {
+function createTestMetrics(
+  readQueueStatistics: () => Promise<QueueStatistics> = () => Promise.resolve(QUEUE_STATISTICS),
+) {
   const clock = { at: 10_000, now: () => clock.at, after: () => () => {} };
   return {
     clock,
@@ -52,7 +59,7 @@ test('each call increases its metric, and every series starts at zero', async ()
   expect(text).toContain('nodejs_eventloop_lag_seconds');
 });
 
-test('every alarm reason has a series before its first alarm, so that an alert sees the increase', async () => {
+test('every alarm reason has a series before its first alarm, so that an alert detects the first increase', async () => {
   const { metrics } = createTestMetrics();
   const reasons = [
     'configuration',
@@ -84,7 +91,7 @@ test('scrapes query the store at most once per second', async () => {
   let queryCount = 0;
   const { metrics, clock } = createTestMetrics(() => {
     queryCount += 1;
-    return Promise.resolve(FIGURES);
+    return Promise.resolve(QUEUE_STATISTICS);
   });
   await Promise.all([metrics.scrape(), metrics.scrape(), metrics.scrape()]);
   clock.at += 999;
@@ -95,10 +102,10 @@ test('scrapes query the store at most once per second', async () => {
   expect(queryCount).toBe(2);
 });
 
-test('if the store does not answer, the exposition omits only the figures of the queue', async () => {
+test('if the store does not answer, the exposition omits only the metrics of the queue', async () => {
   let isFailing = false;
   const { metrics, clock } = createTestMetrics(() =>
-    isFailing ? Promise.reject(new Error('unavailable')) : Promise.resolve(FIGURES),
+    isFailing ? Promise.reject(new Error('unavailable')) : Promise.resolve(QUEUE_STATISTICS),
   );
   await metrics.scrape();
   isFailing = true;

@@ -56,7 +56,7 @@ function createMetricsWithEverySeries(): Metrics {
   return metrics;
 }
 
-/** Returns every series of a scrape. */
+/** Returns the names of all series of a scrape, and the values of their labels. */
 async function readSeries(): Promise<{
   readonly names: ReadonlySet<string>;
   readonly labels: ReadonlyMap<string, ReadonlySet<string>>;
@@ -81,11 +81,11 @@ test.each(EXPRESSIONS)('%s uses only existing metrics: %s', async (_, expression
   for (const [, name = '', selector = ''] of metrics) {
     expect([...names]).toContain(name);
     for (const [, label = '', , value = ''] of selector.matchAll(/([a-z_]+)(=~|!~|!=|=)"([^"]*)"/g)) {
-      // Labels of Prometheus itself.
+      // Prometheus adds these labels.
       if (['job', 'instance'].includes(label)) continue;
       const knownValues = labels.get(`${name} ${label}`);
       expect(knownValues, `${name} has no label ${label}`).toBeDefined();
-      // A series of refused reports appears with its first report; all others exist from the start.
+      // A series of refused reports appears with its first report. All other series exist from the start.
       if (name === 'postrider_feedback_refused_total') continue;
       for (const labelValue of value.split('|'))
         expect([...(knownValues ?? []), ...(label === 'state' ? STATES : [])]).toContain(labelValue);
@@ -103,7 +103,7 @@ test('every metric of the service is used by a panel or an alert', () => {
   });
 });
 
-test('docs/monitoring.md lists every metric of the service and no others', async () => {
+test('docs/monitoring.md lists every metric of the service and no other metrics', async () => {
   const page = readFileSync(new URL('../../../docs/monitoring.md', import.meta.url), 'utf8');
   const text = (await createMetricsWithEverySeries().scrape()).text;
   const labels = new Map<string, Set<string>>();
@@ -117,8 +117,8 @@ test('docs/monitoring.md lists every metric of the service and no others', async
     return `| \`${name}${labelNames === '' ? '' : `{${labelNames}}`}\` | ${type}`;
   });
   expect(rows.length).toBeGreaterThan(15);
-  const usedText = [...page.matchAll(/^(\| `postrider_[^|]*\| \w+) \| \S/gm)].map(([, row]) => row);
-  expect(usedText.toSorted()).toEqual(rows.toSorted());
+  const listedRows = [...page.matchAll(/^(\| `postrider_[^|]*\| \w+) \| \S/gm)].map(([, row]) => row);
+  expect(listedRows.toSorted()).toEqual(rows.toSorted());
 });
 
 test('every panel has an id of its own', () => {

@@ -30,7 +30,7 @@ function startProcess() {
     stderrText += chunk;
   });
   const exitCode = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  return { child, ended: exitCode, stderr: () => stderrText };
+  return { child, exitCode, stderr: () => stderrText };
 }
 
 test('a stalled reader does not block the process, and lines beyond the limit are dropped and counted', async () => {
@@ -57,7 +57,7 @@ test('a stalled reader does not block the process, and lines beyond the limit ar
 });
 
 test('a reader that never reads does not prevent the process from stopping', async () => {
-  const { child, ended: exitCode, stderr } = startProcess();
+  const { child, exitCode, stderr } = startProcess();
   await expect.poll(() => stderr().includes('alive')).toBe(true);
   child.stdin.write('stop\n');
   expect(await exitCode).toBe(0);

@@ -186,7 +186,7 @@ describe('the explanation', () => {
       attempts: 1,
       events: [createEvent('deferred', { attempt: DEFERRED_ATTEMPT })],
     });
-    expect(text).toContain('One delivery attempt was made; the next one is at 2030-01-01 12:06:00Z, in 5 min.');
+    expect(text).toContain('One delivery attempt was made; the next attempt is at 2030-01-01 12:06:00Z, in 5 min.');
     expect(text).toContain(
       '(mailbox-full; class soft, category mailbox-full): relay.example:25, at rcpt, answered 452 4.2.2 mailbox full',
     );
@@ -196,7 +196,7 @@ describe('the explanation', () => {
 
   it('states since when a queued message has been due', () => {
     expect(explainText({ dueAt: BASE_TIME })).toContain(
-      'No delivery attempt has been made yet; the next one has been due since 2030-01-01 12:00:00Z',
+      'No delivery attempt has been made yet; the next attempt has been due since 2030-01-01 12:00:00Z',
     );
   });
 
@@ -248,7 +248,7 @@ describe('the explanation', () => {
     const reply = { stage: 'connect', code: null, enhanced: null, text: 'connection refused' } as const;
     const openBreaker = createAttempt({ kind: 'deferred', reason: 'connection', scope: 'transport', reply });
     expect(explainText({ attempts: 2, events: [createEvent('deferred', { attempt: openBreaker })] })).toContain(
-      'failed for a reason that does not depend on this message (connection; class soft, category network): relay.example:25, at connect, connection refused. It affects other messages too; `postrider doctor`',
+      'failed for a reason that does not depend on this message (connection; class soft, category network): relay.example:25, at connect, connection refused. This failure affects other messages too; `postrider doctor`',
     );
   });
 
@@ -264,7 +264,7 @@ describe('the explanation', () => {
       events: [createEvent('deferred', { attempt: { ...createAttempt(outcome), remote: null } })],
     });
     expect(text).toContain(
-      '(connection; class soft, category network): relay.example:25 refused the connection. It affects other messages too;',
+      '(connection; class soft, category network): relay.example:25 refused the connection. This failure affects other messages too;',
     );
   });
 
@@ -304,7 +304,7 @@ describe('the explanation', () => {
       'Node node-7 is sending it. Its lease lasts until 2030-01-01 12:02:00Z',
     );
     expect(explainText(sendingMembers, ACCOUNT, BASE_TIME + HOUR_MS)).toContain(
-      'The lease of Node node-7 expired at 2030-01-01 12:02:00Z; a running service returns it to the queue.',
+      'The lease of Node node-7 expired at 2030-01-01 12:02:00Z; a running service returns the message to the queue.',
     );
   });
 
@@ -394,8 +394,8 @@ describe('the explanation', () => {
       events: [deliveredEvent, softBounceReport, createAsynchronousBounce('bounced', '550 5.1.1 gone')],
     });
     expect(text).toContain('relay.example:25 answered 250 2.0.0 queued');
-    expect(text).toMatch(/by smtp \(soft-bounced\) and changed no state: 4\.2\.2 mailbox full\./);
-    expect(text).toMatch(/by smtp and changed the state to bounced: 550 5\.1\.1 gone\./);
+    expect(text).toMatch(/over smtp \(soft-bounced\) and changed no state: 4\.2\.2 mailbox full\./);
+    expect(text).toMatch(/over smtp and changed the state to bounced: 550 5\.1\.1 gone\./);
     expect(explainText({ state: 'delivered', events: [deliveredEvent, softBounceReport] })).toContain(
       'changed no state: 4.2.2',
     );

@@ -183,7 +183,7 @@ test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before 
   rig.dispatcher.start();
   await rig.clock.advance(1_000);
   expect(markedIds).toEqual(['marked', 'uncertain']);
-  expect(rig.lost).toEqual([message.id]);
+  expect(rig.lostLeases).toEqual([message.id]);
 });
 
 test('an error of the transport or of the preparation defers the message, and no message is lost', async () => {
@@ -410,7 +410,7 @@ test('a settlement after the lease was recovered changes nothing and is publishe
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect([rig.store.findMessage(message.id)?.state, rig.lost]).toEqual(['delivered', [message.id]]);
+  expect([rig.store.findMessage(message.id)?.state, rig.lostLeases]).toEqual(['delivered', [message.id]]);
 });
 
 test('memory is limited: the total size of leased messages has a limit, and a larger message is leased alone', async () => {
@@ -486,7 +486,11 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
     });
     isBroken = false;
     await rig.clock.advance(10_000);
-    expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
+    expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lostLeases]).toEqual([
+      'delivered',
+      1,
+      [],
+    ]);
     expect(rig.dispatcher.listLeasedMessageIds()).toEqual([]);
   }
 });
@@ -685,8 +689,12 @@ test('each change of a settlement is published after it is recorded', async () =
   rig.store.accept([message]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered', 'message.complained']);
-  expect(rig.published[1]).toMatchObject({
+  expect(rig.publishedEvents.map(({ type }) => type)).toEqual([
+    'attempt.ended',
+    'message.delivered',
+    'message.complained',
+  ]);
+  expect(rig.publishedEvents[1]).toMatchObject({
     id: message.id,
     accountId: 1,
     to: message.to,
@@ -700,7 +708,7 @@ test('an outcome that is not recorded is not published', async () => {
   rig.store.accept([createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'node.lease_lost']);
+  expect(rig.publishedEvents.map(({ type }) => type)).toEqual(['attempt.ended', 'node.lease_lost']);
 });
 
 test('an outcome is published after its commit, even if the store is slow', async () => {
@@ -709,10 +717,10 @@ test('an outcome is published after its commit, even if the store is slow', asyn
   rig.store.accept([createMessage({ acceptedAt: START })]);
   rig.dispatcher.start();
   await rig.clock.advance(2_000);
-  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended']);
+  expect(rig.publishedEvents.map(({ type }) => type)).toEqual(['attempt.ended']);
   commit.resolve('settled');
   await rig.clock.advance(1);
-  expect(rig.published.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered']);
+  expect(rig.publishedEvents.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered']);
 });
 
 test('a local answer changes no reputation, and an answer of the next hop changes it', async () => {
@@ -747,7 +755,7 @@ test('a step of the clock does not abort a running attempt', async () => {
   expect([rig.failures, rig.dispatcher.inFlightCount]).toEqual([[], 1]);
   answer.resolve(createAttempt());
   await rig.clock.advance(1_000);
-  expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lost]).toEqual(['delivered', 1, []]);
+  expect([rig.store.findMessage(message.id)?.state, rig.attempts.length, rig.lostLeases]).toEqual(['delivered', 1, []]);
 });
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };

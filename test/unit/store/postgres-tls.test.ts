@@ -41,7 +41,7 @@ async function tryToOpen(url: string): Promise<string> {
 }
 
 test('over TLS, only a server with a trusted certificate is used, and opening the store on any other server fails at once with one line', async () => {
-  const { authority, client, server, url } = await startTlsServer();
+  const { authority, clientCertificate, server, url } = await startTlsServer();
   const foreignAuthority = await createAuthority('Another authority');
   const folder = createTemporaryFolder();
   const writeFile = (name: string, content: string) => {
@@ -50,7 +50,10 @@ test('over TLS, only a server with a trusted certificate is used, and opening th
   };
   const root = writeFile('ca.pem', authority.cert);
   const foreignRoot = writeFile('others.pem', foreignAuthority.cert);
-  const [cert, key] = [writeFile('client.pem', client.cert), writeFile('client.key', client.private)];
+  const [cert, key] = [
+    writeFile('client.pem', clientCertificate.cert),
+    writeFile('client.key', clientCertificate.private),
+  ];
   const foreignKey = writeFile('foreign.key', foreignAuthority.private);
   const brokenFile = writeFile('broken.pem', '-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n');
   const fullVerification = { sslmode: 'verify-full', sslrootcert: root };
@@ -100,7 +103,7 @@ test('over TLS, only a server with a trusted certificate is used, and opening th
     ],
     [
       await url({ ...fullVerification, sslcert: cert, sslkey: foreignKey }),
-      /: sslkey=\S+ is not the key of sslcert\. Give/,
+      /: sslkey=\S+ is not the private key of the certificate in sslcert\. Give/,
     ],
     [await url({ ...fullVerification, sslcert: cert, sslkey: cert }), /: sslkey=\S+ is not a usable private key \(/],
   ] as const) {

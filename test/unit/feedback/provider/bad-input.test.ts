@@ -1,6 +1,6 @@
 /**
- * Tests bad input at the endpoint of each provider, over real sockets and with a store: bad input changes nothing and is
- * counted, and `doctor` names the provider and the reason.
+ * Tests bad input at the endpoint of each provider, over real sockets and with a store: bad input changes nothing and
+ * is counted, and `doctor` names the provider and the reason.
  */
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { trackRuntimeStatus } from '../../../../src/observability/runtime-status
 import { findProvider } from '../../../../src/providers/providers.ts';
 import type { Store } from '../../../../src/store/contract.ts';
 import { createMessage } from '../../../rig/messages.ts';
-import { BATCH_FORMS, readMember, removeType } from '../../../rig/provider-batches.ts';
+import { BATCH_FORMATS, readMember, removeType } from '../../../rig/provider-batches.ts';
 import { createEventBody, EVENT_SENDERS, type EventRequest } from '../../../rig/provider-events.ts';
 import {
   countBounces,
@@ -36,7 +36,7 @@ const BROKEN_VALUES = [7, null, true, 'bounce', [], {}];
 
 /**
  * The maximum age of a request, which follows from the documentation of the provider. Older requests are refused. A
- * provider without an entry does not sign a time.
+ * provider without an entry does not sign the time of the request.
  */
 const MAX_AGES_MS: Readonly<Record<string, number>> = {
   sendgrid: 25 * HOUR_MS,
@@ -86,7 +86,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     return result.value.flatMap(({ address }) => (address.endsWith(`@${domain}`) ? [address] : []));
   }
 
-  const forms = BATCH_FORMS[name];
+  const batchFormats = BATCH_FORMATS[name];
   const createBounce = (id: string, recipient: string) =>
     createEventBody(row, row.samples.hardBounce, { id, recipient });
   const createMember = (id: string, recipient: string) => readMember(name, createBounce(id, recipient));
@@ -102,7 +102,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     return { domain, countNewBounces, receiver, createRequest, post };
   }
 
-  for (const { title, create } of forms) {
+  for (const { title, create } of batchFormats) {
     test(`each good event of ${title} with broken members is recorded once, and each broken member is counted`, async () => {
       const { domain, countNewBounces, receiver, createRequest, post } = await createRig();
       const recipients = [`a@${domain}`, `b@${domain}`, `c@${domain}`];
@@ -133,8 +133,8 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     });
   }
 
-  if (forms.length === 0)
-    test('a list of events gets 4xx and changes nothing, because a body of this format has one event', async () => {
+  if (batchFormats.length === 0)
+    test('a list of events gets 4xx and changes nothing, because a body of this format contains exactly one event', async () => {
       const { domain, receiver, createRequest, post } = await createRig();
       const id = await storeDeliveredMessage(store, `gone@${domain}`);
       const request = createRequest(createBounce(id, `gone@${domain}`));
@@ -153,9 +153,9 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     const id = await storeDeliveredMessage(store, `gone@${domain}`);
     const body = createBounce(id, `gone@${domain}`);
     const maxAgeMs = MAX_AGES_MS[name];
-    const tooOld = maxAgeMs === undefined ? null : createRequest(body, Date.now() - maxAgeMs - 60_000);
-    if (tooOld !== null) {
-      expect(await post(tooOld)).toBe(401);
+    const expiredRequest = maxAgeMs === undefined ? null : createRequest(body, Date.now() - maxAgeMs - 60_000);
+    if (expiredRequest !== null) {
+      expect(await post(expiredRequest)).toBe(401);
       expect(await readVerbs(store, id)).toEqual(DELIVERED_VERBS);
     }
     const capturedRequest = createRequest(body);
@@ -166,7 +166,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     expect(await readVerbs(store, id)).toEqual(BOUNCED_VERBS);
     expect(await listSuppressed(domain)).toEqual([]);
     expect(await countNewBounces()).toBe(1);
-    expect(readCounts(receiver)).toEqual(tooOld === null ? {} : { [`${name}-unauthenticated`]: 1 });
+    expect(readCounts(receiver)).toEqual(expiredRequest === null ? {} : { [`${name}-unauthenticated`]: 1 });
   });
 
   test('a bad request changes nothing, doctor names its reason, and the next good event is applied', async () => {
@@ -187,7 +187,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
     ];
     for (const request of forgedRequests) expect(await post(request)).toBe(401);
 
-    // Bodies that are not in the format.
+    // Bodies that are not in the format of the provider.
     const utf16 = Buffer.from(goodBody.toString(), 'utf16le');
     const damagedBodies = [
       goodBody.subarray(0, goodBody.length / 2),
@@ -203,15 +203,16 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('bad input f
         signsParsedBody ? 401 : 400,
       );
 
-    // An authenticated event without its type. A list and a request of Mailgun get 200; any other body gets 400.
-    const [form] = forms;
+    // An authenticated event without its type. A list of events and a request of Mailgun get 200; any other body gets
+    // 400.
+    const [batchFormat] = batchFormats;
     const untypedEvent = removeType(name, createMember(id, to));
-    const isCounted = form !== undefined || name === 'mailgun';
-    expect(await post(createRequest(form?.create([untypedEvent]) ?? Buffer.from(JSON.stringify(untypedEvent))))).toBe(
-      isCounted ? 200 : 400,
-    );
+    const isCounted = batchFormat !== undefined || name === 'mailgun';
+    expect(
+      await post(createRequest(batchFormat?.create([untypedEvent]) ?? Buffer.from(JSON.stringify(untypedEvent)))),
+    ).toBe(isCounted ? 200 : 400);
 
-    // Events about a message of another installation, and about another recipient.
+    // An event about a message of another installation, and an event about an address that its message was not sent to.
     expect(await post(createRequest(otherBody))).toBe(200);
     expect(await post(createRequest(createBounce(id, `other@${domain}`)))).toBe(200);
 

@@ -1,6 +1,6 @@
 /**
- * Fuzzes the bodies of provider events over real sockets. Each body is the body of a hard bounce with changed bytes. The
- * bodies are signed after the change, so that they reach the parser.
+ * Fuzzes the bodies of provider events over real sockets. Each body is the body of a hard bounce with changed bytes.
+ * The bodies are signed after the change, so that they reach the parser.
  */
 import { gzipSync } from 'node:zlib';
 import fc from 'fast-check';
@@ -23,8 +23,11 @@ const MESSAGE = {
   hasReportedBounce: false,
 } as const;
 const RUNS = { seed: 20261123, numRuns: selectCaseCount(30, 4_000) };
-/** The signatures of these providers are in the body or cover the form, so a changed body can be unauthenticated. */
-const SIGNED_CONTENT: readonly string[] = ['mailgun', 'mandrill'];
+/**
+ * The providers whose signature is in the body or covers the form fields of the body. A changed body can be
+ * unauthenticated.
+ */
+const BODY_SIGNERS: readonly string[] = ['mailgun', 'mandrill'];
 
 /** Returns the body with `length` bytes replaced by `bytes`. `position` is in thousandths of the length of the body. */
 function spliceBytes(body: Buffer, position: number, length: number, bytes: Uint8Array | string): Buffer {
@@ -32,22 +35,22 @@ function spliceBytes(body: Buffer, position: number, length: number, bytes: Uint
   return Buffer.concat([body.subarray(0, at), Buffer.from(bytes as string), body.subarray(at + length)]);
 }
 
-/** Replaces the JSON value that `position` selects with other JSON text. */
+/** Replaces a JSON value with the JSON text `value`. `position` selects the value that is replaced. */
 function replaceValue(body: Buffer, position: number, value: string): Buffer {
   const text = body.toString('latin1');
   const values = [...text.matchAll(/(?<=":\s*)(?:"[^"]*"|-?\d+(?:\.\d+)?)/g)];
-  const found = values[position % Math.max(values.length, 1)];
-  if (found === undefined) return body;
-  return Buffer.from(text.slice(0, found.index) + value + text.slice(found.index + found[0].length), 'latin1');
+  const match = values[position % Math.max(values.length, 1)];
+  if (match === undefined) return body;
+  return Buffer.from(text.slice(0, match.index) + value + text.slice(match.index + match[0].length), 'latin1');
 }
 
 /** Inserts members at the beginning of the object that `position` selects. */
 function insertMember(body: Buffer, position: number, member: string): Buffer {
   const text = body.toString('latin1');
   const objectStarts = [...text.matchAll(/\{/g)];
-  const found = objectStarts[position % Math.max(objectStarts.length, 1)];
-  if (found === undefined) return body;
-  return Buffer.from(`${text.slice(0, found.index + 1)}${member},${text.slice(found.index + 1)}`, 'latin1');
+  const match = objectStarts[position % Math.max(objectStarts.length, 1)];
+  if (match === undefined) return body;
+  return Buffer.from(`${text.slice(0, match.index + 1)}${member},${text.slice(match.index + 1)}`, 'latin1');
 }
 
 const position = fc.nat(999);
@@ -80,7 +83,7 @@ const value = fc.constantFrom(
   `${'['.repeat(50_000)}${']'.repeat(50_000)}`,
   `${'{"a":'.repeat(20_000)}1${'}'.repeat(20_000)}`,
 );
-/** Returns the canonical form of an address, in which two spellings of one mailbox are equal. */
+/** Returns the canonical form of an address, which is the same for every spelling of a mailbox. */
 function toCanonical(address: string): string | null {
   const parsedAddress = parseAddress(address);
   return parsedAddress === null ? null : toCanonicalAddress(parsedAddress);
@@ -143,7 +146,7 @@ const contentType = fc.option(
 
 describe('a request with changed bytes', () => {
   test.each(EVENT_SENDERS.map((row) => [row.name, row] as const))(
-    'of %s gets 200, 400, 401 or 413 with a one-line message, is counted if it is refused, and suppresses no other recipient',
+    'of %s gets 200, 400, 401 or 413 with a one-line message, is counted if it is refused, and suppresses no address except the recipient of the message',
     async (name, row) => {
       const reports: FeedbackReport[] = [];
       const sender = row.createSender();
@@ -161,7 +164,7 @@ describe('a request with changed bytes', () => {
           : sender.createRequest(apply(originalBody), receiver.publicUrl);
       await fc.assert(
         fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 2 }), contentType, async (changes, type) => {
-          const refusals = receiver.listRefusals().length;
+          const refusalCount = receiver.listRefusals().length;
           reports.length = 0;
           const { headers, body } = createChangedRequest((bytes) =>
             changes.reduce((changed, apply) => apply(changed), bytes),
@@ -173,8 +176,8 @@ describe('a request with changed bytes', () => {
           });
           const { message }: { message: string } = JSON.parse(await response.text());
           expect(message).toMatch(/^[^\r\n]{5,}$/);
-          expect(SIGNED_CONTENT.includes(name) ? [200, 400, 401, 413] : [200, 400, 413]).toContain(response.status);
-          if (response.status !== 200) expect(receiver.listRefusals().length).toBe(refusals + 1);
+          expect(BODY_SIGNERS.includes(name) ? [200, 400, 401, 413] : [200, 400, 413]).toContain(response.status);
+          if (response.status !== 200) expect(receiver.listRefusals().length).toBe(refusalCount + 1);
           for (const { messageRef, events } of reports) {
             const decision = decideFeedbackChange(MESSAGE, events, true);
             if (!('suppress' in decision) || decision.suppress === null) continue;
@@ -188,7 +191,7 @@ describe('a request with changed bytes', () => {
         RUNS,
       );
       expect(receiver.faults).toEqual([]);
-      // The endpoint still reads the unchanged event.
+      // After all changed requests, the endpoint reads the original request.
       reports.length = 0;
       const { headers, body } = signedRequest;
       const lastResponse = await fetch(receiver.url, {

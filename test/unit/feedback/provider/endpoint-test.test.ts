@@ -1,5 +1,5 @@
 /**
- * Tests the request with which a provider tests the URL before its secret exists: the request succeeds over real
+ * Tests the request with which a provider tests the URL before the secret exists: the request succeeds over real
  * sockets, with and without a secret in the settings, and records nothing.
  */
 import { createHmac } from 'node:crypto';
@@ -23,7 +23,7 @@ async function sendRequest(to: string, method: string, request?: EventRequest): 
 describe.each([
   ['mandrill', createMandrillTest],
   ['mailersend', createMailerSendTest],
-] as const)('the test of the URL by %s', (name, createTest) => {
+] as const)('the request with which %s tests the URL', (name, createTest) => {
   const path = `/events/${name}`;
   const url = `https://events.example.org${path}`;
   const isEndpointTest = PROVIDERS.find((provider) => provider.name === name)?.events?.isEndpointTest ?? (() => false);
@@ -47,15 +47,15 @@ describe.each([
 
   test('gets 200 without a secret, and so does a HEAD request; every other request gets 404', async () => {
     const to = await startTestRoute();
-    const rightRequest = createTest(url);
-    const wrongRequest = createTest(`${url}/other`);
-    const changedRequest = { ...rightRequest, body: Buffer.concat([rightRequest.body, Buffer.from(' ')]) };
+    const validRequest = createTest(url);
+    const otherUrlRequest = createTest(`${url}/other`);
+    const changedRequest = { ...validRequest, body: Buffer.concat([validRequest.body, Buffer.from(' ')]) };
     expect(await sendRequest(to, 'HEAD')).toBe(200);
-    expect(await sendRequest(to, 'POST', rightRequest)).toBe(200);
+    expect(await sendRequest(to, 'POST', validRequest)).toBe(200);
     expect(await sendRequest(to, 'POST', changedRequest)).toBe(404);
-    if (name === 'mandrill') expect(await sendRequest(to, 'POST', wrongRequest)).toBe(404);
+    if (name === 'mandrill') expect(await sendRequest(to, 'POST', otherUrlRequest)).toBe(404);
     expect(await sendRequest(to, 'POST', { headers: {}, body: Buffer.alloc(100_000) })).toBe(404);
-    expect(await sendRequest(to, 'PUT', rightRequest)).toBe(404);
+    expect(await sendRequest(to, 'PUT', validRequest)).toBe(404);
   });
 
   test('is not counted, but a request below /events that gets 404 is counted', async () => {

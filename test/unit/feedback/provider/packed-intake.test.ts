@@ -41,7 +41,7 @@ test('packed reports are unpacked without a change', () => {
   expect(unpackReports(packedReports)).toEqual(reports);
 });
 
-test('at most the given number of parts is recorded at the same time, in their order', async () => {
+test('at most `maxConcurrentParts` parts are recorded at the same time, in their order', async () => {
   const startedParts: string[] = [];
   const commits: PromiseWithResolvers<readonly FeedbackResult[]>[] = [];
   const { recordParts } = createPackedIntake({
@@ -77,7 +77,7 @@ test('at most the given number of parts is recorded at the same time, in their o
   ]);
 });
 
-test('if a part cannot be recorded, its reports are recorded one by one, and only reports that fail again are failures', async () => {
+test('if a part cannot be recorded, its reports are recorded one by one, and only reports that fail again are returned as failures', async () => {
   const events: ServiceEvent[] = [];
   const fullDiskError = new StoreError('the disk is full');
   let pendingReportCount = 0;

@@ -1,6 +1,6 @@
 /**
- * Tests the receiver of provider events over real sockets and with a store: a bad request or connection changes nothing, and
- * a request that failed because of the store is applied once when it is repeated.
+ * Tests the receiver of provider events over real sockets and with a store: a bad request or connection changes
+ * nothing, and a request that failed because of the store is applied exactly once when the provider repeats it.
  */
 import { once } from 'node:events';
 import { gzipSync } from 'node:zlib';
@@ -70,7 +70,7 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
     expect(receiver.listRefusals()).toEqual([`${name}-too-large`]);
   });
 
-  test('a request with a content encoding gets 415 and is counted, and `identity` is not an encoding', async () => {
+  test('a request with a content encoding other than `identity` gets 415 and is counted', async () => {
     const { receiver, store, id, request } = await createRig();
     const postEncoded = async (encoding: string, body: Buffer) =>
       (await postEvents(receiver, { headers: { ...request.headers, 'content-encoding': encoding }, body })).status;
@@ -98,23 +98,26 @@ describe.each(EVENT_SENDERS.map((row) => [row.name, row] as const))('the endpoin
   test.each([
     ['header fields', 408, (bytes: Buffer) => bytes.subarray(0, 40)],
     ['a body', storeFailureStatus, (bytes: Buffer) => bytes.subarray(0, -10)],
-  ])('a connection that stops in the middle of %s gets %i and is closed', async (_part, status, cut) => {
-    const timeLimits = {
-      headersTimeout: 200,
-      bodyTimeout: 300,
-      requestTimeout: 60_000,
-      connectionsCheckingInterval: 50,
-    };
-    const { receiver, store, id, request } = await createRig({ timeLimits });
-    const { socket, readReceived, closePromise } = openConnection(receiver);
-    socket.write(cut(formatRequest(path, request)));
-    await closePromise;
-    expect(readReceived().split(' ', 2)).toEqual(['HTTP/1.1', String(status)]);
-    expect(receiver.listRefusals()).toEqual(['http-broken']);
-    expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
-  });
+  ])(
+    'a client that stops sending in the middle of %s gets %i, and its connection is closed',
+    async (_part, status, cut) => {
+      const timeLimits = {
+        headersTimeout: 200,
+        bodyTimeout: 300,
+        requestTimeout: 60_000,
+        connectionsCheckingInterval: 50,
+      };
+      const { receiver, store, id, request } = await createRig({ timeLimits });
+      const { socket, readReceived, closePromise } = openConnection(receiver);
+      socket.write(cut(formatRequest(path, request)));
+      await closePromise;
+      expect(readReceived().split(' ', 2)).toEqual(['HTTP/1.1', String(status)]);
+      expect(receiver.listRefusals()).toEqual(['http-broken']);
+      expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);
+    },
+  );
 
-  test(`a request gets ${storeFailureStatus} if the store fails, and the repeated request is applied once`, async () => {
+  test(`a request gets ${storeFailureStatus} if the store fails, and two repetitions after the failure are applied once in total`, async () => {
     const { receiver, store, id, failure, request } = await createRig();
     failure.isActive = true;
     expect(await postEvents(receiver, request)).toEqual({ status: storeFailureStatus, retryAfter: '20' });
@@ -172,8 +175,8 @@ describe('a request with several events', () => {
       );
       const request = sender.createRequest(Buffer.from(`[${bodies.join(',')}]`), receiver.url);
       expect(await postEvents(receiver, request)).toEqual({ status, retryAfter: '20' });
-      const first = await Promise.all(ids.map((id) => readVerbs(store, id)));
-      expect(first.filter((verbs) => verbs.includes('bounced')).length).toBeLessThan(recipients.length);
+      const firstVerbs = await Promise.all(ids.map((id) => readVerbs(store, id)));
+      expect(firstVerbs.filter((verbs) => verbs.includes('bounced')).length).toBeLessThan(recipients.length);
       isFailing = false;
       const reversedRequest = sender.createRequest(Buffer.from(`[${bodies.toReversed().join(',')}]`), receiver.url);
       expect([
@@ -185,7 +188,7 @@ describe('a request with several events', () => {
     },
   );
 
-  test('with a broken member has its other events recorded, and the broken member is counted', async () => {
+  test('and a broken member is applied except for this member, which is counted', async () => {
     const row = EVENT_SENDERS.find(({ name }) => name === 'postmark');
     if (row === undefined) throw new Error('Postmark has no row');
     const store = await createReceiverStore();
@@ -222,7 +225,7 @@ describe('a member that is damaged does not affect the other members of a JSON l
     expect(receiver.listRefusals()).toEqual([]);
   });
 
-  test('an event without an id that is nested deeper than 64 levels is counted as broken', async () => {
+  test('an event that has no id and is nested deeper than 64 levels is counted as broken', async () => {
     const row = EVENT_SENDERS.find(({ name }) => name === 'mailjet');
     if (row === undefined) throw new Error('Mailjet has no row');
     const store = await createReceiverStore();
@@ -265,23 +268,23 @@ describe.each(['mailgun', 'mandrill'] as const)('a body of %s that is parsed bef
   });
 });
 
-test('the token of a Mailgun request is valid once, even if the request was about an unknown message, another recipient or an opened message', async () => {
+test('the token of a Mailgun request is valid for this request only, even if the request is about an unknown message, an address that is not the recipient, or an opened message', async () => {
   const row = EVENT_SENDERS.find(({ name }) => name === 'mailgun');
   if (row === undefined) throw new Error('Mailgun has no row');
   const store = await createReceiverStore();
   const sender = row.createSender();
   const id = await storeDeliveredMessage(store, 'gone@example.net');
   const receiver = await startReceiver('mailgun', sender.secret, store);
-  const about = { id, recipient: 'gone@example.net' };
+  const eventTarget = { id, recipient: 'gone@example.net' };
   for (const body of [
-    createEventBody(row, row.samples.hardBounce, { ...about, id: createMessage().id }),
-    createEventBody(row, row.samples.hardBounce, { ...about, recipient: 'other@example.net' }),
-    createEventBody(row, 'opened.json', about),
+    createEventBody(row, row.samples.hardBounce, { ...eventTarget, id: createMessage().id }),
+    createEventBody(row, row.samples.hardBounce, { ...eventTarget, recipient: 'other@example.net' }),
+    createEventBody(row, 'opened.json', eventTarget),
   ]) {
     const capturedRequest = sender.createRequest(body, receiver.url);
     expect((await postEvents(receiver, capturedRequest)).status).toBe(200);
     const { signature }: { signature: unknown } = JSON.parse(capturedRequest.body.toString());
-    const bounce: object = JSON.parse(createEventBody(row, row.samples.hardBounce, about).toString());
+    const bounce: object = JSON.parse(createEventBody(row, row.samples.hardBounce, eventTarget).toString());
     const replayedBody = Buffer.from(JSON.stringify({ ...bounce, signature }));
     expect((await postEvents(receiver, { ...capturedRequest, body: replayedBody })).status).toBe(200);
     expect(await readVerbs(store, id)).toEqual(['accepted', 'delivered']);

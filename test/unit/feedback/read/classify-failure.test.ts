@@ -30,7 +30,7 @@ describe('a failure is classified by', () => {
       TEMPORARY_FAILURE,
     ],
     ['an expired retry period', '', '4.4.7', TEMPORARY_FAILURE],
-    ['an expired retry period with class 5', '', '5.4.7', TEMPORARY_FAILURE],
+    ['an expired retry period with a status of class 5', '', '5.4.7', TEMPORARY_FAILURE],
     ['an expired retry period in the text', 'retry timeout exceeded', '5.0.0', TEMPORARY_FAILURE],
     [
       'a missing mailbox rather than an expired retry period',
@@ -55,7 +55,7 @@ describe('a failure is classified by', () => {
 });
 
 test('no sample reply about policy, reputation, content, size or the sender’s configuration means a missing mailbox', () => {
-  const otherSamples = [
+  const nonMailboxReasons = [
     'policy',
     'reputation',
     'content',
@@ -66,7 +66,7 @@ test('no sample reply about policy, reputation, content, size or the sender’s 
     'smtputf8',
   ];
   for (const { result: expected, samples } of RULES) {
-    if (!otherSamples.includes(expected.reason)) continue;
+    if (!nonMailboxReasons.includes(expected.reason)) continue;
     for (const sample of samples) {
       const text = sample.slice(sample.indexOf(' ') + 1);
       expect(classifyFailure(text, null).failure.class, text).not.toBe('hard');

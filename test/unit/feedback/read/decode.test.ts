@@ -4,7 +4,7 @@ import { decodeCharset, decodeHeaderValue, decodeTransfer } from '../../../../sr
 const decodeText = (body: string, encoding: string) => Buffer.from(decodeTransfer(body, encoding)).toString('latin1');
 const toBytes = (digits: string) => Buffer.from(digits, 'hex');
 
-test('the name of a transfer encoding may have any case, spaces and a comment, and an unknown encoding is treated as no encoding', () => {
+test('the name of a transfer encoding may be in any letter case and contain spaces and a comment, and an unknown encoding is treated as no encoding', () => {
   expect(decodeText('aGFs\r\nbG8=', 'BASE64 (as always)')).toBe('hallo');
   expect(decodeText('a=3Db=\nc=  \r\nd=zz=', ' Quoted-Printable')).toBe('a=bcd=zz');
   expect(decodeText('a=3D', '7bit')).toBe('a=3D');

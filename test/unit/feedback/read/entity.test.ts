@@ -22,7 +22,7 @@ describe('compared with postal-mime', () => {
     const plainTexts = leaves
       .filter(({ type }) => type === 'text/plain')
       .map((leaf) => removeWhiteSpace(leaf.decodeText()));
-    // postal-mime joins all texts, and derives a text part from HTML when there is none.
+    // postal-mime joins all text parts. If there is no text part, it derives a text from the HTML.
     if (plainTexts.length > 0)
       expect(removeWhiteSpace(plainTexts.join('\n'))).toBe(removeWhiteSpace(expected.text ?? ''));
     const attachedMessages = leaves.filter(({ type }) => type.startsWith('message/'));

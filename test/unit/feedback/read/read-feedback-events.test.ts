@@ -49,13 +49,13 @@ test('a report of more than a hundred recipients has a hundred events', () => {
 });
 
 test('for every diagnostic, the evidence is one line of limited length without control characters', () => {
-  const report = (diagnostic: string) =>
+  const createReport = (diagnostic: string) =>
     Buffer.from(
       `From: MAILER-DAEMON@relay.example\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; ${'h'.repeat(9_000)}\n\nFinal-Recipient: rfc822; anna@kunde.example\nAction: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; ${diagnostic}\n`,
     );
   fc.assert(
     fc.property(fc.string({ unit: 'binary', maxLength: 3_000 }), (diagnostic) => {
-      for (const event of readFeedbackEvents(report(diagnostic))) expectValid(event);
+      for (const event of readFeedbackEvents(createReport(diagnostic))) expectValid(event);
     }),
     { numRuns: 200 },
   );
@@ -106,7 +106,7 @@ describe('every message has at least one event with valid evidence, and reading 
     );
   });
 
-  test('a part of one case joined with a part of another', () => {
+  test('a part of one case joined with a part of another case', () => {
     const fraction = fc.double({ min: 0, max: 1, noNaN: true });
     fc.assert(
       fc.property(

@@ -65,8 +65,8 @@ test('a deeply nested event is read without failure', () => {
 });
 
 test('a bounce has the same event and evidence in both formats', () => {
-  for (const kindMember of ['eventType', 'notificationType'] as const) {
-    const event = readSample('Bounce', 'ses-1', RECIPIENT, { timestamp: 't' }, kindMember);
+  for (const typeMember of ['eventType', 'notificationType'] as const) {
+    const event = readSample('Bounce', 'ses-1', RECIPIENT, { timestamp: 't' }, typeMember);
     expect(event).toMatchObject({
       kind: 'feedback',
       reference: 'ses-1',
@@ -148,7 +148,7 @@ test.each(['Send', 'Open', 'Click', 'Subscription'])('an event of type %s is ign
   expect(readSample(type, 'ses-1', RECIPIENT)).toEqual({ kind: 'ignored' });
 });
 
-test('copies of an event have the same key, and other events have other keys', () => {
+test('copies of an event have the same key, and different events have different keys', () => {
   const keys = [
     readSample('Bounce', 'ses-1', RECIPIENT),
     readSample('Bounce', 'ses-1', RECIPIENT),
@@ -189,7 +189,7 @@ test('every JSON value is read without failure', () => {
   );
 });
 
-test('an event with the tag of Postrider names its message; an event with other tags can belong to another program; an event without tags contains only the id of the provider', () => {
+test('an event with the tag of Postrider names its message; an event with other tags can belong to another program; an event without tags contains only the message id of the provider', () => {
   const id = '0192a3b4-c5d6-7e8f-9012-3456789abcde';
   const readTagged = (tags: unknown) => {
     const event = JSON.parse(createSesEvent('Bounce', 'ses-1', RECIPIENT)) as { mail: Record<string, unknown> };

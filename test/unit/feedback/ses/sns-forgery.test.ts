@@ -1,6 +1,6 @@
 /**
- * Tests forged messages. Tests forged messages. A message that is not from SNS has no effect, and nothing is fetched
- * from a URL that is not a URL of SNS.
+ * Tests forged messages. A message that is not from SNS has no effect, and nothing is fetched from a URL that is not a
+ * URL of SNS.
  */
 import { beforeAll, describe, expect, test } from 'vitest';
 import { parseSnsUrl } from '../../../../src/feedback/ses/sns-message.ts';
@@ -29,7 +29,7 @@ describe('a forgery', () => {
       'sns-forged',
     ],
     [
-      'with one byte of its message changed',
+      'with one byte added to its message',
       () =>
         createSnsMessage(signer.key, createBounceNotification(), {
           Message: `${createSesEvent('Bounce', 'ses-1', 'rita@example.com')} `,
@@ -148,7 +148,7 @@ describe('a forgery', () => {
   });
 });
 
-test('a URL of SNS is valid only in the region of the topic, even in China', () => {
+test('a URL of SNS is valid only in the region of the topic, and for a region in China only under amazonaws.com.cn', () => {
   expect(parseSnsUrl('https://sns.cn-north-1.amazonaws.com.cn/x.pem', 'cn-north-1')?.hostname).toBe(
     'sns.cn-north-1.amazonaws.com.cn',
   );

@@ -50,15 +50,15 @@ test.each(['1', '2'])(
   },
 );
 
-describe('a repeated or early message', () => {
-  test('is applied once when it is sent twice', async () => {
+describe('a message of SNS', () => {
+  test('is applied only once if it is sent twice', async () => {
     const { post, reports } = await createRig();
     const message = createSnsMessage(signer.key, createBounceNotification());
     expect([(await post(message)).status, (await post(message)).status]).toEqual([200, 200]);
     expect(reports).toHaveLength(1);
   });
 
-  test('that cannot be applied or stored gets a 5xx and is recorded later', async () => {
+  test('that cannot be applied or stored gets a 5xx and is recorded when it is sent again', async () => {
     const results: (() => Promise<RecordResult>)[] = [
       async () => 'not-yet',
       () => Promise.reject(new Error('disk full')),
@@ -75,7 +75,7 @@ describe('a repeated or early message', () => {
     expect(refusals).toEqual(['not-settled', 'store']);
   });
 
-  test('is stored for the operator at the last retry of SNS if it still cannot be applied', async () => {
+  test('that cannot be applied at the last retry of SNS is stored for the operator', async () => {
     const { post, reports } = await createRig({
       recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet'),
     });
@@ -86,7 +86,7 @@ describe('a repeated or early message', () => {
     expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, false, true]);
   });
 
-  test('about an open or a click gets 200 and has no effect', async () => {
+  test('about an opened message gets 200 and has no effect', async () => {
     const { post, reports } = await createRig();
     expect(
       (await post(createSnsMessage(signer.key, { Message: createSesEvent('Open', 'ses-1', 'a@b.example') }))).status,
@@ -105,7 +105,7 @@ describe('a subscription', () => {
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} is confirmed`]);
   });
 
-  test('to another topic or from a forged message is not confirmed', async () => {
+  test('to a topic that is not configured, or in a forged message, is not confirmed', async () => {
     const { post, fetchedUrls } = await createRig({ responses: { [SUBSCRIBE_URL]: 'ok' } });
     const Type = 'SubscriptionConfirmation';
     expect((await post(createSnsMessage(signer.key, { Type, TopicArn: `${TOPIC}2` }))).status).toBe(403);
@@ -136,7 +136,7 @@ describe('a subscription', () => {
     expect([fetchedUrls, refusals]).toEqual([[], ['sns-forged']]);
   });
 
-  test('is not confirmed over a redirect', async () => {
+  test('is not confirmed at the target of a redirect', async () => {
     const requestedPaths: (string | undefined)[] = [];
     const fetchFromServer = await createServerFetch((incoming, response) => {
       requestedPaths.push(incoming.url);
@@ -148,21 +148,21 @@ describe('a subscription', () => {
     expect(requestedPaths).toEqual([new URL(CERT_URL).pathname, '/?Action=ConfirmSubscription&Token=token']);
   });
 
-  test('that cannot be confirmed now gets a 503', async () => {
+  test('whose confirmation fails gets a 503', async () => {
     const { post, refusals } = await createRig({ responses: { [SUBSCRIBE_URL]: 500 } });
     expect((await post(createSnsMessage(signer.key, { Type: 'SubscriptionConfirmation' }))).status).toBe(503);
     expect(refusals).toEqual(['sns-confirmation']);
   });
 
-  test('that is deleted is published as an event', async () => {
+  test('that is deleted causes an event', async () => {
     const { post, subscriptions } = await createRig();
     expect((await post(createSnsMessage(signer.key, { Type: 'UnsubscribeConfirmation' }))).status).toBe(200);
     expect(subscriptions).toEqual([`the subscription to ${TOPIC} was deleted`]);
   });
 });
 
-describe('another client', () => {
-  test('that disconnects during a request is neither logged nor recorded', async () => {
+describe('an HTTP client', () => {
+  test('that disconnects during a request causes no error and no report', async () => {
     const { url, post, refusals, faults, reports } = await createRig();
     const outgoingRequest = request(`${url}/ses`, { method: 'POST', headers: { 'content-length': '5000' } });
     outgoingRequest.on('error', () => undefined);
@@ -174,7 +174,7 @@ describe('another client', () => {
     expect([faults, refusals, reports.length]).toEqual([[], [], 1]);
   });
 
-  test('with invalid HTTP or too large a header gets a one-line response and a closed connection', async () => {
+  test('that sends invalid HTTP or too large a header gets a one-line response and a closed connection', async () => {
     const { url, refusals } = await createRig();
     const sendRaw = async (text: string) => {
       const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -210,7 +210,7 @@ describe('another client', () => {
     expect(reports).toEqual([]);
   });
 
-  test('gets 404 for another path and 405 for another method', async () => {
+  test('gets 404 for an unknown path and 405 for a method other than POST', async () => {
     const { post } = await createRig();
     expect((await post('', '/')).status).toBe(404);
     const getResponse = await post('', '/ses', 'GET');
@@ -233,7 +233,7 @@ describe('another client', () => {
   });
 });
 
-test('HTTPS uses the configured certificate, and the renewed certificate after its renewal', async () => {
+test('HTTPS uses the configured certificate, and the new certificate after a renewal', async () => {
   const [firstCertificate, secondCertificate] = await Promise.all([
     root.issueCertificate('localhost'),
     root.issueCertificate('localhost'),

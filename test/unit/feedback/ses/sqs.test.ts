@@ -1,4 +1,7 @@
-/** Tests events from an SQS queue that repeats, reorders and fails. Each event is deleted only after it is recorded. */
+/**
+ * Tests events from an SQS queue that fails, and that repeats and reorders events. Each event is deleted only after it
+ * is recorded.
+ */
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { systemClock } from '../../../../src/clock.ts';
 import type { RecordResult } from '../../../../src/feedback/intake.ts';
@@ -98,7 +101,7 @@ test('an event that the store cannot record stays in the queue and is delivered 
   expect(reports).toHaveLength(3);
 });
 
-test('after one hour in the queue an event that still cannot be applied is stored for the operator', async () => {
+test('an event that cannot be applied after one hour in the queue is stored for the operator', async () => {
   const { queue, reports, start } = await createRig({
     recordReport: async ({ isFinal }) => (isFinal ? 'recorded' : 'not-yet'),
   });
@@ -112,7 +115,7 @@ test('after one hour in the queue an event that still cannot be applied is store
   expect(reports.map(({ isFinal }) => isFinal)).toEqual([false, true, false]);
 });
 
-test('content that is not an event and a message of another topic are stored for the operator and deleted', async () => {
+test('content that is not an event and a message of a topic that is not configured are stored for the operator and deleted from the queue', async () => {
   const { queue, reports, refusals, start } = await createRig({ topics: [TOPIC] });
   await start();
   queue.send('hello');
@@ -129,7 +132,7 @@ test('content that is not an event and a message of another topic are stored for
   expect(refusals).toEqual(['sqs-topic']);
 });
 
-test('no event is lost when the queue fails, ends, loses deletions and repeats events', async () => {
+test('no event is lost when the queue fails, disconnects, loses deletions and repeats events', async () => {
   const { queue, reports, faults, start } = await createRig({ isBackoffShort: true });
   queue.failNextRequests(6);
   queue.disconnectNextRequests(3);
@@ -144,7 +147,7 @@ test('no event is lost when the queue fails, ends, loses deletions and repeats e
     .toBe(0);
   const digests = new Map(reports.map(({ messageRef, digest }) => [JSON.stringify(messageRef), digest]));
   expect(digests.size).toBe(25);
-  // A repeated event has the same digest, so the store applies it once.
+  // All copies of an event have the same digest, so the store applies the event once.
   expect(new Set(reports.map(({ digest }) => digest)).size).toBe(25);
   expect(reports.length).toBeGreaterThan(25);
   expect(faults.length).toBeGreaterThan(0);
@@ -160,7 +163,7 @@ test('a request without a response is aborted after its timeout and repeated', a
   await expect.poll(() => queue.requestCount).toBeGreaterThan(4);
 });
 
-test('while the store fails, the poller does not receive the whole queue', async () => {
+test('while the store fails, the poller does not receive all messages of the queue', async () => {
   const { queue, reports, start, close } = await createRig({
     recordReport: () => Promise.reject(new Error('disk full')),
   });
