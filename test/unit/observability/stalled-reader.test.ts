@@ -41,7 +41,8 @@ test('a stalled reader does not block the process, and lines beyond the limit ar
   expect(droppedCount).toBeGreaterThan(LINE_COUNT / 2);
   expect(droppedCount).toBeLessThan(LINE_COUNT);
 
-  // The reader continues: the buffered lines arrive complete and in order, then the number of dropped lines.
+  // The reader continues: the buffered lines arrive complete and in order,
+  // followed by the number of dropped lines.
   let text = '';
   child.stdout.on('data', (chunk) => {
     text += chunk;

@@ -1,5 +1,5 @@
 /**
- * Tests traces. Tests traces. Each message has one trace with the original times, and any node can create the trace.
+ * Tests traces. Each message has one trace with the original times, and any node can create the trace.
  * Without an SDK there are no traces.
  */
 import { context, trace } from '@opentelemetry/api';

@@ -22,10 +22,10 @@ function createCounterRig(startAt = HOUR_MS) {
     },
     onWriteError: (error) => faults.push(error),
   });
-  return { clock, counter, writes, faults, answer: storeState };
+  return { clock, counter, writes, faults, storeState };
 }
 
-test('counts are written as complete rows after one second, and nothing is written without a count', async () => {
+test('counts are written after one second as complete rows, and nothing is written if nothing was counted', async () => {
   const { clock, counter, writes } = createCounterRig();
   await clock.advance(10_000);
   expect(writes).toEqual([]);
@@ -50,7 +50,7 @@ test('counts are written as complete rows after one second, and nothing is writt
   ]);
 });
 
-test('a cancelled message counts as ended and in no other figure', async () => {
+test('a cancelled or uncertain message is counted only as an ended message', async () => {
   const { clock, counter, writes } = createCounterRig();
   counter.countStateEntry('cancelled');
   counter.countStateEntry('uncertain');
@@ -62,7 +62,7 @@ test('a cancelled message counts as ended and in no other figure', async () => {
   expect(new Set(Object.values(otherCounts))).toEqual(new Set([0]));
 });
 
-test('bounces are counted by failure, and confirmations with their times', async () => {
+test('bounces are counted by failure class and category, and confirmations by latency', async () => {
   const { clock, counter, writes } = createCounterRig();
   counter.countBounce({ class: 'hard', category: 'domain' });
   counter.countBounce({ class: 'hard', category: 'domain' });
@@ -78,7 +78,7 @@ test('bounces are counted by failure, and confirmations with their times', async
   ]);
 });
 
-test('a minute that ends before it is written is written together with the next minute', async () => {
+test('counts of a minute that ended before they were written are written together with the next minute', async () => {
   const { clock, counter, writes } = createCounterRig(HOUR_MS + 59_900);
   counter.countAccepted();
   await clock.advance(200);
@@ -93,8 +93,8 @@ test('a minute that ends before it is written is written together with the next 
   ]);
 });
 
-test('while the store does not answer, rows wait and one error is reported', async () => {
-  const { clock, counter, writes, faults, answer: storeState } = createCounterRig();
+test('while the store does not answer, rows are kept in memory and one error is reported', async () => {
+  const { clock, counter, writes, faults, storeState } = createCounterRig();
   storeState.fault = new Error('unavailable');
   counter.countAccepted();
   await clock.advance(90_000);
@@ -112,7 +112,7 @@ test('while the store does not answer, rows wait and one error is reported', asy
   ]);
 });
 
-test('stop writes the remaining rows, and later counts start no timer', async () => {
+test('stop writes the remaining rows, and counts after the stop are not written', async () => {
   const { clock, counter, writes } = createCounterRig();
   counter.countAccepted();
   await counter.stop();

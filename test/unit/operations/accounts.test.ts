@@ -41,7 +41,7 @@ const ACCOUNT: Account = {
   rateWindowAt: null,
 };
 
-test('the warning of an account has the current counts', () => {
+test('the warning of an account is computed from the current counts, not from those at the last bounce', () => {
   const readWarning = (emails: number) => {
     const details = toAccountDetails(ACCOUNT, NOW, { emails, bounces: 7, complaints: 0 });
     return { warning: details.warning, text: formatAccount(details, NOW) };
@@ -84,7 +84,7 @@ describe('accounts', () => {
     expect(await performChecked(rig, listAccounts, {})).toMatchObject([{ name: 'acme', ...counts }, { name: 'shop' }]);
   });
 
-  test('a configuration set is set with a warning if the transport is not Amazon SES', async () => {
+  test('setting a configuration set succeeds with a warning if the transport is not Amazon SES', async () => {
     const setConfigurationSetWith = async (transport: string) => {
       const rig = await createOperationRig({ POSTRIDER_TRANSPORT: transport });
       return rig.perform(setAccount, { account: 'acme', sesConfigurationSet: 'news' });
@@ -141,7 +141,7 @@ describe('accounts', () => {
 const SUPPLIED_KEY = `pr_${'Az09_-'.repeat(7)}A`;
 
 describe('keys', () => {
-  test('an imported key is stored once, and is in no list, error or audit log entry', async () => {
+  test('an imported key cannot be imported again, and no list, error or audit log entry contains the key', async () => {
     const rig = await createOperationRig();
     const importedKey = await performChecked(rig, importKey, { account: 'acme', key: SUPPLIED_KEY, name: 'web' });
     expect(importedKey).toEqual({ id: 'key_1', prefix: SUPPLIED_KEY.slice(0, 10), expires: null });

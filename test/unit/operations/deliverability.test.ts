@@ -80,7 +80,7 @@ test('the rows and `other` add up to the total, and are compared with the previo
   expect(google.points.reduce((sum, { accepted }) => sum + accepted, 0)).toBe(1_000);
 });
 
-test('a filter by account or sending domain selects the stored counts of this account or domain, and `other` contains the remainder of the account', async () => {
+test('with a filter by account or sending domain, rows contain only the counts of that account or domain, and `other` contains the remaining counts of the account', async () => {
   const rig = await createRigWithFigures();
   const accountResult = await rig.performSuccessfully(showDeliverability, { by: 'provider', account: 'acme' });
   expect(accountResult.rows).toMatchObject([{ key: 'google', accepted: 250 }]);
@@ -101,7 +101,7 @@ test('a filter by account or sending domain selects the stored counts of this ac
   ]);
 });
 
-test('an unknown account is an error, and so is a sending domain if the figures are not grouped by provider', async () => {
+test('an unknown account is refused, and so is a filter by sending domain if the figures are not grouped by provider', async () => {
   const rig = await createOperationRig();
   expect(await rig.perform(showDeliverability, { account: 'absent' })).toMatchObject({ error: { code: 'not-found' } });
   expect(await rig.perform(showDeliverability, { by: 'account', sendingDomain: 'a.example' })).toMatchObject({
@@ -147,7 +147,7 @@ describe('changes', () => {
 
   test.each([
     ['few messages', createCounts(40), createCounts(40, 20)],
-    ['a difference within the error of the samples', createCounts(100, 4), createCounts(100, 7)],
+    ['a difference within the sampling error', createCounts(100, 4), createCounts(100, 7)],
     ['a small difference of a large sample', createCounts(1_000_000, 10_000), createCounts(1_000_000, 11_000)],
     ['a time that changed by less than half', createLatencies(1_000, 100), createLatencies(1_900, 100)],
     ['equal figures', createCounts(1_000, 10, 1), createCounts(1_000, 10, 1)],

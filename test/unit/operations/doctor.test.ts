@@ -69,7 +69,7 @@ describe('doctor', () => {
     ]);
   });
 
-  test('a provider with events has a finding with its URL and the requests that this process refused', async () => {
+  test('for a provider with events, a finding contains the URL of the events and the requests that this process refused', async () => {
     const rig = await createOperationRig({
       POSTRIDER_EVENTS_POSTMARK: 'events:secret-word',
       POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',
@@ -94,7 +94,7 @@ describe('doctor', () => {
     expect(JSON.stringify(refusedFinding)).not.toContain('secret-word');
   });
 
-  test('the command shows the requests that every live node refused', async () => {
+  test('a finding contains the sum of the requests that were refused by the live nodes', async () => {
     const rig = await createOperationRig({
       POSTRIDER_EVENTS_POSTMARK: 'events:secret-word',
       POSTRIDER_FEEDBACK_HTTP_LISTEN: '127.0.0.1:8443',

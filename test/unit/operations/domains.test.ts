@@ -63,7 +63,7 @@ test('a domain is added, verified, rotated, changed and removed, and each change
   );
 });
 
-test('a domain without records has a fault with the number of missing records, and a domain with lost records has the end of its grace period', async () => {
+test('if records are missing, a check returns their number; if verified records are lost, a check returns the end of the grace period', async () => {
   const { rig, dns } = await withDns();
   const addedDomain = await rig.performSuccessfully(addDomain, { account: 'acme', domain });
   expect(await rig.performSuccessfully(verifyDomain, { domain })).toMatchObject({
@@ -90,7 +90,7 @@ describe('a return path', () => {
   };
   const name = 'bounces.example.org';
 
-  test('is set, verified, lost and removed, with its records and the change by each check', async () => {
+  test('is set, verified, lost and removed; its records are listed, and each check reports the change', async () => {
     const dns = await startDns();
     onTestFinished(() => dns.close());
     const rig = await createOperationRig({ ...LISTENER, POSTRIDER_DNS: `127.0.0.1:${dns.port}` });
@@ -154,7 +154,7 @@ describe('a return path', () => {
     }
   });
 
-  test('has no records, and a warning, with a provider that replaces the envelope sender', async () => {
+  test('causes a warning and needs no records if the provider replaces the envelope sender', async () => {
     const rig = await createOperationRig({ ...LISTENER, POSTRIDER_TRANSPORT: 'smtp://smtp.postmarkapp.com' });
     await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     expect(await rig.perform(setDomain, { domain, returnPath: name })).toMatchObject({
@@ -202,7 +202,7 @@ describe('an operation that fails has a code and changes nothing', () => {
     expect(await rig.listAudit()).toEqual([`cli:tester domain.add ${domain}`]);
   });
 
-  test('a rotation during a rotation, and a cancellation without one, are conflicts', async () => {
+  test('starting a rotation during a rotation, and cancelling without a rotation, are conflicts', async () => {
     const rig = await createOperationRig();
     await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     expect(await rig.perform(rotateDomain, { domain, cancel: true })).toMatchObject({ error: { code: 'conflict' } });
@@ -210,7 +210,7 @@ describe('an operation that fails has a code and changes nothing', () => {
     expect(await rig.perform(rotateDomain, { domain })).toMatchObject({ error: { code: 'conflict' } });
   });
 
-  test('a concurrent change of a domain is a conflict for a check and a rotation, and for no other operation', async () => {
+  test('a concurrent change of a domain causes a conflict in a check or a rotation, but in no other operation', async () => {
     const { rig } = await withDns();
     await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     const { store } = rig.context;
@@ -239,7 +239,7 @@ describe('an operation that fails has a code and changes nothing', () => {
     expect(await getErrorCode(removeDomain, {})).toBe('not-found');
   });
 
-  test('a lost secret is a conflict with its remedy, and no key is created with another secret', async () => {
+  test('a lost secret causes a conflict that states the remedy, and no key is created with a new secret', async () => {
     const rig = await createOperationRig();
     await rig.performSuccessfully(addDomain, { account: 'acme', domain });
     rmSync(join(rig.folder, 'secret'));
@@ -251,7 +251,7 @@ describe('an operation that fails has a code and changes nothing', () => {
 });
 
 describe('with Amazon SES', () => {
-  test('an action that the provider did not perform is a warning of the result', async () => {
+  test('an action that the provider did not perform causes a warning in the result', async () => {
     const ses = await startSesFake();
     onTestFinished(() => ses.close());
     for (const [name, value] of Object.entries(CREDENTIALS)) vi.stubEnv(name, value);
@@ -277,7 +277,7 @@ describe('with Amazon SES', () => {
     });
   });
 
-  test('a look-alike name is a warning of the result', async () => {
+  test('a look-alike name causes a warning in the result', async () => {
     const rig = await createOperationRig();
     expect(await rig.perform(addDomain, { account: 'acme', domain: 'pаypal.example' })).toMatchObject({
       ok: true,

@@ -23,15 +23,15 @@ import { startDns } from '../../rig/dns.ts';
 import { EXAMPLES } from './examples.ts';
 import { createOperationRig } from './operation-rig.ts';
 
-/** The reason for each operation without a command, by the name of the operation. */
+/** Why an operation has no command, by the name of the operation. */
 const WITHOUT_COMMAND: Readonly<Record<string, string>> = {
   'message.test': '`postrider send` submits a message through the public listener of a running service',
 };
-/** The reason for each operation with two commands, by the name of the operation. */
+/** Why an operation has two commands, by the name of the operation. */
 const TWO_COMMANDS: Readonly<Record<string, string>> = {
   'suppression.export': '`suppression list` prints what `suppression export` writes as CSV',
 };
-/** The reason for each operation without a route, by the name of the operation. */
+/** Why an operation has no route, by the name of the operation. */
 const WITHOUT_ROUTE: Readonly<Record<string, string>> = {
   'message.list': 'GET /messages searches messages, and lists all messages if the query has no search text',
 };

@@ -1,6 +1,6 @@
 /**
- * One successful call of each operation, by the name of the operation, for every-operation.test.ts: the input, the operations
- * before it, and the audit log entries that it writes.
+ * One successful call of each operation, by the name of the operation, for every-operation.test.ts: the input, the
+ * operations that precede the call, and the audit log entries that the call writes.
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -49,7 +49,7 @@ const recordReport = async ({ store }: OperationRig): Promise<void> => {
     },
   ]);
 };
-/** Stores a captured message in the same way as `capture:`. */
+/** Stores a captured message in the same way as the transport `capture:`. */
 const captureMessage = async ({ folder }: Pick<OperationRig, 'folder'>): Promise<void> => {
   mkdirSync(join(folder, 'inbox/new'), { recursive: true });
   const lines = ['Return-Path: <shop@example.org>', 'Delivered-To: ada@example.com', 'Subject: Hello', '', 'Hello', ''];

@@ -1,4 +1,4 @@
-/** Tests the checks of captured messages: what each check finds, and that they are bounded for hostile content. */
+/** Tests the checks of captured messages: what each check finds, and limits for hostile content. */
 import fc from 'fast-check';
 import { Parser } from 'htmlparser2';
 import { describe, expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { measureProcessorMs } from '../../rig/processor-time.ts';
 
 const wrap = (body: string) =>
   `<!doctype html>\n<html lang="en">\n<head><title>Receipt</title></head>\n<body>\n${body}\n</body></html>`;
-/** Returns the codes of the findings in an otherwise good message. */
+/** Returns the findings for `body` in a message without other faults. */
 const check = (body: string, members: { text?: string | null; subject?: string } = {}) =>
   checkMessage({ subject: 'Receipt', text: 'Hello', ...members, html: wrap(`<p>Hello</p>${body}`) });
 const listCodes = (body: string) => check(body).map(({ code }) => code);
@@ -70,7 +70,7 @@ describe('the checks of a message find', () => {
     expect(listCodes(body)).toEqual([]);
   });
 
-  test('nothing in a message of plain text, except placeholders with their lines', () => {
+  test('nothing in a plain-text message except placeholders, with their line numbers', () => {
     expect(checkMessage({ subject: 'Hi', text: 'one\ntwo http://example.com/', html: null })).toEqual([]);
     expect(checkMessage({ subject: `Hi \${name}`, text: 'one\ntwo {{ x }}', html: null })).toEqual([
       {
@@ -84,14 +84,14 @@ describe('the checks of a message find', () => {
     ]);
   });
 
-  test('the missing language, title and text of HTML', () => {
+  test('HTML without a language, a title or text', () => {
     const codes = (html: string) => checkMessage({ subject: 'Hi', text: 'Hi', html }).map(({ code }) => code);
     expect(codes('<html><p>Hi')).toEqual(['lang-missing', 'title-missing']);
     expect(codes('<html lang=" "><title> </title><p>Hi')).toEqual(['lang-missing', 'title-missing']);
     expect(codes(wrap('<img src="https://example.com/x.png" alt="Sale">'))).toEqual(['html-without-text']);
   });
 
-  test('a plain text that is missing or has less than half of the words', () => {
+  test('a plain text that is missing or has less than half as many words as the HTML', () => {
     const words = 'word '.repeat(100);
     const codes = (text: string | null) => check(words, { text }).map(({ code }) => code);
     expect(codes(null)).toEqual(['text-missing']);
@@ -100,13 +100,13 @@ describe('the checks of a message find', () => {
     expect(codes('word '.repeat(60))).toEqual([]);
   });
 
-  test('HTML that Gmail clips, counted in bytes of UTF-8', () => {
+  test('HTML that Gmail clips because of its length in bytes of UTF-8', () => {
     const codes = (length: number) => check(`<i class="${'é'.repeat(length)}">`).map(({ code }) => code);
     expect(codes(50_900)).toEqual([]);
     expect(codes(51_000)).toEqual(['html-clipped']);
   });
 
-  test('each place with its line and a short excerpt on one line, errors first, and at most ten places', () => {
+  test('at most ten places per code, each with its line number and a short one-line excerpt, and errors before warnings', () => {
     const links = Array.from({ length: 12 }, (_, index) => `<a\nhref="http://example.com/${index}">pay</a>`).join('\n');
     const [error, warning] = check(`${links}<a href="">${'x'.repeat(500)}</a>`, { text: 'word '.repeat(20) });
     expect(error).toMatchObject({ code: 'link-empty', count: 1, places: [{ part: 'html', line: 28 }] });

@@ -1,4 +1,4 @@
-/** Tests the operations on the rules of the inbox: refused input, the announced effect, and the transport. */
+/** Tests the operations on the rules of the inbox: refused input, the reported effect, and the required transport. */
 import { describe, expect, test } from 'vitest';
 import { addInboxRule, listInboxRules, removeInboxRule } from '../../../src/operations/inbox-rules.ts';
 import { addSuppression } from '../../../src/operations/suppressions.ts';
@@ -52,7 +52,7 @@ describe('a rule of the inbox', () => {
     ],
     [{ answer: 'disconnect' }, { outcome: 'deferred', suppresses: false }],
     [{ answer: 'unanswered' }, { outcome: 'unanswered', suppresses: false }],
-  ])('with %o announces the effect %o', async (input, effect) => {
+  ])('with %o reports the effect %o when it is added', async (input, effect) => {
     const rig = await createOperationRig();
     expect(await rig.performSuccessfully(addInboxRule, { match: ' @Example.COM', ...input })).toMatchObject({
       ...{ match: 'example.com', effect, status: 'active', times: 1, used: 0, lastUse: null },
@@ -60,7 +60,7 @@ describe('a rule of the inbox', () => {
     });
   });
 
-  test('names the suppression lists of the last recipient', async () => {
+  test('names the suppression lists that contain its last recipient', async () => {
     const rig = await createOperationRig();
     await rig.performSuccessfully(addInboxRule, { match: 'Ada@example.com', code: 550, enhanced: '5.1.1' });
     const request = { messageId: createMessageIdAt(rig.now), recipient: 'ada@example.com', domain: 'example.com' };

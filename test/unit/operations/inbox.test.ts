@@ -48,7 +48,7 @@ describe('the list', () => {
     expect(await list({}, { ...inbox, list: async () => [] })).toMatchObject(listIds([], null));
   });
 
-  test('with a search has the matching messages, and the next page continues after the searched messages', async () => {
+  test('with a search returns the matching messages, and the next page continues after the messages already searched', async () => {
     const subjects = new Map([
       [NEWEST_ID, 'Your receipt'],
       [MIDDLE_ID, 'Reset your password'],
@@ -116,7 +116,7 @@ describe('one message', () => {
     expect(await show(id)).toMatchObject({ ok: false, error: { code: 'not-found', field: 'id' } });
   });
 
-  test('and the list are not found unless the transport is capture:', async () => {
+  test('is not found unless the transport is capture:, and neither is the list', async () => {
     for (const answer of [await show(OLDEST_ID, null), await list({}, null)])
       expect(answer).toMatchObject({ ok: false, error: { code: 'not-found', field: null } });
   });

@@ -33,7 +33,7 @@ test('a run changes every message that matches the filter in batches, and has on
   expect(await rig.performSuccessfully(countMessages, filter)).toEqual({ count: 120, isComplete: true });
 });
 
-test('a change without a filter is refused, a cursor of another run is refused, and nothing changes', async () => {
+test('a change without a filter is refused, a cursor from a different run is refused, and neither changes a message', async () => {
   const rig = await createOperationRig();
   await rig.store.accept(Array.from({ length: 60 }, (_, index) => createMessage({ acceptedAt: rig.now - index })));
   expect(await rig.perform(changeMessages, { action: 'cancel' })).toMatchObject({ error: { code: 'invalid' } });

@@ -1,4 +1,4 @@
-/** Tests of the export of messages as CSV: formulas, quotes, the limit and the memory. */
+/** Tests of the export of messages as CSV: formulas, quotes, the limit, and reading page by page. */
 import { expect, test } from 'vitest';
 import { performDownload } from '../../../src/operations/file-operation.ts';
 import { exportMessages } from '../../../src/operations/message-export.ts';
@@ -20,7 +20,7 @@ test('a cell that a spreadsheet would evaluate begins with an apostrophe, and ce
   ).toEqual([`"'=HYPERLINK(""http://x.example"",""a"")"`, "'+1", "'-2", "'@SUM(A1)", "'\tx", 'plain', '"a, ""b"""']);
 });
 
-test('an export ends at its limit and states where it ended, and reads one page at a time', async () => {
+test('an export ends at its limit with a notice that states the limit, and reads one page at a time', async () => {
   const rig = await createOperationRig();
   await rig.store.accept(Array.from({ length: 2_100 }, (_, index) => createMessage({ acceptedAt: rig.now + index })));
   let readCount = 0;

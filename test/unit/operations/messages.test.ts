@@ -7,7 +7,7 @@ import { cancelMessage, explainMessage, retryMessage, showMessage } from '../../
 import { createAttempt, createMessage } from '../../rig/messages.ts';
 import { createOperationRig } from './operation-rig.ts';
 
-test('a retry and a cancellation are published after their commit, and only if they changed something', async () => {
+test('a retry and a cancellation publish an event after the commit, and only if they changed a message', async () => {
   const rig = await createOperationRig();
   const message = createMessage();
   await rig.store.accept([message]);
@@ -23,7 +23,7 @@ test('a retry and a cancellation are published after their commit, and only if t
   ]);
 });
 
-test('a resend is refused in one line until the message is in a terminal state, and is published as an acceptance', async () => {
+test('a message can be resent only in a terminal state, and the resend publishes an event of an accepted message', async () => {
   const rig = await createOperationRig();
   const message = createMessage();
   await rig.store.accept([message]);
@@ -50,7 +50,7 @@ test('a resend is refused in one line until the message is in a terminal state, 
   expect(explanation.join(' ')).toContain(message.id);
 });
 
-test('a resend needs an authenticated domain of the sender', async () => {
+test('a resend is refused if the domain of the sender is not authenticated', async () => {
   const rig = await createOperationRig({ POSTRIDER_TRANSPORT: 'smtp://relay.example:25' });
   const message = createMessage({ from: 'shop@mail.example.org' });
   await rig.store.accept([message]);
@@ -68,7 +68,7 @@ test('a transcript without times, as earlier versions recorded it, is shown with
   expect(toAttemptDetails({ ...attempt, lineOffsetsMs: [0] }).transcriptOffsetsMs).toBeNull();
 });
 
-test('the id of a resent message is a message id with the time of the resend', () => {
+test('the id of a resent message is a valid message id that contains the time of the resend', () => {
   const id = createOperatorMessageId(Date.UTC(2030, 0, 1), (bytes) => Buffer.alloc(bytes, 0xff));
   expect([isMessageId(id), getIdTimestamp(id)]).toEqual([true, Date.UTC(2030, 0, 1)]);
 });

@@ -51,7 +51,7 @@ export interface OperationRig {
     operation: Operation<I, R, ServiceContext>,
     rawInput: Readonly<Record<string, unknown>>,
   ): Promise<Static<R>>;
-  /** Performs an upload of `text` and returns its result. Each progress report is checked against its schema too. */
+  /** Performs an upload of `text` and returns its result. Each progress report is also checked against its schema. */
   upload(operation: UploadOperation, rawInput: Readonly<Record<string, unknown>>, text: string): Promise<unknown>;
   /** Returns the pages of a download. */
   download(operation: DownloadOperation, rawInput: Readonly<Record<string, unknown>>): Promise<readonly unknown[]>;

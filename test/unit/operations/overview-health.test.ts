@@ -1,4 +1,4 @@
-/** Tests the health of the components and the list of problems, with the state of a running service and of other nodes. */
+/** Tests the health of the components and the list of problems, for a running service and other nodes. */
 import { expect, test } from 'vitest';
 import { loadSettings } from '../../../src/config/load.ts';
 import type { AlarmReason } from '../../../src/model/events.ts';
@@ -98,7 +98,7 @@ test('removed files of the database are reported with the remedy of the store', 
   expect(listAttention(input)[0]).toMatchObject({ level: 'failure', remedy: 'Put it back.' });
 });
 
-test('an alarm is reported with the text of the next hop for one hour, each reason once', () => {
+test('alarms are reported for one hour, one per reason, with the last reply text of the next hop', () => {
   const status = trackRuntimeStatus();
   const createAlarm = (reason: AlarmReason, text: string, at: number) => {
     const reply = { stage: 'auth', code: null, enhanced: null, text } as const;
@@ -116,7 +116,7 @@ test('an alarm is reported with the text of the next hop for one hour, each reas
   ]);
 });
 
-test('open circuit breakers and alarms of other live nodes are listed once', () => {
+test('the open circuit breakers of all live nodes are listed as one item, and so are their alarms of one reason', () => {
   const breaker = { state: 'open', retryAt: NOW } as const;
   const createAlarm = (lastAt: number) => ({ reason: 'configuration', text: `535 at ${lastAt}`, lastAt });
   const createDelivery = (lastAt: number) => ({ breaker, alarms: [createAlarm(lastAt)] });

@@ -42,7 +42,7 @@ describe('suppression lists of various sources', () => {
   });
 });
 
-describe('the import fails with an error of one line if the file', () => {
+describe('the import fails with a one-line error if the file', () => {
   it.each([
     ['is empty', Buffer.alloc(0), /^the file is empty;/],
     [
@@ -107,7 +107,7 @@ describe('the memory and the time for reading a hostile file are limited', () =>
 
   /**
    * Reads a file of at most 40 MB that consists of `prefix` and repetitions of `repeated`. Resolves to the fault and
-   * the bytes that were read.
+   * the number of bytes that were read.
    */
   async function readUntilFault(
     prefix: string,
@@ -153,8 +153,8 @@ describe('the memory and the time for reading a hostile file are limited', () =>
     ],
     ['an unclosed quote without line ends', '"', 'x', /line 1 on: the (line|row) has more than 65536 bytes/],
   ])('%s is refused with the number of the line', async (_label, prefix, repeated, fault) => {
-    const { fault: reportedBytes, bytes } = await readUntilFault(prefix, repeated);
-    expect(reportedBytes).toMatch(fault);
+    const { fault: reportedFault, bytes } = await readUntilFault(prefix, repeated);
+    expect(reportedFault).toMatch(fault);
     // The parser may buffer one more chunk.
     expect(bytes).toBeLessThanOrEqual(2 * BOUND_BYTES + 3 * CHUNK_BYTES);
   });
@@ -168,14 +168,14 @@ describe('the memory and the time for reading a hostile file are limited', () =>
   });
 });
 
-describe('a different number of cells than in the first row costs no additional processor time in', () => {
+describe('a number of cells that differs from the first row costs no additional processor time in', () => {
   it.each([
     ['blank rows', ',\n'],
     ['invalid rows', 'x,y,z\n'],
     ['valid rows', 'bob@example.com,bounce\n'],
     ['quoted rows', '"bob@example.com","bounce"\n'],
   ])('%s', async (_name, row) => {
-    // Only the errors of the parser capture a stack.
+    // Only errors that the parser creates capture a stack trace.
     const captureStackTrace = vi.spyOn(Error, 'captureStackTrace');
     onTestFinished(() => captureStackTrace.mockRestore());
     const rows = await readRows(Buffer.from(`ada@example.com\n${row.repeat(2_000)}eve@example.com\n`));

@@ -32,7 +32,7 @@ async function readList(bytes: Buffer, size = Math.max(bytes.length, 1)) {
   return { format: format as string | null, rows };
 }
 
-/** Returns the rows in the form of the expected files. */
+/** Returns the rows in the format of the `.expected.json` files. */
 function toExpected({ format, rows }: Awaited<ReturnType<typeof readList>>) {
   return {
     format,
@@ -85,12 +85,12 @@ describe('each sample is recognized and has the expected rows', () => {
 });
 
 test('every format has a sample', async () => {
-  const found = new Set<string | null>();
-  for (const name of SAMPLES) found.add((await readList(readSample(name))).format);
-  expect(EXPORT_FORMATS.map(({ label }) => label).filter((label) => !found.has(label))).toEqual([]);
+  const foundFormats = new Set<string | null>();
+  for (const name of SAMPLES) foundFormats.add((await readList(readSample(name))).format);
+  expect(EXPORT_FORMATS.map(({ label }) => label).filter((label) => !foundFormats.has(label))).toEqual([]);
 });
 
-describe('a JSON file is refused with one line if it', () => {
+describe('a JSON file is refused with a one-line error if it', () => {
   const DEEP_JSON = `[{"email":${'['.repeat(40)}`;
   it.each([
     [
@@ -104,7 +104,7 @@ describe('a JSON file is refused with one line if it', () => {
       /^the file is not JSON: unexpected character at line 1, byte 31;/,
     ],
     [
-      'has brackets of two kinds',
+      'closes a bracket with a bracket of another kind',
       '[{"email":"ada@example.com"]}',
       /^the file is not JSON: unexpected character at line 1, byte 28;/,
     ],
@@ -132,7 +132,7 @@ test.each([
   ['email,status,reason', 'complaint', ',complaint'],
   ['email,status', 'bounce', 'bounced'],
 ])(
-  'in a plain list whose header %s resembles that of an export, reasons have their literal meaning: %s',
+  'in a plain list with the header %s, which resembles that of an export, the reason is read literally as %s',
   async (header, meaning, cells) => {
     const { rows } = await readList(Buffer.from(`${header}\nada@example.com,${cells}\n`));
     expect(
@@ -152,7 +152,7 @@ test('a file with an unknown header is refused, and the error lists the formats'
   });
 });
 
-test('no mutation of a sample causes an exception other than the error about the file', async () => {
+test('a changed sample is read or causes a ContentError, and no other exception', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom(...SAMPLES),
@@ -203,7 +203,7 @@ test.each([
   ['Email,Origin,Created At', 'ada@example.com,complaint,2030-01-01T00:00:00Z', 'complaint'],
   ['Contact Email,Type,Created On', 'ada@example.com,spam,2030-01-01', 'complaint'],
 ])(
-  'a CSV file of a web interface with the columns %s is read by the meaning of its columns',
+  'in a CSV file of a web interface with the columns %s, the address, the reason and the time are recognized',
   async (header, row, reason) => {
     const { rows } = await readList(Buffer.from(`${header}\n${row}\n`));
     expect(rows).toEqual([

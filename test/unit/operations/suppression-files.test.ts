@@ -118,7 +118,7 @@ test('an import that is killed between two batches has one entry with the counts
   await runningImport;
 });
 
-test('after a store error, the audit log entry of the import has `stopped` and the counts of the added rows', async () => {
+test('after a store error, the audit log entry of the import has `stopped: true` and the counts of the added rows', async () => {
   const rig = await createOperationRig();
   let batchCount = 0;
   const failingStore: Partial<OperatorStore> = {
@@ -258,17 +258,17 @@ test('an import adds large batches if no node is alive, and small batches while 
       return rig.context.store.importSuppressions(list, entries, step);
     },
   };
-  const createRig = () => ({
+  const createContextMembers = () => ({
     store: countingStore,
     imports: createImportScheduler(rig.context.store, rig.context.clock),
   });
-  await runImport(rig, toFileContent(createRows(1_200)), createRig());
+  await runImport(rig, toFileContent(createRows(1_200)), createContextMembers());
   await rig.store.recordHeartbeat({ name: 'a', roles: ['api'], version: '1' }, 60_000, rig.now);
-  await runImport(rig, toFileContent(createRows(1_200)), createRig());
+  await runImport(rig, toFileContent(createRows(1_200)), createContextMembers());
   expect(batchSizes).toEqual([500, 700, 500, 500, 200]);
 });
 
-/** A node that is alive at any time. */
+/** A node that is always alive. */
 const NODE = {
   name: 'a',
   roles: ['api'],
@@ -282,7 +282,7 @@ const NODE = {
 } as const;
 const listNodes = () => Promise.resolve([NODE]);
 
-test('batches are large and without pauses while no message is accepted, and small while messages are accepted', async () => {
+test('batches are large and without pauses while no message is accepted, and small with pauses while messages are accepted', async () => {
   let now = 0;
   let newestId = 'a';
   let pauseCount = 0;

@@ -11,7 +11,7 @@ beforeEach(() => {
 
 const ENTRY = { account: 'acme', address: 'ada@example.com' };
 
-/** Starts the fake of SES and creates a rig with the transport, by default `ses:`. */
+/** Starts the SES fake and creates a rig with the given transport, by default `ses:`. */
 async function startFixture(getTransport = ({ endpoint }: SesFake) => `ses://eu-west-1?endpoint=${endpoint}`) {
   const fake = await startSesFake();
   onTestFinished(() => fake.close());
@@ -21,7 +21,7 @@ async function startFixture(getTransport = ({ endpoint }: SesFake) => `ses://eu-
   return { fake, rig, remove, isListed };
 }
 
-describe('the removal with the provider', () => {
+describe('a removal with `provider: true`', () => {
   test('removes the address from both lists, and one audit log entry states both', async () => {
     const { fake, rig, remove, isListed } = await startFixture();
     await rig.performSuccessfully(addSuppression, ENTRY);
@@ -33,7 +33,7 @@ describe('the removal with the provider', () => {
     expect(JSON.parse(entry?.before ?? '')).toEqual({ address: ENTRY.address, provider: 'ses' });
   });
 
-  test('an address that only one of the lists contains is removed, with an audit log entry', async () => {
+  test('an address on only one of the lists is removed from that list, with an audit log entry', async () => {
     const { fake, rig, remove } = await startFixture();
     await rig.performSuccessfully(addSuppression, ENTRY);
     expect(await remove()).toMatchObject({ ok: true, value: { removed: true, provider: 'absent' } });
@@ -80,7 +80,7 @@ describe('the removal with the provider', () => {
     expect(await isListed()).toBe(false);
   });
 
-  test('without `provider: true`, the list of the provider is not read or changed', async () => {
+  test('without `provider: true`, the list of the provider is neither read nor changed', async () => {
     const { fake, rig, remove } = await startFixture();
     await rig.performSuccessfully(addSuppression, ENTRY);
     fake.suppressionReasons.set(ENTRY.address, 'BOUNCE');
@@ -106,7 +106,7 @@ describe('the removal with the provider', () => {
     expect(await isListed()).toBe(true);
   });
 
-  test('a transport other than Amazon SES is a conflict', async () => {
+  test('the removal is a conflict if the transport is not Amazon SES', async () => {
     const { rig, remove, isListed } = await startFixture(() => 'smtp://smtp.postmarkapp.com:587');
     await rig.performSuccessfully(addSuppression, ENTRY);
     expect(await remove()).toMatchObject({ ok: false, error: { code: 'conflict', field: 'provider' } });

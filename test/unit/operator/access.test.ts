@@ -1,4 +1,4 @@
-/** Tests of the limits for wrong passwords: a refusal per peer, and a delay for all peers. */
+/** Tests of the limits for wrong passwords: a refusal for each peer with too many, and a delay for all peers. */
 import { expect, test } from 'vitest';
 import { AccessControl, MAX_DELAY_MS, MAX_FAILURES } from '../../../src/operator/access.ts';
 
@@ -6,7 +6,7 @@ const createBasicHeader = (password: string) => `Basic ${Buffer.from(`any:${pass
 const createCheck = (access: AccessControl) => (address: string, password: string, now: number) =>
   access.check(address, 'h', createBasicHeader(password), now);
 
-test('after ten wrong passwords within one minute a peer is refused, even with the correct password, and other peers are not', () => {
+test('after ten wrong passwords within one minute a peer is refused, even with the correct password, and other peers are not refused', () => {
   const access = new AccessControl('right');
   const checkPassword = createCheck(access);
   for (let n = 0; n < MAX_FAILURES; n += 1)
@@ -18,7 +18,7 @@ test('after ten wrong passwords within one minute a peer is refused, even with t
   expect(access.check('192.0.2.3', 'h', undefined, 0).kind).toBe('challenge');
 });
 
-test('all addresses of an IPv6 /64 network are one peer', () => {
+test('all addresses of an IPv6 /64 network count as one peer', () => {
   const checkPassword = createCheck(new AccessControl('right'));
   for (let n = 0; n < MAX_FAILURES; n += 1)
     expect(checkPassword(`2001:db8:0:7::${n + 1}`, 'wrong', 0).kind).toBe('challenge');
@@ -46,7 +46,7 @@ test('wrong passwords from many peers increase the delay of each password up to 
   expect(delaysMs.slice(0, 20)).toEqual(Array.from({ length: 20 }, () => 0));
   expect(delaysMs.slice(0, 100)).toEqual(delaysMs.slice(0, 100).toSorted((left, right) => left - right));
   expect(Math.max(...delaysMs)).toBe(MAX_DELAY_MS);
-  // The delay ends a few minutes later. A clock that is set back does not change the delay.
+  // Ten minutes later there is no delay. A clock that is set back does not change the delay.
   expect(getDelayMs(10 * 60_000)).toBe(0);
   expect(getDelayMs(-10 * 60_000)).toBe(MAX_DELAY_MS);
 });

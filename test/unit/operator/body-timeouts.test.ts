@@ -6,7 +6,7 @@ import { BodyTimeouts } from '../../../src/operator/body-timeouts.ts';
 import { createVirtualClock } from '../../rig/clock.ts';
 import { createConnections } from '../../rig/connections.ts';
 
-/** Starts a server and a request to it with a body of 3 bytes. Calls `onRequest` with the request. */
+/** Starts a server and sends it the header of a request with a body of 3 bytes. Calls `onRequest` with the request. */
 async function startServer(onRequest: (request: IncomingMessage, bodyTimeouts: BodyTimeouts) => void) {
   const clock = createVirtualClock(0);
   const bodyTimeouts = new BodyTimeouts(clock, createConnections());

@@ -47,7 +47,7 @@ function serveDashboard(folder: string) {
 }
 
 describe('the page', () => {
-  test('is the same at each path, with a new nonce in page and policy for each request', async () => {
+  test('is identical at each path except for the nonce, which is new in page and policy for each request', async () => {
     const request = serveDashboard(createBuild());
     const nonces = new Set<string>();
     for (const address of ADDRESSES) {
@@ -66,7 +66,7 @@ describe('the page', () => {
     expect(nonces.size).toBe(ADDRESSES.length);
   });
 
-  test('explains how to create a missing build, and is served after the build', async () => {
+  test('explains how to build the dashboard if the build is missing, and is served without a restart after the build', async () => {
     const folder = join(createTemporaryFolder(), 'dist');
     const request = serveDashboard(folder);
     const missingBuildResponse = await request('/');
@@ -87,7 +87,7 @@ describe('the page', () => {
 });
 
 describe('assets', () => {
-  test('have a media type, are immutable in caches, and are compressed for clients that accept it', async () => {
+  test('have a media type, are immutable in caches, and are compressed for clients that accept compression', async () => {
     const request = serveDashboard(createBuild());
     const plainResponse = await request('/assets/app-1a2b.js');
     expect([plainResponse.statusCode, plainResponse.body, plainResponse.headers['content-encoding']]).toEqual([

@@ -107,7 +107,10 @@ function openStream(port: number, header: string, isReading = true): Stream {
 
 const BEARER_HEADER = 'Authorization: Bearer po_ci';
 
-/** Creates a clock that a test advances. Timers run when the clock passes their time. */
+/**
+ * Creates a clock that a test advances. Timers run when the clock passes their time; timers of at most 500 ms also run
+ * in real time.
+ */
 function createManualClock(): Clock & { advance(ms: number): void } {
   let offsetMs = 0;
   const timers = new Map<object, { at: number; run: () => void }>();
@@ -154,7 +157,7 @@ test('a stream requires authentication, and HEAD opens no stream', async () => {
   expect((await fetch(base, { method: 'HEAD' })).status).toBe(404);
 });
 
-test('the number of streams is limited, and a new stream can be opened after another has ended', async () => {
+test('the number of streams is limited, and a new stream can be opened after an open stream has ended', async () => {
   const { port } = await startListener();
   const streams = Array.from({ length: MAX_STREAMS }, () => openStream(port, BEARER_HEADER));
   for (const { readReceived: text } of streams) await expect.poll(text).toContain('retry: ');

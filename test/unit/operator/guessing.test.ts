@@ -153,7 +153,7 @@ const createBasicHeader = (password: string) => ({
   Authorization: `Basic ${Buffer.from(`:${password}`).toString('base64')}`,
 });
 
-test('after many wrong tokens only further wrong tokens of the address are refused, and valid credentials are accepted', async () => {
+test('after many wrong tokens only further wrong tokens from the same address are refused, and valid credentials are accepted', async () => {
   const { ask: sendRequest, signIn } = await startListener();
   const statuses: number[] = [];
   for (let n = 0; n < 12; n += 1) {
@@ -177,7 +177,7 @@ test.each([
   ['another port of this host', { 'Sec-Fetch-Site': 'same-site' }],
   ['another origin', { Origin: 'http://127.0.0.1:1' }],
 ])(
-  'a page of %s is refused with any credentials, and its requests are not counted as failed attempts',
+  'requests from a page of %s are refused with any credentials, and are not counted as failed attempts',
   async (_name, from) => {
     const { ask: sendRequest, signIn } = await startListener();
     for (let n = 0; n < 12; n += 1) {
@@ -221,7 +221,7 @@ test('wrong passwords from many addresses delay passwords, but not sessions and 
   expect((await Promise.all(validRequests)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
-test('wrong tokens are looked up in batches, and a token that was valid before does not wait for them', async () => {
+test('wrong tokens are looked up in batches, and a token that was valid before does not wait for these lookups', async () => {
   const { ask: sendRequest, queries, intervals } = await startListener(true);
   expect((await sendRequest('/api/v1/session', { headers: createBearerHeader(TOKEN) })).status).toBe(200);
   for (const run of intervals.splice(0)) run();
@@ -286,7 +286,7 @@ test('wrong passwords behind a trusted proxy count for the client that the proxy
   for (let index = 0; index < MAX_FAILURES; index += 1)
     expect((await sendWrongPassword(PROXY, '203.0.113.1')).status).toBe(401);
   expect((await sendWrongPassword(PROXY, '203.0.113.1')).status).toBe(429);
-  // The client sent the first address itself.
+  // The client itself sent the first address of the header; the proxy added the second.
   expect((await sendWrongPassword(PROXY, '203.0.113.2, 203.0.113.1')).status).toBe(429);
   expect((await sendWrongPassword(PROXY, '203.0.113.2')).status).toBe(401);
   // The X-Forwarded-For header of a peer that is not a trusted proxy is ignored.

@@ -12,7 +12,7 @@ const EXPORT_PATH = '/accounts/acme/suppressions/export';
 const IMPORT_PATH = '/accounts/acme/suppressions/import';
 const CSV = { 'Content-Type': 'text/csv' };
 
-/** Creates an app with the routes. It uses the store of `rig`, in which `store` replaces methods. */
+/** Creates an app with the routes. It uses the store of `rig`; the methods in `store` replace those of this store. */
 function createApp({ context }: OperationRig, store: Partial<OperationRig['context']['store']> = {}) {
   const app = Fastify();
   onTestFinished(() => app.close());

@@ -114,7 +114,7 @@ describe('pages', () => {
       'Malformed request target',
     ],
     [
-      'a target below a page that cannot be decoded',
+      'a target below the path of a page, with invalid encoding',
       'GET /inbox/%zz HTTP/1.1\r\nHost: localhost\r\n\r\n',
       400,
       'Malformed request target',

@@ -1,7 +1,7 @@
 /**
  * The requests to the operator API for responses.test.ts, in order: the operationId, the expected status and the
- * options. They cause every success and every error of an operation. The test itself causes errors that occur before
- * the operation (400, 401, 403, 413, 415, 429, 503) on all routes.
+ * options. They cause every success and every error that an operation itself returns. On all routes, responses.test.ts
+ * causes the errors that occur before an operation runs (400, 401, 403, 413, 415, 429, 503).
  */
 import type { RequestOptions } from './response-check.ts';
 
@@ -12,10 +12,10 @@ export interface KnownIds {
   /** Ids of queued messages with deferred recipients. */
   readonly queuedIds: readonly [string, string];
   /** Ids of messages in states other than `queued`. */
-  readonly otherStates: readonly string[];
+  readonly completedIds: readonly string[];
   /** Ids of captured messages: one with HTML, and one with only text. */
   readonly capturedIds: readonly [string, string];
-  /** The headers of the session of a page. */
+  /** The request headers of a page that is signed in. */
   readonly session: Readonly<Record<string, string>>;
   readonly password: string;
 }
@@ -30,12 +30,12 @@ const ADDRESS = 'gone@example.com';
 const WEBHOOK = { id: 'wh_1' };
 const UNKNOWN_WEBHOOK = { id: 'wh_999' };
 /** No server listens on this port. */
-const LOCAL_URL = 'http://127.0.0.1:1/webhooks';
+const UNREACHABLE_URL = 'http://127.0.0.1:1/webhooks';
 const CSV = { 'Content-Type': 'text/csv' };
 
 export function createSteps({
   queuedIds: [firstId, secondId],
-  otherStates,
+  completedIds,
   capturedIds: [html, plain],
   session,
   password,
@@ -103,7 +103,7 @@ export function createSteps({
     ['listMessages', 200, { query: { waitReason: 'true', limit: '2' } }],
     ['listMessages', 404, { query: UNKNOWN_ACCOUNT }],
     ['listMessages', 400, { query: { cursor: 'elsewhere' } }],
-    ...[firstId, ...otherStates].flatMap((id): readonly RequestStep[] => [
+    ...[firstId, ...completedIds].flatMap((id): readonly RequestStep[] => [
       ['showMessage', 200, { path: { id } }],
       ['explainMessage', 200, { path: { id } }],
     ]),
@@ -155,9 +155,9 @@ export function createSteps({
     ['importSuppressions', 413, { path: SHOP, headers: { ...CSV, 'Content-Length': '300000000' }, body: 'a' }],
     ['importSuppressions', 415, { path: SHOP, headers: { 'Content-Type': 'text/plain' }, body: 'ada@example.com\n' }],
 
-    ['createWebhook', 201, { body: { url: LOCAL_URL, name: 'app', account: 'shop', events: 'all' } }],
-    ['createWebhook', 400, { body: { url: LOCAL_URL, events: 'message.lost' } }],
-    ['createWebhook', 404, { body: { url: LOCAL_URL, account: 'nobody' } }],
+    ['createWebhook', 201, { body: { url: UNREACHABLE_URL, name: 'app', account: 'shop', events: 'all' } }],
+    ['createWebhook', 400, { body: { url: UNREACHABLE_URL, events: 'message.lost' } }],
+    ['createWebhook', 404, { body: { url: UNREACHABLE_URL, account: 'nobody' } }],
     ['createWebhook', 409, { body: { url: 'https://user:password@app.example.com/' } }],
     ['listWebhooks', 200, {}],
     ['showWebhookStatistics', 200, {}],

@@ -1,6 +1,6 @@
 /**
- * Checks the operator listener against its OpenAPI document. The registered routes must be the documented routes. Each
- * documented response of a route is caused over HTTP and checked against its schema.
+ * Checks the operator listener against its OpenAPI document. The registered routes must be the documented routes. The
+ * test causes each documented response of a route over HTTP and checks the response against its schema.
  */
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ const BASIC_HEADERS = { Authorization: `Basic ${Buffer.from(`any:${PASSWORD}`).t
 const WRONG_TOKEN = { Authorization: 'Bearer po_wrong' };
 const WRONG_PASSWORD = { Authorization: `Basic ${Buffer.from('any:wrong').toString('base64')}` };
 const OTHER_ORIGIN = { Origin: 'https://elsewhere.example' };
-/** Addresses that are refused because of wrong tokens or passwords. */
+/** Client addresses that are refused after too many wrong tokens or passwords. */
 const TOKEN_GUESSER_ADDRESS = '127.0.0.2';
 const PASSWORD_GUESSER_ADDRESS = '127.0.0.3';
 const MAX_BODY_BYTES = 65_536;
@@ -60,10 +60,10 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
     POSTRIDER_LOG: 'silent',
     ...variables,
   };
-  const instances: string[][] = [];
+  const routesByInstance: string[][] = [];
   const recordRoutes = (message: unknown) => {
     const routes: string[] = [];
-    instances.push(routes);
+    routesByInstance.push(routes);
     const { fastify } = message as { readonly fastify: FastifyInstance };
     fastify.addHook('onRoute', ({ method, url }) => {
       for (const routeMethod of [method].flat()) routes.push(`${routeMethod} ${url}`);
@@ -85,7 +85,7 @@ async function startTestService(variables: Readonly<Record<string, string>>): Pr
     },
   }).finally(() => unsubscribe('fastify.initialization', recordRoutes));
   onTestFinished(() => service.stop());
-  const routes = instances.find((instanceRoutes) => instanceRoutes.includes('GET /metrics'));
+  const routes = routesByInstance.find((instanceRoutes) => instanceRoutes.includes('GET /metrics'));
   if (store === null || routes === undefined || service.operatorUrl === null)
     throw new Error('the service has not started');
   return { service, url: service.operatorUrl, store, routes, simulatedFailures };
@@ -111,7 +111,7 @@ async function submitMessages({ service, url, store }: RunningService, token: st
     submitAccepted(service.publicUrl ?? '', service.firstKey ?? '', { to, message });
   const capturedIds = [await submit('ada@example.com', '<html><p>Hello.</p></html>'), await submit('bob@example.com')];
   const submitSimulated = (name: string) => submit(`${name}@simulator.postrider.test`);
-  const otherStates = [
+  const completedIds = [
     await submitSimulated('bounce'),
     await submitSimulated('complaint'),
     await submitSimulated('suppressed'),
@@ -137,18 +137,18 @@ async function submitMessages({ service, url, store }: RunningService, token: st
     return `${state} ${attempts.length}`;
   };
   await expect
-    .poll(() => Promise.all([...capturedIds, ...otherStates, ...queuedIds].map(readState)))
+    .poll(() => Promise.all([...capturedIds, ...completedIds, ...queuedIds].map(readState)))
     .toEqual(['delivered 1', 'delivered 1', 'bounced 1', 'complained 1', 'suppressed 0', 'queued 1', 'queued 1']);
   const [html = '', plain = ''] = capturedIds;
   const [firstId = '', secondId = ''] = queuedIds;
   return {
     capturedIds: [html, plain],
     queuedIds: [firstId, secondId],
-    otherStates: [...capturedIds, ...otherStates],
+    completedIds: [...capturedIds, ...completedIds],
   } as const;
 }
 
-test('every route is in the document, and every response matches the document', async () => {
+test('every route is in the OpenAPI document, and every response matches the document', async () => {
   const dns = await startDns();
   onTestFinished(() => dns.close());
   const rig = await startTestService({
@@ -255,7 +255,7 @@ test('every route is in the document, and every response matches the document', 
   await expectStatus('showConfig', 409, { headers: bearerHeaders });
   simulatedFailures.settingsUnreadable = false;
 
-  // Without the capture transport, the inbox routes return 404, and no rule can be added.
+  // Without the capture transport, the inbox routes return 404, and no inbox rule can be added.
   const relay = await startTestService({ POSTRIDER_TRANSPORT: 'smtp://127.0.0.1:1', POSTRIDER_ROLES: 'operator' });
   const rule = { body: { match: 'rule.example', code: 451 } };
   for (const [operationId, status, options] of [
@@ -272,17 +272,17 @@ test('every route is in the document, and every response matches the document', 
     responseCounts.set(`${operationId} ${status}`, 1);
   }
   // A node without the role `api` has no public listener.
-  const testPath = byId.get('sendTestMessage');
-  if (testPath === undefined) throw new Error('there is no sendTestMessage in the document');
-  const testResponse = await sendRequest(relay.url, 'POST', testPath.path, {
+  const testMessageRoute = byId.get('sendTestMessage');
+  if (testMessageRoute === undefined) throw new Error('there is no sendTestMessage in the document');
+  const testResponse = await sendRequest(relay.url, 'POST', testMessageRoute.path, {
     headers: BASIC_HEADERS,
     body: { account: 'default' },
   });
-  check(testPath.operation, testResponse);
+  check(testMessageRoute.operation, testResponse);
   expect(testResponse.status).toBe(409);
   responseCounts.set('sendTestMessage 409', 1);
 
-  // These errors occur before the operation. Each error is caused for each route that documents it.
+  // These errors occur before an operation runs. The test causes each error on each route that documents the error.
   for (let n = 0; n < 10; n += 1) {
     await sendRequest(url, 'GET', '/api/v1/session', { localAddress: TOKEN_GUESSER_ADDRESS, headers: WRONG_TOKEN });
     await sendRequest(url, 'GET', '/metrics', { localAddress: PASSWORD_GUESSER_ADDRESS, headers: WRONG_PASSWORD });
@@ -310,7 +310,8 @@ test('every route is in the document, and every response matches the document', 
       await expectStatus(operationId, status, options);
     }
   }
-  // Unknown members are errors. Signing out and reading a document ignore them.
+  // An unknown member in a request is an error. The API routes that sign out or return a document ignore unknown
+  // members.
   for (const { method, path, operation } of operations) {
     const { operationId } = operation;
     if (!path.startsWith('/api/') || ['signOut', 'showOperatorDocument', 'readPublicDocument'].includes(operationId))
@@ -319,13 +320,14 @@ test('every route is in the document, and every response matches the document', 
     const unknownMember = isInQuery ? { query: { unknownMember: 'x' } } : { body: { unknownMember: 'x' } };
     await expectStatus(operationId, 400, { ...successfulOptions.get(operationId), ...unknownMember });
   }
-  // The store does not respond, first for all requests and then for requests in which only the operation uses it.
+  // While the store does not respond, the test sends two requests to each operation: first with a token or a session,
+  // which the store must check, and then with the password, so that only the operation uses the store.
   for (const { operation } of operations) {
     const { operationId, responses } = operation;
     if (responses['503'] === undefined) continue;
     const options = successfulOptions.get(operationId) ?? {};
-    // If the store does not respond, routes outside the API accept a token that was valid at its last lookup. This
-    // token was not looked up before.
+    // If the store does not respond, routes outside the API accept a token that was valid at its last lookup. The
+    // unknown token has never been looked up.
     const unknownToken = { Authorization: 'Bearer po_unknown' };
     const headers =
       operationId === 'signOut'

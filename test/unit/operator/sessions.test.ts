@@ -6,7 +6,7 @@ import { createSessions, SESSION_LIFETIME_MS, TICKET_LIFETIME_MS } from '../../.
 const KEY = Buffer.alloc(32, 7);
 const NOW = 1_800_000_000_000;
 
-test('a session is valid until its expiry on every node that has the same key, and only with both of its parts', () => {
+test('a session is valid only with its cookie and its secret, until its expiry, on every node that has the same key', () => {
   const { cookie, secret } = createSessions(KEY, false).create(NOW);
   const otherNode = createSessions(KEY, false);
   expect(otherNode.verify(cookie, secret, NOW)).toBe(true);
@@ -19,7 +19,7 @@ test('a session is valid until its expiry on every node that has the same key, a
   expect(cookie).not.toContain(secret);
 });
 
-test('a cookie of an older version without two parts is never valid', () => {
+test('a session cookie of an older version, which has no separate secret, is never valid', () => {
   const text = `${NOW + SESSION_LIFETIME_MS}.abcdefghijkl`;
   const oldCookie = `${text}.${createHmac('sha256', KEY).update(text).digest('base64url')}`;
   for (const secret of ['', 'abcdefghijkl', oldCookie])

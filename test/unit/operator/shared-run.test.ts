@@ -1,11 +1,11 @@
-/** Tests that requests of a route share one run of its operation. */
+/** Tests that concurrent requests to a route share one run of its operation. */
 import { expect, test } from 'vitest';
 import { Type } from '../../../src/model/schema.ts';
 import type { ServiceContext } from '../../../src/operations/context.ts';
 import { ok } from '../../../src/operations/errors.ts';
 import { createOperationRoute, createPerformer } from '../../../src/operator/operation-route.ts';
 
-test('requests during a run get its result, and a request after it starts a new run', async () => {
+test('requests that arrive during a run get the result of that run, and a request after the run starts a new run', async () => {
   let runCount = 0;
   const endRun: (() => void)[] = [];
   const definition = {
@@ -14,9 +14,9 @@ test('requests during a run get its result, and a request after it starts a new 
     result: Type.Integer(),
     run: async () => {
       runCount += 1;
-      const number = runCount;
+      const runNumber = runCount;
       await new Promise<void>((resolve) => endRun.push(resolve));
-      return ok(number);
+      return ok(runNumber);
     },
   };
   const performRoute = createPerformer();

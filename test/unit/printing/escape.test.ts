@@ -13,7 +13,7 @@ import {
   toPrintableLines,
 } from '../../../src/printing/escape.ts';
 
-/** Every control, separator and bidirectional control of Unicode, and a lone surrogate. */
+/** All Unicode control characters, line and paragraph separators, bidirectional controls, and a lone surrogate. */
 const CONTROLS = [
   ...Array.from({ length: 0x20 }, (_, unit) => unit),
   ...Array.from({ length: 0x21 }, (_, unit) => 0x7f + unit),
@@ -183,7 +183,7 @@ describe('a password in a setting', () => {
     );
   });
 
-  test('a URL of another kind after sqlite: is refused, so that it never becomes the name of a file', () => {
+  test('a URL that follows sqlite: is refused, so that it never becomes a file name', () => {
     for (const value of ['sqlite:postgres://u:PW@h/db', 'sqlite:u:PW@h/db', 'sqlite:postgres://h/db'])
       expect(() => loadSettings({ POSTRIDER_DATABASE: value }, null)).toThrow(/remove sqlite:/);
     expect(loadSettings({ POSTRIDER_DATABASE: 'sqlite:./a:b@c/x.db' }, null).database).toMatchObject({

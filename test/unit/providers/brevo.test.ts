@@ -16,7 +16,7 @@ const HARD_BOUNCE = readSample('hard-bounce.json');
 const BLOCKED_EVENT = readSample('blocked.json');
 
 describe('the authentication of Brevo', () => {
-  it.each(BASIC_SECRETS)('each of two user names and passwords is accepted', (secret) => {
+  it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {
     expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
   });
 
@@ -24,7 +24,7 @@ describe('the authentication of Brevo', () => {
     expect(authenticate(BASIC_SECRETS, authorization)).toBe('refused');
   });
 
-  it('a bearer token is accepted as well as a user name and a password', () => {
+  it('both a bearer token and a pair of user name and password are accepted', () => {
     const secrets = [BASIC_SECRETS[0], 'Bearer 0123456789abcdef'];
     expect(authenticate(secrets, 'Bearer 0123456789abcdef')).toBe('authenticated');
     expect(authenticate(secrets, 'bearer 0123456789abcdef')).toBe('authenticated');
@@ -46,7 +46,7 @@ describe('the events of Brevo', () => {
     });
   });
 
-  it('a batch has the events of its members, with the keys of the single events', () => {
+  it('each event of a batch has the same content and key as the event alone', () => {
     const [soft, delivered] = ['soft-bounce.json', 'delivered.json'].map(readSample);
     const { events } = read([soft, delivered]);
     expect(events).toEqual([readEvent(soft), readEvent(delivered)]);
@@ -60,7 +60,7 @@ describe('the events of Brevo', () => {
     );
   });
 
-  it('a broken member of a batch does not affect the others', () => {
+  it('a broken member of a batch does not affect the other members', () => {
     const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: 3.5, email: 'a@example.org' }, BLOCKED_EVENT]);
     expect(result.events.map(({ type }) => type)).toEqual(['hard_bounce', 'blocked']);
     expect(result).toMatchObject({ ignored: 1, broken: 4 });
@@ -127,7 +127,7 @@ describe('the events of Brevo', () => {
   });
 
   it.each(['spam', 'bounce', 'server is down', undefined])(
-    'a deferral stays a deferral with the reason “%s”',
+    'a deferred event with the reason “%s” is read as a deferral',
     (reason) => {
       expect(readEvent(replaceMembers(readSample('deferred.json'), { reason })).fact.kind).toBe('deferred');
     },
@@ -150,7 +150,7 @@ describe('the events of Brevo', () => {
     expect(readResult(body).kind).toBe('broken');
   });
 
-  it('a failure of the store gets the response 429, because Brevo discards an event after another failure status', () => {
+  it('if the store fails, the response is 429, because Brevo discards an event after any other failure status', () => {
     expect(BREVO_EVENTS.storeFailureStatus).toBe(429);
   });
 });

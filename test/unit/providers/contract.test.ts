@@ -34,7 +34,7 @@ function getMeaning({ fact }: ProviderEvent): EventMeaning {
   return fact.kind === 'bounce' ? fact.failureClass : fact.kind;
 }
 
-/** Returns JSON values that differ from `value` in one member, which is absent or has another value. */
+/** Returns copies of `value` in each of which one member is absent or has another value. */
 function listMutations(value: unknown): unknown[] {
   if (Array.isArray(value)) {
     return [[], ...value.flatMap((item, at) => listMutations(item).map((changed) => value.with(at, changed)))];
@@ -49,8 +49,8 @@ function listMutations(value: unknown): unknown[] {
 }
 
 /**
- * Returns JSON values that differ from `value` in one member, which is in an array of one element. The elements of batches and
- * the members of signatures are not changed.
+ * Returns copies of `value` in each of which one member is wrapped in an array of one element. The elements of batches
+ * and the members of signatures are not wrapped.
  */
 function listWrapped(value: unknown): unknown[] {
   if (Array.isArray(value))
@@ -63,7 +63,7 @@ function listWrapped(value: unknown): unknown[] {
   });
 }
 
-/** The members that contain an event or events. */
+/** The names of members that contain one or more events. */
 const CONTAINERS: ReadonlySet<string> = new Set(['event-data', 'events', 'msys']);
 
 /** Applies `change` to the JSON of a sample, or to the JSON in each field of a form. */
@@ -126,12 +126,12 @@ for (const provider of PROVIDERS) {
         else expect(event.reference).not.toBeNull();
       });
 
-      it('every sample file has a row', () => {
+      it('every sample file has a row in the table of events', () => {
         const namedSamples = new Set(events.table.map(({ sample }) => sample));
         expect(readdirSync(join(ROOT, provider.name, 'samples')).filter((name) => !namedSamples.has(name))).toEqual([]);
       });
 
-      it('the events of different samples have different keys, and two readings of one sample have the same keys', () => {
+      it('the events of different samples have different keys, and reading a sample twice results in equal keys', () => {
         const keys = events.table.flatMap(({ sample }) => {
           const [first, second] = [0, 1].map(() => readBody(provider, sample, readSample(provider, sample)));
           expect(first).toEqual(second);
@@ -140,7 +140,7 @@ for (const provider of PROVIDERS) {
         expect(new Set(keys).size).toBe(keys.length);
       });
 
-      it('a damaged sample never throws and never names another recipient', () => {
+      it('reading a damaged sample never throws and never results in another recipient or message', () => {
         for (const { sample } of events.table) {
           for (const changedBody of listDamagedBodies(sample, readSample(provider, sample))) {
             const result = readBody(provider, sample, changedBody);
@@ -179,8 +179,9 @@ for (const provider of PROVIDERS) {
           for (const recipient of recipients)
             for (const changedBody of changeJson(sample, readSample(provider, sample), replaceRecipient(recipient))) {
               const result = readBody(provider, sample, changedBody);
-              const found = result.kind === 'events' ? result.events : [];
-              for (const event of found) expect(event.recipient, changedBody.toString()).toBe(UNREADABLE_RECIPIENT);
+              const foundEvents = result.kind === 'events' ? result.events : [];
+              for (const event of foundEvents)
+                expect(event.recipient, changedBody.toString()).toBe(UNREADABLE_RECIPIENT);
             }
       });
 
@@ -209,11 +210,14 @@ for (const provider of PROVIDERS) {
         }
       });
 
-      it.each(['', 'x'])('the value “%s” is not a secret, and the error does not contain a line break', (text) => {
-        const parseResult = events.createAuthenticator([text]);
-        expect(parseResult.ok).toBe(false);
-        if (!parseResult.ok) expect(parseResult.fault).not.toMatch(/[\r\n]/);
-      });
+      it.each(['', 'x'])(
+        'the value “%s” is refused as a secret, and the error does not contain a line break',
+        (text) => {
+          const parseResult = events.createAuthenticator([text]);
+          expect(parseResult.ok).toBe(false);
+          if (!parseResult.ok) expect(parseResult.fault).not.toMatch(/[\r\n]/);
+        },
+      );
     });
   }
   if (relay !== null) {

@@ -56,7 +56,7 @@ describe('an event that is read according to the table of member names', () => {
     expect(readEvent({ type: 'listed', data: {} }).fact).toMatchObject({ reason: 'unknown' });
   });
 
-  it('has the same key as its copy if both have no id', () => {
+  it('has the same key as an identical event if neither event has an id', () => {
     expect(readEvent({ type: 'sent', data: {} }).key).toBe(readEvent({ type: 'sent', data: {} }).key);
     expect(readEvent({ type: 'sent', data: {} }).key).not.toBe(readEvent({ type: 'sent', data: { at: 1 } }).key);
   });
@@ -68,11 +68,11 @@ it.each([
   ['of an inherited type', { type: 'constructor', data: {} }, 'ignored'],
   ['of an ignored type', { type: 'open' }, 'ignored'],
   ['without the required object', { type: 'sent', data: [] }, 'broken'],
-])('an event %s is not an event of Postrider', (_name, event, expected) => {
+])('an event %s is broken or ignored', (_name, event, expected) => {
   expect(read(event)).toBe(expected);
 });
 
-it('a member that an object inherits has no value', () => {
+it('a member that an object inherits is treated as absent', () => {
   const inheritedBody = JSON.parse('{"type":"sent","data":{"__proto__":{"to":"b@example.com"}}}') as Record<
     string,
     unknown
@@ -81,7 +81,7 @@ it('a member that an object inherits has no value', () => {
   expect(readEvent({ type: 'sent', data: Object.create({ to: 'b@example.com' }) }).recipient).toBeNull();
 });
 
-it('the reason for an entry on a suppression list is that of the first phrase in the text', () => {
+it('the suppression reason is that of the first phrase of the table that occurs in the text', () => {
   const phrases = [
     ['unsubscribe', 'unsubscribe'],
     ['spam', 'complaint'],

@@ -1,4 +1,4 @@
-/** Tests the signature, the test of the URL, both versions of the events, and the reply of the relay of MailerSend. */
+/** Tests the signature, the URL test request, both event versions, and the reply of the relay of MailerSend. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Authenticate } from '../../../src/providers/authentication.ts';
@@ -40,7 +40,7 @@ describe('the signature of MailerSend', () => {
     expect(authenticate(createRequest(sign(SECRET, BODY).toUpperCase()), 0).kind).toBe('authenticated');
   });
 
-  it('is accepted by the second of two secrets', () => {
+  it('is accepted if it matches the second of two secrets', () => {
     expect(createAuthenticator('signing-secret-002', SECRET)(createRequest(sign(SECRET, BODY)), 0).kind).toBe(
       'authenticated',
     );
@@ -52,13 +52,13 @@ describe('the signature of MailerSend', () => {
     ['a body with other white space', createRequest(sign(SECRET, BODY), `${BODY} `)],
     ['no signature', createRequest(undefined)],
     ['an empty signature', createRequest('')],
-    ['the public secret of the test', createRequest(sign(TEST_SECRET, BODY))],
+    ['the public secret of the URL test', createRequest(sign(TEST_SECRET, BODY))],
   ])('is refused with %s', (_name, request) => {
     expect(authenticate(request, 0).kind).toBe('refused');
   });
 });
 
-describe('the test of the URL by MailerSend', () => {
+describe('the request with which MailerSend tests the URL', () => {
   it('is recognized by its type and the public secret', () => {
     expect(events.isEndpointTest?.(createRequest(sign(TEST_SECRET, TEST_BODY), TEST_BODY))).toBe(true);
   });
@@ -88,7 +88,7 @@ describe('an event of MailerSend', () => {
     expect(readEvent({ type: 'activity.delivered', data: { ...data, id: undefined } })?.key).toMatch(/^[0-9a-f]{64}$/);
   });
 
-  it('of version 2.0 has the recipient in data.recipient, else in data.email', () => {
+  it('of version 2.0 has the recipient in data.recipient or, without this member, in data.email', () => {
     expect(readEvent({ type: 'activity.delivered', data: { ...data, email: 'other@example.com' } })).toMatchObject({
       reference: 'm1',
       recipient: 'recipient@example.com',

@@ -104,7 +104,7 @@ describe('authentication of Mailgun', () => {
     ['a JSON body', createJsonRequest(createSignature())],
     ['a timestamp as a number', createJsonRequest({ ...createSignature(), timestamp: Number(formatSeconds(NOW)) })],
     ['a form', createFormRequest(signFields())],
-    ['a form in parts', createMultipartRequest(signFields())],
+    ['a multipart form', createMultipartRequest(signFields())],
     [
       'a signature in upper case',
       createJsonRequest({ ...createSignature(), signature: String(createSignature().signature).toUpperCase() }),
@@ -117,7 +117,7 @@ describe('authentication of Mailgun', () => {
     expect(authenticate(request, NOW)).toEqual({ kind: 'authenticated' });
   });
 
-  it.each([KEY, OTHER_KEY])('each of two keys authenticates', (key) => {
+  it.each([KEY, OTHER_KEY])('a signature of each of two keys is accepted', (key) => {
     expect(createAuthenticator(OTHER_KEY, KEY)(createJsonRequest(createSignature(key)), NOW).kind).toBe(
       'authenticated',
     );
@@ -151,7 +151,7 @@ describe('authentication of Mailgun', () => {
     expect(authenticate(request, NOW).kind).toBe('refused');
   });
 
-  it('a digit that is moved from the timestamp to the token does not produce another token with a valid signature', () => {
+  it('a request is refused if digits are moved between timestamp and token, although the signed text is unchanged', () => {
     const { timestamp, token, signature } = createSignature();
     for (const length of [8, 9, 11, 12]) {
       const content = `${timestamp}${token}`;
@@ -198,7 +198,7 @@ describe('events of Mailgun', () => {
 
   it.each([
     ['no event', {}],
-    ['an event without a meaning', { event: 'opened' }],
+    ['an event of an ignored type', { event: 'opened' }],
     ['an event of an unknown type', { event: 'constructor' }],
     ['event data that is not an object', [{ event: 'delivered' }]],
   ])('the token of a request with %s is recorded', (_name, event) => {
@@ -207,7 +207,7 @@ describe('events of Mailgun', () => {
     expect(result.ignored + result.broken).toBe(1);
   });
 
-  it('the token of a form with an event without a meaning is recorded', () => {
+  it('the token of a form with an event of an ignored type is recorded', () => {
     const request = createFormRequest(
       signFields([
         ['event', 'opened'],
@@ -275,7 +275,7 @@ describe('events of Mailgun', () => {
 describe('legacy webhooks of Mailgun', () => {
   it.each([
     ['a form', createFormRequest],
-    ['a form in parts', createMultipartRequest],
+    ['a multipart form', createMultipartRequest],
   ])('%s has the reply, message and recipient, and the token as its key', (_name, create) => {
     expect(getOnlyEvent(readEvents(create(signFields())))).toEqual({
       type: 'bounced',
@@ -343,7 +343,7 @@ describe('legacy webhooks of Mailgun', () => {
     ['old', '606', 'provider-suppressed'],
     ['old', '421', 'soft'],
     ['another', '', 'soft'],
-  ])('a message that was dropped for the reason %s with code %s means %s', (reason, code, meaning) => {
+  ])('a dropped event with the reason %s and the code “%s” means %s', (reason, code, meaning) => {
     const fields: Fields = [
       ['event', 'dropped'],
       ['recipient', RECIPIENT],
@@ -353,7 +353,7 @@ describe('legacy webhooks of Mailgun', () => {
     expect(getMeaning(getOnlyEvent(readEvents(createFormRequest(signFields(fields)))))).toBe(meaning);
   });
 
-  it('a damaged form never throws and never names another recipient or message', () => {
+  it('reading a damaged form never throws and never results in another recipient or message', () => {
     const body = readFileSync(join(SAMPLES, 'legacy-bounced.form')).toString();
     const parts = body.split('&');
     const bodies = [
@@ -372,7 +372,7 @@ describe('legacy webhooks of Mailgun', () => {
     }
   });
 
-  it('a damaged form in parts never throws', () => {
+  it('reading a damaged multipart form never throws', () => {
     const { body } = createMultipartRequest(signFields());
     for (let length = 0; length < body.length; length += 1) {
       for (const type of [

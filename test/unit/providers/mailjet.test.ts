@@ -16,7 +16,7 @@ const HARD_BOUNCE = readSample('bounce-hard.json');
 const BLOCKED_EVENT = readSample('blocked-preblocked.json');
 
 describe('the authentication of Mailjet', () => {
-  it.each(BASIC_SECRETS)('each of two user names and passwords is accepted', (secret) => {
+  it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {
     expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
   });
 
@@ -45,14 +45,14 @@ describe('the events of Mailjet', () => {
     });
   });
 
-  it('grouped events have the keys of the single events, in every order', () => {
+  it('each grouped event has the same key as the event alone, regardless of the order', () => {
     const [spam, sent] = ['spam.json', 'sent.json'].map(readSample);
     const { events } = read([spam, sent]);
     expect(events).toEqual([readEvent(spam), readEvent(sent)]);
     expect(new Set(read([sent, spam]).events)).toEqual(new Set(events));
   });
 
-  it('a broken member of grouped events does not affect the others', () => {
+  it('a broken member of grouped events does not affect the other members', () => {
     const result = read([HARD_BOUNCE, null, 7, 'text', {}, { event: [] }, readSample('open.json'), BLOCKED_EVENT]);
     expect(result.events.map(({ type }) => type)).toEqual(['bounce', 'blocked']);
     expect(result).toMatchObject({ ignored: 1, broken: 5 });
@@ -127,7 +127,7 @@ describe('the events of Mailjet', () => {
     ['MessageID as text', { Message_GUID: undefined, MessageID: '576460754655154659' }, '576460754655154659'],
     ['MessageID that is a safe integer', { Message_GUID: '', MessageID: 9007199254740991 }, '9007199254740991'],
     ['none if MessageID is not a safe integer', { Message_GUID: undefined, MessageID: 2 ** 60 }, null],
-  ])('the id of Mailjet is %s', (_name, members, expected) => {
+  ])('the Mailjet id of the message is %s', (_name, members, expected) => {
     expect(readEvent(replaceMembers(HARD_BOUNCE, members)).reference).toBe(expected);
   });
 
@@ -146,7 +146,7 @@ describe('the events of Mailjet', () => {
     expect(readEvent(replaceMembers(HARD_BOUNCE, { time })).at).toBeNull();
   });
 
-  it('the oldest form without MessageID, CustomID and Payload is read', () => {
+  it('an event in the oldest format, without MessageID, CustomID and Payload, is read', () => {
     const event = { event: 'sent', time: 1424873938, email: 'a@example.org', mj_message_id: '18858825588804172' };
     expect(readEvent(event)).toMatchObject({
       messageId: null,

@@ -57,7 +57,7 @@ describe('the signature of Mailtrap', () => {
     expect(authenticate(body, { 'mailtrap-signature': signature })).toBe('refused');
   });
 
-  it('a request without the header field is refused', () => {
+  it('a request without the signature header field is refused', () => {
     expect(authenticate(body, {})).toBe('refused');
   });
 
@@ -103,18 +103,18 @@ describe('the events of Mailtrap', () => {
     expect(readEvents(`${JSON.stringify(getEvent('spam.json'))}\n`).events).toHaveLength(1);
   });
 
-  it('an event that is not in an array is read', () => {
+  it('an event without an array and an array without an outer object are read', () => {
     expect(readEvents(JSON.stringify({ events: getEvent('spam.json') })).events).toHaveLength(1);
     expect(readEvents(JSON.stringify([getEvent('spam.json')])).events).toHaveLength(1);
   });
 
-  it('a broken member is counted and does not affect the others', () => {
-    const goodEvent = getEvent('bounce.json');
-    expect(readEvents(JSON.stringify({ events: [goodEvent, null, 7, { timestamp: 1 }, goodEvent] }))).toMatchObject({
+  it('a broken member is counted and does not affect the other members', () => {
+    const validEvent = getEvent('bounce.json');
+    expect(readEvents(JSON.stringify({ events: [validEvent, null, 7, { timestamp: 1 }, validEvent] }))).toMatchObject({
       broken: 3,
       ignored: 0,
     });
-    const lines = readEvents(`${JSON.stringify(goodEvent)}\n{"event":"bou\n${JSON.stringify(goodEvent)}\n`);
+    const lines = readEvents(`${JSON.stringify(validEvent)}\n{"event":"bou\n${JSON.stringify(validEvent)}\n`);
     expect(lines.events).toHaveLength(2);
     expect(lines.broken).toBe(1);
   });
@@ -134,7 +134,7 @@ describe('the events of Mailtrap', () => {
     expect(secondKey).toBe(singleKey);
   });
 
-  it('an event without custom variables keeps the reference', () => {
+  it('an event without custom variables has no message id but has the reference', () => {
     const { custom_variables: _, ...member } = getEvent('bounce.json');
     expect(readEvents(JSON.stringify({ events: [member] })).events[0]).toMatchObject({
       messageId: null,
@@ -204,7 +204,7 @@ describe('the relay profile of Mailtrap', () => {
     expect(findProviderByHost(host)?.name).toBe('mailtrap');
   });
 
-  it('the test inbox of Mailtrap is not recognized', () => {
+  it('the host of the test inbox of Mailtrap is not recognized', () => {
     expect(findProviderByHost('sandbox.smtp.mailtrap.io')).toBeNull();
   });
 });

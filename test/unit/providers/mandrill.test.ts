@@ -1,4 +1,4 @@
-/** Tests the signature over URL and form, the test of the URL, and the batches of Mandrill. */
+/** Tests the signature over URL and form fields, the URL test request, and the batches of Mandrill. */
 import { createHmac } from 'node:crypto';
 import { describe, expect, it } from 'vitest';
 import type { Authenticate } from '../../../src/providers/authentication.ts';
@@ -7,7 +7,7 @@ import { MANDRILL } from '../../../src/providers/mandrill/mandrill.ts';
 
 const ID = '01990000-0000-7000-8000-000000000001';
 const KEY = 'webhook-key-001';
-const URL_OF_ENDPOINT = 'https://events.example.org/events/mandrill';
+const ENDPOINT_URL = 'https://events.example.org/events/mandrill';
 const EVENTS = '[{"event":"send","msg":{"subject":"Prüfung & mehr"}}]';
 
 const { events } = MANDRILL;
@@ -19,7 +19,7 @@ function createAuthenticator(...keys: string[]): Authenticate {
   return parseResult.secret;
 }
 
-/** Signs the URL and the fields. The fields must be in the order of their names. */
+/** Signs the URL and the fields. The fields must be sorted by name. */
 function computeSignature(key: string, url: string, fields: readonly [string, string][]): string {
   return createHmac('sha1', key)
     .update(url + fields.flat().join(''), 'utf8')
@@ -33,14 +33,14 @@ interface PostParts {
 
 function createRequest(
   fields: readonly [string, string][],
-  { signature, url = URL_OF_ENDPOINT }: PostParts = {},
+  { signature, url = ENDPOINT_URL }: PostParts = {},
 ): ProviderRequest {
   const body = Buffer.from(new URLSearchParams([...fields]).toString());
   return { method: 'POST', headers: { 'x-mandrill-signature': signature }, body, url };
 }
 
 const FIELDS: readonly [string, string][] = [['mandrill_events', EVENTS]];
-const SIGNATURE = computeSignature(KEY, URL_OF_ENDPOINT, FIELDS);
+const SIGNATURE = computeSignature(KEY, ENDPOINT_URL, FIELDS);
 
 function readBatch(value: unknown): ReadResult {
   const result = events?.read(createRequest([['mandrill_events', JSON.stringify(value)]]));
@@ -58,7 +58,7 @@ describe('the signature of Mandrill', () => {
   const authenticate = createAuthenticator(KEY);
 
   it.each(['', 'x', `${'A'.repeat(28)}=`, 'A'.repeat(10_000)])(
-    'of another length is refused before the form is parsed (%#)',
+    'of a wrong length is refused before the form is parsed (%#)',
     (signature) => {
       const fields = Array.from({ length: 2_000 }, (): [string, string] => ['a', 'b']);
       const result = createAuthenticator(KEY)(createRequest(fields, { signature }), 0);
@@ -72,26 +72,26 @@ describe('the signature of Mandrill', () => {
 
   it('covers the fields in the order of their names', () => {
     const sortedFields: readonly [string, string][] = [['a', '1'], ...FIELDS, ['z', 'ä']];
-    const signature = computeSignature(KEY, URL_OF_ENDPOINT, sortedFields);
+    const signature = computeSignature(KEY, ENDPOINT_URL, sortedFields);
     expect(authenticate(createRequest(sortedFields.toReversed(), { signature }), 0).kind).toBe('authenticated');
   });
 
-  it('is accepted by the second of two keys', () => {
+  it('is accepted if it matches the second of two keys', () => {
     expect(createAuthenticator('webhook-key-002', KEY)(createRequest(FIELDS, { signature: SIGNATURE }), 0).kind).toBe(
       'authenticated',
     );
   });
 
   it.each<[string, ProviderRequest]>([
-    ['another key', createRequest(FIELDS, { signature: computeSignature('webhook-key-002', URL_OF_ENDPOINT, FIELDS) })],
+    ['another key', createRequest(FIELDS, { signature: computeSignature('webhook-key-002', ENDPOINT_URL, FIELDS) })],
     ['changed events', createRequest([['mandrill_events', '[]']], { signature: SIGNATURE })],
     ['a further field', createRequest([...FIELDS, ['x', 'y']], { signature: SIGNATURE })],
-    ['another URL', createRequest(FIELDS, { signature: SIGNATURE, url: `${URL_OF_ENDPOINT}/` })],
+    ['another URL', createRequest(FIELDS, { signature: SIGNATURE, url: `${ENDPOINT_URL}/` })],
     ['no signature', createRequest(FIELDS)],
     ['an empty signature', createRequest(FIELDS, { signature: '' })],
     [
-      'the public key of the test',
-      createRequest(FIELDS, { signature: computeSignature('test-webhook', URL_OF_ENDPOINT, FIELDS) }),
+      'the public key of the URL test',
+      createRequest(FIELDS, { signature: computeSignature('test-webhook', ENDPOINT_URL, FIELDS) }),
     ],
   ])('is refused with %s', (_name, request) => {
     expect(authenticate(request, 0).kind).toBe('refused');
@@ -104,7 +104,7 @@ describe('the signature of Mandrill', () => {
     });
   });
 
-  it('is refused with too many fields', () => {
+  it('is refused if the form has too many fields', () => {
     const body = Buffer.from('a=b&'.repeat(2_000_000));
     const request = { ...createRequest(FIELDS, { signature: SIGNATURE }), body };
     expect(authenticate(request, 0).kind).toBe('refused');
@@ -112,14 +112,14 @@ describe('the signature of Mandrill', () => {
   });
 });
 
-describe('the test of the URL by Mandrill', () => {
-  const createTest = (key: string, text: string, url: string | null = URL_OF_ENDPOINT) =>
+describe('the request with which Mandrill tests the URL', () => {
+  const createTest = (key: string, text: string, url: string | null = ENDPOINT_URL) =>
     createRequest([['mandrill_events', text]], {
       signature: computeSignature(key, url ?? '', [['mandrill_events', text]]),
       url,
     });
 
-  it('is recognized by its empty list and the public key', () => {
+  it('is recognized by its empty list of events and the public key', () => {
     expect(events.isEndpointTest?.(createTest('test-webhook', '[]'))).toBe(true);
   });
 
@@ -135,7 +135,7 @@ describe('the test of the URL by Mandrill', () => {
 });
 
 describe('a batch of Mandrill', () => {
-  it('has its other events if one of its members is not an event', () => {
+  it('has the events of its valid members if other members are not events', () => {
     const result = readBatch([
       createBounce('a'),
       7,
@@ -152,7 +152,7 @@ describe('a batch of Mandrill', () => {
     });
   });
 
-  it('of 1,000 events is read completely, and an event has the same key in another order', () => {
+  it('of 1,000 events is read completely, and the keys of the events do not depend on their order', () => {
     const batch = Array.from({ length: 1_000 }, (_, index) => createBounce(`r${index}`));
     const [first, second] = [batch, batch.toReversed()].map(readBatch);
     if (first?.kind !== 'events' || second?.kind !== 'events') throw new Error('the batch is broken');
@@ -160,7 +160,7 @@ describe('a batch of Mandrill', () => {
     expect(second.events.map(({ key }) => key)).toEqual(first.events.map(({ key }) => key).toReversed());
   });
 
-  it('has the diagnosis and the host in the last of the smtp_events', () => {
+  it('has the diagnosis and the host of the last element of smtp_events', () => {
     const smtp_events = [
       { diag: '451 first', destination_ip: '192.0.2.1' },
       { diag: '250 OK', destination_ip: '192.0.2.2' },
@@ -182,7 +182,7 @@ describe('a batch of Mandrill', () => {
     expect(events?.read(createRequest([['mandrill_events', text]])).kind).toBe('broken');
   });
 
-  it('without the field is broken', () => {
+  it('without the field mandrill_events is broken', () => {
     expect(events?.read(createRequest([['events', '[]']])).kind).toBe('broken');
   });
 });

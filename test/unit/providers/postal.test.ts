@@ -82,8 +82,14 @@ describe('the signature of Postal', () => {
       'of another body',
       { 'x-postal-signature-256': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA256', Buffer.from('{}')) },
     ],
-    ['of another digest', { 'x-postal-signature-256': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA1', body) }],
-    ['in the other header field', { 'x-postal-signature': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA256', body) }],
+    [
+      'with another digest algorithm',
+      { 'x-postal-signature-256': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA1', body) },
+    ],
+    [
+      'in the header field for SHA-1',
+      { 'x-postal-signature': computeSignature(FIRST_KEY.privateKey, 'RSA-SHA256', body) },
+    ],
     ['that is not base64', { 'x-postal-signature-256': '!' }],
     ['that is absent', {}],
   ])('a signature %s is refused', (_name, headers) => {
@@ -145,7 +151,7 @@ describe('the events of Postal', () => {
     expect(bare).toMatchObject({ type, fact: whole?.fact, recipient: whole?.recipient });
   });
 
-  it('a bounce message is about the original message', () => {
+  it('a bounce message is read as a bounce of the original message', () => {
     const [event] = readEvents(getBody('message-bounced.json')).events;
     expect(event).toMatchObject({ messageId: MESSAGE_ID, recipient: 'recipient@example.com' });
     expect(event?.fact).toMatchObject({ kind: 'bounce', failureClass: 'soft' });
@@ -155,7 +161,7 @@ describe('the events of Postal', () => {
     ['too many hard fails', 'bounce'],
     ['too many soft fails', 'bounce'],
     ['Added by hand', 'unknown'],
-  ])('an entry of the suppression list because of “%s” has the reason %s', (text, reason) => {
+  ])('an entry of the suppression list with the text “%s” has the reason %s', (text, reason) => {
     const body = getBody('message-held-suppression.json');
     const details = `Recipient (recipient@example.com) is on the suppression list (reason: ${text})`;
     expect(readEvents({ ...body, payload: { ...body.payload, details } }).events[0]?.fact).toMatchObject({

@@ -35,7 +35,7 @@ function readEvents(body: unknown, headers: ProviderRequest['headers'] = {}): Ex
   return result;
 }
 
-const bounce = (data: object) => ({
+const createBounce = (data: object) => ({
   type: 'email.bounced',
   created_at: '2026-11-05T16:33:54.126Z',
   data: { email_id: 'e1', to: ['recipient@example.com'], headers: [{ name: 'x-postrider-id', value: ID }], ...data },
@@ -50,12 +50,12 @@ describe('the signature of Resend', () => {
   });
 
   it('is accepted if one signature of the list is valid', () => {
-    const rightHeaders = createSignedHeaders(KEY, seconds);
-    const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${rightHeaders['svix-signature']} v2,x`;
-    expect(authenticate(createRequest({ ...rightHeaders, 'svix-signature': list }), NOW).kind).toBe('authenticated');
+    const validHeaders = createSignedHeaders(KEY, seconds);
+    const list = `v1a,AAAA v1,${'A'.repeat(43)}= ${validHeaders['svix-signature']} v2,x`;
+    expect(authenticate(createRequest({ ...validHeaders, 'svix-signature': list }), NOW).kind).toBe('authenticated');
   });
 
-  it('is accepted by the second of two secrets', () => {
+  it('is accepted if it matches the second of two secrets', () => {
     expect(createAuthenticator(OTHER_KEY, KEY)(createRequest(createSignedHeaders(KEY, seconds)), NOW).kind).toBe(
       'authenticated',
     );
@@ -104,49 +104,52 @@ describe('the signature of Resend', () => {
 describe('an event of Resend', () => {
   it('is identified by svix-id, and a repeated webhook has the same key', () => {
     const [first, second] = [1, 2].map(
-      (seconds) => readEvents(bounce({}), createSignedHeaders(KEY, seconds, BODY, 'msg_7')).events[0]?.key,
+      (seconds) => readEvents(createBounce({}), createSignedHeaders(KEY, seconds, BODY, 'msg_7')).events[0]?.key,
     );
     expect(first).toBe('msg_7');
     expect(second).toBe(first);
   });
 
-  it('has the message id from the header field, otherwise from the Message-ID, otherwise only the reference', () => {
-    const getId = (data: object) => readEvents(bounce(data)).events[0];
+  it('takes the message id from the header field or, without it, from the Message-ID; without both it has only a reference', () => {
+    const readBounceEvent = (data: object) => readEvents(createBounce(data)).events[0];
     const otherId = '01990000-0000-7000-8000-000000000002';
-    expect(getId({ message_id: `<${otherId}@example.org>` })?.messageId).toBe(ID);
-    expect(getId({ headers: undefined, message_id: `<${otherId}@example.org>` })?.messageId).toBe(otherId);
+    expect(readBounceEvent({ message_id: `<${otherId}@example.org>` })?.messageId).toBe(ID);
+    expect(readBounceEvent({ headers: undefined, message_id: `<${otherId}@example.org>` })?.messageId).toBe(otherId);
     expect(
-      getId({ headers: [null, { name: 'X-Postrider-Id', value: 'x' }], message_id: '<a@resend.dev>' }),
+      readBounceEvent({ headers: [null, { name: 'X-Postrider-Id', value: 'x' }], message_id: '<a@resend.dev>' }),
     ).toMatchObject({
       messageId: null,
       reference: 'e1',
     });
   });
 
-  it('names the recipient also if it is a text and not an array, and an event with several recipients is ignored', () => {
-    expect(readEvents(bounce({ to: 'recipient@example.com' })).events[0]?.recipient).toBe('recipient@example.com');
-    expect(readEvents(bounce({ to: ['recipient@example.com', 'other@example.com'] }))).toMatchObject({
+  it('names its recipient even if `to` is a text instead of an array, and an event with several recipients is ignored', () => {
+    expect(readEvents(createBounce({ to: 'recipient@example.com' })).events[0]?.recipient).toBe(
+      'recipient@example.com',
+    );
+    expect(readEvents(createBounce({ to: ['recipient@example.com', 'other@example.com'] }))).toMatchObject({
       events: [],
       ignored: 1,
     });
   });
 
   it('uses the reply of the receiving server as the diagnosis, or the description if there is no reply', () => {
-    const getDiagnostic = (data: object) => readEvents(bounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
+    const getDiagnostic = (data: object) =>
+      readEvents(createBounce({ bounce: data })).events[0]?.fact.diagnosis.diagnostic;
     expect(getDiagnostic({ diagnosticCode: ['smtp; 550 5.1.1 no'], message: 'm' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: 'smtp; 550 5.1.1 no' })).toBe('smtp; 550 5.1.1 no');
     expect(getDiagnostic({ diagnosticCode: [], message: 'm' })).toBe('m');
   });
 
   it('with an unknown class is classified by its text', () => {
-    expect(readEvents(bounce({ bounce: { type: 'Other', message: 'm' } })).events[0]?.fact).toMatchObject({
+    expect(readEvents(createBounce({ bounce: { type: 'Other', message: 'm' } })).events[0]?.fact).toMatchObject({
       failureClass: 'by-text',
     });
-    expect(readEvents(bounce({})).events[0]?.fact).toMatchObject({ failureClass: 'by-text' });
+    expect(readEvents(createBounce({})).events[0]?.fact).toMatchObject({ failureClass: 'by-text' });
   });
 
   it('has the time of the event and not of the message', () => {
-    expect(readEvents(bounce({ created_at: '2020-01-01T00:00:00Z' })).events[0]?.at).toBe(
+    expect(readEvents(createBounce({ created_at: '2020-01-01T00:00:00Z' })).events[0]?.at).toBe(
       Date.UTC(2026, 10, 5, 16, 33, 54, 126),
     );
   });

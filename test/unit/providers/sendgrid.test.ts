@@ -80,7 +80,7 @@ describe('authentication of SendGrid', () => {
     expect(authenticate(createSignedRequest(formattedBody, KEYS), NOW).kind).toBe('authenticated');
   });
 
-  it.each([0, 1])('each of two keys authenticates', (at) => {
+  it.each([0, 1])('a signature of each of two keys is accepted', (at) => {
     const authenticateBothKeys = createAuthenticator(getSecret(OTHER_KEYS), getSecret(KEYS));
     expect(authenticateBothKeys(createSignedRequest(body, [OTHER_KEYS, KEYS][at] ?? KEYS), NOW).kind).toBe(
       'authenticated',
@@ -156,7 +156,7 @@ describe('events of SendGrid', () => {
     });
   });
 
-  it('a time in text is read', () => {
+  it('a time that is a text is read', () => {
     expect(readOne({ event: 'delivered', timestamp: '1794242034' }).at).toBe(1_794_242_034_000);
   });
 
@@ -197,7 +197,7 @@ describe('events of SendGrid', () => {
     expect(readOne({ event: 'bounce', type: 'bounce', ...members }).messageId).toBe(MESSAGE_ID);
   });
 
-  it('an event of another program names no message', () => {
+  it('an event about a message of another program names no message of Postrider', () => {
     const members = { 'postrider-id': undefined, 'smtp-id': '<14c5d75ce93.dfd.64b469@ismtpd-555>' };
     expect(readOne({ event: 'bounce', type: 'bounce', ...members }).messageId).toBeNull();
   });

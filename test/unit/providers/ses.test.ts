@@ -25,7 +25,7 @@ describe('the relay profile of Amazon SES', () => {
     expect(findProviderByHost(host)).toBeNull();
   });
 
-  it('the metadata is a message tag, with the configuration set if one is given', () => {
+  it('the metadata contains a message tag and, if it is configured, the configuration set', () => {
     const tag = { name: 'X-SES-MESSAGE-TAGS', value: `postrider-id=${MESSAGE_ID}` };
     expect(SES_RELAY.metadata(MESSAGE_ID, {})).toEqual([tag]);
     expect(SES_RELAY.metadata(MESSAGE_ID, { 'configuration-set': 'transactional' })).toEqual([

@@ -26,7 +26,7 @@ function readBounce(members: Json, sample = 'bounce-10.json') {
 }
 
 describe('the authentication of SparkPost', () => {
-  it.each(BASIC_SECRETS)('each of two user names and passwords is accepted', (secret) => {
+  it.each(BASIC_SECRETS)('each of two pairs of user name and password is accepted', (secret) => {
     expect(authenticate(BASIC_SECRETS, createBasicAuthorization(secret))).toBe('authenticated');
   });
 
@@ -97,7 +97,7 @@ describe('the events of SparkPost', () => {
       expect(readBounce({ raw_reason: reason, reason }, sample).kind).toBe(expected);
   });
 
-  it('a delay stays a deferral, regardless of its class', () => {
+  it('a delay is read as a deferral, regardless of its class', () => {
     for (const bounceClass of ['10', '25', '51', undefined])
       expect(readBounce({ bounce_class: bounceClass }, 'delay.json').kind).toBe('deferred');
   });
@@ -113,7 +113,7 @@ describe('the events of SparkPost', () => {
     expect(read([createMember('spam-complaint.json', { fbtype })])).toMatchObject({ events: [], ignored: 1 });
   });
 
-  it('the key is event_id, otherwise a digest that does not depend on the batch', () => {
+  it('the key is event_id or, without it, a digest that does not depend on the batch', () => {
     const memberWithoutId = createMember('bounce-10.json', { event_id: undefined });
     const [first, second] = [read([memberWithoutId]), read([createMember('delay.json'), memberWithoutId])];
     expect(first.events[0]?.key).toMatch(/^[0-9a-f]{64}$/);
@@ -127,7 +127,7 @@ describe('the events of SparkPost', () => {
     expect(readEvent([event]).recipient).toBe('recipient@example.com');
   });
 
-  it('an event of another program has no message', () => {
+  it('an event about a message of another program names no message of Postrider', () => {
     for (const meta of [{}, { order: '1' }, undefined, null, 'text', { 'postrider-id': 'other' }])
       expect(readEvent([createMember('bounce-10.json', { rcpt_meta: meta })]).messageId).toBeNull();
   });
@@ -147,7 +147,7 @@ describe('the events of SparkPost', () => {
     expect(readEvent([createMember('bounce-10.json', { timestamp })]).at).toBeNull();
   });
 
-  it('a broken member of a batch does not affect the others', () => {
+  it('a broken member of a batch does not affect the other members', () => {
     const brokenMembers = [
       null,
       7,
@@ -171,7 +171,7 @@ describe('the events of SparkPost', () => {
     expect(new Set(read(members).events.map(({ key }) => key)).size).toBe(1_000);
   });
 
-  it('the test of the webhook has no event and is not broken', () => {
+  it('the request that tests the webhook is valid and has no event', () => {
     expect(read([{ msys: {} }])).toMatchObject({ events: [], broken: 0 });
   });
 

@@ -29,7 +29,7 @@ function createCheckRig(answer: boolean) {
   return { clock, queriedIds, check, createLeasedMessage };
 }
 
-test('no message is sent to a recipient that this node has just suppressed, in upper or lower case', () => {
+test('no message is sent to a recipient that this node has just suppressed, regardless of the letter case of the address', () => {
   const { check, createLeasedMessage } = createCheckRig(true);
   expect(check.mayReceive(createLeasedMessage())).toBe(true);
   check.recordChange(createLeasedMessage('Rita@example.com'), createChange('bounce'));
@@ -55,7 +55,7 @@ test('for a lease older than one second, the node also queries the store, which 
   }
 });
 
-test('after five seconds only the store determines the result, so that a removed suppression does not prevent a message', async () => {
+test('five seconds after a suppression, only the store determines the result, so that a removed suppression does not prevent a message', async () => {
   const { clock, check, createLeasedMessage } = createCheckRig(true);
   check.recordChange(createLeasedMessage(), createChange('bounce'));
   await clock.advance(5_000);
@@ -81,7 +81,7 @@ const GREYLISTED_OUTCOME: Outcome = { kind: 'deferred', reply, reason: 'greylist
 const DELIVERED_OUTCOME: Outcome = { kind: 'delivered', reply };
 const BOUNCED_OUTCOME: Outcome = { kind: 'bounced', reply, reason: 'size', suppress: false };
 
-function openBreaker(jitter = 0) {
+function createOpenBreaker(jitter = 0) {
   const breaker = createCircuitBreaker({ random: () => jitter, publish: () => undefined });
   for (let n = 0; n < 3; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 1_000);
   return breaker;
@@ -102,8 +102,8 @@ describe('the circuit breaker', () => {
     expect(breaker.state).toBe('open');
   });
 
-  test('allows no attempt while open, then exactly one probe', () => {
-    const breaker = openBreaker();
+  test('allows no attempt while open, and exactly one probe while half-open', () => {
+    const breaker = createOpenBreaker();
     expect(breaker.getRetryAt(1_000)).toBe(3_000);
     expect(breaker.allowsAttempt(2_999)).toBe(false);
     expect(breaker.allowsAttempt(3_000)).toBe(true);
@@ -115,9 +115,9 @@ describe('the circuit breaker', () => {
   test.each([
     ['is delivered', DELIVERED_OUTCOME],
     ['is bounced', BOUNCED_OUTCOME],
-    ['is deferred for a reason of this message alone', GREYLISTED_OUTCOME],
+    ['is deferred for a reason that concerns only this message', GREYLISTED_OUTCOME],
   ])('closes when the probe %s', (_label, outcome) => {
-    const breaker = openBreaker();
+    const breaker = createOpenBreaker();
     breaker.allowsAttempt(3_000);
     breaker.recordOutcome(outcome, 3_100);
     expect(breaker.state).toBe('closed');
@@ -126,7 +126,7 @@ describe('the circuit breaker', () => {
   });
 
   test('doubles the wait after each failed probe, up to five minutes, and resets it when it closes', () => {
-    const breaker = openBreaker();
+    const breaker = createOpenBreaker();
     const waitsMs: number[] = [];
     let now = 1_000;
     for (let n = 0; n < 10; n += 1) {
@@ -143,17 +143,17 @@ describe('the circuit breaker', () => {
   });
 
   test('reduces each wait by up to a quarter at random', () => {
-    expect(openBreaker(0.999_999).getRetryAt(1_000)).toBe(2_500);
+    expect(createOpenBreaker(0.999_999).getRetryAt(1_000)).toBe(2_500);
   });
 
   test('is not changed by failures of attempts that began before it opened', () => {
-    const breaker = openBreaker();
+    const breaker = createOpenBreaker();
     for (let n = 0; n < 20; n += 1) breaker.recordOutcome(UNREACHABLE_OUTCOME, 1_500);
     expect(breaker.getRetryAt(1_500)).toBe(3_000);
   });
 
-  test('allows another probe if a probe is released or never recorded', () => {
-    const breaker = openBreaker();
+  test('allows another probe if a probe is released or its outcome is never recorded', () => {
+    const breaker = createOpenBreaker();
     expect(breaker.allowsAttempt(3_000)).toBe(true);
     breaker.releaseProbe(3_100);
     expect(breaker.allowsAttempt(3_100)).toBe(true);
@@ -161,8 +161,8 @@ describe('the circuit breaker', () => {
     expect(breaker.allowsAttempt(3_100 + 600_000)).toBe(true);
   });
 
-  test('does not stay open longer after the clock is set back', () => {
-    const breaker = openBreaker();
+  test('does not stay open longer because the clock is set back', () => {
+    const breaker = createOpenBreaker();
     expect(breaker.getRetryAt(500)).toBe(500);
     expect(breaker.allowsAttempt(500)).toBe(true);
   });

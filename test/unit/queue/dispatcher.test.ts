@@ -57,7 +57,7 @@ test('a message past its maximum age expires without an attempt', async () => {
   expect([attempts.length, store.findMessage(message.id)?.state]).toEqual([0, 'expired']);
 });
 
-test('a new message is attempted from memory under its lease', async () => {
+test('a new message that is accepted under a lease is attempted from memory', async () => {
   const { clock, store, dispatcher, attempts } = createQueueRig();
   dispatcher.start();
   await clock.advance(1);
@@ -147,7 +147,7 @@ test('an unanswered message is sent again with POSTRIDER_ON_UNCERTAIN=resend, an
   }
 });
 
-test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before the message is completed, and no message is completed after its lease was lost', async () => {
+test('with POSTRIDER_ON_UNCERTAIN=hold, the lease is marked in the store before the transport completes the message, and a message whose lease was lost is not completed', async () => {
   const markedIds: string[] = [];
   const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' } },
@@ -310,7 +310,7 @@ test('a drain ends within its time limit even if an attempt never ends', async (
   expect([hasEnded, rig.store.findMessage(message.id)?.state]).toEqual([true, 'sending']);
 });
 
-test('the complaint of a local answer follows the delivery in the same transaction', async () => {
+test('the complaint that a local answer contains is recorded after the delivery, in the same transaction', async () => {
   const rig = createQueueRig({ localAnswer: COMPLAINT });
   const message = createMessage({ acceptedAt: START });
   rig.store.accept([message]);
@@ -374,14 +374,14 @@ test('a prepared message is not sent after its account is locked or its recipien
   const drain = rig.dispatcher.drain(1_000);
   await rig.clock.advance(1_000);
   await drain;
-  const states = messages.map(({ id }) => rig.store.findMessage(id));
-  expect(states.map((message) => [message?.state, message?.attempts]).sort()).toEqual([
+  const storedMessages = messages.map(({ id }) => rig.store.findMessage(id));
+  expect(storedMessages.map((message) => [message?.state, message?.attempts]).sort()).toEqual([
     ['delivered', 1],
     ...Array(5).fill(['queued', 0]),
   ]);
 });
 
-test('a settlement after the lease was recovered changes nothing and is published', async () => {
+test('a settlement after the lease was recovered changes nothing, and the lost lease is published', async () => {
   const rig = createQueueRig({
     respond: ({ id }) => {
       rig.store.recover({
@@ -495,7 +495,7 @@ test('while the store fails, a lease with an unrecorded outcome is not recovered
   }
 });
 
-test('a drain without running attempts ends at once, even if leases are released', async () => {
+test('a drain without running attempts ends at once, even if it releases leases', async () => {
   const rig = createQueueRig({
     parts: {
       breaker: {
@@ -547,7 +547,7 @@ test('a drain that releases leases ends before its time limit', async () => {
   expect(rig.store.readQueueStatistics()).toMatchObject({ queued: 1, sending: 0 });
 });
 
-test('a drain waits for a running claim and releases its leases', async () => {
+test('a drain waits for a running claim and releases the leases of the claim', async () => {
   let answer: (() => void) | null = null;
   const rig = createQueueRig({
     parts: {
@@ -608,7 +608,7 @@ test('while the circuit breaker is not closed, each probe leases one message, an
 });
 
 test('an attempt that never ends is aborted and recorded, and the next probe begins', async () => {
-  for (const [onUncertain, markCount, state] of [
+  for (const [onUncertain, marksFirstAttempt, state] of [
     ['resend', false, 'delivered'],
     ['hold', false, 'delivered'],
     ['hold', true, 'uncertain'],
@@ -620,7 +620,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
       parts: { breaker, policy: { maxAgeMs: 24 * HOUR_MS, onUncertain } },
       respond: async (_message, beforeCompletion) => {
         answerCount += 1;
-        if (markCount || answerCount > 1) await beforeCompletion?.();
+        if (marksFirstAttempt || answerCount > 1) await beforeCompletion?.();
         return answerCount === 1 ? new Promise(() => undefined) : createAttempt();
       },
     });
@@ -641,7 +641,7 @@ test('an attempt that never ends is aborted and recorded, and the next probe beg
   }
 });
 
-test('if the store does not confirm the mark, the attempt ends before the message is completed', async () => {
+test('if the store does not confirm that the lease is marked, the attempt ends before the transport completes the message', async () => {
   let isCompleted = false;
   const rig = createQueueRig({
     parts: { policy: { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold' }, mark: () => new Promise(() => undefined) },
@@ -662,12 +662,12 @@ test('if the store does not confirm the mark, the attempt ends before the messag
   expect([isCompleted, rig.store.findMessage(message.id)?.state]).toEqual([false, 'queued']);
 });
 
-test('after a stop, the failed recording of an outcome is not repeated', async () => {
-  let attemptCount = 0;
+test('after the dispatcher has stopped, the failed recording of an outcome is not repeated', async () => {
+  let settleCount = 0;
   const rig = createQueueRig({
     parts: {
       settle: async () => {
-        attemptCount += 1;
+        settleCount += 1;
         throw rig.storeError;
       },
     },
@@ -678,9 +678,9 @@ test('after a stop, the failed recording of an outcome is not repeated', async (
   const drainPromise = rig.dispatcher.drain(1_000);
   await rig.clock.advance(10_000);
   await drainPromise;
-  const attemptsAfterStop = attemptCount;
+  const settleCountAfterStop = settleCount;
   await rig.clock.advance(HOUR_MS);
-  expect([attemptCount, rig.dispatcher.inFlightCount]).toEqual([attemptsAfterStop, 0]);
+  expect([settleCount, rig.dispatcher.inFlightCount]).toEqual([settleCountAfterStop, 0]);
 });
 
 test('each change of a settlement is published after it is recorded', async () => {
@@ -723,7 +723,7 @@ test('an outcome is published after its commit, even if the store is slow', asyn
   expect(rig.publishedEvents.map(({ type }) => type)).toEqual(['attempt.ended', 'message.delivered']);
 });
 
-test('a local answer changes no reputation, and an answer of the next hop changes it', async () => {
+test('only an answer of the next hop, and no local answer, changes the reputation of the account', async () => {
   const bouncedOutcome = {
     kind: 'bounced',
     reply: { stage: 'rcpt', code: 550, enhanced: '5.1.1', text: 'no' },
@@ -760,7 +760,7 @@ test('a step of the clock does not abort a running attempt', async () => {
 
 const LEASE: Lease = { owner: 'node-a', until: 1_000 };
 const LIMITS = { rate: null };
-/** The running time differs from the time of the clock. */
+/** A running time that differs from the time of the clock. */
 const RUNNING_TIME_NOW = 5_000_000_000;
 
 /** Creates an intake with a store that returns `answer` and a dispatcher that returns `lease`. Records the calls. */

@@ -85,7 +85,7 @@ test('an empty queue returns nothing and can be filled again', () => {
   expect([readyQueue.dequeue()?.id, readyQueue.dequeue(), readyQueue.size]).toEqual(['a', undefined, 0]);
 });
 
-test('no message is lost or returned twice, each account keeps its order, and the total size is correct', () => {
+test('no message is lost or returned twice, the messages of each account keep their order, and the queue size is correct', () => {
   const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 4 }), fc.constant('dequeue' as const)), {
     maxLength: 2_000,
   });
@@ -139,7 +139,7 @@ const STEPS_TO_MODE: Readonly<Record<DispatcherMode, readonly DispatcherMode[]>>
   stopped: ['running', 'draining', 'stopped'],
 };
 
-test('the mode follows its table of transitions; every other transition throws and changes nothing', () => {
+test('the mode of a dispatcher allows the transitions of the table; every other transition throws and changes nothing', () => {
   const allowedTransitions = MODES.flatMap((from) =>
     MODES.flatMap((to) => {
       const mode = createModeHolder();

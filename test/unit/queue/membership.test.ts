@@ -55,7 +55,7 @@ test('a lease from before a gap in the heartbeats is invalid, and a lease from a
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
-test('a late answer to a heartbeat is also a gap, because other nodes may have treated this node as dead', async () => {
+test('a late answer to a heartbeat also counts as a gap in the heartbeats, because other nodes may have treated this node as dead', async () => {
   const { clock, store, membership } = await createMember();
   const leasedAt = clock.now();
   store.delayMs = LIVENESS_TIMEOUT_MS;
@@ -66,7 +66,7 @@ test('a late answer to a heartbeat is also a gap, because other nodes may have t
   expect(membership.isLeaseValid(clock.now())).toBe(true);
 });
 
-test('a node detects dead nodes only after heartbeats without a gap for the liveness timeout', async () => {
+test('a node detects dead nodes only after its heartbeats had no gap for the liveness timeout', async () => {
   const { clock, store, membership } = await createMember();
   expect(membership.canDetectDeadNodes()).toBe(false);
   await clock.advance(LIVENESS_TIMEOUT_MS);
@@ -89,13 +89,13 @@ test('a node that leaves is removed and sends no further heartbeat', async () =>
   expect([store.heartbeats, store.removedNodes]).toEqual([heartbeats, ['node-a']]);
 });
 
-// These tests check the ages on a node, which it computes from the clock and the monotonic clock and saves in the store
-// periodically.
+// These tests check the ages that a node computes in running time. The node derives the running time from the clock and
+// the monotonic clock, and saves it in the store periodically.
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Creates a store that keeps its data across several starts. */
+/** Creates a store that keeps its data when the age clock is started again. */
 function createStoreRig() {
   const store = {
     stored: null as RunningTime | null,
@@ -146,7 +146,7 @@ test('after a step, the clock is reported as not stable until the liveness timeo
   expect(ages.isClockStable()).toBe(true);
 });
 
-test('a start after days without a service continues with the running time of the last run', async () => {
+test('a start after days without a running service continues with the running time of the last run', async () => {
   const firstClock = await startClock();
   await firstClock.clock.advance(5 * MINUTE_MS);
   await firstClock.stop();

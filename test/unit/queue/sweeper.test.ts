@@ -8,7 +8,7 @@ const START = Date.UTC(2026, 0, 5);
 const HOUR_MS = 3_600_000;
 const POLICY = { maxAgeMs: 24 * HOUR_MS, onUncertain: 'hold', keepBodyMs: 7 * 24 * HOUR_MS } as const;
 
-/** Creates a sweeper with a store that returns the given results. `calls` contains every call and event. */
+/** Creates a sweeper with a store that returns the given results. `calls` contains every store call. */
 function createSweeperRig(
   answers: {
     expire?: () => string[];
@@ -105,7 +105,7 @@ function createSweeperRig(
   return { clock, calls, publishedEvents, stop, listCalls };
 }
 
-test('the leases of a dead node on messages and deliveries are recovered within 30 s of its last heartbeat', async () => {
+test('the leases of a dead node on messages and deliveries are recovered within 30 s of the last heartbeat of the node', async () => {
   const { clock, listCalls } = createSweeperRig({ canDetectDeadNodes: () => true });
   await clock.advance(0);
   const countBefore = listCalls('recover').length;
@@ -202,8 +202,8 @@ test('only a node that can detect dead nodes recovers the leases of dead nodes',
 test('a lease of this node that is not in its memory is recovered after one minute', async () => {
   const { clock, listCalls } = createSweeperRig();
   await clock.advance(30_000);
-  const audits = listCalls('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
-  expect(audits[0]?.[1]).toMatchObject({
+  const ownLeaseCalls = listCalls('recover').filter(([, options]) => 'ownLeasesUntil' in (options as object));
+  expect(ownLeaseCalls[0]?.[1]).toMatchObject({
     ownLeasesUntil: START + 25_000 + LEASE_MS - 60_000,
     excludedIds: ['in-memory', 'leased-by-this-node'],
   });

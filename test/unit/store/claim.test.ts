@@ -9,7 +9,7 @@ import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 const LEASE = { owner: 'node-a', until: Date.now() + 600_000 };
 
 test('the duration of a claim does not depend on the number of queued messages of locked accounts', () => {
-  /** Returns the shortest duration of a claim, in ms, while a locked account has this many queued messages. */
+  /** Returns the shortest duration of a claim, in ms, while a locked account has `lockedCount` queued messages. */
   const measureClaim = (lockedCount: number): number => {
     const database = openDatabase(join(createTemporaryFolder(), 'postrider.db'));
     onTestFinished(() => database.close());
@@ -31,7 +31,7 @@ test('the duration of a claim does not depend on the number of queued messages o
     });
     return Math.min(...durationsMs);
   };
-  // With a scan of the rows, the second claim would be a few hundred times slower than the first.
+  // If a claim scanned the rows, it would be a few hundred times slower with 30,000 messages than with 10.
   expect(measureClaim(30_000)).toBeLessThan(20 * measureClaim(10));
 });
 

@@ -13,8 +13,8 @@ test('only the user of the process can access a created folder, and an existing 
   expect(statSync(folder).mode & 0o777).toBe(0o700);
 });
 
-test('a database in a folder that cannot be created ends the command with one line', async () => {
-  // On Linux, creating a folder in /proc fails with ENOENT, and the recursive mode of Node never returns after this
+test('if the folder of the database cannot be created, the command exits with a one-line error', async () => {
+  // On Linux, creating a folder in /proc fails with ENOENT, and a recursive `mkdir` of Node never returns after this
   // error. Other systems do not allow the creation of /proc.
   const { code, stderr } = await runCommand(createTemporaryFolder(), ['key', 'create', 'default'], {
     POSTRIDER_DATABASE: 'sqlite:/proc/postrider/a.db',

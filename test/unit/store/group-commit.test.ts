@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createGroupCommit } from '../../../src/store/commits.ts';
 
-/** Returns a commit function. Each call ends when the test completes it or fails it. */
+/** Returns a commit function and its pending calls. Each call ends when the test finishes it or fails it. */
 function createPendingCommits() {
   const pendingCommits: { batch: readonly number[]; finish: () => void; fail: (error: Error) => void }[] = [];
   const commit = (batch: readonly number[]) =>
@@ -47,7 +47,10 @@ test('a failed commit rejects only the items of its batch', async () => {
   expect(settledSubmits.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'fulfilled']);
 });
 
-/** Returns a commit function that rejects every batch that contains an item for which `isPoisoned` is true and records the batches. */
+/**
+ * Returns a group commit that records its batches. A batch is rejected if it contains an item for which `isPoisoned`
+ * returns true.
+ */
 function createPoisonedCommits(isPoisoned: (item: number) => boolean) {
   const committedBatches: (readonly number[])[] = [];
   const commit = async (batch: readonly number[]) => {
@@ -58,7 +61,7 @@ function createPoisonedCommits(isPoisoned: (item: number) => boolean) {
   return { committedBatches, groupCommit: createGroupCommit(commit, { maxBatch: 512, now }) };
 }
 
-test('only the item that cannot be committed is rejected, at any position, with a few additional commits', async () => {
+test('only the item that cannot be committed is rejected, at any position in the batch, and few additional commits are needed', async () => {
   for (const badItem of [0, 100, 511]) {
     const { committedBatches, groupCommit } = createPoisonedCommits((item) => item === badItem);
     const results = await Promise.allSettled(Array.from({ length: 512 }, (_, index) => groupCommit.submit(index)));
@@ -74,7 +77,7 @@ test('only the items that cannot be committed are rejected', async () => {
   expect(results.flatMap(({ status }, n) => (status === 'rejected' ? [n] : []))).toEqual([3, 4, 77]);
 });
 
-test('if every commit fails, the store is not called once per item', async () => {
+test('if every commit fails, the store is called less often than once per item', async () => {
   const { committedBatches, groupCommit } = createPoisonedCommits(() => true);
   const results = await Promise.allSettled(Array.from({ length: 512 }, (_, index) => groupCommit.submit(index)));
   expect(results.every(({ status }) => status === 'rejected')).toBe(true);

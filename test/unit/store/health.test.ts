@@ -19,7 +19,7 @@ function createHealthRig() {
   return { clock, disk, health, commit: health.observe(write) };
 }
 
-test('a failed commit makes the store unhealthy immediately, rejects the caller, and is reported without internal details', async () => {
+test('a failed commit makes the store unhealthy immediately, rejects the call, and is reported without internal details', async () => {
   const { disk, health, commit } = createHealthRig();
   expect(health.findFault()).toBeNull();
   disk.broken = true;
@@ -50,7 +50,7 @@ test('an unhealthy store is probed repeatedly and becomes healthy without reques
   expect(disk.probes).toBe(probes);
 });
 
-test('without requests, a call of `fault` starts a probe, which concurrent calls share', async () => {
+test('without requests, a call of `findFault` starts a probe, which concurrent calls share', async () => {
   const { clock, disk, health } = createHealthRig();
   await clock.advance(5_000);
   disk.broken = true;
@@ -59,7 +59,7 @@ test('without requests, a call of `fault` starts a probe, which concurrent calls
   expect([disk.probes, health.findFault()]).toEqual([1, FAULT]);
 });
 
-test('no probe starts after stop', async () => {
+test('no probe starts after `stop`', async () => {
   const { clock, disk, health, commit } = createHealthRig();
   disk.broken = true;
   await expect(commit()).rejects.toThrow();

@@ -37,7 +37,7 @@ function createRig({ isShared = false }: { isShared?: boolean } = {}) {
   return { clock, steps, faults, state };
 }
 
-test('messages are indexed up to the newest one of the previous round', async () => {
+test('messages are indexed up to the newest message of the previous round', async () => {
   const { clock, steps, state } = createRig();
   await clock.advance(ROUND_INTERVAL_MS - 1);
   expect(steps).toEqual([]);
@@ -56,7 +56,7 @@ test('if nodes share the store, a clock that is ahead does not cause messages to
   expect(steps.length).toBeGreaterThan(0);
 });
 
-test('an idle store is indexed completely, and no further step runs until a new message', async () => {
+test('an idle store is indexed completely, and no further step runs until a new message is accepted', async () => {
   const { clock, steps, state } = createRig();
   state.waiting = 40_000;
   await clock.advance(2 * ROUND_INTERVAL_MS);

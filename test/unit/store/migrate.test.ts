@@ -29,7 +29,7 @@ test('every migration is applied to a new file, and only the owner can read the 
   expect((statSync(join(path, '..')).mode & 0o777).toString(8)).toBe('700');
 });
 
-test('the lock file of a service is readable by its owner only, because a reader could lock it', () => {
+test('the lock file of a service is readable only by its owner, because every user who can read it could lock it', () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const unlock = acquireServeLock(path);
   expect((statSync(`${path}-serve`).mode & 0o777).toString(8)).toBe('600');
@@ -91,7 +91,7 @@ test('a database of another program is refused and unchanged', () => {
   expect(readFileSync(path).equals(bytesBefore)).toBe(true);
 });
 
-/** Creates a database with the schema before the newest migration. */
+/** Creates an empty database with schema version 0. */
 function createOlderDatabase(): string {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const database = new DatabaseSync(path);
@@ -125,7 +125,7 @@ test('a second service does not change a database that another service uses', as
   expect(readVersion(database)).toBe(0);
 });
 
-test('the message for an error of the lock file does not name another service', () => {
+test('the error message for an unusable lock file does not mention another service', () => {
   const folder = createTemporaryFolder();
   mkdirSync(join(folder, 'a.db-serve'));
   writeFileSync(join(folder, 'b.db-serve'), 'garbage '.repeat(1_000));

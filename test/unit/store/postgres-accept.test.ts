@@ -11,9 +11,9 @@ import { parsePostgresUrl } from '../../rig/stores.ts';
 
 interface InterceptedStore {
   readonly store: Store;
-  /** Creates an accept function on a database that calls `beforeStatement` before each statement. */
+  /** Accepts messages on a database that calls `beforeStatement` before each statement. */
   readonly accept: Store['accept'];
-  readonly names: string[];
+  readonly statementNames: string[];
 }
 
 async function openInterceptedStore(
@@ -27,7 +27,7 @@ async function openInterceptedStore(
     await pool.close();
     await store.close();
   });
-  const names: string[] = [];
+  const statementNames: string[] = [];
   const database: Database = {
     query: pool.query,
     transaction: (work, stored) =>
@@ -39,7 +39,7 @@ async function openInterceptedStore(
           // The slot differs from those of the store's connections, because `beforeStatement` waits for the store.
           slot: transaction.slot + 10_000,
           query(statement, values) {
-            names.push(statement.name);
+            statementNames.push(statement.name);
             const result = previousStatement
               .catch(() => undefined)
               .then(() => beforeStatement(statement, store))
@@ -50,12 +50,12 @@ async function openInterceptedStore(
         });
       }, stored),
   };
-  return { store, accept: prepareAccept(database), names };
+  return { store, accept: prepareAccept(database), statementNames };
 }
 
 test('if a limit is set after the accounts are locked and before an account is read, the transaction is retried with the lock', async () => {
   let isDone = false;
-  const { store, accept, names } = await openInterceptedStore(async ({ name }, interceptedStore) => {
+  const { store, accept, statementNames } = await openInterceptedStore(async ({ name }, interceptedStore) => {
     if (name !== 'accept_read_accounts' || isDone) return;
     isDone = true;
     await interceptedStore.setAccount('default', { rate: { limit: 3, periodMs: 3_600_000 } }, Date.now());
@@ -64,11 +64,11 @@ test('if a limit is set after the accounts are locked and before an account is r
   await store.createAccount('default', NO_LIMITS, Date.now());
   const results = await accept([createMessage(), createMessage()]);
   expect(results.map(({ kind }) => kind)).toEqual(['accepted', 'refused']);
-  expect(names.filter((name) => name === 'accept_lock_accounts')).toHaveLength(2);
+  expect(statementNames.filter((name) => name === 'accept_lock_accounts')).toHaveLength(2);
   expect((await store.listAccounts())[0]).toMatchObject({ volumeUsed: 3, rateUsed: 3 });
 });
 
-test('a message is answered with the id of the message that another node stores with the same idempotency key after the lookup of the key', async () => {
+test('if another node stores a message with the same idempotency key after the lookup of the key, the result contains the id of that message', async () => {
   const concurrentMessage = createMessage({ idempotency: { key: 'k', fingerprint: 'f' } });
   let isDone = false;
   const { store, accept } = await openInterceptedStore(async ({ name }, interceptedStore) => {
@@ -87,7 +87,7 @@ test('a message is answered with the id of the message that another node stores 
 });
 
 test('a batch of refused messages writes nothing', async () => {
-  const { store, accept, names } = await openInterceptedStore(async () => undefined);
+  const { store, accept, statementNames } = await openInterceptedStore(async () => undefined);
   await store.createAccount(
     'default',
     { ...NO_LIMITS, volume: 1, rate: { limit: 9, periodMs: 3_600_000 } },
@@ -95,8 +95,8 @@ test('a batch of refused messages writes nothing', async () => {
   );
   const now = Date.now();
   await accept([createMessage({ acceptedAt: now })]);
-  names.length = 0;
+  statementNames.length = 0;
   const results = await accept([createMessage({ acceptedAt: now }), createMessage({ acceptedAt: now })]);
   expect(results.map(({ kind }) => kind)).toEqual(['refused', 'refused']);
-  expect(names.filter((name) => name.includes('write') || name.includes('append'))).toEqual([]);
+  expect(statementNames.filter((name) => name.includes('write') || name.includes('append'))).toEqual([]);
 });

@@ -18,7 +18,7 @@ const SECRET = 'very-secret-word';
 const MAX_FAILURE_MS = 8_000;
 
 /** Returns the error message with which opening the store fails. */
-async function openFailure(url: string): Promise<string> {
+async function readOpenError(url: string): Promise<string> {
   const startedAt = performance.now();
   const openResult = await openStore(parsePostgresUrl(url), { exclusive: true }).then(
     (store) => store.close().then(() => 'it opened'),
@@ -71,36 +71,36 @@ describe('one line reports', () => {
       parts.port = '1';
       parts.password = SECRET;
     });
-    expect(await openFailure(url)).toMatch(
+    expect(await readOpenError(url)).toMatch(
       /^StoreError: PostgreSQL 127.0.0.1:1\/test_\w+: the connection was refused\. Start PostgreSQL, or correct host and port/,
     );
   });
 
   test('a host that does not exist', async () => {
-    expect(await openFailure(`postgres://me:${SECRET}@no-such-host.invalid/mail`)).toMatch(
+    expect(await readOpenError(`postgres://me:${SECRET}@no-such-host.invalid/mail`)).toMatch(
       /the host was not found .*POSTRIDER_DATABASE/,
     );
   });
 
   test('a socket that does not exist', async () => {
-    expect(await openFailure(`postgres://me:${SECRET}@/mail?host=/no/such/folder`)).toMatch(
+    expect(await readOpenError(`postgres://me:${SECRET}@/mail?host=/no/such/folder`)).toMatch(
       /the socket does not exist/,
     );
   });
 
   test('a host that accepts connections and does not answer', async () => {
     const port = await startServer(() => undefined);
-    expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+    expect(await readOpenError(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /no connection within 2 s|does not answer/,
     );
   });
 
   test('a port with another kind of server', async () => {
     const port = await startServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
-    expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+    expect(await readOpenError(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /^StoreError: PostgreSQL 127/,
     );
-    expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail`)).toMatch(
+    expect(await readOpenError(`postgres://me:${SECRET}@127.0.0.1:${port}/mail`)).toMatch(
       /^StoreError: PostgreSQL 127\.0\.0\.1:\d+\/mail: the server is not PostgreSQL\. Correct host and port/,
     );
   });
@@ -109,26 +109,26 @@ describe('one line reports', () => {
     const url = changeUrl(await createTemporaryDatabase(), (parts) => {
       parts.password = SECRET;
     });
-    expect(await openFailure(url)).toMatch(/refuses the user or the password .*Correct them in POSTRIDER_DATABASE/);
+    expect(await readOpenError(url)).toMatch(/refuses the user or the password .*Correct them in POSTRIDER_DATABASE/);
   });
 
   test('a database that does not exist', async () => {
     const url = changeUrl(await createTemporaryDatabase(), (parts) => {
       parts.pathname = '/no_such_database';
     });
-    expect(await openFailure(url)).toMatch(/the database does not exist\. Create it with `createdb`/);
+    expect(await readOpenError(url)).toMatch(/the database does not exist\. Create it with `createdb`/);
   });
 
   test('a user who may not create tables', async () => {
     const url = await createRoleUrl(await createTemporaryDatabase(), '', '');
-    expect(await openFailure(url)).toMatch(
+    expect(await readOpenError(url)).toMatch(
       /the user lacks a permission \(permission denied for schema public\)\. Make the user the owner/,
     );
   });
 
   test('a server with no free connection', async () => {
     const url = await createRoleUrl(await createTemporaryDatabase(), 'CONNECTION LIMIT 0', '');
-    expect(await openFailure(url)).toMatch(/no free connection\. Increase max_connections/);
+    expect(await readOpenError(url)).toMatch(/no free connection\. Increase max_connections/);
   });
 
   test('a replica, which accepts no writes', async () => {
@@ -140,19 +140,19 @@ describe('one line reports', () => {
       parts.searchParams.set('pooler', 'transaction');
     });
     for (const url of [replica.url('postgres'), pooledUrl])
-      expect(await openFailure(url)).toMatch(/is a read-only replica\. Set POSTRIDER_DATABASE to the primary/);
+      expect(await readOpenError(url)).toMatch(/is a read-only replica\. Set POSTRIDER_DATABASE to the primary/);
   });
 
   test('a server without TLS if TLS is required', async () => {
     const url = changeUrl(await createTemporaryDatabase(), (parts) => parts.searchParams.set('sslmode', 'require'));
-    expect(await openFailure(url)).toMatch(
+    expect(await readOpenError(url)).toMatch(
       /the TLS connection failed \(The server does not support SSL connections\)\. Correct sslmode=/,
     );
   });
 
   test('a server that is too old', async () => {
     const port = await startServerOfVersion({ version: 140_012 });
-    expect(await openFailure(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
+    expect(await readOpenError(`postgres://me:${SECRET}@127.0.0.1:${port}/mail?sslmode=disable`)).toMatch(
       /PostgreSQL 14 at 127\.0\.0\.1 is too old; Postrider needs 15 or later/,
     );
   });
@@ -161,17 +161,17 @@ describe('one line reports', () => {
     const url = changeUrl(await createTemporaryDatabase(), (parts) =>
       parts.searchParams.set('options', '-c no_such_setting=1'),
     );
-    expect(await openFailure(url)).toMatch(/does not recognize a setting .*no_such_setting.*Correct options=/);
+    expect(await readOpenError(url)).toMatch(/does not recognize a setting .*no_such_setting.*Correct options=/);
   });
 
   test('the error of each of several hosts', async () => {
     const port = await startServerOfVersion({ version: 140_012 });
-    const fault = await openFailure(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
+    const fault = await readOpenError(`postgres://me:${SECRET}@127.0.0.1:1,127.0.0.1:${port}/mail?sslmode=disable`);
     expect(fault).toMatch(/127\.0\.0\.1:1\/mail: the connection was refused.*PostgreSQL 14 at 127\.0\.0\.1 is too old/);
   });
 
   test('no error for a server without TLS if TLS is only preferred', async () => {
     const url = changeUrl(await createTemporaryDatabase(), (parts) => parts.searchParams.delete('sslmode'));
-    expect(await openFailure(url)).toBe('it opened');
+    expect(await readOpenError(url)).toBe('it opened');
   });
 });

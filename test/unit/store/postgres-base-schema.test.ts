@@ -73,7 +73,7 @@ test('a failing migration changes nothing, and reports the failure in one line',
   ]);
 });
 
-test('a node continues, and can restart, after a newer node has added columns to the schema', async () => {
+test('a node continues to work, and can restart, after a newer node has added columns to the schema', async () => {
   const url = await createTemporaryDatabase();
   const olderStore = await openStore(parsePostgresUrl(url), { exclusive: true });
   onTestFinished(() => olderStore.close());
@@ -97,7 +97,7 @@ test('a node continues, and can restart, after a newer node has added columns to
   }
 });
 
-test('a schema that is incompatible with this version is refused with one line that contains both versions', async () => {
+test('a schema that is incompatible with this version is refused with a one-line error that contains both versions', async () => {
   const url = await createTemporaryDatabase();
   await migrate(createPoolFor(url));
   await runStatement(url, `UPDATE postrider SET version = ${NEWEST_VERSION + 2}, least = ${NEWEST_VERSION + 1}`);

@@ -39,7 +39,7 @@ describe('a transaction', () => {
     expect(await pool.query(SELECT_ALL, [])).toEqual([{ n: 1 }, { n: 2 ** 40 }]);
   });
 
-  test('with a failed statement stores nothing, even if the work continues', async () => {
+  test('with a failed statement stores nothing, even if its function ignores the error', async () => {
     const pool = createPoolFor(await createDatabase());
     const result = pool.transaction(async (transaction) => {
       await transaction.query(INSERT, [1]);
@@ -217,7 +217,7 @@ describe('the connections', () => {
   });
 });
 
-/** Returns the number of other statements that are running on the database. */
+/** Returns the number of `pg_sleep` statements that are running on the database. */
 async function countRunningStatements(url: string): Promise<number> {
   const pool = createPool({ setting: parseUrl(url), application: 'watcher', random: Math.random });
   try {

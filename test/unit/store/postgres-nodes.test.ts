@@ -35,7 +35,7 @@ async function startInstallation(...accounts: readonly AccountLimits[]): Promise
   return { url, nodes, firstNode };
 }
 
-/** Submits batches concurrently to all nodes in turn. Resolves to the results in order. */
+/** Assigns the batches to the nodes in turn and submits them concurrently. Resolves to the results in order. */
 async function acceptEverywhere(
   { nodes }: Installation,
   batches: readonly (readonly NewMessage[])[],
@@ -83,7 +83,7 @@ describe('acceptance on several nodes at once', () => {
     expect(laterResult?.kind).toBe('accepted');
   });
 
-  test('counts an account without limits exactly and does not lock the account', async () => {
+  test('counts the messages of an account without limits exactly and does not lock the account', async () => {
     const installation = await startInstallation(NO_LIMITS);
     await lockRows(installation.url, 'SELECT * FROM account FOR NO KEY UPDATE');
     const batches = Array.from({ length: 12 }, () => [createMessage(), createMessage()]);
@@ -113,7 +113,7 @@ describe('acceptance on several nodes at once', () => {
     const createKeyedMessage = (key: string, fingerprint: string) =>
       createMessage({ idempotency: { key, fingerprint } });
     const messages = Array.from({ length: 30 }, (_, index) => [
-      // The batches contain two keys in different orders. Without ordered locks they would deadlock.
+      // The batches contain two keys in different orders. Without ordered locks, their transactions would deadlock.
       createKeyedMessage(index % 2 === 0 ? 'a' : 'b', 'same'),
       createKeyedMessage(index % 2 === 0 ? 'b' : 'a', 'same'),
     ]);
@@ -131,7 +131,7 @@ describe('acceptance on several nodes at once', () => {
     ]);
   });
 
-  test('if one idempotency key is sent with two payloads at once, one message is accepted and the other conflicts', async () => {
+  test('if one idempotency key is sent with two payloads at once, one message is accepted, and messages with the other payload conflict', async () => {
     const installation = await startInstallation(NO_LIMITS);
     const batches = Array.from({ length: 12 }, (_, index) => [
       createMessage({ idempotency: { key: 'k', fingerprint: index % 2 === 0 ? 'x' : 'y' } }),
@@ -209,7 +209,7 @@ describe('claiming on several nodes at once', () => {
 });
 
 describe('the end of leases on several nodes at once', () => {
-  test('overlapping settlements in any order all complete, and each lease ends once', async () => {
+  test('overlapping settlements in different orders all complete, and exactly one of them ends each lease', async () => {
     const installation = await startInstallation(NO_LIMITS, NO_LIMITS);
     const lease = createLease('n');
     const messages = Array.from({ length: 200 }, (_, index) =>
@@ -232,10 +232,10 @@ describe('the end of leases on several nodes at once', () => {
     const histories = await Promise.all(messages.map(({ id }) => installation.firstNode.findMessage(id)));
     expect(histories.filter((history) => history?.events.length === 2)).toHaveLength(200);
     // Every message is counted once across all nodes.
-    const reportedIds = await Promise.all(
+    const reputations = await Promise.all(
       ['account-1', 'account-2'].map((name) => installation.firstNode.readReputation(name, Date.now())),
     );
-    expect(reportedIds).toMatchObject([
+    expect(reputations).toMatchObject([
       { value: { emails: 100, bounces: 20 } },
       { value: { emails: 100, bounces: 20 } },
     ]);
@@ -331,10 +331,10 @@ test('messages from several nodes whose ids contain the same time are all stored
 });
 
 describe('feedback on several nodes at once', () => {
-  test('reports about the same recipients do not deadlock in any order on the nodes', async () => {
+  test('nodes that record reports about the same recipients in different orders do not deadlock', async () => {
     const { url, nodes, firstNode } = await startInstallation(NO_LIMITS);
     const recipients = Array.from({ length: 60 }, (_, index) => `r${String(index).padStart(2, '0')}@example.com`);
-    // One node has the recipients in the order of its messages, the other in reverse order.
+    // One node records the reports in the order of the recipients, the other node in the reverse order.
     const batches: FeedbackReport[][] = [];
     for (const order of [recipients, [...recipients].reverse()]) {
       const messages = order.map((recipient) => createMessage({ to: recipient, lease: createLease('node') }));

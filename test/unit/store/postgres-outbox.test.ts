@@ -71,7 +71,7 @@ test('several nodes that move events to the deliveries at the same time move eac
   expect(await store?.readWebhookStatistics()).toMatchObject([{ pendingCount: 90 }]);
 });
 
-test('an endpoint receives the event of a transaction that read the subscriptions before the endpoint was created and ends later', async () => {
+test('an endpoint receives the event of a transaction that read the subscriptions before the endpoint was created and that ends after the creation', async () => {
   const url = await createTemporaryDatabase();
   const store = await openNode(url);
   const client = await connectClient(url);
@@ -85,13 +85,15 @@ test('an endpoint receives the event of a transaction that read the subscription
   const observer = await connectClient(url);
   const countWebhooks = async () => (await observer.query('SELECT 1 FROM webhook')).rowCount;
   await expect.poll(countWebhooks).toBe(1);
-  // The endpoint is committed, but the call has not resolved: the transaction could still omit its event.
+  // The endpoint is committed, but the call has not resolved: the open transaction could omit its event, because it
+  // read the subscriptions before the endpoint was created.
   expect(isCreated).toBe(false);
   await client.query('COMMIT');
   expect((await creationPromise).kind).toBe('done');
 });
 
-// On SQLite one transaction runs at a time, so no transaction can have read the endpoint before a change and end later.
+// On SQLite one transaction runs at a time, so no transaction can read the endpoint before a change and end after the
+// change.
 test.each([
   { name: 'moves events', hold: (store: Store) => moveEvents(store), hasLease: false },
   {
@@ -117,7 +119,7 @@ test.each([
     await store.accept([createMessage()]);
     if (hasLease) await moveEvents(store);
     const client = await connectClient(url);
-    // The statement has its snapshot when the trigger runs, and has not changed a row.
+    // When the trigger runs, the statement has taken its snapshot and has not yet changed a row.
     await client.query(`CREATE FUNCTION wait_for_test() RETURNS trigger LANGUAGE plpgsql AS
     'BEGIN PERFORM pg_advisory_xact_lock_shared(17); RETURN NULL; END'`);
     await client.query(`CREATE TRIGGER wait_for_test BEFORE INSERT OR UPDATE ON webhook_delivery
@@ -149,7 +151,7 @@ test.each([
   },
 );
 
-test('if an earlier transaction does not end, a change fails with one line, which states that the change is recorded', async () => {
+test('if an earlier transaction does not end, a change fails with a one-line error, which states that the change is recorded', async () => {
   const busyClient = { query: async () => [{ transaction: '3/7' }] };
   await expect(
     waitForEarlierTransactions(busyClient, 'the change of endpoint wh_1 (rotate)', 'then rotate again'),

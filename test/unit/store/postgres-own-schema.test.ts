@@ -6,7 +6,7 @@ import { createMessage, NO_LIMITS } from '../../rig/messages.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-/** Creates a role without any right in `url` except those that `sql` grants. */
+/** Creates a role that has only the rights that `sql` grants in the database `url`. */
 async function createRole(url: string, sql: string): Promise<URL> {
   const name = `role_${process.pid}_${Math.random().toString(36).slice(2, 10)}`;
   await runStatement(

@@ -78,7 +78,7 @@ test('a start creates the partitions of the current and the next periods, by the
 test('each partition is created once, even if many nodes create partitions at the same time', async () => {
   const { pool, client } = await openStoreAndPool();
   await Promise.all(Array.from({ length: 6 }, () => ensurePartitions(pool, MONTH_MIDDLE)));
-  // A node did not create the remaining partitions if another node held the lock.
+  // A call that found the lock held by another node may have omitted partitions. This call creates them.
   expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
   expect((await listPartitions(client, 'body')).filter((name) => name.startsWith('body_2031'))).toEqual([
     'body_20310515',
@@ -119,7 +119,7 @@ test('the creation of a partition waits only a short time for other transactions
   expect(await ensurePartitions(pool, MONTH_MIDDLE)).toBe(true);
 });
 
-test('accepts and reads do not wait while the creation of a partition waits', async () => {
+test('accepting and reading messages does not wait while the creation of a partition waits', async () => {
   const { pool, client } = await openStoreAndPool();
   await client.query('BEGIN');
   await client.query('SELECT * FROM body_rest');

@@ -119,7 +119,7 @@ test('a direct connection to another database is refused before anything is migr
   );
 });
 
-test('the schema of the setting is used behind a pooler', async () => {
+test('the schema that POSTRIDER_DATABASE names is used behind a pooler', async () => {
   const { url } = await startPooledServer(await createTemporaryDatabase());
   const withSchema = new URL(url);
   withSchema.searchParams.set('schema', 'mail');
@@ -165,7 +165,7 @@ test('with prepared=yes statements stay prepared behind a pooler that tracks the
   expect(pooler.refusedRequests).toEqual([]);
 });
 
-test('with prepared=yes, opening the store through a pooler that tracks no prepared statements fails with one line', async () => {
+test('with prepared=yes, opening the store through a pooler that tracks no prepared statements fails with a one-line error', async () => {
   const { url } = await startPooledServer(await createTemporaryDatabase(), { unsupportedRequest: 'forward' });
   await expect(openStore(parsePostgresUrl(`${url}&prepared=yes`), { exclusive: true })).rejects.toThrow(
     /^PostgreSQL \S+: the pooler does not track prepared statements\. Set max_prepared_statements in PgBouncer 1\.21 or later, or remove prepared=yes from POSTRIDER_DATABASE\.$/,

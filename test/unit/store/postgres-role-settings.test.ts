@@ -1,7 +1,7 @@
 /**
- * Tests that the service works with any settings of the role or the database. These settings apply until the first
- * statement of a connection. The statement timeout is set first and alone, because the statement timeout of the role
- * may be a few milliseconds.
+ * Tests that the service works with any settings of the role or the database. These settings apply to a connection
+ * until the service replaces them. The service sets the statement timeout first and in a separate statement, because
+ * the statement timeout of the role may be a few milliseconds.
  */
 import { expect, onTestFinished, test } from 'vitest';
 import { openStore } from '../../../src/store/open.ts';
@@ -20,7 +20,7 @@ const ROLE_SETTINGS = {
 };
 /** A setting of version 17 and later. */
 const VERSION_17_SETTINGS = getTestedVersion() === 'newest' ? { transaction_timeout: '8s' } : {};
-/** The statement timeout of a service, which determines its other time limits. */
+/** The statement timeout of a service, from which the service computes its other time limits. */
 const STATEMENT_TIMEOUT_MS = 30_000;
 const SERVICE_SETTINGS = {
   default_transaction_read_only: 'off',

@@ -12,7 +12,7 @@ import { startPoolerProxy } from '../../rig/pooler-proxy.ts';
 import { createTemporaryDatabase, runStatement } from '../../rig/postgres.ts';
 import { parsePostgresUrl } from '../../rig/stores.ts';
 
-const LIMIT_MS = 7_000;
+const STATEMENT_TIMEOUT_MS = 7_000;
 
 /** Creates a database whose owner has settings with which messages could be lost without an error. */
 async function createUnsafeDatabase(): Promise<URL> {
@@ -46,13 +46,17 @@ function replacePort(url: URL, port: number, options?: string): string {
 async function openConnection(url: string): Promise<Connection> {
   const setting = parsePostgresUrl(url);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
-  const connection = await connectToServer({ setting, application: 'postrider test', statementTimeoutMs: LIMIT_MS });
+  const connection = await connectToServer({
+    setting,
+    application: 'postrider test',
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+  });
   onTestFinished(() => connection.close());
   return connection;
 }
 
 async function readSettings(connection: Connection): Promise<Readonly<Record<string, unknown>>> {
-  const names = [
+  const settingNames = [
     'synchronous_commit',
     'client_min_messages',
     'statement_timeout',
@@ -60,7 +64,7 @@ async function readSettings(connection: Connection): Promise<Readonly<Record<str
     'plan_cache_mode',
     'jit',
   ];
-  const text = `SELECT ${names.map((name) => `current_setting('${name}') AS ${name}`).join(', ')}`;
+  const text = `SELECT ${settingNames.map((name) => `current_setting('${name}') AS ${name}`).join(', ')}`;
   const [row = {}] = await connection.query({ name: '', text }, []);
   return row;
 }
@@ -135,7 +139,7 @@ test('a value that the server refuses is reported in one line', async () => {
   );
 });
 
-test('a server that does not apply SET is refused in one line', async () => {
+test('a server that does not apply SET is refused with a one-line error', async () => {
   const url = await createUnsafeDatabase();
   const proxy = await startPoolerProxy(Number(url.port), { options: 'drop', ignoresSet: true });
   expect(await findFault(replacePort(url, proxy.port))).toMatch(
@@ -143,14 +147,15 @@ test('a server that does not apply SET is refused in one line', async () => {
   );
 });
 
-test('a connection whose settings were changed later commits nothing', async () => {
+test('a connection whose settings were changed after they had been checked commits nothing', async () => {
   const url = new URL(await createTemporaryDatabase());
   await runStatement(url.href, 'CREATE TABLE t (n bigint)');
   const setting = parsePostgresUrl(url.href);
   if (setting.kind !== 'postgres') throw new Error('no PostgreSQL URL');
   const pool = createPool({ setting, application: 'postrider test', random: Math.random });
   onTestFinished(() => pool.close());
-  // This simulates a pooler in transaction mode, which assigns another server connection to each transaction.
+  // The next statements simulate a pooler in transaction mode, which may run each transaction on a different server
+  // connection.
   const resetStatement = { name: '', text: 'RESET ALL' };
   const insert = { name: '', text: 'INSERT INTO t VALUES (1)' };
   await pool.query({ name: '', text: 'SET synchronous_commit = off' }, []);

@@ -1,6 +1,7 @@
 /**
  * Tests TLS connections to a PostgreSQL server. The certificate of the server is checked, and the client presents its
- * own certificate. A certificate or file that cannot be used ends `serve` and a command immediately with one line.
+ * own certificate. If a certificate or a file cannot be used, `serve` and every other command exit at once with a
+ * one-line error.
  */
 import { writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
@@ -40,7 +41,7 @@ async function tryToOpen(url: string): Promise<string> {
   );
 }
 
-test('over TLS, only a server with a trusted certificate is used, and opening the store on any other server fails at once with one line', async () => {
+test('over TLS, only a server with a trusted certificate is used, and opening the store on any other server fails at once with a one-line error', async () => {
   const { authority, clientCertificate, server, url } = await startTlsServer();
   const foreignAuthority = await createAuthority('Another authority');
   const folder = createTemporaryFolder();
@@ -107,9 +108,9 @@ test('over TLS, only a server with a trusted certificate is used, and opening th
     ],
     [await url({ ...fullVerification, sslcert: cert, sslkey: cert }), /: sslkey=\S+ is not a usable private key \(/],
   ] as const) {
-    const line = await tryToOpen(refusedParameters);
-    expect([refusedParameters, line]).toEqual([refusedParameters, expect.stringMatching(fault)]);
-    expect(line).not.toMatch(/[\r\n]/);
+    const openResult = await tryToOpen(refusedParameters);
+    expect([refusedParameters, openResult]).toEqual([refusedParameters, expect.stringMatching(fault)]);
+    expect(openResult).not.toMatch(/[\r\n]/);
   }
   const proxy = await startCountingProxy(server.port);
   const directUrl = new URL(await url({ ...fullVerification, sslrootcert: foreignRoot }));
@@ -121,11 +122,11 @@ test('over TLS, only a server with a trusted certificate is used, and opening th
     POSTRIDER_DATABASE: await url({ ...fullVerification, sslrootcert: foreignRoot }),
     POSTRIDER_SECRET: 'ab'.repeat(32),
   };
-  const line = /^postrider: PostgreSQL [^\n]*: the TLS connection failed [^\n]*\n$/;
+  const errorPattern = /^postrider: PostgreSQL [^\n]*: the TLS connection failed [^\n]*\n$/;
   expect(await runCommand(folder, ['account', 'list'], settings)).toEqual({
     code: 1,
     stdout: '',
-    stderr: expect.stringMatching(line),
+    stderr: expect.stringMatching(errorPattern),
   });
   await expect(startProcess(folder, settings)).rejects.toThrow(
     /^serve exited with status 1: postrider: PostgreSQL [^\n]*\n$/,

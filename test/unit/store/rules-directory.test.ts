@@ -129,7 +129,7 @@ describe('a row', () => {
     expect(readColumn).toThrow('the database is damaged');
   });
 
-  test('can contain booleans in the form of either database', () => {
+  test('can contain booleans in the form of SQLite or of PostgreSQL', () => {
     expect([true, 1, false, 0].map((f) => rows.readBoolean({ f }, 'f'))).toEqual([true, true, false, false]);
   });
 });

@@ -51,7 +51,7 @@ describe('a report', () => {
     ],
     ['of an unknown provider id', createReport({ messageRef: { reference: 'r' } }), { answer: { kind: 'not-yet' } }],
     [
-      'of an unknown provider id that is not repeated',
+      'that has an unknown provider id and will not be sent again',
       createReport({ messageRef: { reference: 'r' }, isFinal: true }),
       { kind: 'store', premature: true },
     ],
@@ -68,7 +68,7 @@ describe('a report', () => {
   });
 
   test.each(['queued', 'sending'] as const)(
-    'of a message that is still %s waits, or is stored if it will not be sent again',
+    'of a message that is still %s is stored if the report will not be sent again, and otherwise waits',
     (state) => {
       expect(decideFeedback(createReport(), 'm', createMessage(state))).toMatchObject({ answer: { kind: 'not-yet' } });
       expect(decideFeedback(createReport({ isFinal: true }), 'm', createMessage(state))).toMatchObject({
@@ -95,14 +95,14 @@ describe('a report', () => {
     });
   });
 
-  test('after the end of a message adds to the history and does not change the state', () => {
+  test('about an expired message is added to its history and does not change its state', () => {
     expect(decideFeedback(createReport(), 'm', createMessage('expired'))).toMatchObject({
       newState: null,
       reputationRule: 'if-suppressed',
     });
   });
 
-  test('counts towards the reputation always, only if it suppressed the recipient, or never', () => {
+  test('counts towards the reputation as its rule states: always, only if it suppressed the recipient, or never', () => {
     const table = (['always', 'if-suppressed', 'never'] as const).map((reputationRule) =>
       [true, false].map((isSuppressed) => countsTowardReputation({ reputationRule }, isSuppressed)),
     );
@@ -113,7 +113,7 @@ describe('a report', () => {
     ]);
   });
 
-  test('that is premature is stored under a different digest from that of its repetition', () => {
+  test('that is premature is stored under a digest that differs from the digest of the repeated report', () => {
     expect(computePrematureReportDigest('d')).not.toBe('d');
   });
 });
@@ -187,7 +187,7 @@ describe('reputation', () => {
     ]).toEqual([unwarned, warned]);
   });
 
-  test('a warning ends with the window that caused it', () => {
+  test('a warning is removed when the counts of the window no longer exceed a threshold', () => {
     expect(evaluateReputation({ emails: 1_000, bounces: 1, complaints: 0 }, THRESHOLDS, true)).toEqual({
       kind: 'warn',
       warning: null,

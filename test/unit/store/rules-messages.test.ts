@@ -126,12 +126,12 @@ describe('acceptance', () => {
     fc.assert(
       fc.property(limits, fc.nat(60), ({ volume, limit }, size) => {
         const rate = limit === null ? null : { limit, periodMs: 60_000 };
-        const counts = toLimitUsage(createAccount({ volume, rate }));
-        const kinds = Array.from({ length: size }, () => decideAcceptance(plainMessage, counts, emptyLookups).kind);
+        const limitUsage = toLimitUsage(createAccount({ volume, rate }));
+        const kinds = Array.from({ length: size }, () => decideAcceptance(plainMessage, limitUsage, emptyLookups).kind);
         const maxAccepted = Math.min(size, volume ?? size, limit ?? size);
         expect(kinds.filter((kind) => kind === 'accepted')).toHaveLength(maxAccepted);
         expect(kinds.slice(0, maxAccepted).every((kind) => kind === 'accepted')).toBe(true);
-        expect([counts.volumeUsed, counts.rateUsed]).toEqual([maxAccepted, rate === null ? 0 : maxAccepted]);
+        expect([limitUsage.volumeUsed, limitUsage.rateUsed]).toEqual([maxAccepted, rate === null ? 0 : maxAccepted]);
       }),
       RUNS,
     );
@@ -251,7 +251,7 @@ describe('sequence numbers of ids', () => {
     );
   });
 
-  test('are mapped to the least id with the same number', () => {
+  test('are mapped to the least id with the same sequence number', () => {
     fc.assert(
       fc.property(time, (ms) => {
         const id = createMessageIdAt(ms);

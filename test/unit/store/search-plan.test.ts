@@ -49,7 +49,7 @@ test('the newest messages are indexed first, then older messages, and an empty s
   expect(selectNextTask(createIndexState({ unindexedCount: 999 }))).toBeNull();
 });
 
-test('a segment is verified once after some minutes, even if the clock was set back', () => {
+test('a segment is verified five minutes after it was built, or at once if the clock was set back', () => {
   const newSegment = createSegment(1, 0, 100, { isVerified: false, builtAt: 10 * MINUTE_MS });
   const findTask = (now: number) => selectNextTask(createIndexState({ segments: [newSegment], now }));
   expect(findTask(14 * MINUTE_MS)).toBeNull();
@@ -57,7 +57,7 @@ test('a segment is verified once after some minutes, even if the clock was set b
   expect(findTask(0)).toEqual({ kind: 'verify', segment: newSegment });
 });
 
-test('small consecutive segments are merged if they are verified and fill a large segment', () => {
+test('small consecutive segments are merged if they are verified and together fill a large segment', () => {
   const smallSegments = Array.from({ length: 8 }, (_, index) =>
     createSegment(index, 700 - index * 100, 800 - index * 100),
   );

@@ -82,8 +82,8 @@ test('each page of the largest segment fits into a page of a database', () => {
   const segment = encodeSegment(messages);
   expect(Math.max(...segment.termPages.map((page) => page.length))).toBeLessThanOrEqual(3_900);
   expect(Math.max(...segment.seqPages.map((page) => page.length))).toBeLessThanOrEqual(3_900);
-  const even = listNumbers(segment, { first: 'even\u0000', end: 'even\u0001', fieldLetters: 's' });
-  expect(even).toHaveLength(MAX_SEGMENT_MESSAGES / 2);
+  const evenNumbers = listNumbers(segment, { first: 'even\u0000', end: 'even\u0001', fieldLetters: 's' });
+  expect(evenNumbers).toHaveLength(MAX_SEGMENT_MESSAGES / 2);
   expect(listNumbers(segment, { first: '1638', end: '1638\uffff', fieldLetters: 's' })).toEqual([
     1638, 16380, 16381, 16382, 16383,
   ]);

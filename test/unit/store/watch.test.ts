@@ -5,7 +5,7 @@ import { openSqliteStore } from '../../../src/store/sqlite/store.ts';
 import { createTemporaryFolder } from '../../rig/folder.ts';
 import { NO_LIMITS } from '../../rig/messages.ts';
 
-test('a lock of an account by any process is detected even if the first poll after the lock fails', async () => {
+test('if any process locks an account, the service detects the lock even if the first poll after it fails', async () => {
   const path = join(createTemporaryFolder(), 'postrider.db');
   const worker = new URL('./failing-poll-worker.ts', import.meta.url);
   const service = await openSqliteStore({ path, exclusive: true, worker });

@@ -20,7 +20,7 @@ const ENDPOINT_COUNT = 3_500;
 
 interface Installation {
   readonly setting: DatabaseSetting;
-  /** Runs statements in the SQL that both databases have. */
+  /** Runs SQL statements that both SQLite and PostgreSQL support. */
   readonly run: (sql: string) => Promise<unknown>;
 }
 
@@ -85,9 +85,11 @@ describe.each([
   test('moves an event for 10,000 endpoints in one step, and the next events in further steps', async () => {
     const { store, run } = await createStore();
     await store.createWebhook({ ...ENDPOINT, events: ['message.accepted'] }, Date.now());
-    const numbers = `WITH RECURSIVE s(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM s WHERE n < ${MAX_WEBHOOKS})`;
+    const numbersQuery = `WITH RECURSIVE s(n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM s WHERE n < ${MAX_WEBHOOKS})`;
     const url = "'https://hooks.example.com/'";
-    await run(`${numbers} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`);
+    await run(
+      `${numbersQuery} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`,
+    );
     expect(await store.createWebhook({ ...ENDPOINT, events: [] }, Date.now())).toEqual({ kind: 'too-many' });
     await store.accept([createMessage(), createMessage()]);
     const steps = [];
@@ -107,11 +109,13 @@ describe.each([
       kind === 'sqlite'
         ? "printf('01900000-0000-7000-8000-%012d', n)"
         : "('01900000-0000-7000-8000-' || lpad(n::text, 12, '0'))::uuid";
-    const numbers = `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${ENDPOINT_COUNT})`;
+    const numbersQuery = `WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < ${ENDPOINT_COUNT})`;
     const url = "'https://hooks.example.com/'";
-    await run(`${numbers} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`);
     await run(
-      `${numbers} INSERT INTO webhook_delivery (${columns})
+      `${numbersQuery} INSERT INTO webhook (url, events, sealed, created_at) SELECT ${url}, 1, 'unused', 1 FROM s`,
+    );
+    await run(
+      `${numbersQuery} INSERT INTO webhook_delivery (${columns})
        SELECT n, ${id}, 'webhook.test', 1, '{}', 'pending', CASE n WHEN ${ENDPOINT_COUNT} THEN 0 ELSE ${now + 3_600_000} END, 1 FROM s`,
     );
     const steps: { readonly leased: readonly number[]; readonly next: number | null }[] = [];

@@ -10,7 +10,7 @@ import { createTemporaryFolder } from '../../rig/folder.ts';
 import { createOutgoingMessage } from '../../rig/smtp-message.ts';
 
 describe('the capture transport', () => {
-  test('a second attempt with the same id replaces the first file', async () => {
+  test('a second attempt with the same id replaces the file of the first attempt', async () => {
     const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const message = createOutgoingMessage('Subject: first\r\n\r\n1\r\n');
@@ -148,7 +148,7 @@ describe('the inbox', () => {
     expect(await inbox.findEntry('../new/x')).toBeNull();
   });
 
-  test('lists new and removed messages at once, and does not read an unchanged directory again', async () => {
+  test('lists new messages and omits removed messages at once, and does not read an unchanged directory again', async () => {
     const folder = createTemporaryFolder();
     const transport = createCaptureTransport(folder, systemClock);
     const inbox = createCaptureInbox(folder);

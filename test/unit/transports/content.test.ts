@@ -19,7 +19,7 @@ test('only the final dot ends the content, and unstuffing restores the bytes', (
   );
 });
 
-test('content without a line that begins with a dot is the same buffer', () => {
+test('content without a line that begins with a dot is returned without a copy', () => {
   const data = Buffer.from('a.\r\nb .\r\n');
   expect(dotStuff(data)).toBe(data);
 });

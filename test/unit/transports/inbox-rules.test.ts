@@ -76,7 +76,7 @@ describe('a rule of the inbox', () => {
     expect(captured).toEqual([message]);
   });
 
-  test('with the answer unanswered marks the lease first, and defers the message if the mark fails', async () => {
+  test('with the answer unanswered marks the lease before the attempt ends, and defers the message if the mark fails', async () => {
     const { transport } = createRig({ kind: 'unanswered' });
     let markCount = 0;
     const mark = async () => {

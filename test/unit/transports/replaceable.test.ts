@@ -30,7 +30,7 @@ function createRecordingTransport(concurrency: number) {
   return { transport, attempts, closeTimeouts };
 }
 
-test('an attempt ends on the transport that began it, and later attempts use the next transport', async () => {
+test('an attempt ends on the transport that began it, and attempts after the replacement use the new transport', async () => {
   const [previousTransport, nextTransport] = [createRecordingTransport(2), createRecordingTransport(3)];
   const transport = createReplaceableTransport(previousTransport.transport);
   const firstAttempt = transport.attempt(MESSAGE, null);

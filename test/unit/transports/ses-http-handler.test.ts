@@ -100,12 +100,12 @@ test('a connection that fails during the request reports the request as not sent
   await expect(sendRequest(port, { body })).rejects.toMatchObject({ sent: false });
 });
 
-test('a connection that fails during the TLS handshake has sent nothing', async () => {
+test('a connection that fails during the TLS handshake reports the request as not sent', async () => {
   const port = await startPeer((socket) => socket.once('data', () => socket.destroy()));
   await expect(sendRequest(port, { protocol: 'https:', body: '{}' })).rejects.toMatchObject({ sent: false });
 });
 
-test('a TLS handshake that never ends reaches its time limit, and the request is reported as not sent', async () => {
+test('a TLS handshake that never ends fails at its time limit, and the request is reported as not sent', async () => {
   const port = await startPeer(() => undefined);
   await expect(sendRequest(port, { protocol: 'https:', body: '{}' }, { connectMs: 50 })).rejects.toMatchObject({
     message: 'no connection within 0.05 seconds',
@@ -113,7 +113,7 @@ test('a TLS handshake that never ends reaches its time limit, and the request is
   });
 });
 
-test('a missing response reaches its time limit, and the request is reported as sent', async () => {
+test('a request without a response fails at the time limit of the response, and is reported as sent', async () => {
   const port = await startPeer(() => undefined);
   await expect(sendRequest(port, { body: '{}' }, { responseMs: 50 })).rejects.toMatchObject({
     message: 'no response within 0.05 seconds',
@@ -121,7 +121,7 @@ test('a missing response reaches its time limit, and the request is reported as 
   });
 });
 
-test('a response that arrives byte by byte reaches the same time limit', async () => {
+test('a response that arrives byte by byte fails at the time limit of the response', async () => {
   const port = await startPeer((socket) => {
     socket.once('data', () => {
       socket.write('HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n');

@@ -1,4 +1,7 @@
-/** Tests that the requests of the SES transport are those of the SDK, with a signature that independent code accepts. */
+/**
+ * Tests that the requests of the SES transport equal those of the SDK, and that their signature is accepted by
+ * independent code.
+ */
 import { createHash, createHmac } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
@@ -83,7 +86,7 @@ function computeAuthorization({ line, headers, body }: ReceivedRequest, region: 
   return `AWS4-HMAC-SHA256 Credential=${id}/${scope}, SignedHeaders=${signedNames}, Signature=${signature}`;
 }
 
-test('a request has the line, the members and the header fields of a request of the SDK', async () => {
+test('a request has the request line, the members and the header fields of a request of the SDK', async () => {
   const recorder = await startRecorder();
   const client = await createClient(recorder.endpoint);
   expect(await client.send(MESSAGE, signal())).toBe('id-1');

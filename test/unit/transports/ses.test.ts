@@ -32,7 +32,7 @@ async function startFixture(options: { readonly configurationSet?: string } = {}
 }
 
 describe('a message', () => {
-  test('arrives unchanged, through the configuration set, and the outcome has the provider’s id', async () => {
+  test('arrives unchanged with the configuration set of the transport, and the outcome has the provider’s id', async () => {
     const { fake, transport } = await startFixture({ configurationSet: 'transactional' });
     const message = createOutgoingMessage('From: a@sender.example\r\nSubject: ünïcode\r\n\r\n.dots\r\n..\r\n');
     const attempt = await transport.attempt(message, null);
@@ -65,11 +65,18 @@ describe('a message', () => {
   ])('an unknown configuration set is a configuration failure of the account that names it: %j', async (answer) => {
     const { fake, transport } = await startFixture();
     fake.send = () => answer;
-    const ownSet = await transport.attempt({ ...createOutgoingMessage(), configurationSet: 'account-set' }, null);
+    const accountSetAttempt = await transport.attempt(
+      { ...createOutgoingMessage(), configurationSet: 'account-set' },
+      null,
+    );
     // With scope `message`, the circuit breaker stays closed for the other accounts.
-    expect(ownSet.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'message' });
-    const sharedSet = await transport.attempt(createOutgoingMessage(), null);
-    expect(sharedSet.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'transport' });
+    expect(accountSetAttempt.outcome).toMatchObject({ kind: 'deferred', reason: 'configuration', scope: 'message' });
+    const transportSetAttempt = await transport.attempt(createOutgoingMessage(), null);
+    expect(transportSetAttempt.outcome).toMatchObject({
+      kind: 'deferred',
+      reason: 'configuration',
+      scope: 'transport',
+    });
   });
 
   test('connections are reused', async () => {
@@ -168,7 +175,7 @@ describe('the response of the provider', () => {
     expect(fake.requests).toEqual([]);
   });
 
-  test('if every address of a host fails, the text names each address', () => {
+  test('if the connection to every address of a host fails, the error text names each address', () => {
     const errors = [new Error('connect ETIMEDOUT 192.0.2.1:443'), new Error('connect ECONNREFUSED ::1:443')];
     expect(toSesError(new AggregateError(errors)).message).toBe(
       'connect ETIMEDOUT 192.0.2.1:443; connect ECONNREFUSED ::1:443',

@@ -28,7 +28,7 @@ function createTransport(): { transport: Transport; reachedMessages: OutgoingMes
 const createMessage = (local: string) => createOutgoingMessage('x\r\n', { to: `${local}@simulator.postrider.test` });
 
 describe('simulator addresses', () => {
-  test('are recognized in any case and with any label', () => {
+  test('are recognized in upper and lower case and with any label', () => {
     expect(findSimulatorKind('success@simulator.postrider.test')).toBe('success');
     expect(findSimulatorKind('Bounce+Order-7@Simulator.Postrider.TEST')).toBe('bounce');
     expect(findSimulatorKind('suppressed+@simulator.postrider.test')).toBe('suppressed');
@@ -66,7 +66,7 @@ describe('simulator addresses', () => {
     expect(transport.answerLocally?.(createOutgoingMessage().envelope.to)).toBeNull();
   });
 
-  test('the reply to an unknown address names the known ones', async () => {
+  test('the reply to an unknown simulator address lists the known simulator addresses', async () => {
     const { outcome } = await createTransport().transport.attempt(createMessage('unknown'), null);
     for (const name of ['success', 'bounce', 'defer', 'complaint', 'suppressed'])
       expect(outcome.reply.text).toContain(name);
@@ -84,7 +84,7 @@ describe('simulator addresses', () => {
     expect(refusedAttempt.outcome).toMatchObject({ kind: 'deferred', scope: 'message' });
   });
 
-  test('messages to every other address are passed to the transport', async () => {
+  test('messages to addresses outside the simulator domain are forwarded to the transport', async () => {
     const { transport, reachedMessages } = createTransport();
     expect(transport.concurrency).toBe(7);
     expect((await transport.attempt(createOutgoingMessage(), null)).remote).toBe('inner');

@@ -1,4 +1,4 @@
-/** Tests the reply parser: the replies do not depend on the chunks, and memory is bounded. */
+/** Tests the reply parser: the replies do not depend on how the input is split into chunks, and memory is bounded. */
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { parseReplyLine, ReplyParser, type ServerReply, toReply } from '../../../src/transports/smtp/protocol.ts';
@@ -17,7 +17,7 @@ describe('the reply parser', () => {
   const text = fc.string({ unit: 'grapheme', maxLength: 30 }).map((part) => part.replaceAll(/[\r\n]/g, ''));
   const reply = fc.tuple(fc.integer({ min: 200, max: 599 }), fc.array(text, { minLength: 1, maxLength: 4 }));
 
-  test('returns the same replies for any chunks', () => {
+  test('returns the same replies however the input is split into chunks', () => {
     fc.assert(
       fc.property(
         fc.array(reply, { maxLength: 5 }),

@@ -135,7 +135,7 @@ describe('pipelining', () => {
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
   });
 
-  test('after 354 for a refused recipient only the final dot is sent, and the refusal is the outcome', async () => {
+  test('if the server answers 354 to DATA after it refused the recipient, only the final dot is sent, and the refusal is the outcome', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.answerCommand('MAIL', '250 Ok');
@@ -230,7 +230,7 @@ describe('a connection that fails', () => {
     expect(tookMs).toBe(60_000);
   });
 
-  test('to a server that answers each step just in time ends at the time limit of the attempt', async () => {
+  test('to a server that sends reply lines without end fails at the time limit of the attempt', async () => {
     const { transport } = await startPair(
       async (wire) => {
         wire.writeLines('220 peer.example');
@@ -319,7 +319,7 @@ describe('a connection that fails', () => {
 });
 
 describe('replies', () => {
-  test('of several lines, sent byte by byte or ended by bare LF, are parsed', async () => {
+  test('of several lines are parsed even if they arrive byte by byte and some lines end with a bare LF', async () => {
     const { transport } = await startPair(async (wire) => {
       const writeSlowly = async (text: string): Promise<void> => {
         for (const char of text) {
@@ -533,7 +533,7 @@ describe('connections', () => {
     }
   });
 
-  test('a new connection that fails defers the message and is not repeated', async () => {
+  test('an attempt whose new connection fails defers the message and opens no second connection', async () => {
     const { peer, transport } = await startPair(async (wire) => {
       await wire.greet();
       await wire.readLine();
@@ -620,7 +620,7 @@ describe('TLS', () => {
     });
   });
 
-  test('implicit TLS to a port that begins in clear text defers the message, and the text names the cause', async () => {
+  test('implicit TLS to a port on which the server sends clear text defers the message, and the text names the cause', async () => {
     const { transport } = await startPair(async (wire) => wire.writeLines('220 peer.example ESMTP'), {
       tls: 'implicit',
     });
@@ -701,9 +701,11 @@ describe('TLS', () => {
     expect((await transport.attempt(createOutgoingMessage(), null)).outcome.kind).toBe('delivered');
     expect(peer.commands.filter((line) => line === 'STARTTLS')).toHaveLength(1);
 
-    const secret = await startPair(runBrokenScript, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
-    expect((await secret.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({ kind: 'deferred' });
-    expect(secret.peer.connectionCount).toBe(1);
+    const credentialsPair = await startPair(runBrokenScript, { tls: 'offered', auth: { user: 'u', pass: 'p' } });
+    expect((await credentialsPair.transport.attempt(createOutgoingMessage(), null)).outcome).toMatchObject({
+      kind: 'deferred',
+    });
+    expect(credentialsPair.peer.connectionCount).toBe(1);
   });
 
   test('discards clear text that is injected after the answer to STARTTLS', async () => {

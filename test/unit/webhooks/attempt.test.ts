@@ -41,8 +41,8 @@ function createClient(parts: Partial<WebhookClientParts> = {}) {
 
 const createRequest = (url: string) => ({ url, headers: { 'webhook-id': 'evt' }, body: Buffer.from('{"a":"é"}') });
 
-/** A clock on which the timeouts of an attempt and of a response end at once. */
-const impatientClock: MonotonicClock = {
+/** A clock that ends every timeout after 50 ms. */
+const shortTimeoutClock: MonotonicClock = {
   ...systemClock,
   after: (_delayMs, run) => systemClock.after(50, run),
 };
@@ -101,7 +101,7 @@ describe('an attempt', () => {
     receiver.behave = () => 'reset-after-status';
     expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({ status: 200, error: null });
     receiver.behave = () => 'stall-after-status';
-    const client = createClient({ clock: impatientClock });
+    const client = createClient({ clock: shortTimeoutClock });
     expect(await client.attempt(createRequest(receiver.url))).toMatchObject({
       status: 200,
       error: null,
@@ -143,7 +143,7 @@ describe('an attempt', () => {
   });
 
   it('ends after 15 seconds if the lookup does not complete', async () => {
-    const client = createClient({ clock: impatientClock, lookUp: () => new Promise(() => undefined) });
+    const client = createClient({ clock: shortTimeoutClock, lookUp: () => new Promise(() => undefined) });
     expect(await client.attempt(createRequest('http://app.test/'))).toMatchObject({ error: 'no response within 15 s' });
   });
 
@@ -156,21 +156,21 @@ describe('an attempt', () => {
 });
 
 describe('an attempt to an endpoint that abuses HTTP', () => {
-  it('fails with one line if the header of the response does not end', async () => {
+  it('fails with a one-line error if the header of the response does not end', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => 'endless-headers';
     const result = await createClient().attempt(createRequest(receiver.url));
     expect(result).toMatchObject({ status: null, error: expect.stringContaining('HPE_HEADER_OVERFLOW') });
   });
 
-  it('fails with one line after a bounded number of informational responses', async () => {
+  it('fails with a one-line error after a bounded number of informational responses', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => 'informational';
     const result = await createClient().attempt(createRequest(receiver.url));
     expect(result).toMatchObject({ status: null, error: 'too many informational responses' });
   });
 
-  it('accepts a response of HTTP/1.0 that ends with the connection', async () => {
+  it('accepts an HTTP/1.0 response that ends when the connection is closed', async () => {
     const receiver = await startReceiver();
     receiver.behave = () => 'http-1.0';
     expect(await createClient().attempt(createRequest(receiver.url))).toMatchObject({ status: 200, body: 'thanks' });
@@ -250,7 +250,7 @@ describe('the connection of an attempt', () => {
     expect(receiver.receivedWebhooks).toHaveLength(3);
   });
 
-  it('uses no proxy of the environment', async () => {
+  it('uses no proxy that the environment configures', async () => {
     const receiver = await startReceiver();
     const proxiedRequests: string[] = [];
     const proxy = createServer((request, response) => {

@@ -28,7 +28,7 @@ const VALUES = "'account.locked', 1, '{}', 'pending', 1, 1";
 
 interface Installation {
   readonly setting: DatabaseSetting;
-  /** Adds pending deliveries to an endpoint, all due. */
+  /** Adds pending deliveries, all of which are due, to an endpoint. */
   readonly addPending: (webhookId: number, count: number) => Promise<unknown>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Tests that a change of an endpoint applies to every attempt that begins after its operation has returned, on every node,
- * while two workers move events and claim deliveries of the same store.
+ * Tests that a change of an endpoint applies, on every node, to every attempt that begins after the operation has
+ * returned. During the changes, two workers move events and claim deliveries of the same store.
  */
 import { randomBytes } from 'node:crypto';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -32,14 +32,14 @@ describe.each(STORES)('the $name store', ({ open }) => {
     return store;
   }
 
-  /** Two workers that send to `onAttempt`, and a stream of accepted messages. */
+  /** Starts two workers that report each attempt to `onAttempt`, and accepts messages until the end of the load. */
   function startLoad(store: Store, onAttempt: (url: string, signatures: number) => void) {
     const workers = ['node-a', 'node-b'].map((node) =>
       startWebhookWorker({
         ...{ node, clock: systemClock, random: Math.random, publish: () => undefined },
         store: {
           ...store,
-          // The response of the store reaches the node late, so a change can be made in between.
+          // The worker receives the claim result late, so a change can be made between the claim and the attempts.
           async claimDeliveries(...args) {
             const claimResult = await store.claimDeliveries(...args);
             if (claimResult.deliveries.length > 0) await new Promise((resolve) => setTimeout(resolve, CLAIM_DELAY_MS));
@@ -61,16 +61,16 @@ describe.each(STORES)('the $name store', ({ open }) => {
         },
       }),
     );
-    let isOver = false;
+    let isStopped = false;
     const acceptRepeatedly = async () => {
-      while (!isOver) {
+      while (!isStopped) {
         await store.accept(Array.from({ length: 20 }, () => createMessage()));
         for (const worker of workers) worker.wake();
       }
     };
     const acceptPromise = acceptRepeatedly();
     return async () => {
-      isOver = true;
+      isStopped = true;
       await acceptPromise;
       await Promise.all(workers.map((worker) => worker.drain(5_000)));
     };
@@ -131,7 +131,7 @@ describe.each(STORES)('the $name store', ({ open }) => {
     { name: 'disabling an endpoint', change: disableWebhook, input: {} },
     { name: 'deleting an endpoint', change: deleteWebhook, input: {} },
   ])(
-    'the operation for $name returns after the attempt of an earlier claim, or after the time in which an attempt may begin',
+    'the operation for $name returns when the lease of an earlier claim is released, or when no attempt of that claim may begin any more',
     async ({ change, input }) => {
       const store = await openStore();
       const endpoint = {

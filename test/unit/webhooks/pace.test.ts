@@ -4,7 +4,7 @@ import { createWebhookPace, MAX_LATER_PAUSE_MS, MAX_PAUSE_MS, MAX_YIELD_MS } fro
 
 const SAMPLE_MS = 100;
 
-/** A pace with a clock. `load` is the load of every sample. */
+/** Creates a pace with a clock that `runFor` advances. `load` is the load of every sample. */
 function createRig() {
   let now = 0;
   const load = { utilization: 1, messagesPerSecond: 5_000 };
@@ -41,7 +41,7 @@ it('a node that handles no messages, and a node with free processor time, do not
   expect(runFor(1_000)).toBe(0);
 });
 
-it('under a load that does not end, the pause becomes short after 30 s', () => {
+it('under a load that does not end, the pause becomes shorter after 30 s', () => {
   const { load, runFor } = createRig();
   expect(runFor(MAX_YIELD_MS - SAMPLE_MS)).toBe(MAX_PAUSE_MS);
   expect(runFor(1_000)).toBe(MAX_LATER_PAUSE_MS);

@@ -24,7 +24,7 @@ describe('the schedule', () => {
     expect(computeRetryDelayMs(2, null, 0.999999)).toBeGreaterThan(329_000);
   });
 
-  it('never retries before Retry-After up to 24 hours, and never earlier than without Retry-After', () => {
+  it('waits at least as long as Retry-After requires, up to 24 hours, and never less than without Retry-After', () => {
     const attempts = fc.integer({ min: 1, max: MAX_SCHEDULED_ATTEMPTS - 1 });
     const random = fc.double({ min: 0, max: 0.999999, noNaN: true });
     fc.assert(

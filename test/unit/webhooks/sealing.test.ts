@@ -11,7 +11,7 @@ it('a sealed signing secret is decrypted, and another key cannot decrypt it', ()
   expect(() => openSigningSecret(randomBytes(32), sealSigningSecret(key, secret))).toThrow();
 });
 
-it('the cache returns the key of each secret, even of a rotated secret and of more secrets than its maximum', () => {
+it('the cache returns the correct key of each secret, even for more secrets than the cache can store', () => {
   const key = randomBytes(32);
   let loadCount = 0;
   const openKey = createSigningKeyCache(() => {
@@ -27,7 +27,7 @@ it('the cache returns the key of each secret, even of a rotated secret and of mo
   expect(loadCount).toBe(1);
 });
 
-it('the cache stores no failure: the secret is decrypted when the secret of the installation is restored', () => {
+it('the cache stores no failure: a signing secret is decrypted after the secret of the installation has been restored', () => {
   const key = randomBytes(32);
   const sealedSecret = sealSigningSecret(key, createSigningSecret(randomBytes));
   let isLost = true;

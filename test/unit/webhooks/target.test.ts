@@ -171,7 +171,7 @@ describe('the resolution of a target', () => {
     expect(failedResult.result).toMatchObject({ ok: false, code: 'dns-failed' });
   });
 
-  it('of an address in the URL needs no lookup', async () => {
+  it('needs no lookup if the host of the URL is an address', async () => {
     const { result, lookUp } = await resolveUrl({ kind: 'none' }, 'public', 'https://[2606:4700::1111]/');
     expect(result).toEqual({ ok: true, value: ['2606:4700::1111'] });
     expect(lookUp).not.toHaveBeenCalled();

@@ -59,7 +59,7 @@ function createRig(
     readonly losesResponse?: () => boolean;
     /** Returns the duration of the next claim. */
     readonly getClaimMs?: () => number;
-    /** The number of events that each run finds. */
+    /** The number of events that each run of the worker finds. */
     readonly eventsPerRun?: number;
     /** The number of endpoints that one claim examines. */
     readonly maxExamined?: number;
@@ -394,7 +394,7 @@ describe('the worker', () => {
     await rig.clock.advance(60_000);
     rig.settlements.length = 0;
     for (let second = 0; second < 60; second += 1) {
-      // Events of other endpoints start runs in between.
+      // Each wake-up, such as an event of another endpoint causes, starts a run of the worker between two attempts.
       for (let count = 0; count < 10; count += 1) {
         worker.wake();
         await rig.clock.advance(100);
@@ -436,7 +436,7 @@ describe('the worker', () => {
     await rig.stop(worker);
   });
 
-  it('sends the deliveries of a claim whose response was lost within two seconds, and not at the end of their leases', async () => {
+  it('if the response of a claim is lost, sends the claimed deliveries within two seconds, not at the end of their leases', async () => {
     const responseLosses = [false, true];
     const unansweredAttempt = Promise.withResolvers<WebhookAttemptResult>();
     const rig = createRig({

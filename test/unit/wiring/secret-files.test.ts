@@ -37,15 +37,18 @@ function watchOneFile(name: string, content: string, restartReason: string | nul
     writeFileSync(path, text);
     await waitForChecks();
   };
-  return { path, applied: appliedTransports, secrets, lines, stop, pass: waitForChecks, change };
+  return { path, applied: appliedTransports, secrets, lines, stop, waitForChecks, change };
 }
 
 test('a changed transport is applied once, and nothing is applied without a change', async () => {
-  const { applied, lines, pass, change, stop } = watchOneFile('POSTRIDER_TRANSPORT', 'smtp://u:old@relay.example:587');
-  await pass();
+  const { applied, lines, waitForChecks, change, stop } = watchOneFile(
+    'POSTRIDER_TRANSPORT',
+    'smtp://u:old@relay.example:587',
+  );
+  await waitForChecks();
   expect(applied).toEqual([]);
   await change('smtp://u:changed@relay.example:587\n');
-  await pass();
+  await waitForChecks();
   expect(applied).toMatchObject([{ kind: 'smtp', auth: { user: 'u', pass: 'changed' } }]);
   expect(lines).toEqual([]);
   stop();
@@ -53,7 +56,7 @@ test('a changed transport is applied once, and nothing is applied without a chan
   expect(applied).toHaveLength(1);
 });
 
-test('changed secrets of notifications are applied, and a text that is no secret changes nothing', async () => {
+test('changed secrets of notifications are applied, and an invalid secret is reported and changes nothing', async () => {
   const [first, second] = [1, 2].map((byte) => `whsec_${Buffer.alloc(32, byte).toString('base64')}`);
   const { secrets, lines, change, stop } = watchOneFile('POSTRIDER_NOTIFY_SECRET', first ?? '');
   await change(`${second},${first}\n`);
@@ -65,11 +68,15 @@ test('changed secrets of notifications are applied, and a text that is no secret
 });
 
 test('a transport that cannot be applied is reported once with its remedy', async () => {
-  const { applied, lines, path, pass, change } = watchOneFile('POSTRIDER_TRANSPORT', 'capture:', 'the kind changes');
+  const { applied, lines, path, waitForChecks, change } = watchOneFile(
+    'POSTRIDER_TRANSPORT',
+    'capture:',
+    'the kind changes',
+  );
   await change('smtp://relay.example');
   await change('not a transport');
   rmSync(path);
-  await pass();
+  await waitForChecks();
   expect(applied).toEqual([]);
   expect(lines).toEqual([
     expect.stringMatching(/^POSTRIDER_TRANSPORT_FILE: the kind changes; restart the service to apply it; until then/),
@@ -79,9 +86,9 @@ test('a transport that cannot be applied is reported once with its remedy', asyn
 });
 
 test('a changed operator password is reported once and needs a restart', async () => {
-  const { applied, lines, pass, change } = watchOneFile('POSTRIDER_OPERATOR_PASSWORD', 'the first password');
+  const { applied, lines, waitForChecks, change } = watchOneFile('POSTRIDER_OPERATOR_PASSWORD', 'the first password');
   await change('the second password');
-  await pass();
+  await waitForChecks();
   expect(applied).toEqual([]);
   expect(lines).toEqual([
     'POSTRIDER_OPERATOR_PASSWORD_FILE: the file has changed; restart the service to apply it; until then the previous value is used',
